@@ -1,0 +1,95 @@
+"""THE TABLE: every memory layer as one row of data.
+
+A new layer is a new row. If it needs more than a row, the table is missing a column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from recollect.records import DAY_MS, HOUR_MS, Record, Scope, derived_id
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What one kind of memory is.
+
+    `scope` names the parts of the scope that are kept with a record besides org and user.
+    `keyed` layers have one head per key, found by an id that is derived from it. `life_ms` is
+    how long a record lives (None: kept); with `sliding`, each write starts it again.
+    `searched` layers are in the index by their words, `embedded` ones also by their meaning.
+    `section` is the place in the prompt. `public` layers can be named by users.
+    """
+
+    name: str
+    about: str
+    scope: tuple[str, ...] = ()
+    org_wide: bool = False
+    keyed: bool = False
+    life_ms: int | None = None
+    sliding: bool = False
+    searched: bool = False
+    embedded: bool = False
+    section: str | None = None
+    public: bool = True
+
+    def scope_of(self, scope: Scope) -> Scope:
+        """The part of a scope that records of this layer keep."""
+        agent = scope.agent if "agent" in self.scope else ""
+        session = scope.session if "session" in self.scope else ""
+        return Scope(scope.org, scope.user, agent, session)
+
+    def head_id(self, scope: Scope, key: str = "") -> str:
+        """The id of the head for a key. Heads are read by id, never searched for."""
+        kept = self.scope_of(scope)
+        return derived_id(self.name, kept.agent, kept.session, key)
+
+    def expires_at(self, now: int) -> int | None:
+        """When something written now stops living."""
+        return None if self.life_ms is None else now + self.life_ms
+
+
+_ROWS = (
+    Layer("conversation", "every message of a session, in order, verbatim", scope=("session", "agent"),
+          life_ms=30 * DAY_MS, searched=True, embedded=True, section="recent"),
+    Layer("working", "the state of the task at hand", scope=("session", "agent"),
+          keyed=True, life_ms=24 * HOUR_MS, sliding=True, section="working"),
+    Layer("episodic", "summaries of stretches of conversation", searched=True, embedded=True, section="episodes"),
+    Layer("long_term", "free-text knowledge", org_wide=True, searched=True, embedded=True, section="knowledge"),
+    Layer("fact", "what is known about the user, with its past", keyed=True, searched=True, embedded=True,
+          section="profile"),
+    Layer("preference", "named settings of the user", keyed=True, searched=True, section="profile"),
+    Layer("learning", "preferences, patterns and corrections that were learned", org_wide=True, searched=True,
+          embedded=True, section="learnings"),
+    Layer("customization", "standing instructions of a user for an agent", scope=("agent",), keyed=True,
+          section="instructions"),
+    Layer("entity_cache", "business objects that were recently read", org_wide=True, keyed=True, life_ms=HOUR_MS,
+          section="entities"),
+    Layer("entity", "people, places and things, with their other names", org_wide=True, keyed=True, searched=True,
+          embedded=True, section="entities"),
+    Layer("relation", "how entities hang together, and when", org_wide=True, searched=True, section="entities"),
+    # Rows of our own: they hold what the layers above need and are never asked for by name.
+    Layer("session", "title and parent of a session", scope=("session",), keyed=True, public=False),
+    Layer("summary", "the running summary of a session", scope=("session",), keyed=True, life_ms=30 * DAY_MS,
+          sliding=True, section="summary", public=False),
+    Layer("past", "what a record was before it was changed", public=False),
+    Layer("failure", "work that was given up, with the reason", public=False),
+)  # fmt: skip
+
+LAYERS: dict[str, Layer] = {row.name: row for row in _ROWS}
+PUBLIC_LAYERS = tuple(row.name for row in _ROWS if row.public)
+SEARCHED_LAYERS = tuple(row.name for row in _ROWS if row.searched)
+SECTIONS = (
+    "instructions", "profile", "learnings", "summary", "episodes", "knowledge", "entities", "working", "recent",
+)  # fmt: skip
+"""The order of a prompt: what seldom changes first, so that providers' prompt caches hit."""
+
+
+def with_lives(lives_ms: dict[str, int | None]) -> dict[str, Layer]:
+    """The table with other lives, as a deployment may set them."""
+    return {name: replace(row, life_ms=lives_ms.get(name, row.life_ms)) for name, row in LAYERS.items()}
+
+
+def is_current(record: Record, now: int) -> bool:
+    """Not ended, merged into another or retired: what search and context may show."""
+    return record.valid_to is None or record.valid_to > now

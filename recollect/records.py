@@ -1,0 +1,310 @@
+"""The nouns: who a memory belongs to, what is kept, and what one change is.
+
+Everything here is a plain value. Times are integers, milliseconds since 1970 in UTC, and come from
+a clock that is passed in, never from the machine directly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+Clock = Callable[[], int]
+"""Gives "now" in milliseconds. `system_clock` by default; tests pass their own."""
+
+SECOND_MS = 1_000
+MINUTE_MS = 60 * SECOND_MS
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
+
+TRUSTS = ("quarantined", "untrusted", "trusted")
+"""From least to most. Text of tools, files and other people is `untrusted`."""
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def system_clock() -> int:
+    """The machine's time in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def as_datetime(time_ms: int) -> datetime:
+    """A stored time as people read it: aware, in UTC."""
+    return datetime.fromtimestamp(time_ms / 1000, UTC)
+
+
+def iso(time_ms: int | None) -> str | None:
+    """A stored time as ISO 8601, or None."""
+    return None if time_ms is None else as_datetime(time_ms).isoformat().replace("+00:00", "Z")
+
+
+def new_id(now: int) -> str:
+    """A fresh id: ten characters of time, sixteen of chance. Unique even when the clock goes back."""
+    number = (now & ((1 << 50) - 1)) << 80 | int.from_bytes(os.urandom(10))
+    return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(125, -1, -5))
+
+
+def derived_id(*parts: str) -> str:
+    """The one id that belongs to these parts; parts cannot run into each other."""
+    joined = "".join(f"{len(part)}:{part}" for part in parts)
+    number = int.from_bytes(hashlib.blake2b(joined.encode(), digest_size=17).digest())
+    return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(125, -1, -5))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Partition:
+    """(org, user): the unit of isolation and of atomic writes. `user=""` is the org's own."""
+
+    org: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Who a memory belongs to. Every call carries one, and none can be made without it."""
+
+    org: str = "default"
+    user: str = ""
+    agent: str = ""
+    session: str = ""
+
+    @property
+    def partition(self) -> Partition:
+        return Partition(self.org, self.user)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a record came from: the message, the characters of it, who said it, what read it."""
+
+    message_id: str | None = None
+    session_id: str | None = None
+    span: tuple[int, int] | None = None
+    role: str | None = None
+    extractor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """An embedding with the model that made it: little-endian float16 numbers."""
+
+    model: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One stored memory of any layer.
+
+    `version` is as read (0 = new): put back what you read and the store writes `version + 1`.
+    `born` is (revision, place) of the first put: the order of lists. Both are set by the store.
+    """
+
+    id: str
+    layer: str
+    scope: Scope
+    content: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    importance: float = 0.5
+    confidence: float = 1.0
+    created_at: int = 0
+    event_at: int | None = None
+    valid_from: int | None = None
+    valid_to: int | None = None
+    expires_at: int | None = None
+    source: Source | None = None
+    trust: str = "trusted"
+    vector: Vector | None = None
+    version: int = 0
+    born: tuple[int, int] = (0, 0)
+
+    @property
+    def when(self) -> int:
+        """When it happened, if that is known, else when it was written down."""
+        return self.created_at if self.event_at is None else self.event_at
+
+    def with_(self, **changes: Any) -> Record:
+        """A copy with some fields changed, ready to be put back."""
+        return replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record as documented JSON: ISO times, no vector."""
+        source = self.source
+        return {
+            "id": self.id,
+            "layer": self.layer,
+            "scope": {
+                "org": self.scope.org,
+                "user": self.scope.user,
+                "agent": self.scope.agent,
+                "session": self.scope.session,
+            },
+            "content": self.content,
+            "data": dict(self.data),
+            "metadata": dict(self.metadata),
+            "importance": self.importance,
+            "confidence": self.confidence,
+            "created_at": iso(self.created_at),
+            "event_at": iso(self.event_at),
+            "valid_from": iso(self.valid_from),
+            "valid_to": iso(self.valid_to),
+            "expires_at": iso(self.expires_at),
+            "source": None
+            if source is None
+            else {
+                "message_id": source.message_id,
+                "session_id": source.session_id,
+                "span": list(source.span) if source.span else None,
+                "role": source.role,
+                "extractor": source.extractor,
+            },
+            "trust": self.trust,
+            "version": self.version,
+        }
+
+
+# The fields of a payload that are written as they are, with the value that is left out.
+_PLAIN: tuple[tuple[str, Any], ...] = (
+    ("confidence", 1.0),
+    ("content", ""),
+    ("created_at", 0),
+    ("data", {}),
+    ("event_at", None),
+    ("expires_at", None),
+    ("importance", 0.5),
+    ("metadata", {}),
+    ("trust", "trusted"),
+    ("valid_from", None),
+    ("valid_to", None),
+)
+
+
+_write_json = json.JSONEncoder(
+    sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
+).encode
+
+
+def payload_of(record: Record) -> str:
+    """The canonical text of a record, without its identity, vector, version and birth.
+
+    Every store keeps exactly this text and never looks inside it, so numbers and key order come
+    back as they were on every backend.
+    """
+    body = {name: value for name, empty in _PLAIN if (value := getattr(record, name)) != empty}
+    if record.scope.agent:
+        body["agent"] = record.scope.agent
+    source = record.source
+    if source is not None:
+        body["source"] = [source.message_id, source.session_id, source.span, source.role, source.extractor]
+    return _write_json(body)
+
+
+def record_from(
+    partition: Partition,
+    id: str,
+    layer: str,
+    session: str,
+    payload: str,
+    vector: Vector | None,
+    version: int,
+    born: tuple[int, int],
+) -> Record:
+    """The record again, from what `payload_of` gave and the identity that stood beside it."""
+    body: dict[str, Any] = json.loads(payload)
+    agent = body.pop("agent", "")
+    raw = body.pop("source", None)
+    source = raw and Source(raw[0], raw[1], tuple(raw[2]) if raw[2] else None, raw[3], raw[4])
+    scope = Scope(partition.org, partition.user, agent, session)
+    return Record(id, layer, scope, source=source, vector=vector, version=version, born=born, **body)
+
+
+def digest_of(record: Record, payload: str) -> bytes:
+    """A hash of the whole record without version and birth. Equal records have equal digests."""
+    hasher = hashlib.blake2b(digest_size=16)
+    vector = record.vector
+    scope = record.scope
+    for part in (record.id, record.layer, scope.org, scope.user, scope.session, payload, vector.model if vector else ""):
+        raw = part.encode()
+        hasher.update(b"%d:" % len(raw))
+        hasher.update(raw)
+    if vector:
+        hasher.update(vector.data)
+    return hasher.digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Work for later, written in the same commit as what caused it.
+
+    `attempt` is the lease token: a commit that finishes a job must name the attempt that is still
+    the newest. Clocks only decide when a job is offered again.
+    """
+
+    id: str
+    partition: Partition
+    kind: str
+    refs: tuple[str, ...] = ()
+    due_at: int = 0
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """One change of one partition: it lands whole or not at all.
+
+    `key` makes it happen once, `needs` names records that must still live, `epoch` is the epoch
+    of the partition that the writer has read.
+    """
+
+    partition: Partition
+    put: tuple[Record, ...] = ()
+    drop: tuple[str, ...] = ()
+    enqueue: tuple[Job, ...] = ()
+    finish: tuple[Job, ...] = ()
+    key: str | None = None
+    needs: tuple[str, ...] = ()
+    epoch: int | None = None
+
+    def and_(self, **more: tuple[Any, ...]) -> Changes:
+        """The same change with more operations in it."""
+        return replace(self, **{name: getattr(self, name) + extra for name, extra in more.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One reason why a record was found: the raw score, its place in that leg, what it added."""
+
+    score: float
+    rank: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A record that was found, where it stands, and why."""
+
+    record: Record
+    score: float
+    place: int
+    legs: Mapping[str, Leg] = field(default_factory=dict)
+    neighbours: tuple[Record, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def content(self) -> str:
+        return self.record.content
+
+    def explain(self) -> str:
+        """One line: the place, the score, and what each leg added to it."""
+        legs = ", ".join(f"{name} {leg.share:+.3f} (#{leg.rank})" for name, leg in self.legs.items())
+        return f"#{self.place} {self.score:.3f} = {legs or 'listed'}"

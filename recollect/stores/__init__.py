@@ -1,0 +1,1 @@
+"""Where memories are kept: one file per backend, all with the same promises (`contract.py`)."""

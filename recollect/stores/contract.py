@@ -1,0 +1,416 @@
+"""The storage contract: eight verbs, and the decision that every commit rests on.
+
+A store keeps records and jobs of partitions. It knows layers only as strings and decides nothing
+about memory. `decide` is the rule of `commit` as a pure function: the in-memory and SQLite stores
+call it as it is, stores whose server does the work (a script, a function) say the same there, and
+the conformance suite holds all of them to it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from recollect.errors import Conflict, TooLarge, ValidationError
+from recollect.filters import Filter, Reach
+from recollect.records import DAY_MS, Changes, Job, Partition, Record, Vector, digest_of, payload_of
+
+OPERATIONS_MAX = 96
+"""put + drop + enqueue + finish of one commit. Cosmos takes 100 with the head and the key."""
+PAYLOAD_MAX_BYTES = 1024 * 1024
+"""Canonical payload of one commit, vectors included."""
+IDS_MAX = 1_000
+"""Ids of one `get`."""
+BLOCK_ROWS = 500
+"""Rows a filtered list reads at a time."""
+SCAN_MAX_ROWS = 2_000
+"""Rows a filtered list reads before it returns what it has, with a cursor."""
+CHANGES_MIN = 200
+"""The smallest page of `changes`: larger than any commit, so that a page never splits one."""
+KEY_LIFE_MS = DAY_MS
+"""How long an idempotency key is remembered."""
+FORGET_ROWS = 1_000
+"""Rows one call of `forget` touches, so that each call is short."""
+
+VECTOR_SEARCH = "vector_search"
+TEXT_SEARCH = "text_search"
+DURABLE = "durable"
+SHARED = "shared"
+ABILITIES = {
+    VECTOR_SEARCH: "finds by meaning across all users of an org",
+    TEXT_SEARCH: "finds by words across all users of an org",
+    DURABLE: "what was acknowledged survives the end of the process",
+    SHARED: "several processes can use it at once",
+}
+"""What a store may be able to do beyond the promises, by name."""
+
+
+class LeaseLost(Conflict):
+    """The job was finished or taken by another worker. Stop; nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a reader of `changes` has come. Opaque to it."""
+
+    epoch: int
+    revision: int
+    floor_seen: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What was put or dropped after a mark. `reset`: forget what you hold, this is all of it."""
+
+    mark: Mark
+    put: tuple[Record, ...] = ()
+    dropped: tuple[str, ...] = ()
+    reset: bool = False
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Records in order of birth. A short page is not the end; `after=None` is."""
+
+    records: tuple[Record, ...]
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """How many went, and whether all of them have.
+
+    `epoch` (whole forget): the epoch that ended; pass it in the filter to go on. `next_at`
+    (`dead_before`): when the next one dies, None when nothing that can die is left.
+    """
+
+    count: int
+    done: bool
+    next_at: int | None = None
+    epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A record that a channel of `search` found, with that channel's own score."""
+
+    partition: Partition
+    id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What an operator sees: how much there is. Never reached from a user's handle."""
+
+    partitions: int
+    records: Mapping[str, int]
+    jobs_waiting: int
+    jobs_running: int
+    oldest_job_at: int | None
+    bytes: int | None = None
+
+
+class Store(Protocol):
+    """What every backend promises. See docs/contract.md for each promise in full."""
+
+    abilities: frozenset[str]
+
+    async def commit(self, changes: Changes, now: int) -> int:
+        """Put, drop, enqueue and finish: all or nothing, once per key. Gives the revision."""
+        ...
+
+    async def get(self, partition: Partition, ids: Sequence[str], now: int) -> list[Record]:
+        """The living among these, in the order asked."""
+        ...
+
+    async def list(
+        self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
+    ) -> Page:
+        """A page in order of birth."""
+        ...
+
+    async def changes(self, partition: Partition, mark: Mark | None, limit: int = 1_000) -> Delta:
+        """What happened after the mark. Nothing new costs one look-up."""
+        ...
+
+    async def search(
+        self, reach: Reach, *, text: str | None, vector: Vector | None, limit: int, now: int
+    ) -> Mapping[str, Sequence[Candidate]]:
+        """Candidates per channel ("text", "vector"), never fused. Declared in `abilities`."""
+        ...
+
+    async def claim(self, now: int, lease_s: float, limit: int) -> Sequence[Job]:
+        """Due jobs, hidden from others until the lease ends."""
+        ...
+
+    async def forget(self, where: Filter, now: int, limit: int = FORGET_ROWS) -> Forgotten:
+        """Make it gone. Call again until `done`."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what was handed over, then let go. Further calls raise `Unavailable`."""
+        ...
+
+    # For operators: what there is to look after, and how it is kept.
+
+    async def partitions(self, after: Partition | None = None, limit: int = 1_000) -> Sequence[Partition]:
+        """Partitions in order, for upkeep and for moving house."""
+        ...
+
+    async def survey(self, now: int) -> Survey:
+        """Counts over the whole store."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What it is, where it is and how durable it is. Never a secret."""
+        ...
+
+
+# ── Before the store: one change, checked and sealed ─────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A record with its canonical text and digest."""
+
+    record: Record
+    payload: str
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A `Changes` whose form is right, with the hash that tells a retry from another call."""
+
+    changes: Changes
+    puts: tuple[Sealed, ...]
+    digest: bytes
+    key_hash: bytes | None
+
+
+def prepare(changes: Changes) -> Prepared:
+    """Check the form and the limits of a commit, before any store sees it."""
+    operations = len(changes.put) + len(changes.drop) + len(changes.enqueue) + len(changes.finish)
+    if operations > OPERATIONS_MAX:
+        raise TooLarge(f"{operations} operations in one commit; at most {OPERATIONS_MAX}", field="changes")
+    ids = [record.id for record in changes.put]
+    ids.extend(changes.drop)
+    if len(set(ids)) != len(ids):
+        raise ValidationError("one id is put or dropped twice in one commit", field="changes")
+    for record in changes.put:
+        if record.scope.org != changes.partition.org or record.scope.user != changes.partition.user:
+            raise ValidationError("a record of another partition in this commit", field="scope")
+    for job in (*changes.enqueue, *changes.finish):
+        if job.partition != changes.partition:
+            raise ValidationError("a job of another partition in this commit", field="partition")
+    puts = tuple(_seal(record) for record in changes.put)
+    size = sum(len(sealed.payload.encode()) + len(v.data if (v := sealed.record.vector) else b"") for sealed in puts)
+    if size > PAYLOAD_MAX_BYTES:
+        raise TooLarge(f"{size} bytes in one commit; at most {PAYLOAD_MAX_BYTES}", field="changes")
+    key_hash = hashlib.blake2b(changes.key.encode(), digest_size=16).digest() if changes.key is not None else None
+    return Prepared(changes, puts, _digest(changes, puts), key_hash)
+
+
+def _seal(record: Record) -> Sealed:
+    payload = payload_of(record)
+    return Sealed(record, payload, digest_of(record, payload))
+
+
+def _digest(changes: Changes, puts: tuple[Sealed, ...]) -> bytes:
+    parts: list[Any] = [
+        [[sealed.digest.hex(), sealed.record.version] for sealed in puts],
+        changes.drop,
+        [[job.id, job.kind, job.refs, job.due_at, job.attempt] for job in changes.enqueue],
+        [[job.id, job.attempt] for job in changes.finish],
+        changes.needs,
+        changes.epoch,
+    ]
+    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).digest()
+
+
+# ── The rule of a commit ─────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A partition's counters. `forgot` is the revision of the last whole forget."""
+
+    epoch: int = 1
+    revision: int = 0
+    floor: int = 0
+    forgot: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What a store knows of a row of the current epoch without reading its payload.
+
+    `dead_at` is when it expires, or when it was dropped.
+    """
+
+    version: int
+    digest: bytes
+    born: tuple[int, int]
+    dropped: bool = False
+    dead_at: int | None = None
+
+    def lives(self, now: int) -> bool:
+        return not self.dropped and (self.dead_at is None or self.dead_at > now)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """All that a commit touches, as it stands: read under the same lock that the write holds.
+
+    `metas` has rows of the current epoch only, `once` the digest and result of a remembered key.
+    """
+
+    head: Head
+    metas: Mapping[str, Meta] = field(default_factory=dict)
+    jobs: Mapping[str, int] = field(default_factory=dict)
+    once: tuple[bytes, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A row to write: the sealed record, its new version, its birth."""
+
+    sealed: Sealed
+    version: int
+    born: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to write. `replayed`: the key was known, write nothing and answer `revision`."""
+
+    revision: int
+    write: tuple[Written, ...] = ()
+    drop: tuple[str, ...] = ()
+    replayed: bool = False
+
+    @property
+    def changes_records(self) -> bool:
+        return bool(self.write or self.drop)
+
+
+def touched_ids(changes: Changes) -> set[str]:
+    """The ids whose metas `decide` asks for."""
+    return {record.id for record in changes.put} | set(changes.drop) | set(changes.needs)
+
+
+def decide(prepared: Prepared, known: Known, now: int) -> Plan:
+    """Check everything in the order of the contract; then say what to write. Raises, or all of it."""
+    changes, head = prepared.changes, known.head
+    if known.once is not None:
+        digest, revision = known.once
+        if digest != prepared.digest:
+            raise Conflict("this idempotency key was used for another change", field="key")
+        return Plan(revision, replayed=True)
+    if changes.epoch is not None and changes.epoch != head.epoch:
+        raise Conflict("the partition was erased since it was read", field="epoch")
+    for job in changes.finish:
+        if known.jobs.get(job.id) != job.attempt:
+            raise LeaseLost(field="finish")
+    for id in changes.needs:
+        meta = known.metas.get(id)
+        if meta is None or not meta.lives(now):
+            raise Conflict("a record that this rests on is gone", field="needs")
+    revision = head.revision + 1
+    write: list[Written] = []
+    for place, sealed in enumerate(prepared.puts):
+        written = _decide_put(sealed, known.metas.get(sealed.record.id), now, (revision, place))
+        if written is not None:
+            write.append(written)
+    drop = tuple(id for id in changes.drop if (meta := known.metas.get(id)) is not None and meta.lives(now))
+    return Plan(revision if write or drop else head.revision, tuple(write), drop)
+
+
+def _decide_put(sealed: Sealed, meta: Meta | None, now: int, born: tuple[int, int]) -> Written | None:
+    asked = sealed.record.version
+    if meta is None or not meta.lives(now):
+        if asked != 0:
+            raise Conflict("the record is gone since it was read", field="id")
+        return Written(sealed, meta.version + 1 if meta else 1, born)
+    if meta.digest == sealed.digest:
+        return None
+    if meta.version != asked:
+        raise Conflict("the id is taken, or the record changed since it was read", field="id")
+    return Written(sealed, asked + 1, meta.born)
+
+
+# ── Helpers that every backend needs ─────────────────────────────────────────────────────────────
+
+
+def reads_from(head: Head, mark: Mark | None) -> tuple[bool, int, int]:
+    """Where `changes` starts: (reset, revision to read after, floor seen)."""
+    stale = mark is None or mark.epoch != head.epoch or head.floor > max(mark.revision, mark.floor_seen)
+    if stale or mark is None:
+        return True, 0, head.floor
+    return False, mark.revision, mark.floor_seen
+
+
+def whole_revisions(revisions: Sequence[int], limit: int) -> int:
+    """How many of these rows (in order, one beyond `limit` if there are more) make whole commits."""
+    if len(revisions) <= limit:
+        return len(revisions)
+    cut = limit
+    while cut and revisions[cut - 1] == revisions[limit]:
+        cut -= 1
+    return cut
+
+
+def write_cursor(where: Filter, newest_first: bool, born: tuple[int, int]) -> str:
+    """An opaque place in a list. It holds for this list alone."""
+    place = f"{born[0]}.{born[1]}"
+    return base64.urlsafe_b64encode(f"{place}.{_cursor_check(where, newest_first, place)}".encode()).decode()
+
+
+def read_cursor(where: Filter, newest_first: bool, cursor: str) -> tuple[int, int]:
+    """The place again; a cursor of another list or an edited one is refused."""
+    try:
+        revision, place, check = base64.urlsafe_b64decode(cursor.encode("ascii")).decode("ascii").split(".")
+        if check == _cursor_check(where, newest_first, f"{revision}.{place}"):
+            return int(revision), int(place)
+    except ValueError:
+        pass
+    raise ValidationError("not a cursor of this list; start again without one", field="after")
+
+
+def _cursor_check(where: Filter, newest_first: bool, place: str) -> str:
+    return hashlib.blake2b(repr((where, newest_first, place)).encode(), digest_size=6).hexdigest()
+
+
+def check_limit(limit: int, least: int = 1) -> None:
+    """A page size must be a positive whole number."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < least:
+        raise ValidationError(f"at least {least}", field="limit")
+
+
+async def forget_whole(store: Store, partition: Partition, now: int) -> int:
+    """Forget all that a partition holds now, to the end; what is written meanwhile stays."""
+    gone = await store.forget(Filter(partition), now)
+    count = gone.count
+    while not gone.done:
+        gone = await store.forget(Filter(partition, epoch=gone.epoch), now)
+    return count
+
+
+async def forget_part(store: Store, where: Filter, now: int, limit: int) -> Forgotten:
+    """Forget a part of a partition with the store's own verbs: tombstones in ordinary commits."""
+    count, after = 0, None
+    while count < limit:
+        page = await store.list(where, now, limit=min(OPERATIONS_MAX, limit - count), after=after)
+        if page.records:
+            await store.commit(Changes(where.partition, drop=tuple(record.id for record in page.records)), now)
+            count += len(page.records)
+        after = page.after
+        if after is None:
+            return Forgotten(count, done=True)
+    return Forgotten(count, done=False)
