@@ -167,6 +167,14 @@ class Store(Protocol):
         """Counts over the whole store."""
         ...
 
+    async def compact(self) -> None:
+        """Give freed space back and leave no trace of what was forgotten."""
+        ...
+
+    async def check(self) -> Sequence[str]:
+        """What is wrong with the stored data; empty when all is well."""
+        ...
+
     def describe(self) -> dict[str, Any]:
         """What it is, where it is and how durable it is. Never a secret."""
         ...

@@ -166,7 +166,7 @@ class InMemoryStore:
         with self._open():
             room = self._room(where.partition)
             found: list[Record] = []
-            scanned = 0
+            scanned, last = 0, (0, 0)
             for born, id in _walk(room.births(where), start, newest_first, where):
                 if len(found) == limit or scanned == SCAN_MAX_ROWS:
                     return Page(tuple(found), write_cursor(where, newest_first, last))
@@ -259,6 +259,12 @@ class InMemoryStore:
             oldest = min((job.due_at for job in jobs), default=None)
             return Survey(len(rooms), layers, len(jobs) - running, running, oldest)
 
+    async def compact(self) -> None:
+        """Nothing to do: what is forgotten is gone from memory."""
+
+    async def check(self) -> Sequence[str]:
+        return []
+
     def describe(self) -> dict[str, Any]:
         return {"store": "memory", "url": "memory://", "durability": "none: gone with the process"}
 
@@ -279,9 +285,12 @@ def _walk(
     if start is not None:
         low, high = (low, start) if newest_first else (start, high)
     ends = [
-        [bisect_right(births, low, key=_born) if low else 0, bisect_left(births, high, key=_born) if high else len(births)]
+        [
+            bisect_right(births, low, key=_born) if low else 0,
+            bisect_left(births, high, key=_born) if high else len(births),
+        ]
         for births in lists
-    ]  # fmt: skip
+    ]
     while True:
         block: list[tuple[Born, str]] = []
         for births, span in zip(lists, ends, strict=True):

@@ -1,0 +1,478 @@
+"""The default: everything in one SQLite file, durable when the call returns.
+
+Several processes may use one file. `sqlite_file.py` says how the file is written and read; this
+file says what stands in it. A row of an older epoch than its partition's is garbage: no verb sees
+it, and `forget` removes it in chunks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from recollect.errors import Unavailable, ValidationError
+from recollect.filters import Filter, Reach
+from recollect.records import Changes, Job, Partition, Record, Vector, record_from
+from recollect.stores.contract import (
+    BLOCK_ROWS,
+    CHANGES_MIN,
+    DURABLE,
+    FORGET_ROWS,
+    IDS_MAX,
+    KEY_LIFE_MS,
+    SCAN_MAX_ROWS,
+    SHARED,
+    Candidate,
+    Delta,
+    Forgotten,
+    Head,
+    Known,
+    Mark,
+    Meta,
+    Page,
+    Plan,
+    Prepared,
+    Survey,
+    check_limit,
+    decide,
+    forget_part,
+    prepare,
+    read_cursor,
+    reads_from,
+    touched_ids,
+    whole_revisions,
+    write_cursor,
+)
+from recollect.stores.sqlite_file import Connection, SqliteFile
+
+_PLACE_BITS = 7  # a commit has at most 96 operations, so (revision, place) fits one integer
+_ROW = "id, layer, session, payload, model, vector, version, born"
+_UPSERT = """
+insert into records
+  (part, id, epoch, revision, born, version, layer, session, dropped, dead_at, digest, payload, model, vector)
+values (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)
+on conflict (part, id) do update set
+  epoch = excluded.epoch, revision = excluded.revision, born = excluded.born, version = excluded.version,
+  layer = excluded.layer, session = excluded.session, dropped = 0, dead_at = excluded.dead_at,
+  digest = excluded.digest, payload = excluded.payload, model = excluded.model, vector = excluded.vector
+"""
+_BURY = """
+update records set revision = ?, dropped = 1, dead_at = ?, digest = x'', payload = '', model = null, vector = null
+where part = ? and id = ?
+"""
+_LAYERS = """
+with recursive found (layer) as (
+  select min(layer) from records where part = :part and epoch = :epoch and dropped = 0
+  union all
+  select (select min(layer) from records
+          where part = :part and epoch = :epoch and dropped = 0 and layer > found.layer)
+  from found where found.layer is not null)
+select layer from found where layer is not null
+"""
+
+
+class SqliteStore:
+    """All promises of the contract in one file. Open it with `open_store("sqlite:///recollect.db")`."""
+
+    abilities = frozenset({DURABLE, SHARED})
+
+    def __init__(self, path: Path, *, read_only: bool = False, busy_timeout_s: float = 10.0) -> None:
+        self._file = SqliteFile(path, read_only=read_only, busy_timeout_s=busy_timeout_s)
+        self._heads: dict[Partition, Head] = {}
+        self._heads_version = -1
+
+    # ── writing ──────────────────────────────────────────────────────────────────────────────────
+
+    async def commit(self, changes: Changes, now: int) -> int:
+        prepared = prepare(changes)
+
+        def work(db: Connection) -> int:
+            part, head = _head(db, changes.partition)
+            plan = decide(prepared, _known(db, part, head, prepared, now), now)
+            if not plan.replayed:
+                if part == 0:
+                    part = _make_partition(db, changes.partition)
+                _apply(db, part, head, prepared, plan, now)
+            return plan.revision
+
+        return await self._file.write(work)
+
+    async def claim(self, now: int, lease_s: float, limit: int) -> Sequence[Job]:
+        check_limit(limit)
+        oldest = self._file.peek(lambda db: db.execute("select min(due_at) from jobs").fetchone()[0])
+        if oldest is None or oldest > now:
+            return []
+
+        def work(db: Connection) -> list[Job]:
+            rows = db.execute(
+                """select part, jobs.id, kind, refs, attempt, org, usr from jobs join partitions using (part)
+                   where due_at <= ? order by due_at limit ?""",
+                (now, limit),
+            ).fetchall()
+            due_at = now + int(lease_s * 1000)
+            db.executemany(
+                "update jobs set attempt = attempt + 1, due_at = ? where part = ? and id = ?",
+                [(due_at, row[0], row[1]) for row in rows],
+            )
+            return [
+                Job(id, Partition(org, usr), kind, tuple(json.loads(refs)), due_at, attempt + 1)
+                for _, id, kind, refs, attempt, org, usr in rows
+            ]
+
+        return await self._file.write(work, durable=False)
+
+    async def forget(self, where: Filter, now: int, limit: int = FORGET_ROWS) -> Forgotten:
+        check_limit(limit)
+        if where.dead_before is not None:
+            return await self._file.write(lambda db: _purge_dead(db, where.partition, where.dead_before or 0, limit))
+        if where.is_whole:
+            return await self._file.write(lambda db: _forget_whole(db, where, now, limit))
+        return await forget_part(self, where, now, limit)
+
+    async def compact(self) -> None:
+        await self._file.compact()
+
+    # ── reading ──────────────────────────────────────────────────────────────────────────────────
+
+    async def get(self, partition: Partition, ids: Sequence[str], now: int) -> list[Record]:
+        if len(ids) > IDS_MAX:
+            raise ValidationError(f"at most {IDS_MAX} ids", field="ids")
+        if not ids:
+            return []
+
+        def work(db: Connection) -> list[Record]:
+            part, head = _head(db, partition)
+            rows = db.execute(
+                f"select {_ROW} from records where part = ? and epoch = ? and dropped = 0"
+                f" and (dead_at is null or dead_at > ?) and id in ({','.join('?' * len(ids))})",
+                (part, head.epoch, now, *ids),
+            )
+            found = {row[0]: row for row in rows}
+            return [_record(partition, found[id]) for id in ids if id in found]
+
+        return await self._file.read(work)
+
+    async def list(
+        self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
+    ) -> Page:
+        check_limit(limit)
+        start = read_cursor(where, newest_first, after) if after else None
+
+        def work(db: Connection) -> Page:
+            part, head = _head(db, where.partition)
+            return _list(db, part, head.epoch, where, now, newest_first, limit, start)
+
+        return await self._file.read(work)
+
+    async def changes(self, partition: Partition, mark: Mark | None, limit: int = 1_000) -> Delta:
+        check_limit(limit, CHANGES_MIN)
+        if mark is not None:
+            head = self._peek_head(partition)
+            reset, revision, floor_seen = reads_from(head, mark)
+            if not reset and revision == head.revision:
+                return Delta(Mark(head.epoch, head.revision, floor_seen))
+        return await self._file.read(lambda db: _changes(db, partition, mark, limit))
+
+    async def search(
+        self, reach: Reach, *, text: str | None, vector: Vector | None, limit: int, now: int
+    ) -> Mapping[str, Sequence[Candidate]]:
+        raise Unavailable("this store does not search across users; see its abilities", field="search")
+
+    async def close(self) -> None:
+        await self._file.close()
+
+    # ── for operators ────────────────────────────────────────────────────────────────────────────
+
+    async def partitions(self, after: Partition | None = None, limit: int = 1_000) -> Sequence[Partition]:
+        start = (after.org, after.user) if after else ("", "")
+        operator = ">" if after else ">="
+
+        def work(db: Connection) -> list[Partition]:
+            rows = db.execute(
+                f"select org, usr from partitions where (org, usr) {operator} (?, ?) order by org, usr limit ?",
+                (*start, limit),
+            )
+            return [Partition(org, user) for org, user in rows]
+
+        return await self._file.read(work)
+
+    async def survey(self, now: int) -> Survey:
+        def work(db: Connection) -> Survey:
+            records = dict(
+                db.execute(
+                    """select layer, count(*) from records join partitions using (part, epoch)
+                       where dropped = 0 and (dead_at is null or dead_at > ?) group by layer""",
+                    (now,),
+                ).fetchall()
+            )
+            jobs, running, oldest = db.execute(
+                "select count(*), coalesce(sum(attempt > 0 and due_at > ?), 0), min(due_at) from jobs", (now,)
+            ).fetchone()
+            partitions = db.execute("select count(*) from partitions").fetchone()[0]
+            size = sum(path.stat().st_size for path in self._paths() if path.exists())
+            return Survey(partitions, records, jobs - running, running, oldest, size)
+
+        return await self._file.read(work)
+
+    async def check(self) -> Sequence[str]:
+        """What SQLite's own check and ours find wrong with the file; empty when all is well."""
+
+        def work(db: Connection) -> list[str]:
+            found = [row[0] for row in db.execute("pragma quick_check(10)") if row[0] != "ok"]
+            stray = db.execute("select count(*) from records where part not in (select part from partitions)")
+            if stray.fetchone()[0]:
+                found.append("records without a partition")
+            ahead = db.execute(
+                "select count(*) from records r join partitions p using (part) where r.revision > p.revision"
+            )
+            if ahead.fetchone()[0]:
+                found.append("records ahead of their partition's revision")
+            return found
+
+        return await self._file.read(work)
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "store": "sqlite",
+            "url": f"sqlite:///{self._file.path}",
+            "durability": "on disk (fsync) when a call returns",
+            "read_only": self._file.read_only,
+        }
+
+    def _paths(self) -> tuple[Path, ...]:
+        return (self._file.path, Path(f"{self._file.path}-wal"))
+
+    def _peek_head(self, partition: Partition) -> Head:
+        """The head as it stands, in microseconds: asked again only when the file has changed."""
+
+        def work(db: Connection) -> Head:
+            version = db.execute("pragma data_version").fetchone()[0]
+            if version != self._heads_version:
+                self._heads.clear()
+                self._heads_version = version
+            head = self._heads.get(partition)
+            if head is None:
+                head = self._heads[partition] = _head(db, partition)[1]
+            return head
+
+        return self._file.peek(work)
+
+
+# ── what stands in the file ──────────────────────────────────────────────────────────────────────
+
+
+def _head(db: Connection, partition: Partition) -> tuple[int, Head]:
+    row = db.execute(
+        "select part, epoch, revision, floor, forgot from partitions where org = ? and usr = ?",
+        (partition.org, partition.user),
+    ).fetchone()
+    return (row[0], Head(*row[1:])) if row else (0, Head())
+
+
+def _make_partition(db: Connection, partition: Partition) -> int:
+    cursor = db.execute(
+        "insert into partitions (org, usr, epoch, revision, floor, forgot) values (?, ?, 1, 0, 0, 0)",
+        (partition.org, partition.user),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def _known(db: Connection, part: int, head: Head, prepared: Prepared, now: int) -> Known:
+    if part == 0:
+        return Known(head)
+    changes = prepared.changes
+    once = None
+    if prepared.key_hash:
+        once = db.execute(
+            "select digest, revision from once where part = ? and key = ? and at > ?",
+            (part, prepared.key_hash, now - KEY_LIFE_MS),
+        ).fetchone()
+    ids = touched_ids(changes)
+    rows = db.execute(
+        f"select id, version, digest, born, dropped, dead_at from records"
+        f" where part = ? and epoch = ? and id in ({','.join('?' * len(ids))})",
+        (part, head.epoch, *ids),
+    )
+    metas = {
+        id: Meta(version, digest, _unpack(born), bool(dropped), dead_at)
+        for id, version, digest, born, dropped, dead_at in rows
+    }
+    jobs = {}
+    for job in changes.finish:
+        row = db.execute("select attempt from jobs where part = ? and id = ?", (part, job.id)).fetchone()
+        if row:
+            jobs[job.id] = row[0]
+    return Known(head, metas, jobs, once)
+
+
+def _apply(db: Connection, part: int, head: Head, prepared: Prepared, plan: Plan, now: int) -> None:
+    changes = prepared.changes
+    rows = []
+    for written in plan.write:
+        record, vector = written.sealed.record, written.sealed.record.vector
+        rows.append((
+            part, record.id, head.epoch, plan.revision, _pack(written.born), written.version, record.layer,
+            record.scope.session, record.expires_at, written.sealed.digest, written.sealed.payload,
+            vector.model if vector else None, vector.data if vector else None,
+        ))  # fmt: skip
+    db.executemany(_UPSERT, rows)
+    db.executemany(_BURY, [(plan.revision, now, part, id) for id in plan.drop])
+    if plan.changes_records:
+        db.execute("update partitions set revision = ? where part = ?", (plan.revision, part))
+    db.executemany("delete from jobs where part = ? and id = ?", [(part, job.id) for job in changes.finish])
+    db.executemany(
+        "insert into jobs (part, id, kind, refs, due_at, attempt) values (?, ?, ?, ?, ?, ?) on conflict do nothing",
+        [(part, job.id, job.kind, json.dumps(job.refs), job.due_at, job.attempt) for job in changes.enqueue],
+    )
+    if prepared.key_hash:
+        db.execute(
+            "insert or replace into once (part, key, digest, revision, at) values (?, ?, ?, ?, ?)",
+            (part, prepared.key_hash, prepared.digest, plan.revision, now),
+        )
+
+
+def _list(
+    db: Connection,
+    part: int,
+    epoch: int,
+    where: Filter,
+    now: int,
+    newest_first: bool,
+    limit: int,
+    start: tuple[int, int] | None,
+) -> Page:
+    layers = where.layers or tuple(row[0] for row in db.execute(_LAYERS, {"part": part, "epoch": epoch}))
+    low, high = where.born_after, where.born_before
+    if start is not None:
+        low, high = (low, start) if newest_first else (start, high)
+    found: list[Record] = []
+    scanned = 0
+    filtered = where.test is not None or where.ids is not None
+    while True:
+        block = min(BLOCK_ROWS, SCAN_MAX_ROWS - scanned) if filtered else limit - len(found)
+        sql, values = _select(part, epoch, layers, where.session, low, high, now, newest_first, block + 1)
+        rows = db.execute(sql, values).fetchall() if layers else []
+        for row in rows[:block]:
+            record = _record(where.partition, row)
+            if where.holds(record):
+                found.append(record)
+            if len(found) == limit:
+                last_of_all = row is rows[-1]
+                return Page(tuple(found), None if last_of_all else write_cursor(where, newest_first, record.born))
+        if len(rows) <= block:
+            return Page(tuple(found), None)
+        scanned += block
+        edge = _unpack(rows[block - 1][-1])
+        if scanned >= SCAN_MAX_ROWS:
+            return Page(tuple(found), write_cursor(where, newest_first, edge))
+        low, high = (low, edge) if newest_first else (edge, high)
+
+
+def _select(
+    part: int,
+    epoch: int,
+    layers: Sequence[str],
+    session: str | None,
+    low: tuple[int, int] | None,
+    high: tuple[int, int] | None,
+    now: int,
+    newest_first: bool,
+    count: int,
+) -> tuple[str, list[Any]]:
+    """One ordered walk along an index for each layer, merged: costs the page, not the partition."""
+    tests = "part = ? and epoch = ? and layer = ? and dropped = 0 and (dead_at is null or dead_at > ?)"
+    more: list[Any] = []
+    if session is not None:
+        tests += " and session = ?" + (" and session <> ''" if session else "")
+        more.append(session)
+    if low is not None:
+        tests += " and born > ?"
+        more.append(_pack(low))
+    if high is not None:
+        tests += " and born < ?"
+        more.append(_pack(high))
+    order = f"order by born {'desc' if newest_first else 'asc'} limit {count}"
+    each = f"select * from (select {_ROW} from records where {tests} {order})"
+    values = [value for layer in layers for value in (part, epoch, layer, now, *more)]
+    return f"{' union all '.join([each] * len(layers))} {order}", values
+
+
+def _changes(db: Connection, partition: Partition, mark: Mark | None, limit: int) -> Delta:
+    part, head = _head(db, partition)
+    reset, revision, floor_seen = reads_from(head, mark)
+    rows = db.execute(
+        f"select {_ROW}, revision, dropped from records where part = ? and revision > ? and epoch = ?"
+        f" order by revision limit ?",
+        (part, max(revision, head.forgot), head.epoch, limit + 1),
+    ).fetchall()
+    cut = whole_revisions([row[-2] for row in rows], limit)
+    more = cut < len(rows)
+    end = rows[cut - 1][-2] if more else head.revision
+    put = tuple(_record(partition, row) for row in rows[:cut] if not row[-1])
+    dropped = tuple(row[0] for row in rows[:cut] if row[-1])
+    return Delta(Mark(head.epoch, end, floor_seen), put, dropped, reset, more)
+
+
+def _forget_whole(db: Connection, where: Filter, now: int, limit: int) -> Forgotten:
+    part, head = _head(db, where.partition)
+    if part == 0:
+        part = _make_partition(db, where.partition)
+    epoch, count = where.epoch, 0
+    if epoch is None or epoch == head.epoch:
+        epoch = head.epoch
+        count = db.execute(
+            """select count(*) from records where part = ? and epoch = ? and dropped = 0
+               and (dead_at is null or dead_at > ?)""",
+            (part, epoch, now),
+        ).fetchone()[0]
+        db.execute(
+            "update partitions set epoch = epoch + 1, revision = revision + 1, forgot = revision + 1 where part = ?",
+            (part,),
+        )
+        db.execute("delete from jobs where part = ?", (part,))
+    removed = _purge_garbage(db, part, limit)
+    return Forgotten(count, done=removed < limit, epoch=epoch)
+
+
+def _purge_garbage(db: Connection, part: int, limit: int) -> int:
+    """Remove rows of older epochs: they are all older than the last whole forget, and no others are."""
+    return db.execute(
+        """delete from records where row in (select row from records
+           where part = ?1 and revision < (select forgot from partitions where part = ?1) limit ?2)""",
+        (part, limit),
+    ).rowcount
+
+
+def _purge_dead(db: Connection, partition: Partition, before: int, limit: int) -> Forgotten:
+    part, head = _head(db, partition)
+    removed = _purge_garbage(db, part, limit)
+    room = max(limit - removed, 1)
+    rows = db.execute(
+        "select row, revision from records where part = ? and epoch = ? and dead_at < ? limit ?",
+        (part, head.epoch, before, room),
+    ).fetchall()
+    db.executemany("delete from records where row = ?", [(row[0],) for row in rows])
+    floor = max([head.floor, *(row[1] for row in rows)])
+    db.execute("update partitions set floor = ? where part = ?", (floor, part))
+    db.execute("delete from once where part = ? and at < ?", (part, before))
+    next_at = db.execute(
+        "select min(dead_at) from records where part = ? and epoch = ? and dead_at is not null", (part, head.epoch)
+    ).fetchone()[0]
+    done = removed < limit and len(rows) < room
+    return Forgotten(removed + len(rows), done, next_at)
+
+
+def _pack(born: tuple[int, int]) -> int:
+    return born[0] << _PLACE_BITS | born[1]
+
+
+def _unpack(born: int) -> tuple[int, int]:
+    return born >> _PLACE_BITS, born & ((1 << _PLACE_BITS) - 1)
+
+
+def _record(partition: Partition, row: tuple[Any, ...]) -> Record:
+    id, layer, session, payload, model, vector, version, born = row[:8]
+    made = Vector(model, vector) if model is not None else None
+    return record_from(partition, id, layer, session, payload, made, version, _unpack(born))

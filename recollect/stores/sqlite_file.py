@@ -1,0 +1,359 @@
+"""One SQLite file: how it is opened, migrated, written and read.
+
+A thread of its own owns the one writing connection. It takes all the work that waits, runs it in
+one transaction and syncs once, so sixteen callers pay for one fsync, not sixteen. Work that was
+handed over is done whether or not its caller still waits. Readers have connections of their own
+and never wait for the writer (WAL).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import sqlite3
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from recollect.errors import Busy, Corrupt, RecollectError, Unavailable
+
+T = TypeVar("T")
+Connection = sqlite3.Connection
+Work = Callable[[Connection], T]
+
+APPLICATION_ID = 0x52_43_4C_54  # "RCLT": tells our files from other SQLite files
+PAGE_BYTES = 8192  # a record with its vector fits a page; 4 KiB pages spill every vector
+GROUP_MAX = 256  # calls that share one transaction: bounds how long the first of them waits
+READERS = 2
+WAL_PAGES = 4_000  # pages between checkpoints: about 32 MiB
+WAL_LIMIT_BYTES = 32 * 1024 * 1024
+MAGIC = b"SQLite format 3\x00"
+
+
+def migrate_1(db: Connection) -> None:
+    """Partitions, records, jobs and remembered keys."""
+    for statement in (
+        """create table partitions (
+            part integer primary key, org text not null, usr text not null,
+            epoch integer not null, revision integer not null, floor integer not null, forgot integer not null,
+            unique (org, usr))""",
+        """create table records (
+            row integer primary key, part integer not null, id text not null,
+            epoch integer not null, revision integer not null, born integer not null, version integer not null,
+            layer text not null, session text not null, dropped integer not null, dead_at integer,
+            digest blob not null, payload text not null, model text, vector blob)""",
+        "create unique index records_id on records (part, id)",
+        "create index records_log on records (part, revision)",
+        "create index records_layer on records (part, epoch, layer, born) where dropped = 0",
+        """create index records_session on records (part, epoch, session, layer, born)
+            where dropped = 0 and session <> ''""",
+        "create index records_dead on records (part, dead_at) where dead_at is not null",
+        """create table jobs (
+            part integer not null, id text not null, kind text not null, refs text not null,
+            due_at integer not null, attempt integer not null, primary key (part, id)) without rowid""",
+        "create index jobs_due on jobs (due_at)",
+        """create table once (
+            part integer not null, key blob not null, digest blob not null, revision integer not null,
+            at integer not null, primary key (part, key)) without rowid""",
+    ):
+        db.execute(statement)
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (migrate_1,)
+"""In order; the file's `user_version` says how many of them it has had."""
+
+
+def translated(error: sqlite3.Error) -> RecollectError:
+    """The driver's error as one of ours, without any content."""
+    name = getattr(error, "sqlite_errorname", "") or ""
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return Busy(field="store")
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return Corrupt(field="store")
+    if name.startswith("SQLITE_FULL"):
+        return Unavailable("the disk is full; free some space and try again", field="store")
+    if name.startswith("SQLITE_READONLY"):
+        return Unavailable("the file is read-only", field="store")
+    return Unavailable(f"SQLite failed ({name or type(error).__name__}); run `recollect doctor`", field="store")
+
+
+@dataclass(slots=True)
+class _Task:
+    work: Work[Any]
+    durable: bool
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
+
+
+class SqliteFile:
+    """The file, open. `write` and `read` run work on its threads; `peek` runs it right here."""
+
+    def __init__(self, path: Path, *, read_only: bool = False, busy_timeout_s: float = 10.0) -> None:
+        self.path = path
+        self.read_only = read_only
+        self._busy_timeout_s = busy_timeout_s
+        self._queue: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._readers = ThreadPoolExecutor(READERS, "recollect-read")
+        self._local = threading.local()
+        self._connections: list[Connection] = []
+        self._peek_lock = threading.Lock()
+        self._closed = False
+        if not read_only:
+            _create_if_absent(path)
+        _check_header(path)
+        self._peeker = self._connect()
+        self._writer: threading.Thread | None = None
+        try:
+            self._check_and_migrate()
+        except BaseException:
+            self._release()
+            raise
+        if not read_only:
+            self._writer = threading.Thread(target=self._write_loop, name="recollect-write", daemon=True)
+            self._writer.start()
+
+    # ── work ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def write(self, work: Work[T], *, durable: bool = True) -> T:
+        """Run work in the next group's transaction. It may refuse (raise) only before it writes.
+
+        With `durable=False` the group is not synced on its account: for work whose loss in a
+        power cut loses nothing, as a lease whose holder is gone too.
+        """
+        self._check_open()
+        if self.read_only:
+            raise Unavailable("the file is read-only", field="store")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._queue.put(_Task(work, durable, loop, future))
+        return await future
+
+    async def read(self, work: Work[T]) -> T:
+        """Run work in one read transaction on a reader's thread."""
+        self._check_open()
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
+
+    def peek(self, work: Work[T]) -> T:
+        """Run a look-up of microseconds without leaving the caller's thread."""
+        self._check_open()
+        with self._peek_lock:
+            try:
+                return work(self._peeker)
+            except sqlite3.Error as error:
+                raise translated(error) from error
+
+    async def compact(self) -> None:
+        """Rewrite the file without free space, and empty the log: nothing of the forgotten is left."""
+        await self.write(_compact)
+
+    async def close(self) -> None:
+        """Finish what was handed over, then let go of the file."""
+        if self._closed:
+            return
+        self._closed = True
+        await asyncio.get_running_loop().run_in_executor(None, self._finish)
+
+    def _finish(self) -> None:
+        if self._writer is not None:
+            self._queue.put(None)
+            self._writer.join()
+        self._release()
+
+    def _release(self) -> None:
+        self._readers.shutdown(wait=True)
+        for connection in self._connections:
+            connection.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Unavailable("the store is closed", field="store")
+
+    # ── the writer's thread ──────────────────────────────────────────────────────────────────────
+
+    def _write_loop(self) -> None:
+        db = self._connect()
+        while True:
+            task = self._queue.get()
+            if task is None:
+                return
+            group = [task]
+            while len(group) < GROUP_MAX and not self._queue.empty():
+                following = self._queue.get()
+                if following is None:
+                    self._queue.put(None)
+                    break
+                group.append(following)
+            self._write_group(db, group)
+            _deliver(group)
+
+    def _write_group(self, db: Connection, group: Sequence[_Task]) -> None:
+        alone = len(group) == 1
+        try:
+            if alone and group[0].work is _compact:
+                group[0].work(db)
+                return
+            db.execute("pragma synchronous = full" if any(t.durable for t in group) else "pragma synchronous = normal")
+            db.execute("begin immediate")
+            for task in group:
+                try:
+                    task.result = task.work(db)
+                except RecollectError as refusal:
+                    task.error = refusal
+            db.execute("commit")
+        except BaseException as error:
+            if db.in_transaction:
+                db.execute("rollback")
+            if alone:
+                group[0].error = translated(error) if isinstance(error, sqlite3.Error) else error
+                return
+            # One of them broke the transaction: each gets one of its own, and its own answer.
+            for task in group:
+                task.result = task.error = None
+                self._write_group(db, [task])
+
+    # ── connections ──────────────────────────────────────────────────────────────────────────────
+
+    def _read(self, work: Work[T]) -> T:
+        db: Connection | None = getattr(self._local, "db", None)
+        try:
+            if db is None:
+                db = self._local.db = self._connect()
+            db.execute("begin")
+            try:
+                return work(db)
+            finally:
+                db.execute("rollback")
+        except sqlite3.Error as error:
+            raise translated(error) from error
+
+    def _connect(self) -> Connection:
+        uri = f"{self.path.absolute().as_uri()}?mode={'ro' if self.read_only else 'rw'}"
+        try:
+            db = sqlite3.connect(
+                uri, uri=True, timeout=self._busy_timeout_s, isolation_level=None, check_same_thread=False
+            )
+            self._connections.append(db)
+            for pragma in (
+                "trusted_schema = off",
+                "secure_delete = on",
+                "synchronous = full",
+                f"wal_autocheckpoint = {WAL_PAGES}",
+                f"journal_size_limit = {WAL_LIMIT_BYTES}",
+                "cache_size = -16384",
+                "temp_store = memory",
+            ):
+                db.execute(f"pragma {pragma}")
+            return db
+        except sqlite3.Error as error:
+            raise translated(error) from error
+
+    def _check_and_migrate(self) -> None:
+        db = self._peeker
+        try:
+            if _pragma(db, "application_id") != APPLICATION_ID:
+                raise Corrupt("this is an SQLite file, but not one of Recollect's", field="store")
+            version = _pragma(db, "user_version")
+            if version > len(MIGRATIONS):
+                raise Unavailable(
+                    f"the file has schema version {version}, this Recollect knows {len(MIGRATIONS)}: "
+                    "upgrade Recollect; the file was not touched",
+                    field="store",
+                )
+            if version < len(MIGRATIONS):
+                if self.read_only:
+                    raise Unavailable("the file must be migrated; open it for writing once", field="store")
+                migrate(db)
+            db.execute("select part from partitions limit 1").fetchone()
+        except sqlite3.Error as error:
+            raise translated(error) from error
+
+
+def migrate(db: Connection, steps: Sequence[Callable[[Connection], None]] = MIGRATIONS) -> None:
+    """Bring a file up to date, each step in a transaction of its own: old or new, never between."""
+    while True:
+        db.execute("begin immediate")
+        try:
+            version = _pragma(db, "user_version")
+            if version >= len(steps):
+                return
+            steps[version](db)
+            db.execute(f"pragma user_version = {version + 1}")
+            db.execute("commit")
+        finally:
+            if db.in_transaction:
+                db.execute("rollback")
+
+
+def _create_if_absent(path: Path) -> None:
+    """A new file appears whole, under its name, or not at all; of two makers one wins."""
+    if path.exists():
+        return
+    if not path.parent.is_dir():
+        raise Unavailable("the folder of the database does not exist; make it first", field="store")
+    draft = path.with_name(f".{path.name[:100]}.{os.getpid()}-{threading.get_ident()}.new")
+    try:
+        db = sqlite3.connect(draft, isolation_level=None)
+        db.execute(f"pragma page_size = {PAGE_BYTES}")
+        db.execute(f"pragma application_id = {APPLICATION_ID}")
+        db.execute("pragma journal_mode = wal")
+        migrate(db)
+        db.close()
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    except (sqlite3.Error, OSError) as error:
+        raise Unavailable("the database file cannot be made there", field="store") from error
+    finally:
+        for leftover in (draft, Path(f"{draft}-wal"), Path(f"{draft}-shm")):
+            leftover.unlink(missing_ok=True)
+
+
+def _check_header(path: Path) -> None:
+    """Refuse what is not an SQLite file before SQLite has a chance to touch it."""
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(MAGIC))
+    except FileNotFoundError as error:
+        raise Unavailable("there is no such database file", field="store") from error
+    except OSError as error:
+        raise Unavailable("the database file cannot be read", field="store") from error
+    if magic != MAGIC:
+        raise Corrupt("this is not an SQLite file; it was not touched", field="store")
+
+
+def _compact(db: Connection) -> None:
+    db.execute("vacuum")
+    db.execute("pragma wal_checkpoint(truncate)")
+
+
+def _pragma(db: Connection, name: str) -> int:
+    return int(db.execute(f"pragma {name}").fetchone()[0])
+
+
+def _deliver(group: Sequence[_Task]) -> None:
+    """Wake the callers, once per event loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Task]] = defaultdict(list)
+    for task in group:
+        by_loop[task.loop].append(task)
+    for loop, tasks in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_settle, tasks)
+        except RuntimeError:
+            continue  # its loop is closed: nobody waits any more, and the work is done
+
+
+def _settle(tasks: Sequence[_Task]) -> None:
+    for task in tasks:
+        if task.future.done():
+            continue  # its caller was cancelled
+        if task.error is None:
+            task.future.set_result(task.result)
+        else:
+            task.future.set_exception(task.error)
