@@ -1,1 +1,69 @@
-"""x"""
+"""Recollect: the memory of conversational agents.
+
+    from recollect import Memory
+
+    async with Memory.open() as memory:                    # recollect.db in this folder
+        chat = memory.user("ann").session("monday")
+        await chat.add_interaction("I like dark mode.", "Noted!")
+        context = await chat.get_context("Which theme should I use?")
+
+`recollect.sync` has the same for code without `await`. Names are loaded when first used, so that
+importing this package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from recollect.context import Context
+    from recollect.conversation import Message
+    from recollect.errors import RecollectError
+    from recollect.memory import Memory, Session, User
+    from recollect.providers import Embedder
+    from recollect.records import Hit, Record, Scope, Source
+    from recollect.settings import Settings
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Context": "context",
+    "Embedder": "providers",
+    "Hit": "records",
+    "Memory": "memory",
+    "Message": "conversation",
+    "Record": "records",
+    "RecollectError": "errors",
+    "Scope": "records",
+    "Session": "memory",
+    "Settings": "settings",
+    "Source": "records",
+    "User": "memory",
+}
+
+__all__ = [
+    "Context",
+    "Embedder",
+    "Hit",
+    "Memory",
+    "Message",
+    "RecollectError",
+    "Record",
+    "Scope",
+    "Session",
+    "Settings",
+    "Source",
+    "User",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'recollect' has no attribute {name!r}")
+    return getattr(import_module(f"recollect.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,6 +1,6 @@
 """Which records are meant: a closed grammar, checked when it is built.
 
-People write a filter as plain JSON; `parse` (in `validate`) turns it into the values below. A
+People write a filter as plain JSON; `validate.where` turns it into the values below. A
 field or operator that is not in the tables here cannot be expressed, so no store ever meets one.
 """
 
@@ -95,7 +95,7 @@ class All:
 
 
 @dataclass(frozen=True, slots=True)
-class Any_:
+class Either:
     """At least one of the tests holds."""
 
     tests: tuple[Condition, ...]
@@ -114,7 +114,7 @@ class Not:
         return not self.test.holds(record)
 
 
-Condition = Test | All | Any_ | Not
+Condition = Test | All | Either | Not
 
 
 @dataclass(frozen=True, slots=True)

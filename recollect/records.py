@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 Clock = Callable[[], int]
@@ -26,6 +26,7 @@ DAY_MS = 24 * HOUR_MS
 TRUSTS = ("quarantined", "untrusted", "trusted")
 """From least to most. Text of tools, files and other people is `untrusted`."""
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
@@ -36,7 +37,7 @@ def system_clock() -> int:
 
 def as_datetime(time_ms: int) -> datetime:
     """A stored time as people read it: aware, in UTC."""
-    return datetime.fromtimestamp(time_ms / 1000, UTC)
+    return _EPOCH + timedelta(milliseconds=time_ms)
 
 
 def iso(time_ms: int | None) -> str | None:
@@ -230,7 +231,8 @@ def digest_of(record: Record, payload: str) -> bytes:
     hasher = hashlib.blake2b(digest_size=16)
     vector = record.vector
     scope = record.scope
-    for part in (record.id, record.layer, scope.org, scope.user, scope.session, payload, vector.model if vector else ""):
+    model = vector.model if vector else ""
+    for part in (record.id, record.layer, scope.org, scope.user, scope.session, payload, model):
         raw = part.encode()
         hasher.update(b"%d:" % len(raw))
         hasher.update(raw)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import unquote
 
@@ -23,8 +23,8 @@ async def open_store(url: str | Path, *, busy_timeout_s: float = 10.0) -> Store:
     `sqlite:///notes.db` is a file in the current folder, `sqlite:////var/notes.db` an absolute
     path; a `Path` is taken as it is. `?mode=ro` opens a file for reading only.
     """
-    if isinstance(url, Path):
-        return _backend("sqlite").SqliteStore(url, busy_timeout_s=busy_timeout_s)  # type: ignore[no-any-return]
+    if isinstance(url, PurePath):
+        return _backend("sqlite").SqliteStore(Path(url), busy_timeout_s=busy_timeout_s)  # type: ignore[no-any-return]
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in SCHEMES:
         known = ", ".join(f"{name}://" for name in SCHEMES)

@@ -121,7 +121,7 @@ class _Room:
     def births(self, where: Filter) -> list[list[tuple[Born, str]]]:
         """The lists that hold all the filter can mean, each in order of birth."""
         session = where.session
-        layers = where.layers or tuple({layer for layer, _ in self.by_birth})
+        layers = set(where.layers) or {layer for layer, _ in self.by_birth}
         return [births for layer in layers if (births := self.by_birth.get((layer, session)))]
 
     def remove(self, row: _Row) -> None:

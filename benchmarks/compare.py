@@ -1,0 +1,337 @@
+"""How fast Recollect is beside the alternatives: `make bench`.
+
+All contestants hold the same memories with the same precomputed vectors, live in this process, and
+take turns call by call, so that a busy machine is busy for all of them. Ratios say more than times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dataclasses
+import gc
+import json
+import os
+import platform
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+# Before numpy is loaded. A second BLAS thread doubles the CPU of every contestant and gains little.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import scale
+from dataset import Question, World, exact, recall, user_name
+from peers import PEERS, Contestant, Lookup, Memory, find, version_of
+from timing import Figures, Samples, fsync_rate, say, table
+
+K = 10
+CALLERS = 128
+AIMS: dict[str, dict[str, float]] = {
+    "warm": {"mem0": 2_000, "Chroma": 150, "InMemoryStore": 25, "SqliteStore": 12},
+    "first": {"mem0": 350, "Chroma": 30, "InMemoryStore": 7, "SqliteStore": 4},
+    "open": {},
+    "add": {"Chroma": 10, "mem0": 4},
+}
+"""How many times quicker than each of the others Recollect means to be, by p50."""
+
+
+@dataclasses.dataclass
+class Race:
+    """The contestants with what they hold. The first of them is ours."""
+
+    world: World
+    lookup: Lookup
+    users: dict[str, list[Memory]]
+    contestants: list[Contestant]
+
+    def is_ours(self) -> bool:
+        """Whether the others are compared with Recollect, as they are unless `--only` says otherwise."""
+        return self.contestants[0].name == "Recollect"
+
+    def questions(self, each: int) -> list[Question]:
+        """So many questions of every user, one user after the other in each round."""
+        of_users = [
+            self.world.questions(number, len(memories), each) for number, memories in enumerate(self.users.values())
+        ]
+        rounds = [question for asked in zip(*of_users, strict=True) for question in asked]
+        for question in rounds:
+            self.lookup.learn(question.text, question.vector)
+            self.lookup.learn(question.plain, question.vector)
+        return rounds
+
+    async def run(self, turns: Sequence[Callable[[Contestant], Awaitable[Any]]]) -> dict[str, Samples]:
+        """Each turn is taken by everyone before the next one; who begins changes every time."""
+        samples = {contestant.name: Samples() for contestant in self.contestants}
+        gc.collect()
+        for place, turn in enumerate(turns):
+            start = place % len(self.contestants)
+            for contestant in self.contestants[start:] + self.contestants[:start]:
+                await samples[contestant.name].measure(lambda turn=turn, contestant=contestant: turn(contestant))  # type: ignore[misc]
+        return samples
+
+
+async def gather_contestants(names: Sequence[str], folder: Path, world: World, users: int, each: int) -> Race:
+    """Open and load everyone who can run here; name the others with the reason."""
+    lookup = Lookup()
+    memories = {user_name(number): world.memories(number, each) for number in range(users)}
+    for rows in memories.values():
+        for _, text, vector in rows:
+            lookup.learn(text, vector)
+    race = Race(world, lookup, memories, [])
+    for name in names:
+        try:
+            contestant = find(name, folder, lookup, world.dimensions)
+            started = time.perf_counter()
+            await contestant.load(memories)
+        except Exception as reason:  # whatever it is, the others can still be measured
+            if name == PEERS[0]:
+                raise
+            print(f"skipped: {name} ({type(reason).__name__}: {reason})")
+            continue
+        say(f"{contestant.name} {version_of(contestant)} loaded in {time.perf_counter() - started:.1f} s")
+        race.contestants.append(contestant)
+    return race
+
+
+# ── The sections ─────────────────────────────────────────────────────────────────────────────────
+
+
+def searching(question: Question) -> Callable[[Contestant], Awaitable[list[str]]]:
+    return lambda contestant: contestant.search(question.user, question.text, question.vector, K)
+
+
+async def search_warm(race: Race, count: int) -> dict[str, Figures]:
+    """Search of a user who was here before."""
+    each = max(1, count // len(race.users))
+    questions = race.questions(each)
+    say(f"warm search: {len(questions)} questions, after one of every user")
+    for contestant in race.contestants:
+        for question in questions[: len(race.users)]:
+            await contestant.search(question.user, question.plain, question.vector, K)
+    samples = await race.run([searching(question) for question in questions])
+    figures = {name: taken.figures() for name, taken in samples.items()}
+    for contestant in race.contestants:
+        figures[contestant.name].recall = await recall_of(race, contestant, questions[: len(race.users)])
+    return figures
+
+
+async def recall_of(race: Race, contestant: Contestant, questions: Sequence[Question]) -> float:
+    """How much of the exact answer is found when only meaning can tell. Not timed."""
+    shares = []
+    for question in questions:
+        found = await contestant.search(question.user, question.plain, question.vector, K)
+        shares.append(recall(found, exact(race.users[question.user], question.vector, K)))
+    return statistics.fmean(shares)
+
+
+async def search_first(race: Race, rounds: int) -> dict[str, Figures]:
+    """First search of each user after a fresh opening; the opening itself is not counted."""
+    questions = race.questions(rounds)
+    every = len(race.users)
+    samples = {contestant.name: Samples() for contestant in race.contestants}
+    for number in range(rounds):
+        say(f"first touch: round {number + 1} of {rounds}")
+        opener, *others = questions[number * every : (number + 1) * every]
+        for contestant in race.contestants:
+            await contestant.reopen()
+            await contestant.search(opener.user, opener.text, opener.vector, K)
+        for name, taken in (await race.run([searching(question) for question in others])).items():
+            samples[name].wall_ns += taken.wall_ns
+            samples[name].cpu_ns += taken.cpu_ns
+    return {name: taken.figures() for name, taken in samples.items()}
+
+
+async def open_and_answer(race: Race, rounds: int) -> dict[str, Figures]:
+    """From a closed store to the first answer, imports aside."""
+
+    def opening(question: Question) -> Callable[[Contestant], Awaitable[None]]:
+        async def turn(contestant: Contestant) -> None:
+            await contestant.reopen()
+            await contestant.search(question.user, question.text, question.vector, K)
+
+        return turn
+
+    say("open and first answer")
+    samples = await race.run([opening(question) for question in race.questions(1)[:rounds]])
+    return {name: taken.figures() for name, taken in samples.items()}
+
+
+async def add_alone(race: Race, count: int) -> dict[str, Figures]:
+    """One caller, one memory a call, on disk when the call returns (where the store promises it)."""
+    say(f"adds: {count} by one caller")
+    fresh = new_memories(race, len(race.users), count)
+
+    def adding(user: str, memory: Memory) -> Callable[[Contestant], Awaitable[None]]:
+        return lambda contestant: contestant.add(user, *memory)
+
+    samples = await race.run([adding(user, memory) for user, memory in fresh])
+    figures = {name: taken.figures() for name, taken in samples.items()}
+    for contestant in race.contestants:
+        started = time.process_time()
+        await contestant.settle()
+        figures[contestant.name].later_cpu_ms = (time.process_time() - started) * 1000 / count
+    return figures
+
+
+def new_memories(race: Race, number: int, count: int) -> list[tuple[str, Memory]]:
+    """Memories that nobody holds yet, dealt out to the users."""
+    names = list(race.users)
+    fresh = race.world.memories(number, count)
+    for _, text, vector in fresh:
+        race.lookup.learn(text, vector)
+    return [(names[place % len(names)], memory) for place, memory in enumerate(fresh)]
+
+
+async def add_together(race: Race, folder: Path, count: int) -> dict[str, float]:
+    """Many callers at once (ours alone), beside what the disk itself can do."""
+    ours: Any = race.contestants[0]
+    result: dict[str, float] = {}
+    for number, worker in enumerate((False, True)):
+        await ours.reopen(worker=worker)
+        fresh = new_memories(race, len(race.users) + 1 + number, count)
+        before = fsync_rate(folder)
+        started = time.perf_counter()
+        await asyncio.gather(*(add_in_turn(ours, fresh[caller::CALLERS]) for caller in range(CALLERS)))
+        rate = count / (time.perf_counter() - started)
+        fsyncs = (before + fsync_rate(folder)) / 2
+        label = "with the worker" if worker else "alone"
+        say(f"{CALLERS} callers, {label}: {rate:,.0f} adds a second; the disk: {fsyncs:,.0f} fsyncs a second")
+        result |= {f"adds_per_s, {label}": rate, f"fsyncs_per_s, {label}": fsyncs, f"ratio, {label}": rate / fsyncs}
+        await ours.settle()
+    await ours.reopen()
+    return result
+
+
+async def add_in_turn(contestant: Contestant, memories: Sequence[tuple[str, Memory]]) -> None:
+    for user, memory in memories:
+        await contestant.add(user, *memory)
+
+
+# ── What is printed ──────────────────────────────────────────────────────────────────────────────
+
+
+def show(title: str, race: Race, figures: dict[str, Figures], aims: dict[str, float]) -> None:
+    """A table with ours first and, for the others, how many times longer they took."""
+    ours = figures[race.contestants[0].name]
+    more = [
+        (heading, name)
+        for heading, name in (("recall@10", "recall"), ("CPU later", "later_cpu_ms"))
+        if getattr(ours, name) is not None
+    ]
+    rows = []
+    for contestant in race.contestants:
+        row = figures[contestant.name]
+        first = contestant is race.contestants[0]
+        ratio = row.p50_ms / ours.p50_ms
+        aim = aims.get(contestant.name) if race.is_ours() else None
+        rows.append([
+            f"{contestant.name} {version_of(contestant)}",
+            f"{row.p50_ms:,.3f}",
+            f"{row.p95_ms:,.3f}",
+            f"{row.cpu_ms:,.3f}",
+            *(f"{getattr(row, name):.3f}" for _, name in more),
+            "" if first else times(ratio),
+            "" if first else times(row.cpu_ms / ours.cpu_ms),
+            "" if aim is None else f"{times(aim)} {'met' if ratio >= aim else 'missed'}",
+        ])  # fmt: skip
+    header = ["", "p50 ms", "p95 ms", "CPU ms", *(heading for heading, _ in more), "p50", "CPU", "aim"]
+    print(table(title, header, rows), flush=True)
+
+
+def times(ratio: float) -> str:
+    return f"{ratio:,.0f}x" if ratio >= 10 else f"{ratio:,.1f}x"
+
+
+def show_rates(rates: dict[str, float]) -> None:
+    rows = [
+        [
+            f"{CALLERS} callers, {label}",
+            f"{rates[f'adds_per_s, {label}']:,.0f}",
+            f"{rates[f'fsyncs_per_s, {label}']:,.0f}",
+            times(rates[f"ratio, {label}"]),
+            f"3.0x {'met' if rates[f'ratio, {label}'] >= 3 else 'missed'}",
+        ]
+        for label in ("alone", "with the worker")
+    ]
+    print(table("durable add, many callers", ["", "adds/s", "raw fsyncs/s", "ratio", "aim"], rows), flush=True)
+
+
+# ── The whole ────────────────────────────────────────────────────────────────────────────────────
+
+
+async def compare(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    world = World(options.seed, options.dimensions)
+    each = options.memories // options.users
+    race = await gather_contestants(options.only or PEERS, folder, world, options.users, each)
+    if not race.contestants:
+        return {}
+    held = f"{options.memories:,} memories of {options.users} users, {options.dimensions} dimensions"
+    print(f"\n{held}, one BLAS thread, Python {platform.python_version()}, {os.cpu_count()} cores\n")
+    result: dict[str, Any] = {"versions": {one.name: version_of(one) for one in race.contestants}}
+    sections: list[tuple[str, str, Callable[[], Awaitable[dict[str, Figures]]]]] = [
+        ("warm", "user search, warm", lambda: search_warm(race, options.queries)),
+        ("first", "first touch of a user after opening", lambda: search_first(race, options.rounds)),
+        ("open", "open and first answer", lambda: open_and_answer(race, 5)),
+        ("add", "durable add, one caller", lambda: add_alone(race, options.adds)),
+    ]
+    for key, title, section in sections:
+        figures = await section()
+        show(title, race, figures, AIMS[key])
+        result[key] = {name: dataclasses.asdict(row) for name, row in figures.items()}
+    if not all(contestant.durable for contestant in race.contestants):
+        print("  InMemoryStore keeps nothing on disk: its adds are not durable.\n")
+    if race.is_ours():
+        result["add_together"] = await add_together(race, folder, options.adds * 20)
+        show_rates(result["add_together"])
+    for contestant in race.contestants:
+        await contestant.close()
+    return result
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Recollect's speed beside the alternatives.")
+    parser.add_argument("--memories", type=int, default=10_000)
+    parser.add_argument("--users", type=int, default=100)
+    parser.add_argument("--dimensions", type=int, default=384, help="384 as MiniLM has, or 256")
+    parser.add_argument("--queries", type=int, default=300, help="warm searches")
+    parser.add_argument("--rounds", type=int, default=2, help="fresh openings for the first touch of every user")
+    parser.add_argument("--adds", type=int, default=300)
+    parser.add_argument("--only", nargs="+", choices=PEERS, help="some contestants; the first is compared with")
+    parser.add_argument("--scale", choices=(*scale.SIZES, "none"), default="full", help="ours alone, with many users")
+    parser.add_argument("--no-compare", action="store_true", help="the scale run only")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures here too")
+    parser.add_argument("--folder", type=Path, default=Path(__file__).parent / ".data", help="on a real disk")
+    return parser.parse_args(arguments)
+
+
+async def run(options: argparse.Namespace) -> dict[str, Any]:
+    result: dict[str, Any] = {"options": {"seed": options.seed, "dimensions": options.dimensions}}
+    shutil.rmtree(options.folder, ignore_errors=True)
+    options.folder.mkdir(parents=True)
+    try:
+        if not options.no_compare:
+            result["compare"] = await compare(options, options.folder)
+        if options.scale != "none":
+            result["scale"] = await scale.run(World(options.seed, options.dimensions), options.folder, options.scale)
+    finally:
+        shutil.rmtree(options.folder, ignore_errors=True)
+    return result
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parse(arguments)
+    result = asyncio.run(run(options))
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,407 @@
+"""Messages in (records and their job, one commit), windows out.
+
+Appending writes new records and nothing else, so any number of writers can share a session. A
+window reads from the newest message back and stops when it has enough: its cost is its own size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from recollect import validate
+from recollect.enrich import summaries
+from recollect.errors import Conflict, NotFound, ValidationError
+from recollect.filters import Filter
+from recollect.ledger import Ledger
+from recollect.policies import fitting
+from recollect.policies.tokens import TokenCounter, message_tokens
+from recollect.records import TRUSTS, Changes, Job, Record, Scope, as_datetime, derived_id, iso, new_id
+from recollect.settings import Settings
+
+STRATEGIES = ("last_messages", "last_turns", "token_budget", "sliding_window_summary", "importance")
+TOOL_SLACK = 16
+"""Messages read beyond a window so that a tool result at its edge still finds its call."""
+IMPORTANCE_REACH = 4
+"""The window by importance looks at this many times its size of the newest messages."""
+FOLD_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a session, as it was said."""
+
+    role: str
+    content: str | list[dict[str, Any]]
+    id: str = ""
+    name: str | None = None
+    created_at: datetime | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    tool_calls: list[dict[str, Any]] | None = None
+    tool_call_id: str | None = None
+
+    @classmethod
+    def from_record(cls, record: Record) -> Message:
+        data = record.data
+        return cls(
+            role=data["role"],
+            content=data.get("parts", record.content),
+            id=record.id,
+            name=data.get("name"),
+            created_at=as_datetime(record.when),
+            metadata=record.metadata,
+            tool_calls=data.get("tool_calls"),
+            tool_call_id=data.get("tool_call_id"),
+        )
+
+    def to_openai(self) -> dict[str, Any]:
+        """The message as chat models take it."""
+        out: dict[str, Any] = {"role": self.role, "content": self.content}
+        for key in ("name", "tool_calls", "tool_call_id"):
+            value = getattr(self, key)
+            if value is not None:
+                out[key] = value
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        """The message as documented JSON."""
+        out = self.to_openai() | {"id": self.id, "metadata": dict(self.metadata)}
+        out["created_at"] = self.created_at.isoformat().replace("+00:00", "Z") if self.created_at else None
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A session as it is listed."""
+
+    id: str
+    title: str
+    agent: str
+    messages: int
+    created_at: datetime
+    last_activity: datetime
+    parent: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "title": self.title,
+            "agent": self.agent,
+            "messages": self.messages,
+            "created_at": self.created_at.isoformat().replace("+00:00", "Z"),
+            "last_activity": self.last_activity.isoformat().replace("+00:00", "Z"),
+            "parent": self.parent,
+        }
+
+
+def draft(
+    role: str,
+    content: Any,
+    *,
+    id: str | None = None,
+    name: str | None = None,
+    created_at: Any = None,
+    metadata: Any = None,
+    tool_calls: Any = None,
+    tool_call_id: str | None = None,
+) -> Record:
+    """A message that was looked at once, on its way to a session: it has no owner and no time yet."""
+    checked_role = validate.role(role)
+    calls = validate.tool_calls(tool_calls) if tool_calls is not None else None
+    if calls and checked_role != "assistant":
+        raise ValidationError("only an assistant calls tools", field="tool_calls")
+    if tool_call_id is not None and checked_role != "tool":
+        raise ValidationError("only a tool message answers a call", field="tool_call_id")
+    body = validate.content(content, may_be_empty=bool(calls))
+    data: dict[str, Any] = {"role": checked_role}
+    optional = {
+        "parts": body.parts,
+        "name": validate.name(name),
+        "tool_calls": calls,
+        "tool_call_id": validate.optional_identifier(tool_call_id, "tool_call_id"),
+    }
+    data.update({key: value for key, value in optional.items() if value is not None})
+    return Record(
+        id=validate.optional_identifier(id, "id") or "",
+        layer="conversation",
+        scope=Scope(),
+        content=body.text,
+        data=data,
+        metadata=validate.metadata(metadata),
+        event_at=validate.moment(created_at, "created_at"),
+        trust="untrusted" if checked_role == "tool" else "trusted",
+    )
+
+
+class Conversation:
+    """The messages of one session."""
+
+    def __init__(self, ledger: Ledger, scope: Scope, settings: Settings, count: TokenCounter) -> None:
+        self._ledger = ledger
+        self._scope = scope
+        self._partition = scope.partition
+        self._settings = settings
+        self._count = count
+        self._layer = ledger.layers["conversation"]
+
+    # ── in ───────────────────────────────────────────────────────────────────────────────────────
+
+    async def append(self, drafts: Sequence[Record], key: str | None = None) -> list[Record]:
+        """Append messages in one commit, with the job that enriches them. Twice is once."""
+        now = self._ledger.clock()
+        records = tuple(self._owned(message, now, key, place) for place, message in enumerate(drafts))
+        refs = tuple(record.id for record in records)
+        job = Job(f"enrich:{refs[0]}", self._partition, "enrich", refs, due_at=now)
+        changes = Changes(self._partition, put=records, enqueue=(job,), key=key and f"caller:{key}")
+        try:
+            revision = await self._ledger.commit(changes)
+        except Conflict as conflict:
+            return await self._already_there(records, conflict)
+        return [replace(record, version=1, born=(revision, place)) for place, record in enumerate(records)]
+
+    def _owned(self, message: Record, now: int, key: str | None, place: int) -> Record:
+        id = message.id
+        if not id:
+            id = new_id(now) if key is None else derived_id("message", self._scope.session, key, str(place))
+        scope = self._layer.scope_of(self._scope)
+        return replace(message, id=id, scope=scope, created_at=now, expires_at=self._layer.expires_at(now))
+
+    async def _already_there(self, records: Sequence[Record], conflict: Conflict) -> list[Record]:
+        """The same messages sent again are the ones that were stored; anything else is a conflict."""
+        known = await self._ledger.get(self._partition, [record.id for record in records])
+        if [_said(record) for record in known] == [_said(record) for record in records]:
+            return known
+        if conflict.field == "key":
+            raise Conflict("this idempotency key was used for other messages, or they are gone", field="key")
+        raise Conflict("a message with this id is already there, with other content", field="id")
+
+    # ── out ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def window(
+        self,
+        strategy: str | None = None,
+        *,
+        messages: int | None = None,
+        turns: int | None = None,
+        tokens: int | None = None,
+    ) -> list[Record]:
+        """The newest part of the conversation, in order; every limit that is given holds.
+
+        A strategy sets the limit that it is named for, if it is not given. With
+        `sliding_window_summary` the summary of what is older comes first, as a system message.
+        """
+        for name, value in (("messages", messages), ("turns", turns)):
+            if value is not None:
+                validate.limit(value, name)
+        if tokens is not None:
+            validate.tokens_max(tokens, "tokens")
+        if strategy is None:
+            strategy = "last_messages" if messages is None and turns is None and tokens is None else "limits"
+        else:
+            validate.choice(strategy, STRATEGIES, "strategy")
+        if strategy == "sliding_window_summary":
+            return await self._summarised(tokens, messages)
+        if strategy in ("last_messages", "importance"):
+            messages = messages if messages is not None else self._settings.window_messages
+        elif strategy == "last_turns":
+            turns = turns if turns is not None else self._settings.window_turns
+        elif strategy == "token_budget":
+            tokens = tokens if tokens is not None else self._settings.window_tokens
+        found = await self._newest(strategy, messages, turns, tokens)
+        if strategy == "importance" and messages is not None:
+            found = fitting.most_important(found, messages)
+        elif messages is not None:
+            found = fitting.last_messages(found, messages)
+        if turns is not None:
+            found = fitting.last_turns(found, turns)
+        if tokens is not None:
+            found = fitting.newest_within(found, tokens, self.tokens_of)
+        return fitting.without_orphans(found)
+
+    async def _newest(self, strategy: str, messages: int | None, turns: int | None, tokens: int | None) -> list[Record]:
+        """Newest messages back to where every limit is surely met, in order."""
+        reach = (messages or 0) * (IMPORTANCE_REACH if strategy == "importance" else 1)
+        found: list[Record] = []
+        after = None
+        while True:
+            limit = min((reach or 50) + TOOL_SLACK, 500)
+            page = await self._ledger.list(self._all(), newest_first=True, limit=limit, after=after)
+            found.extend(page.records)
+            after = page.after
+            enough = (
+                (bool(messages) and len(found) >= reach + TOOL_SLACK)
+                or (turns is not None and sum(r.data["role"] == "user" for r in found) > turns)
+                or (tokens is not None and sum(map(self.tokens_of, found)) > 2 * tokens)
+            )
+            if after is None or enough:
+                return found[::-1]
+
+    async def _summarised(self, tokens: int | None, messages: int | None) -> list[Record]:
+        """The running summary and the messages after it; folds further for this answer if need be."""
+        record, since = await self._unfolded()
+        split = self._split(since, tokens, messages)
+        summary = summaries.from_data(record.data["summary"]) if record else None
+        if split.older:
+            summary = self._fold(summary, split.older)
+        kept = fitting.without_orphans(split.kept)
+        return [self._summary_message(summary, record, split.older), *kept] if summary else kept
+
+    def _split(self, since: Sequence[Record], tokens: int | None, messages: int | None) -> fitting.Split:
+        if messages is not None:
+            return fitting.split_by_count(since, over=messages, keep=max(1, messages // 2))
+        return fitting.split_by_tokens(since, tokens or self._settings.window_tokens, self.tokens_of)
+
+    def _summary_message(self, summary: summaries.Summary, record: Record | None, more: Sequence[Record]) -> Record:
+        covers = _covers(record, more)
+        return Record(
+            id=self.summary_id,
+            layer="conversation",
+            scope=self._scope,
+            content=f"Summary of the conversation so far:\n{summary.text}",
+            data={"role": "system"},
+            metadata={"covers": covers},
+            created_at=self._ledger.clock(),
+        )
+
+    async def recent(self, tokens_max: int) -> tuple[Record | None, list[Record]]:
+        """The running summary, and the newest messages that it does not cover, within a budget."""
+        found = await self._ledger.get(self._partition, [self.summary_id])
+        summary = found[0] if found else None
+        born = tuple(summary.data["covers"]["born"]) if summary else (0, 0)
+        newest = await self._newest("limits", None, None, tokens_max)
+        newest = [message for message in newest if message.born > born]
+        kept = fitting.newest_within(newest, tokens_max, self.tokens_of)
+        return summary, fitting.without_orphans(kept)
+
+    # ── the running summary ──────────────────────────────────────────────────────────────────────
+
+    @property
+    def summary_id(self) -> str:
+        return self._ledger.layers["summary"].head_id(self._scope)
+
+    def tokens_of(self, record: Record) -> int:
+        return message_tokens(self._count, record.data["role"], record.content)
+
+    async def fold(self, *, force: bool = False) -> Changes | None:
+        """The change that folds the first half of what is too long into the running summary.
+
+        It goes on from the last summary and never reads what that covers. With `force` it folds
+        even a short history. None when there is nothing to fold.
+        """
+        record, since = await self._unfolded()
+        limit = 1 if force else self._settings.window_tokens
+        older = fitting.split_by_tokens(since, limit, self.tokens_of).older
+        if not older:
+            return None
+        previous = summaries.from_data(record.data["summary"]) if record else None
+        now = self._ledger.clock()
+        layer = self._ledger.layers["summary"]
+        summary = self._fold(previous, older)
+        sources = (*older, record) if record else older
+        made = Record(
+            id=self.summary_id,
+            layer="summary",
+            scope=layer.scope_of(self._scope),
+            content=summary.text,
+            data={"summary": summaries.to_data(summary), "covers": _covers(record, older)},
+            created_at=record.created_at if record else now,
+            expires_at=layer.expires_at(now),
+            trust=min((source.trust for source in sources), key=TRUSTS.index),
+            version=record.version if record else 0,
+        )
+        return Changes(self._partition, put=(made,), needs=tuple(message.id for message in older))
+
+    def _fold(self, previous: summaries.Summary | None, older: Sequence[Record]) -> summaries.Summary:
+        return summaries.fold(previous, older, tokens_max=self._settings.summary_tokens, count=self._count)
+
+    async def _unfolded(self) -> tuple[Record | None, list[Record]]:
+        """The running summary, and the messages that it does not cover, in order."""
+        found = await self._ledger.get(self._partition, [self.summary_id])
+        record = found[0] if found else None
+        born = tuple(record.data["covers"]["born"]) if record else None
+        where = replace(self._all(), born_after=born)
+        return record, [message async for message in self._ledger.walk(where, limit=FOLD_PAGE)]
+
+    # ── the session as a whole ───────────────────────────────────────────────────────────────────
+
+    def _all(self) -> Filter:
+        return Filter(self._partition, layers=("conversation",), session=self._scope.session)
+
+    async def export(self) -> dict[str, Any]:
+        """The conversation in its documented form."""
+        messages = [Message.from_record(r).to_openai() async for r in self._ledger.walk(self._all())]
+        return {
+            "session_id": self._scope.session,
+            "messages": messages,
+            "window_strategy": self._settings.window_strategy,
+            "max_tokens": self._settings.window_tokens,
+        }
+
+    async def rename(self, title: str) -> None:
+        """Give the session a title."""
+        checked = validate.text(title, "title", validate.LIMITS.title_bytes)
+        layer = self._ledger.layers["session"]
+        id = layer.head_id(self._scope)
+
+        def decide(record: Record | None, now: int) -> Changes:
+            head = record or Record(id, "session", layer.scope_of(self._scope), created_at=now)
+            return Changes(self._partition, put=(replace(head, content=checked),))
+
+        await self._ledger.update(self._partition, id, decide)
+
+    async def branch(self, message_id: str, into: Scope) -> int:
+        """Copy the conversation up to and with a message into a new session. Gives how many were copied."""
+        last = await self._ledger.one(self._partition, message_id, "message_id")
+        if last.layer != "conversation" or last.scope.session != self._scope.session:
+            raise NotFound(field="message_id")
+        target = Conversation(self._ledger, into, self._settings, self._count)
+        if (await self._ledger.list(target._all(), limit=1)).records:
+            raise Conflict("the new session already has messages; choose another id", field="session")
+        where = replace(self._all(), born_before=(last.born[0], last.born[1] + 1))
+        copies: list[Record] = []
+        count = 0
+        async for record in self._ledger.walk(where, limit=90):
+            id = derived_id("branch", into.session, record.id)
+            copies.append(replace(record, id=id, event_at=record.when, version=0, born=(0, 0)))
+            if len(copies) == 45:
+                count += await target._copy(copies)
+                copies = []
+        count += await target._copy(copies)
+        layer = self._ledger.layers["session"]
+        head = Record(
+            layer.head_id(into), "session", layer.scope_of(into), data={"parent": self._scope.session},
+            created_at=self._ledger.clock(),
+        )  # fmt: skip
+        await self._ledger.commit(Changes(self._partition, put=(head,)))
+        return count
+
+    async def _copy(self, copies: Sequence[Record]) -> int:
+        now = self._ledger.clock()
+        scope = self._layer.scope_of(self._scope)
+        expires_at = self._layer.expires_at(now)
+        put = tuple(replace(record, scope=scope, created_at=now, expires_at=expires_at) for record in copies)
+        if put:
+            await self._ledger.commit(Changes(self._partition, put=put))
+        return len(put)
+
+
+def _said(record: Record) -> tuple[Any, ...]:
+    """What a caller means by a message: everything but times and what enrichment added."""
+    return record.content, record.data, record.metadata, record.scope.session
+
+
+def _covers(record: Record | None, older: Sequence[Record]) -> dict[str, Any]:
+    """Which messages a summary stands for: the first, the last, how many, and where the log goes on."""
+    before = record.data["covers"] if record else None
+    if not older:
+        return dict(before or {})
+    return {
+        "from": before["from"] if before else older[0].id,
+        "to": older[-1].id,
+        "count": (before["count"] if before else 0) + len(older),
+        "since": before["since"] if before else iso(older[0].when),
+        "until": iso(older[-1].when),
+        "born": list(older[-1].born),
+    }

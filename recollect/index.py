@@ -1,0 +1,366 @@
+"""One partition in memory: its words, vectors and heads, kept right by revision.
+
+Before each use the index asks the store for what changed since its mark, which costs microseconds
+when nothing did, also when another process writes. Ranking is therefore the same code with the
+same result on every store, and the store only keeps.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_right, insort
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import simsimd
+from numpy.typing import NDArray
+
+from recollect.layers import LAYERS, is_current
+from recollect.policies.scoring import Scores
+from recollect.policies.words import terms
+from recollect.providers import floats
+from recollect.records import Partition, Record
+from recollect.stores.contract import Delta, Mark, Store
+
+K1, B = 1.2, 0.75
+"""BM25: how soon repeated words stop counting, and how much length is held against a text."""
+CODES_FROM_ROWS = 10_000
+"""From here on a byte per dimension is compared first and the best are compared again exactly."""
+RESCORED_ROWS = 256
+RECORD_BYTES = 1_600
+"""What a record costs in memory beside its text and vector, about."""
+PAGE = 1_000
+
+Born = tuple[int, int]
+
+
+class Words:
+    """BM25 over the rows of one index. Texts are read into it when the first question comes."""
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+        self._rows: dict[str, list[int]] = {}
+        self._counts: dict[str, list[int]] = {}
+        self._lengths: list[int] = []
+        self._weighed: dict[str, tuple[NDArray[np.intp], Scores]] = {}
+        self._total = 0
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def add(self, text: str) -> None:
+        """Read the text of the next row."""
+        row = len(self._lengths)
+        found = Counter(terms(text, self._language))
+        length = found.total()
+        self._lengths.append(length)
+        self._total += length
+        for term, count in found.items():
+            self._rows.setdefault(term, []).append(row)
+            self._counts.setdefault(term, []).append(count)
+        self._weighed.clear()
+
+    def scores(self, query: Iterable[str], size: int) -> Scores:
+        """How well each row answers these terms."""
+        scores: Scores = np.zeros(size, np.float32)
+        for term in query:
+            rows = self._rows.get(term)
+            if rows is None:
+                continue
+            weighed = self._weighed.get(term)
+            if weighed is None:
+                weighed = self._weighed[term] = self._weigh(term, rows)
+            scores[weighed[0]] += weighed[1]
+        return scores
+
+    def _weigh(self, term: str, rows: list[int]) -> tuple[NDArray[np.intp], Scores]:
+        at = np.array(rows)
+        counts = np.array(self._counts[term], np.float32)
+        lengths = np.array([self._lengths[row] for row in rows], np.float32)
+        size, found = len(self._lengths), len(rows)
+        rarity = np.log1p((size - found + 0.5) / (found + 0.5))
+        spread = K1 * (1 - B + B * lengths * (size / max(self._total, 1)))
+        return at, (rarity * counts * (K1 + 1) / (counts + spread)).astype(np.float32)
+
+
+class Vectors:
+    """Exact search by meaning over the rows of one index."""
+
+    def __init__(self, dimensions: int) -> None:
+        self._matrix: NDArray[np.float32] = np.zeros((64, dimensions), np.float32)
+        self._codes: NDArray[np.int8] = np.zeros((0, dimensions), np.int8)
+        self._coded = 0
+        self._scale = 0.0
+
+    def put(self, row: int, vector: NDArray[np.float32] | None) -> None:
+        if row >= len(self._matrix):
+            self._matrix = _grown(self._matrix, row + 1)
+        if vector is None or len(vector) != self._matrix.shape[1]:
+            self._matrix[row] = 0
+        else:
+            self._matrix[row] = vector
+        if row < self._coded:
+            self._codes[row] = self._code(self._matrix[row])
+
+    def scores(self, query: NDArray[np.float32], size: int, alive: NDArray[np.bool_]) -> Scores:
+        """The cosine of each row with the question: exact for all that can be among the best."""
+        if size < CODES_FROM_ROWS:
+            exact: Scores = self._matrix[:size] @ query
+            return exact
+        self._encode(size)
+        code = self._code(query)[None, :]
+        near: Scores = np.asarray(simsimd.cdist(code, self._codes[:size], metric="inner"))[0].astype(np.float32)
+        near *= np.float32(1 / (self._scale * self._scale))
+        best = np.argpartition(np.where(alive, near, np.float32(-9)), -RESCORED_ROWS)[-RESCORED_ROWS:]
+        near[best] = self._matrix[best] @ query
+        return near
+
+    def row(self, row: int) -> NDArray[np.float32]:
+        vector: NDArray[np.float32] = self._matrix[row]
+        return vector
+
+    def _encode(self, size: int) -> None:
+        if self._scale == 0.0:
+            self._scale = 127.0 / max(float(np.abs(self._matrix[:size]).max()), 1e-6)
+        if size > len(self._codes):
+            self._codes = _grown(self._codes, size)
+        if size > self._coded:
+            self._codes[self._coded : size] = self._code(self._matrix[self._coded : size])
+            self._coded = size
+
+    def _code(self, values: NDArray[np.float32]) -> NDArray[np.int8]:
+        code: NDArray[np.int8] = np.clip(np.rint(values * np.float32(self._scale)), -127, 127).astype(np.int8)
+        return code
+
+
+class PartitionIndex:
+    """What one partition holds, ready to be asked. Rows are never moved; the dead are skipped."""
+
+    def __init__(self, model: str, dimensions: int, language: str) -> None:
+        self.mark: Mark | None = None
+        self.records: list[Record] = []
+        self.row_of: dict[str, int] = {}
+        self.heads: dict[str, Record] = {}
+        self.sessions: dict[str, list[tuple[Born, int]]] = {}
+        self.bytes = 0
+        self._model, self._dimensions, self._language = model, dimensions, language
+        self.vectors = Vectors(dimensions)
+        self._words = Words(language)
+        self._alive: NDArray[np.bool_] = np.zeros(64, np.bool_)
+        self._importance: NDArray[np.float32] = np.zeros(64, np.float32)
+        self._when: NDArray[np.int64] = np.zeros(64, np.int64)
+        self._layers: dict[str, int] = {}
+        self._layer: NDArray[np.int16] = np.zeros(64, np.int16)
+        self._ends: list[tuple[int, int, int]] = []
+        self._dead = 0
+
+    # ── catching up ──────────────────────────────────────────────────────────────────────────────
+
+    def apply(self, delta: Delta) -> None:
+        """Take in a page of changes."""
+        for id in delta.dropped:
+            self._remove(id)
+        for record in delta.put:
+            self._put(record)
+        self.mark = delta.mark
+
+    def _put(self, record: Record) -> None:
+        if not LAYERS[record.layer].searched:
+            self.heads[record.id] = record
+            return
+        row = self.row_of.get(record.id)
+        if row is not None and _text(self.records[row]) != _text(record):
+            self._remove(record.id)
+            row = None
+        if row is None:
+            row = self._add(record)
+        self.records[row] = record
+        self._alive[row] = record.trust != "quarantined"
+        self._importance[row] = record.importance
+        self._when[row] = record.when
+        vector = record.vector
+        known = vector is not None and vector.model == self._model
+        self.vectors.put(row, floats(vector) if vector and known else None)
+        for end in (record.expires_at, record.valid_to):
+            if end is not None:
+                heapq.heappush(self._ends, (end, row, record.version))
+
+    def _add(self, record: Record) -> int:
+        row = len(self.records)
+        self.records.append(record)
+        self.row_of[record.id] = row
+        self.bytes += RECORD_BYTES + 2 * len(record.content) + 5 * self._dimensions
+        if row >= len(self._alive):
+            self._alive = _grown(self._alive, row + 1)
+            self._importance = _grown(self._importance, row + 1)
+            self._when = _grown(self._when, row + 1)
+            self._layer = _grown(self._layer, row + 1)
+        self._layer[row] = self._layers.setdefault(record.layer, len(self._layers))
+        if record.layer == "conversation":
+            insort(self.sessions.setdefault(record.scope.session, []), (record.born, row))
+        return row
+
+    def _remove(self, id: str) -> None:
+        self.heads.pop(id, None)
+        row = self.row_of.pop(id, None)
+        if row is None:
+            return
+        self._alive[row] = False
+        self._dead += 1
+        record = self.records[row]
+        if record.layer == "conversation":
+            session = self.sessions[record.scope.session]
+            session.remove((record.born, row))
+            if not session:
+                del self.sessions[record.scope.session]
+
+    def _bury_ended(self, now: int) -> None:
+        """Hide what has expired or ended by now."""
+        while self._ends and self._ends[0][0] <= now:
+            _, row, version = heapq.heappop(self._ends)
+            record = self.records[row]
+            if self.row_of.get(record.id) != row or record.version != version:
+                continue
+            if record.expires_at is not None and record.expires_at <= now:
+                self._remove(record.id)
+            else:
+                self._alive[row] = False
+
+    @property
+    def is_wasteful(self) -> bool:
+        """True when more rows are dead than alive, so that building it anew pays."""
+        return self._dead > 1_000 and self._dead * 2 > len(self.records)
+
+    # ── asking ───────────────────────────────────────────────────────────────────────────────────
+
+    def __len__(self) -> int:
+        return len(self.row_of)
+
+    def alive(self, now: int, layers: Sequence[str] = ()) -> NDArray[np.bool_]:
+        """Which rows may be found: living, current, of these layers."""
+        self._bury_ended(now)
+        size = len(self.records)
+        alive = self._alive[:size]
+        if not layers:
+            return alive
+        wanted = [self._layers[layer] for layer in layers if layer in self._layers]
+        return alive & np.isin(self._layer[:size], wanted)
+
+    def words(self, query: Iterable[str]) -> Scores:
+        """BM25 of each row."""
+        for row in range(len(self._words), len(self.records)):
+            self._words.add(_text(self.records[row]))
+        return self._words.scores(query, len(self.records))
+
+    def meaning(self, query: NDArray[np.float32], alive: NDArray[np.bool_]) -> Scores:
+        """Cosine of each row."""
+        return self.vectors.scores(query, len(self.records), alive)
+
+    @property
+    def importance(self) -> Scores:
+        return self._importance[: len(self.records)]
+
+    @property
+    def when(self) -> NDArray[np.int64]:
+        return self._when[: len(self.records)]
+
+    def record(self, id: str, now: int) -> Record | None:
+        """A living record of any layer."""
+        row = self.row_of.get(id)
+        record = self.heads.get(id) if row is None else self.records[row]
+        return record if record is not None and _lives(record, now) else None
+
+    def of_layer(self, layer: str, now: int) -> list[Record]:
+        """The current records of a layer, in order of birth."""
+        if LAYERS[layer].searched:
+            held: Iterator[Record] = (self.records[row] for row in self.row_of.values())
+        else:
+            held = iter(self.heads.values())
+        found = [r for r in held if r.layer == layer and _lives(r, now) and is_current(r, now)]
+        return sorted(found, key=lambda record: record.born)
+
+    def session(self, session: str, now: int, after: Born = (0, 0)) -> list[Record]:
+        """The messages of a session that were born after a place, in order."""
+        rows = self.sessions.get(session, [])
+        start = bisect_right(rows, (after, len(self.records)))
+        return [record for _, row in rows[start:] if _lives(record := self.records[row], now)]
+
+    def neighbours(self, record: Record, now: int, reach: int = 1) -> tuple[Record, ...]:
+        """The messages right before and after a message."""
+        rows = self.sessions.get(record.scope.session, [])
+        at = bisect_right(rows, (record.born, len(self.records))) - 1
+        around = rows[max(0, at - reach) : at] + rows[at + 1 : at + 1 + reach]
+        return tuple(found for _, row in around if _lives(found := self.records[row], now))
+
+
+class Indexes:
+    """The indexes of recently used partitions; the least recently used leave first."""
+
+    def __init__(self, store: Store, model: str, dimensions: int, language: str, bytes_max: int) -> None:
+        self._store = store
+        self._shape = (model, dimensions, language)
+        self._bytes_max = bytes_max
+        self._held: OrderedDict[Partition, PartitionIndex] = OrderedDict()
+        self._bytes = 0
+
+    async def current(self, partition: Partition) -> PartitionIndex:
+        """The partition's index with everything in it that was committed before this call."""
+        while True:
+            index = self._held.get(partition)
+            if index is None or index.is_wasteful:
+                index = self._fresh(partition)
+            mark = index.mark
+            delta = await self._store.changes(partition, mark, PAGE)
+            if index.mark is not mark or self._held.get(partition) is not index:
+                continue  # another caller took the page in meanwhile
+            if delta.mark == mark and not delta.reset:
+                self._held.move_to_end(partition)
+                return index
+            if delta.reset and mark is not None:
+                index = self._fresh(partition)
+            self._bytes -= index.bytes
+            index.apply(delta)
+            self._bytes += index.bytes
+            if not delta.more:
+                self._held.move_to_end(partition)
+                self._make_room()
+                return index
+
+    def drop(self, partition: Partition) -> None:
+        """Let go of a partition's index."""
+        index = self._held.pop(partition, None)
+        self._bytes -= index.bytes if index else 0
+
+    def _fresh(self, partition: Partition) -> PartitionIndex:
+        self.drop(partition)
+        index = self._held[partition] = PartitionIndex(*self._shape)
+        return index
+
+    def describe(self) -> dict[str, int]:
+        return {
+            "partitions": len(self._held),
+            "records": sum(len(index) for index in self._held.values()),
+            "mib": self._bytes >> 20,
+        }
+
+    def _make_room(self) -> None:
+        while self._bytes > self._bytes_max and len(self._held) > 1:
+            self.drop(next(iter(self._held)))
+
+
+def _text(record: Record) -> str:
+    """What is searched by words: the text, with the name of who said it."""
+    name = record.data.get("name")
+    return f"{name}: {record.content}" if name else record.content
+
+
+def _lives(record: Record, now: int) -> bool:
+    return record.expires_at is None or record.expires_at > now
+
+
+def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
+    grown = np.zeros((max(2 * len(array), size, 64), *array.shape[1:]), array.dtype)
+    grown[: len(array)] = array
+    return grown

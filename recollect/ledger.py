@@ -1,0 +1,109 @@
+"""The one write path: every commit of the library goes through here.
+
+A commit gets a key before its first try, so that a retry is never a second change; what expires
+or is dropped gets an upkeep job in the same commit; and the worker is woken when there is work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from recollect.errors import Conflict, NotFound
+from recollect.filters import Filter
+from recollect.layers import Layer
+from recollect.records import DAY_MS, Changes, Clock, Job, Partition, Record, new_id
+from recollect.stores.contract import Page, Store
+
+UPDATE_TRIES = 8
+"""How often a read-decide-write starts over when another process was faster."""
+
+Decide = Callable[[Record | None, int], Changes | None]
+"""From what stands under an id, and now, to what should change; None leaves it as it is."""
+
+
+class Ledger:
+    """A store with a clock and the layer table: what the steps of the flow write to and read from."""
+
+    def __init__(self, store: Store, clock: Clock, layers: dict[str, Layer]) -> None:
+        self.store = store
+        self.clock = clock
+        self.layers = layers
+        self.work_waits = asyncio.Event()
+        self._locks: dict[tuple[Partition, str], tuple[asyncio.Lock, int]] = {}
+
+    async def commit(self, changes: Changes) -> int:
+        """Commit, once. Gives the partition's revision."""
+        now = self.clock()
+        if changes.key is None:
+            changes = replace(changes, key=new_id(now))
+        dies = changes.drop or any(record.expires_at is not None for record in changes.put)
+        if dies and not any(job.kind == "upkeep" for job in (*changes.enqueue, *changes.finish)):
+            upkeep = Job("upkeep", changes.partition, "upkeep", due_at=now + DAY_MS)
+            changes = changes.and_(enqueue=(upkeep,))
+        revision = await self.store.commit(changes, now)
+        if changes.enqueue:
+            self.work_waits.set()
+        return revision
+
+    async def get(self, partition: Partition, ids: Sequence[str]) -> list[Record]:
+        return await self.store.get(partition, ids, self.clock())
+
+    async def one(self, partition: Partition, id: str, field: str = "id") -> Record:
+        """The record, or `NotFound`: the same answer for what is gone and for what is another's."""
+        found = await self.get(partition, [id])
+        if not found:
+            raise NotFound(field=field)
+        return found[0]
+
+    async def list(
+        self, where: Filter, *, newest_first: bool = False, limit: int = 100, after: str | None = None
+    ) -> Page:
+        return await self.store.list(where, self.clock(), newest_first=newest_first, limit=limit, after=after)
+
+    async def walk(self, where: Filter, *, newest_first: bool = False, limit: int = 500) -> AsyncIterator[Record]:
+        """All records of a list, page by page."""
+        after = None
+        while True:
+            page = await self.list(where, newest_first=newest_first, limit=limit, after=after)
+            for record in page.records:
+                yield record
+            after = page.after
+            if after is None:
+                return
+
+    async def update(self, partition: Partition, id: str, decide: Decide) -> None:
+        """Read, decide and write one record, so that no update of anyone is lost.
+
+        Callers of this process take turns; when another process was faster, it is decided anew.
+        """
+        async with self._turn(partition, id):
+            for attempt in range(UPDATE_TRIES):
+                found = await self.get(partition, [id])
+                changes = decide(found[0] if found else None, self.clock())
+                if changes is None:
+                    return
+                try:
+                    await self.commit(changes)
+                    return
+                except Conflict as conflict:
+                    if conflict.field != "id" or attempt == UPDATE_TRIES - 1:
+                        raise
+                    await asyncio.sleep(random.uniform(0, 0.002 * 2**attempt))
+
+    @asynccontextmanager
+    async def _turn(self, partition: Partition, id: str) -> AsyncIterator[None]:
+        lock, waiting = self._locks.get((partition, id), (asyncio.Lock(), 0))
+        self._locks[partition, id] = lock, waiting + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, waiting = self._locks[partition, id]
+            if waiting == 1:
+                del self._locks[partition, id]
+            else:
+                self._locks[partition, id] = lock, waiting - 1

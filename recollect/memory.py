@@ -1,0 +1,602 @@
+"""The front door: `Memory`, and the handles of a user and of a session that carry the scope.
+
+A verb is a few lines: look at what comes in, hand it to the step of the flow that does it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from recollect import conversation, long_term, validate
+from recollect.context import Context, ContextBuilder
+from recollect.conversation import Conversation, Message, SessionInfo
+from recollect.errors import NotFound, Unavailable, ValidationError
+from recollect.filters import Filter
+from recollect.index import Indexes
+from recollect.layers import SEARCHED_LAYERS, with_lives
+from recollect.ledger import Ledger
+from recollect.long_term import LongTerm
+from recollect.policies.tokens import TokenCounter, counter
+from recollect.privacy import Privacy, Receipt
+from recollect.providers import Embedder, default_embedder
+from recollect.recall import Recall
+from recollect.records import Changes, Clock, Hit, Job, Partition, Record, Scope, as_datetime, system_clock
+from recollect.settings import Settings
+from recollect.stores import open_store
+from recollect.stores.contract import Store, Survey
+from recollect.upkeep import Maintained, Upkeep, note_uses
+from recollect.worker import Worker
+from recollect.working import Working
+
+USES_FLUSH_S = 30.0
+"""How long the counts of what was used wait before they are written down together."""
+
+
+class Memory:
+    """The memory of conversational agents.
+
+    >>> async with Memory.open("memory://") as memory:
+    ...     chat = memory.user("ann").session("monday")
+    ...     await chat.add_interaction("I like dark mode.", "Noted!")
+    ...     context = await chat.get_context("Which theme should I use?")
+    """
+
+    def __init__(self, url: str | Path, settings: Settings, embedder: Embedder | None, clock: Clock) -> None:
+        self._url = url
+        self._settings = settings
+        self._embedder = embedder
+        self._clock = clock
+        self._flow: _Flow | None = None
+
+    @classmethod
+    def open(
+        cls,
+        url: str | Path | None = None,
+        *,
+        embedder: Embedder | None = None,
+        clock: Clock = system_clock,
+        settings: Settings | None = None,
+        **changes: Any,
+    ) -> Self:
+        """A memory to be entered with `async with`, or awaited.
+
+        Without a URL it is the one of `recollect.toml` or `RECOLLECT_URL`, else the file
+        `recollect.db` in this folder. Any setting can be given by its name.
+        """
+        chosen = (settings or Settings.read(os.environ)).with_(changes)
+        validate.choice(chosen.embedder, ("static", "none"), "embedder")
+        if embedder is None and chosen.embedder == "static":
+            embedder = default_embedder()
+        return cls(chosen.url if url is None else url, chosen, embedder, clock)
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> Self:
+        """Open the store and, unless it runs elsewhere, start the worker."""
+        if self._flow is None:
+            store = await open_store(self._url, busy_timeout_s=self._settings.busy_timeout_s)
+            self._flow = _Flow(store, self._settings, self._embedder, self._clock)
+            self._flow.start()
+        return self
+
+    async def close(self) -> None:
+        """Finish what was handed over and let go of the store."""
+        if self._flow is not None:
+            flow, self._flow = self._flow, None
+            await flow.close()
+
+    def user(self, id: str, *, org: str = "default") -> User:
+        """The handle of a user; all that is done through it belongs to this user alone."""
+        return User(self._running, Scope(validate.identifier(org, "org"), validate.identifier(id, "user")))
+
+    async def work(self) -> int:
+        """Run what is due until nothing is. Gives the number of jobs that were run."""
+        await self._running.flush_uses()
+        return await self._running.worker.work()
+
+    async def maintain(self, *, dry_run: bool = False) -> list[Maintained]:
+        """Purge what is dead and retire what is not worth keeping; with `dry_run`, only tell."""
+        await self._running.flush_uses()
+        return [done async for done in self._running.upkeep.maintain(dry_run=dry_run)]
+
+    async def survey(self) -> Survey:
+        """How much there is, over all users: for operators."""
+        return await self._running.ledger.store.survey(self._clock())
+
+    async def users(self) -> list[Partition]:
+        """Every (org, user) that has something: for operators."""
+        found: list[Partition] = []
+        while page := await self._running.ledger.store.partitions(found[-1] if found else None):
+            found += page
+        return found
+
+    async def check(self) -> list[str]:
+        """What is wrong with the stored data; empty when all is well."""
+        return list(await self._running.ledger.store.check())
+
+    def describe(self) -> dict[str, Any]:
+        """Which parts are in use: the store and its durability, the embedder, the worker."""
+        flow = self._running
+        return {
+            "store": flow.ledger.store.describe(),
+            "abilities": sorted(flow.ledger.store.abilities),
+            "embedder": self._embedder.name if self._embedder else "none: words alone",
+            "enrichment": "rules, without a model",
+            "tokens": self._settings.model or "estimated",
+            "worker": "in this process" if self._settings.worker else "elsewhere",
+            "index": flow.indexes.describe(),
+            "jobs": {"done": flow.worker.done, "failed": flow.worker.failed},
+        }
+
+    @property
+    def _running(self) -> _Flow:
+        if self._flow is None:
+            raise Unavailable("the memory is not open; use `async with Memory.open() as memory`", field="memory")
+        return self._flow
+
+
+class User:
+    """What is remembered of one user."""
+
+    def __init__(self, flow: _Flow, scope: Scope) -> None:
+        self._flow = flow
+        self._scope = scope
+        self._long_term = LongTerm(flow.ledger, scope)
+        self._privacy = Privacy(flow.ledger, flow.indexes, scope.partition)
+
+    @property
+    def id(self) -> str:
+        return self._scope.user
+
+    def session(self, id: str, *, agent: str = "") -> Session:
+        """The handle of a session; it is made on first use."""
+        checked = validate.identifier(agent, "agent") if agent else ""
+        return Session(self._flow, replace(self._scope, session=validate.identifier(id, "session"), agent=checked))
+
+    async def sessions(self, *, limit: int = 100) -> list[SessionInfo]:
+        """The user's sessions, the most recently active first."""
+        validate.limit(limit)
+        now = self._flow.ledger.clock()
+        index = await self._flow.indexes.current(self._scope.partition)
+        listed = []
+        for id in index.sessions:
+            messages = index.session(id, now)
+            if messages:
+                head = index.record(self._flow.ledger.layers["session"].head_id(replace(self._scope, session=id)), now)
+                listed.append(_session_info(id, messages, head))
+        listed.sort(key=lambda info: info.last_activity, reverse=True)
+        return listed[:limit]
+
+    # ── long-term memories ───────────────────────────────────────────────────────────────────────
+
+    async def add_memory(
+        self,
+        content: str,
+        *,
+        layer: str = "long_term",
+        id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        importance: float | None = None,
+        confidence: float | None = None,
+        created_at: Any = None,
+        idempotency_key: str | None = None,
+    ) -> Record:
+        """Remember a text. The same text again is the same memory, made stronger."""
+        draft = long_term.draft(
+            content, layer=layer, id=id, metadata=metadata, importance=importance, confidence=confidence,
+            created_at=created_at,
+        )  # fmt: skip
+        return (await self._long_term.add([draft], _key(idempotency_key)))[0]
+
+    async def add_memories(
+        self, items: Sequence[str | Mapping[str, Any]], *, idempotency_key: str | None = None
+    ) -> list[Record]:
+        """Remember up to 90 texts in one commit, all or none. An item is a text or the arguments of `add_memory`."""
+        drafts = []
+        for item in validate.batch(items):
+            given = {"content": item} if isinstance(item, str) else item
+            drafts.append(_call(long_term.draft, given))
+        return await self._long_term.add(drafts, _key(idempotency_key))
+
+    async def get_memory(self, id: str) -> Record:
+        """One memory by its id."""
+        return await self._long_term.get(id)
+
+    async def update_memory(
+        self,
+        id: str,
+        *,
+        content: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        importance: float | None = None,
+        version: int | None = None,
+    ) -> Record:
+        """Change a memory; what it was stays in its history. A stale `version` is a `Conflict`."""
+        return await self._long_term.update(
+            id, content=content, metadata=metadata, importance=importance, version=version
+        )
+
+    async def history(self, id: str) -> list[Record]:
+        """What a memory was, oldest first, the present one last."""
+        return await self._long_term.history(id)
+
+    async def list_memories(
+        self, *, layer: str = "long_term", where: Mapping[str, Any] | None = None, limit: int = 100,
+        after: str | None = None,
+    ) -> tuple[list[Record], str | None]:  # fmt: skip
+        """A page of memories in order of birth, and the cursor of the next (None at the end)."""
+        filter = Filter(self._scope.partition, layers=(validate.layer(layer),), test=validate.where(where))
+        page = await self._flow.ledger.list(filter, limit=validate.limit(limit), after=after)
+        return list(page.records), page.after
+
+    async def search_memory(
+        self,
+        query: str,
+        *,
+        layer: str | Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None,
+        limit: int = 5,
+        at: Any = None,
+        quality: str | None = None,
+    ) -> list[Hit]:
+        """What answers a question best, in all layers or in some, with the reasons of each hit."""
+        text = validate.query(query)
+        layers = _layers(layer)
+        _check_quality(quality)
+        test = validate.where(where) if where is not None else None
+        moment = validate.moment(at, "at") if at is not None else None
+        question = await self._flow.recall.question(text, moment)
+        return await self._flow.recall.search(
+            self._scope, question, layers=layers, test=test, limit=validate.limit(limit)
+        )
+
+    async def get_context(
+        self,
+        query: str,
+        *,
+        max_tokens: int = 4_000,
+        layers: Sequence[str] | None = None,
+        at: Any = None,
+        quality: str | None = None,
+    ) -> Context:
+        """The best context for a question, outside of any session."""
+        return await self._flow.context(self._scope, None, query, max_tokens, layers, at, quality)
+
+    @property
+    def working(self) -> Working:
+        """Working memory of the user, across sessions."""
+        return Working(self._flow.ledger, self._scope)
+
+    # ── privacy and upkeep ───────────────────────────────────────────────────────────────────────
+
+    async def forget(
+        self,
+        ids: str | Sequence[str] | None = None,
+        *,
+        where: Mapping[str, Any] | None = None,
+        layer: str | Sequence[str] | None = None,
+    ) -> Receipt:
+        """Forget memories by id or by filter, with all that rests on them. Gives a receipt."""
+        if (ids is None) == (where is None):
+            raise ValidationError("give ids or a filter", field="ids")
+        if ids is not None:
+            listed = [ids] if isinstance(ids, str) else validate.batch(ids, "ids")
+            return await self._privacy.forget_ids([validate.identifier(id, "ids") for id in listed])
+        test = validate.where(where)
+        if test is None:
+            raise ValidationError("an empty filter would forget everything; use erase() for that", field="where")
+        layers = () if layer is None else validate.layers([layer] if isinstance(layer, str) else list(layer))
+        return await self._privacy.forget_where(test, layers)
+
+    async def erase(self) -> Receipt:
+        """Forget everything about the user, in every layer and file. Gives a receipt."""
+        return await self._privacy.erase()
+
+    async def export(self) -> list[dict[str, Any]]:
+        """Everything about the user as JSON objects; the first says what it is."""
+        return [line async for line in self._privacy.export()]
+
+    async def import_records(self, records: Sequence[Mapping[str, Any]]) -> int:
+        """Store exported records under this user. Gives how many were new."""
+        lines = [line for line in records if "recollect" not in line]
+        return await self._privacy.import_records(lines)
+
+    async def restore(self, id: str) -> Record:
+        """Take back what pruning retired or merging ended."""
+        return await self._flow.upkeep.restore(self._scope.partition, validate.identifier(id, "id"))
+
+    async def maintain(self, *, dry_run: bool = False) -> Maintained:
+        """Purge and prune this user's memories; with `dry_run`, only tell."""
+        async for done in self._flow.upkeep.maintain(self._scope.partition, dry_run=dry_run):
+            return done
+        raise NotFound(field="user")
+
+    async def failures(self) -> list[Record]:
+        """Work that was given up, with the reason of each."""
+        where = Filter(self._scope.partition, layers=("failure",))
+        return [record async for record in self._flow.ledger.walk(where)]
+
+    async def retry(self, failure_id: str) -> None:
+        """Give failed work another round of tries."""
+        record = await self._flow.ledger.one(self._scope.partition, validate.identifier(failure_id, "failure_id"))
+        if record.layer != "failure":
+            raise NotFound(field="failure_id")
+        data = record.data
+        job = Job(data["job"], self._scope.partition, data["kind"], tuple(data["refs"]), self._flow.ledger.clock())
+        await self._flow.ledger.commit(Changes(self._scope.partition, drop=(record.id,), enqueue=(job,)))
+
+
+class Session:
+    """One conversation of a user with an agent."""
+
+    def __init__(self, flow: _Flow, scope: Scope) -> None:
+        self._flow = flow
+        self._scope = scope
+        self._conversation = Conversation(flow.ledger, scope, flow.settings, flow.count)
+
+    @property
+    def id(self) -> str:
+        return self._scope.session
+
+    @property
+    def working(self) -> Working:
+        """Working memory: the state of the task at hand."""
+        return Working(self._flow.ledger, self._scope)
+
+    # ── messages in ──────────────────────────────────────────────────────────────────────────────
+
+    async def add_message(
+        self,
+        role: str,
+        content: str | list[dict[str, Any]] | None,
+        *,
+        id: str | None = None,
+        name: str | None = None,
+        created_at: Any = None,
+        metadata: Mapping[str, Any] | None = None,
+        tool_calls: list[dict[str, Any]] | None = None,
+        tool_call_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Message:
+        """Store a message. When this returns, it is kept; sent twice with one id or key, it is stored once."""
+        draft = conversation.draft(
+            role, content, id=id, name=name, created_at=created_at, metadata=metadata, tool_calls=tool_calls,
+            tool_call_id=tool_call_id,
+        )  # fmt: skip
+        return (await self._append([draft], idempotency_key))[0]
+
+    async def add_messages(
+        self, messages: Sequence[Mapping[str, Any] | Message], *, idempotency_key: str | None = None
+    ) -> list[Message]:
+        """Store up to 90 messages in one commit, all or none.
+
+        An item is a `Message` or the arguments of `add_message`.
+        """
+        drafts = []
+        for item in validate.batch(messages, "messages"):
+            given = _arguments(item) if isinstance(item, Message) else item
+            drafts.append(_call(conversation.draft, given))
+        return await self._append(drafts, idempotency_key)
+
+    async def add_interaction(
+        self,
+        user: str | list[dict[str, Any]],
+        assistant: str | list[dict[str, Any]],
+        *,
+        created_at: Any = None,
+        metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> list[Message]:
+        """Store what the user said and what the assistant answered, together or not at all."""
+        drafts = [
+            conversation.draft(role, content, created_at=created_at, metadata=metadata)
+            for role, content in (("user", user), ("assistant", assistant))
+        ]
+        return await self._append(drafts, idempotency_key)
+
+    async def _append(self, drafts: Sequence[Record], idempotency_key: str | None) -> list[Message]:
+        records = await self._conversation.append(drafts, _key(idempotency_key))
+        return [Message.from_record(record) for record in records]
+
+    # ── messages out ─────────────────────────────────────────────────────────────────────────────
+
+    async def window(
+        self,
+        strategy: str | None = None,
+        *,
+        messages: int | None = None,
+        turns: int | None = None,
+        tokens: int | None = None,
+    ) -> list[Message]:
+        """The newest part of the conversation: `last_messages` (50), `last_turns` (10), `token_budget` (4000),
+        `sliding_window_summary` or `importance`; limits that are given hold together."""
+        records = await self._conversation.window(strategy, messages=messages, turns=turns, tokens=tokens)
+        return [Message.from_record(record) for record in records]
+
+    async def messages(
+        self, *, limit: int = 100, newest_first: bool = False, after: str | None = None
+    ) -> tuple[list[Message], str | None]:
+        """A page of the whole conversation, and the cursor of the next page (None at the end)."""
+        where = Filter(self._scope.partition, layers=("conversation",), session=self._scope.session)
+        page = await self._flow.ledger.list(where, newest_first=newest_first, limit=validate.limit(limit), after=after)
+        return [Message.from_record(record) for record in page.records], page.after
+
+    async def get_context(
+        self,
+        query: str,
+        *,
+        max_tokens: int = 4_000,
+        layers: Sequence[str] | None = None,
+        at: Any = None,
+        quality: str | None = None,
+    ) -> Context:
+        """The best context for a question that fits the budget: `messages` go to any chat model."""
+        return await self._flow.context(self._scope, self._conversation, query, max_tokens, layers, at, quality)
+
+    async def search_memory(
+        self,
+        query: str,
+        *,
+        layer: str | Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None,
+        limit: int = 5,
+        at: Any = None,
+        quality: str | None = None,
+    ) -> list[Hit]:
+        """The user's memories that answer a question best; the same as on the user's handle."""
+        user = User(self._flow, Scope(self._scope.org, self._scope.user))
+        return await user.search_memory(query, layer=layer, where=where, limit=limit, at=at, quality=quality)
+
+    # ── the session as a whole ───────────────────────────────────────────────────────────────────
+
+    async def compress(self) -> bool:
+        """Fold the first half of what is not yet summed up into the running summary now."""
+        changes = await self._conversation.fold(force=True)
+        if changes is not None:
+            await self._flow.ledger.commit(changes)
+        return changes is not None
+
+    async def rename(self, title: str) -> None:
+        """Give the session a title."""
+        await self._conversation.rename(title)
+
+    async def branch(self, message_id: str, into: str) -> Session:
+        """A new session that begins with this one's messages up to and with that message."""
+        scope = replace(self._scope, session=validate.identifier(into, "into"))
+        await self._conversation.branch(validate.identifier(message_id, "message_id"), scope)
+        return Session(self._flow, scope)
+
+    async def export(self) -> dict[str, Any]:
+        """The conversation as `{"session_id", "messages", "window_strategy", "max_tokens"}`."""
+        return await self._conversation.export()
+
+    async def delete(self) -> Receipt:
+        """Forget the session: messages, summary, title and working state."""
+        privacy = Privacy(self._flow.ledger, self._flow.indexes, self._scope.partition)
+        return await privacy.forget_session(self._scope.session)
+
+
+class _Flow:
+    """The running parts, wired together once."""
+
+    def __init__(self, store: Store, settings: Settings, embedder: Embedder | None, clock: Clock) -> None:
+        self.settings = settings
+        self.count: TokenCounter = counter(settings.model or None)
+        self.ledger = Ledger(store, clock, with_lives({}))
+        name, dimensions = (embedder.name, embedder.dimensions) if embedder else ("", 1)
+        self.indexes = Indexes(store, name, dimensions, settings.language, settings.index_mib << 20)
+        self.recall = Recall(self.indexes, embedder, settings.language, clock)
+        self.contexts = ContextBuilder(self.indexes, self.recall, self.count, clock)
+        self.worker = Worker(self.ledger, self.indexes, embedder, settings, self.count)
+        self.upkeep = Upkeep(self.ledger, self.indexes, settings)
+        self._uses: Counter[tuple[Partition, str]] = Counter()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        if self.settings.worker:
+            self._tasks = [asyncio.create_task(self.worker.run()), asyncio.create_task(self._flush_regularly())]
+
+    async def context(
+        self,
+        scope: Scope,
+        conversation: Conversation | None,
+        query: str,
+        max_tokens: int,
+        layers: Sequence[str] | None,
+        at: Any,
+        quality: str | None,
+    ) -> Context:
+        text = validate.query(query)
+        budget = validate.tokens_max(max_tokens)
+        chosen = validate.layers(list(layers)) if layers is not None else ()
+        _check_quality(quality)
+        question = await self.recall.question(text, validate.moment(at, "at") if at is not None else None)
+        context = await self.contexts.build(scope, conversation, replace(question, text=text), budget, chosen)
+        for source in context.sources:
+            if source.layer == "long_term":
+                self._uses[scope.partition, source.id] += 1
+        return context
+
+    async def flush_uses(self) -> None:
+        uses, self._uses = self._uses, Counter()
+        await note_uses(self.ledger, uses)
+
+    async def _flush_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(USES_FLUSH_S)
+            try:
+                await self.flush_uses()
+            except Unavailable:
+                continue
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.settings.worker:
+            try:
+                await self.flush_uses()
+            except Unavailable:
+                pass  # counts only: what users said is long stored
+        await self.ledger.store.close()
+
+
+def _session_info(id: str, messages: Sequence[Record], head: Record | None) -> SessionInfo:
+    first = next((m for m in messages if m.data["role"] == "user" and m.content), messages[0])
+    title = head.content if head and head.content else " ".join(first.content.split())[:60]
+    return SessionInfo(
+        id=id,
+        title=title,
+        agent=messages[-1].scope.agent,
+        messages=len(messages),
+        created_at=as_datetime(messages[0].when),
+        last_activity=as_datetime(max(message.when for message in messages)),
+        parent=head.data.get("parent") if head else None,
+    )
+
+
+def _key(value: str | None) -> str | None:
+    return validate.identifier(value, "idempotency_key") if value is not None else None
+
+
+def _layers(value: str | Sequence[str] | None) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    chosen = validate.layers([value] if isinstance(value, str) else list(value))
+    for layer in chosen:
+        validate.choice(layer, SEARCHED_LAYERS, "layer")
+    return chosen
+
+
+def _check_quality(value: str | None) -> None:
+    if value is not None:
+        validate.choice(value, ("fast", "best"), "quality")
+
+
+def _arguments(message: Message) -> dict[str, Any]:
+    names = ("role", "content", "name", "created_at", "metadata", "tool_calls", "tool_call_id")
+    return {name: getattr(message, name) for name in names} | ({"id": message.id} if message.id else {})
+
+
+def _call(make: Any, given: Any) -> Record:
+    """Make a draft from named arguments, where an unknown or missing name is a typed error."""
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise ValidationError("an item is a text or an object with named fields", field="items")
+    try:
+        made: Record = make(**given)
+    except TypeError as error:
+        raise ValidationError("an item has an unknown field, or lacks one", field="items") from error
+    return made

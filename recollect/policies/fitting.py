@@ -1,0 +1,306 @@
+"""What fits: windows of a conversation, the split that a summary needs, and the packing of a context.
+
+Messages are records of the layer `conversation`. A tool call and its results are one *unit* and are
+never parted, because providers refuse a result without its call and a call without its results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from recollect.records import Record
+
+Unit = tuple[Record, ...]
+Count = Callable[[Record], int]
+"""Tokens of one message, as the model that will read it counts them."""
+
+
+def _calls(message: Record) -> frozenset[str]:
+    """The ids of the tool calls that a message makes."""
+    calls = message.data.get("tool_calls") or ()
+    return frozenset(str(call.get("id") or "") for call in calls if isinstance(call, Mapping))
+
+
+def _answers(messages: Sequence[Record]) -> dict[int, int]:
+    """Place of each tool result -> place of its call: the nearest one before it, as ids may come again."""
+    latest: dict[str, int] = {}
+    found: dict[int, int] = {}
+    for place, message in enumerate(messages):
+        latest.update(dict.fromkeys(_calls(message), place))
+        call = latest.get(str(message.data.get("tool_call_id") or ""))
+        if message.data.get("role") == "tool" and call is not None:
+            found[place] = call
+    return found
+
+
+def units(messages: Sequence[Record]) -> list[Unit]:
+    """The messages in order, in pieces that are never parted.
+
+    A call, its results and whatever lies between them are one piece; everything else stands alone.
+    """
+    ends = list(range(len(messages)))
+    for result, call in _answers(messages).items():
+        ends[call] = max(ends[call], result)
+    pieces: list[Unit] = []
+    start = 0
+    while start < len(messages):
+        place, end = start, start
+        while place <= end:
+            end = max(end, ends[place])
+            place += 1
+        pieces.append(tuple(messages[start : end + 1]))
+        start = end + 1
+    return pieces
+
+
+def without_orphans(messages: Sequence[Record], *, pending: bool = True) -> list[Record]:
+    """The messages that a provider accepts: no result without its call, no call without all its results.
+
+    A call at the very end may still be waiting for its results; `pending=False` drops that one too,
+    as is needed when something other than a result comes next.
+    """
+    answers = _answers(messages)
+    results: dict[int, list[int]] = {place: [] for place, message in enumerate(messages) if _calls(message)}
+    for result, call in answers.items():
+        results[call].append(result)
+    cut: set[int] = set()
+    for call, places in results.items():
+        answered = {str(messages[place].data.get("tool_call_id") or "") for place in places}
+        waits = pending and call + len(places) == len(messages) - 1
+        if not waits and not _calls(messages[call]) <= answered:
+            cut.update((call, *places))
+    orphans = {place for place, message in enumerate(messages) if message.data.get("role") == "tool"} - answers.keys()
+    return [message for place, message in enumerate(messages) if place not in cut | orphans]
+
+
+def _flat(pieces: Iterable[Unit]) -> list[Record]:
+    return [message for unit in pieces for message in unit]
+
+
+def _newest(pieces: Sequence[Unit], room: int, size: Callable[[Unit], int]) -> int:
+    """Where the longest run of newest units begins that fits into the room."""
+    start = len(pieces)
+    while start and (room := room - size(pieces[start - 1])) >= 0:
+        start -= 1
+    return start
+
+
+# Windows. Each gives messages in order, whole units only, without orphans, and never more than was asked for.
+
+
+def last_messages(messages: Sequence[Record], n: int = 50) -> list[Record]:
+    """The newest messages, at most `n`."""
+    pieces = units(without_orphans(messages))
+    return _flat(pieces[_newest(pieces, n, len) :])
+
+
+def last_turns(messages: Sequence[Record], k: int = 10) -> list[Record]:
+    """The newest `k` turns; a turn starts at a message of the user."""
+    pieces = units(without_orphans(messages))
+    start, turns = len(pieces), 0
+    while start and turns < k:
+        start -= 1
+        turns += sum(message.data.get("role") == "user" for message in pieces[start])
+    return _flat(pieces[start:])
+
+
+def newest_within(messages: Sequence[Record], tokens_max: int, count: Count) -> list[Record]:
+    """The newest messages that together have at most `tokens_max` tokens."""
+    pieces = units(without_orphans(messages))
+    return _flat(pieces[_newest(pieces, tokens_max, lambda unit: sum(map(count, unit))) :])
+
+
+def most_important(messages: Sequence[Record], n: int = 50, recent: int = 4) -> list[Record]:
+    """The `recent` newest messages and the most important of the others, at most `n`, in order.
+
+    A unit is as important as its most important message; of two equal ones the newer stays.
+    """
+    pieces = units(without_orphans(messages))
+    border = _newest(pieces, min(n, recent), len)
+    kept = set(range(border, len(pieces)))
+    room = n - sum(len(pieces[place]) for place in kept)
+    weight = [max(message.importance for message in unit) for unit in pieces]
+    for place in sorted(range(border), key=lambda place: (-weight[place], -place)):
+        if len(pieces[place]) <= room:
+            kept.add(place)
+            room -= len(pieces[place])
+    return _flat(pieces[place] for place in sorted(kept))
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A history in two: `older` goes into the summary, `kept` stays raw. Together they are everything."""
+
+    older: tuple[Record, ...]
+    kept: tuple[Record, ...]
+
+
+def _split(pieces: Sequence[Unit], room: int, size: Callable[[Unit], int]) -> Split:
+    # The newest unit stays even when it alone is too large: a conversation without its last word is none.
+    border = min(_newest(pieces, room, size), max(len(pieces) - 1, 0))
+    return Split(tuple(_flat(pieces[:border])), tuple(_flat(pieces[border:])))
+
+
+def split_by_tokens(messages: Sequence[Record], tokens_max: int, count: Count) -> Split:
+    """Nothing is older while everything fits; else the first half is, by tokens, and the last half is kept.
+
+    Where the history is more than twice too large, `kept` is still too large: split it again.
+    """
+    sizes = {id(message): count(message) for message in messages}
+    total = sum(sizes.values())
+    if total <= tokens_max:
+        return Split((), tuple(messages))
+    return _split(units(messages), total // 2, lambda unit: sum(sizes[id(message)] for message in unit))
+
+
+def split_by_count(messages: Sequence[Record], over: int = 20, keep: int = 10) -> Split:
+    """Nothing is older up to `over` messages; else all but the newest `keep`."""
+    if len(messages) <= over:
+        return Split((), tuple(messages))
+    return _split(units(messages), keep, len)
+
+
+# Packing of a context.
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something that may go into a context, whole or not at all."""
+
+    id: str
+    text: str
+    tokens: int
+    score: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the context: its items, best first, and its share (0 to 1) of the budget.
+
+    `floor` tokens are kept free for it, if it has that much to say.
+    """
+
+    name: str
+    items: tuple[Item, ...]
+    share: float
+    floor: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An item that did not go in, and why."""
+
+    section: str
+    id: str
+    tokens: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """What goes in (every section by its name, in its order), what does not, and the tokens of it all."""
+
+    kept: dict[str, tuple[Item, ...]]
+    left_out: tuple[LeftOut, ...]
+    tokens: int
+
+
+class _Packing:
+    """One attempt to pack into a budget. Sections are known by their place."""
+
+    def __init__(self, sections: Sequence[Section], headings: Sequence[int], budget: int) -> None:
+        self.sections = sections
+        self.headings = headings
+        self.budget = budget
+        self.used = 0
+        self.taken: list[set[int]] = [set() for _ in sections]
+        self.spent = [0] * len(sections)
+        # By how much the budget could shrink with no decision changed. What was refused stays refused.
+        self.slack = max(budget, 0)
+
+    def cost(self, place: int, item: Item) -> int:
+        """Tokens of an item here and now: the first one of a section pays for the heading."""
+        return item.tokens + (0 if self.taken[place] else self.headings[place])
+
+    def fill(self, place: int, limit: int) -> None:
+        """Takes the best items of a section while it stays within `limit` tokens."""
+        for number, item in enumerate(self.sections[place].items):
+            cost = self.cost(place, item)
+            left = limit - self.spent[place] - cost
+            if number not in self.taken[place] and left >= 0:
+                self.taken[place].add(number)
+                self.spent[place] += cost
+                self.used += cost
+                self.slack = min(self.slack, left)
+
+    def filled(self, order: Sequence[int]) -> _Packing:
+        """Each section up to its share, but never into what others have reserved; then the rest, in order."""
+        reserved = {place: self.reserve(place) for place in order}
+        for place in order:
+            mine = reserved.pop(place)
+            room = self.budget - self.used
+            share = int(min(self.sections[place].share, 1.0) * self.budget)
+            self.fill(place, min(room, max(mine, min(share, room - sum(reserved.values())))))
+        for place in order:
+            self.fill(place, self.spent[place] + self.budget - self.used)
+        return self
+
+    def reserve(self, place: int) -> int:
+        """The floor of a section, or all that it has if that is less."""
+        section = self.sections[place]
+        size = self.headings[place] + sum(item.tokens for item in section.items)
+        return min(section.floor, size) if section.items else 0
+
+    def most(self) -> int:
+        """More than this cannot be kept, however it is packed."""
+        total = 0
+        for section, heading in zip(self.sections, self.headings, strict=True):
+            sizes = [item.tokens for item in section.items if item.tokens + heading <= self.budget]
+            total += sum(sizes) + (heading if sizes else 0)
+        return total
+
+    def packed(self, tokens_max: int) -> Packed:
+        """The attempt as a value, with a reason for every item that is not in it."""
+        kept = {
+            section.name: tuple(item for number, item in enumerate(section.items) if number in self.taken[place])
+            for place, section in enumerate(self.sections)
+        }
+        left_out = tuple(
+            LeftOut(section.name, item.id, item.tokens, self.reason(self.cost(place, item), tokens_max))
+            for place, section in enumerate(self.sections)
+            for number, item in enumerate(section.items)
+            if number not in self.taken[place]
+        )
+        return Packed(kept, left_out, self.used)
+
+    def reason(self, needs: int, tokens_max: int) -> str:
+        if needs > tokens_max:
+            return f"too large: needs {needs} tokens, the whole budget is {tokens_max}"
+        return f"no room: needs {needs} tokens, {self.budget - self.used} left"
+
+
+def pack(
+    sections: Sequence[Section],
+    tokens_max: int,
+    heading_tokens: Callable[[str], int],
+    priority: Sequence[str] = (),
+) -> Packed:
+    """Whole items into a budget, which is never passed; more budget never keeps fewer tokens.
+
+    Each section first gets its share. What is left over goes to the sections in the order of
+    `priority` (those not named come last). An item that does not fit is passed over, and smaller
+    ones behind it may still go in. Names of sections are unique.
+
+    A slightly larger budget can let in a large item that blocks two others, so that less is kept
+    in all. Then the attempt with the smaller budget counts: budgets just below are tried as long as they
+    could hold more than the best attempt does.
+    """
+    headings = [heading_tokens(section.name) for section in sections]
+    rank = {name: place for place, name in enumerate(priority)}
+    order = sorted(range(len(sections)), key=lambda place: rank.get(sections[place].name, len(rank)))
+    best = attempt = _Packing(sections, headings, tokens_max).filled(order)
+    while min(attempt.budget - attempt.slack - 1, attempt.most()) > best.used:
+        attempt = _Packing(sections, headings, attempt.budget - attempt.slack - 1).filled(order)
+        best = max(best, attempt, key=lambda packing: packing.used)
+    return best.packed(tokens_max)

@@ -1,0 +1,277 @@
+"""When two memories say the same, and how one of them takes in the other.
+
+Precision first: two records that stay apart cost a little room, two that were wrongly merged cost a
+memory. So texts are the same only if neither has a word of weight that the other has not. Nothing is
+deleted: the newer record is ended and names the one that it went into, and every merge can be undone.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from recollect.policies.words import terms
+from recollect.records import Record
+
+COSINE_MIN = 0.93
+"""Below this, texts with the same words still differ too often."""
+
+OVERLAP_MIN = 0.8
+"""Share of the words that both texts have. One additional light word in five still says the same."""
+
+MERGES_MAX = 20
+"""Merges that a record remembers one by one; those before are only counted."""
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+# Words that say nothing.
+_EMPTY = _set("a an the really very just so quite also too please well oh actually basically simply btw that")
+# Words that one text may have and the other not. All others count: a name, a number, a negation, one more
+# thing in a list.
+_LIGHT = _set(
+    "to of is are am be do does i my it this there here and currently now always definitely truly certainly totally "
+    "absolutely indeed together"
+)
+_NUMBERS = {
+    "zero": "0", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7",
+    "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12",
+}  # fmt: skip
+_ENDINGS = {"'m": "am", "'re": "are", "'ve": "have", "'ll": "will", "'d": "would", "'s": ""}
+_SHORT = {
+    "can't": "can not", "cant": "can not", "cannot": "can not", "won't": "will not", "wont": "will not",
+    "dont": "do not", "doesnt": "does not", "didnt": "did not", "isnt": "is not", "im": "i am", "ive": "i have",
+}  # fmt: skip
+_TOKEN = re.compile(
+    r"(?:(?<!\w)-)?[$€£¥]?\d+(?:[.,:/-]\d+)*%?"  # 3  -4.5  $1,000  10:30  2026-01-31  5%
+    r"|[^\W\d_]+(?:'[^\W\d_]+)*(?:\+\+|#)?"  # don't  C++
+    r"|[<>=+]|[^\w\s\x00-\x7f]"  # signs, emoji
+)
+
+
+def normal(text: str) -> str:
+    """The form in which exact duplicates are equal: small letters, single spaces, no full stop at the end.
+
+    A question mark stays: "tea?" is not "tea".
+
+    >>> normal("  I LIKE\\n tea!! ")
+    'i like tea'
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    spaced = " ".join(folded.split())
+    return spaced.rstrip(" .,;:!。！") or spaced
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A text as what it says: its words in order (stem and ending), and those that could be left out.
+
+    `gist` is the words without light ones: a key under which to look for texts that say the same.
+    """
+
+    words: tuple[str, ...]
+    gist: tuple[str, ...]
+    light: frozenset[str]
+    asks: bool
+
+    @classmethod
+    def of(cls, text: str) -> Statement:
+        """Numbers are written as digits and short forms in full, so that "don't" is "do not"."""
+        plain = unicodedata.normalize("NFKC", text).replace("’", "'")
+        words: list[str] = []
+        gist: list[str] = []
+        light: set[str] = set()
+        for match in _TOKEN.finditer(plain):
+            named = match.group()[0].isupper() and match.group() != "I"
+            for word in _spelled_out(match.group().lower()):
+                token = _token(word)
+                words.append(token)
+                if word not in _LIGHT:
+                    gist.append(token)
+                elif not named:
+                    light.add(token)
+        return cls(tuple(words), tuple(gist), frozenset(light), "?" in plain or "？" in plain)
+
+    def says_the_same(self, other: Statement) -> bool:
+        """The same words in the same order, but for a few light ones that only one of the two has."""
+        ours, theirs = set(self.words), set(other.words)
+        both = ours & theirs
+        return (
+            self.asks == other.asks
+            and (ours <= theirs or theirs <= ours)
+            and ours ^ theirs <= self.light | other.light
+            and len(both) >= OVERLAP_MIN * len(ours | theirs) > 0
+            and [word for word in self.words if word in both] == [word for word in other.words if word in both]
+        )
+
+
+def _spelled_out(word: str) -> list[str]:
+    """A word without its short forms: "don't" as "do not". Empty words give nothing."""
+    full = _SHORT.get(word, word)
+    if full.endswith("n't"):
+        full = f"{full[:-3]} not"
+    for ending, meaning in _ENDINGS.items():
+        if full.endswith(ending):
+            full = f"{full.removesuffix(ending)} {meaning}"
+    is_sign = not word[0].isalnum() and unicodedata.category(word[0]).startswith("P") and len(word) == 1
+    return [] if is_sign else [part for part in full.split() if part not in _EMPTY]
+
+
+def _token(word: str) -> str:
+    """The stem with the mark of the past or the plural: "lived" is not "live", nor "cats" "cat"."""
+    if not word[0].isalpha():
+        return word.replace(",", "")
+    stem = (terms(word) or [word])[0]
+    mark = "-ed" if word.endswith("ed") else "-s" if word.endswith("s") else ""
+    return _NUMBERS.get(word, stem + mark)
+
+
+def near_duplicate(a: str, b: str, cosine: float) -> bool:
+    """Whether two texts, whose embeddings are this close, say the same.
+
+    They need the same numbers, names, negations, tenses and order of words, and almost the same words.
+
+    >>> near_duplicate("I really like green tea", "I like green tea.", 0.97)
+    True
+    >>> near_duplicate("I like green tea", "I don't like green tea", 0.97)
+    False
+    """
+    if not cosine >= COSINE_MIN:
+        return False
+    return normal(a) == normal(b) or Statement.of(a).says_the_same(Statement.of(b))
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """What the surviving record remembers of one merge: enough to explain it and to undo it.
+
+    `importance` and `confidence` are those of the record that was taken in, `added` the names of
+    the metadata that came from it, `clashes` those where both had a value and the older one stayed.
+    """
+
+    id: str
+    similarity: float
+    at: int
+    reason: str
+    importance: float
+    confidence: float
+    added: tuple[str, ...] = ()
+    clashes: tuple[str, ...] = ()
+
+    def to_data(self) -> dict[str, Any]:
+        """The merge as JSON."""
+        return {**asdict(self), "added": list(self.added), "clashes": list(self.clashes)}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Merge:
+        """The merge again."""
+        return cls(**{**data, "added": tuple(data["added"]), "clashes": tuple(data["clashes"])})
+
+
+# What a merge writes into `data`. `before_merge` has the values of the record's own.
+_OF_OLDER = ("merged", "merged_count", "before_merge")
+_OF_NEWER = ("merged_into", "reason", "before_merge")
+
+
+def merges_of(record: Record) -> tuple[Merge, ...]:
+    """The merges that a record remembers, oldest first."""
+    return tuple(map(Merge.from_data, record.data.get("merged", ())))
+
+
+def merged(older: Record, newer: Record, *, similarity: float, now: int) -> tuple[Record, Record]:
+    """The older record with what the newer one adds, and the newer one, ended. Put both back in one commit.
+
+    The higher importance and confidence count. Metadata are joined; where both have a value the
+    older one's stays and the clash is noted.
+    """
+    if older.id == newer.id:
+        raise ValueError("a record cannot be merged into itself")
+    same = normal(older.content) == normal(newer.content)
+    merge = Merge(
+        id=newer.id,
+        similarity=round(similarity, 4),
+        at=now,
+        reason="the same text" if same else "nearly the same text",
+        importance=newer.importance,
+        confidence=newer.confidence,
+        added=tuple(sorted(newer.metadata.keys() - older.metadata.keys())),
+        clashes=tuple(
+            sorted(
+                key
+                for key in newer.metadata.keys() & older.metadata.keys()
+                if newer.metadata[key] != older.metadata[key]
+            )
+        ),
+    )
+    merges = (*merges_of(older), merge)
+    count = older.data.get("merged_count", 0) + 1
+    own = older.data.get("before_merge") or {"importance": older.importance, "confidence": older.confidence}
+    for forgotten in merges[:-MERGES_MAX]:
+        own = _highest(own, (forgotten,))
+    return (
+        _with_merges(older, merges[-MERGES_MAX:], count, own).with_(
+            importance=max(older.importance, newer.importance),
+            confidence=max(older.confidence, newer.confidence),
+            metadata={**newer.metadata, **older.metadata},
+        ),
+        _ended(newer, older.id, merge.reason, now),
+    )
+
+
+def _highest(own: Mapping[str, float], merges: tuple[Merge, ...]) -> dict[str, float]:
+    return {
+        name: max(value, *(getattr(merge, name) for merge in merges)) if merges else value
+        for name, value in own.items()
+    }
+
+
+def _with_merges(record: Record, merges: tuple[Merge, ...], count: int, own: Mapping[str, float]) -> Record:
+    """The record with these merges in its data, or with no trace of any when there are none."""
+    data = {key: value for key, value in record.data.items() if key not in _OF_OLDER}
+    if count:
+        data |= {"merged": [merge.to_data() for merge in merges], "merged_count": count, "before_merge": dict(own)}
+    return record.with_(data=data)
+
+
+def _ended(record: Record, into: str, reason: str, now: int) -> Record:
+    own = {
+        "valid_to": record.valid_to,
+        "data": {key: record.data[key] for key in _OF_NEWER if key in record.data},
+    }
+    data = {**record.data, "merged_into": into, "reason": reason, "before_merge": own}
+    return record.with_(data=data, valid_to=now)
+
+
+def unmerged(older: Record, newer: Record) -> tuple[Record, Record]:
+    """Both records as they were before the merge. What others changed since then stays.
+
+    When the older one has forgotten the details (see `MERGES_MAX`), it keeps what it took.
+    """
+    if newer.data.get("merged_into") != older.id:
+        raise ValueError("these two records were not merged")
+    return _without_merge(older, newer), _revived(newer)
+
+
+def _without_merge(older: Record, newer: Record) -> Record:
+    merges = merges_of(older)
+    undone = next((merge for merge in reversed(merges) if merge.id == newer.id), None)
+    if undone is None:
+        return older
+    rest = tuple(merge for merge in merges if merge is not undone)
+    own = older.data["before_merge"]
+    was, now = _highest(own, merges), _highest(own, rest)
+    values = {name: now[name] for name in now if getattr(older, name) == was[name]}
+    gone = {key for key in undone.added if key in newer.metadata and older.metadata.get(key) == newer.metadata[key]}
+    metadata = {key: value for key, value in older.metadata.items() if key not in gone}
+    return _with_merges(older, rest, older.data["merged_count"] - 1, own).with_(metadata=metadata, **values)
+
+
+def _revived(newer: Record) -> Record:
+    own = newer.data["before_merge"]
+    data = {key: value for key, value in newer.data.items() if key not in _OF_NEWER}
+    return newer.with_(data={**data, **own["data"]}, valid_to=own["valid_to"])

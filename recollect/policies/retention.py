@@ -1,0 +1,110 @@
+"""Which kept memories are worth their room, and which pruning would retire.
+
+    score = 0.5 * importance * confidence + 0.3 * freshness + 0.2 * use
+
+    freshness = 0.5 ** (age / 90 days)      age since it was written or last used, whichever is later
+    use       = 1 - 0.5 ** uses             the first use counts most
+
+Every part lies between 0 and 1, so the score does too. Something important (1.0) that nobody used
+for years keeps 0.5; something trivial (0.1) falls below 0.2 after three months, unless it is used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from recollect.layers import is_current
+from recollect.records import DAY_MS, Partition, Record
+
+IMPORTANCE_WEIGHT = 0.5
+FRESHNESS_WEIGHT = 0.3
+USE_WEIGHT = 0.2
+
+HALF_LIFE_MS = 90 * DAY_MS
+"""Freshness halves in a season: what was not touched for a year has almost none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """A record that pruning would retire, and why."""
+
+    record: Record
+    reason: str
+
+
+def is_pinned(record: Record) -> bool:
+    """Whether someone said that this is to stay."""
+    return record.data.get("pinned") is True or record.metadata.get("pinned") is True
+
+
+def _touched(record: Record) -> int:
+    """When a record was written or last used. Event times do not count: an old event may be news."""
+    used = record.data.get("last_used")
+    return max(record.created_at, used) if isinstance(used, int) else record.created_at
+
+
+def _uses(record: Record, uses: Mapping[str, int]) -> int:
+    known = record.data.get("usage_count")
+    return uses.get(record.id, known if isinstance(known, int) else 0)
+
+
+def retention_score(record: Record, now: int, uses: int = 0) -> float:
+    """How much a record is worth keeping, from 0 to 1; the formula stands at the top of this file."""
+    age = max(now - _touched(record), 0)
+    freshness = math.exp2(-age / HALF_LIFE_MS)
+    use = 1 - math.exp2(-max(uses, 0))
+    worth = record.importance * record.confidence
+    return round(IMPORTANCE_WEIGHT * worth + FRESHNESS_WEIGHT * freshness + USE_WEIGHT * use, 6)
+
+
+def to_prune(
+    records: Iterable[Record],
+    now: int,
+    *,
+    keep_max: int,
+    score_min: float,
+    age_min_ms: int,
+    uses: Mapping[str, int] | None = None,
+) -> list[Pruned]:
+    """What pruning would retire, lowest scores first; pinned and ended records never.
+
+    Retired is what was not touched for `age_min_ms` and scores below `score_min`. A user who then still
+    has more than `keep_max` records loses those with the lowest scores, however young. `uses` by
+    record id goes before the use count that a record has itself.
+    """
+    by_user: dict[Partition, list[tuple[float, Record]]] = defaultdict(list)
+    for record in records:
+        if is_current(record, now):
+            score = retention_score(record, now, _uses(record, uses or {}))
+            by_user[record.scope.partition].append((score, record))
+    found = [pair for known in by_user.values() for pair in _of_user(known, now, keep_max, score_min, age_min_ms)]
+    return [pruned for _, pruned in sorted(found, key=lambda pair: _order(pair[0], pair[1].record))]
+
+
+def _order(score: float, record: Record) -> tuple[float, int, str]:
+    return score, record.created_at, record.id
+
+
+def _of_user(
+    scored: list[tuple[float, Record]], now: int, keep_max: int, score_min: float, age_min_ms: int
+) -> list[tuple[float, Pruned]]:
+    excess = len(scored) - keep_max
+    found: list[tuple[float, Pruned]] = []
+    rest: list[tuple[float, Record]] = []
+    for score, record in scored:
+        age = now - _touched(record)
+        if is_pinned(record):
+            continue
+        if age >= age_min_ms and score < score_min:
+            reason = f"score {score:.2f} is below {score_min:.2f} and it was not touched for {age // DAY_MS} days"
+            found.append((score, Pruned(record, reason)))
+        else:
+            rest.append((score, record))
+    rest.sort(key=lambda pair: _order(*pair))
+    for score, record in rest[: max(excess - len(found), 0)]:
+        reason = f"more than {keep_max} records, and score {score:.2f} is among the lowest"
+        found.append((score, Pruned(record, reason)))
+    return found

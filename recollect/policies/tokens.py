@@ -1,0 +1,127 @@
+"""How many tokens a text is, so that a context never goes over its budget.
+
+With the model's own vocabulary where that is at hand, otherwise by an estimate that leans to the
+high side: a context a little too small is better than a request that is refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Any
+
+TokenCounter = Callable[[str], int]
+"""Gives the number of tokens of a text."""
+
+MESSAGE_OVERHEAD = 4
+"""Tokens that chat formats put around each message, for its role and its ends."""
+
+
+def estimate(text: str) -> int:
+    """About how many tokens this is to a current model, seldom fewer than it really is.
+
+    For English about a quarter too many. Made to cover OpenAI's two vocabularies, of which the older
+    one has few words of languages that are not written in Latin letters.
+    """
+    if text.isascii():
+        return len(_PIECES.findall(text)) + 1 if text else 0
+    wide = _ASCII.sub("", text)
+    pieces = _SMALL_PIECES if _LATIN_EXTENDED.search(wide) else _PIECES
+    return len(pieces.findall(text)) + math.ceil(sum(map(_cost, wide))) + 1
+
+
+def counter(model: str | None = None) -> TokenCounter:
+    """What counts the tokens of this model: exactly, if it is one of OpenAI's and `rs_bpe` is installed."""
+    name = (model or "").lower().rpartition("/")[2].removeprefix("ft:")
+    for vocabulary, names in _VOCABULARIES.items():
+        if names.match(name) and importlib.util.find_spec("rs_bpe") is not None:
+            return _exact(vocabulary)
+    return estimate
+
+
+def message_tokens(count: TokenCounter, role: str, text: str) -> int:
+    """The tokens of one chat message with all that stands around it."""
+    return MESSAGE_OVERHEAD + count(role) + count(text)
+
+
+# The exact count --------------------------------------------------------------------------------
+
+_VOCABULARIES = {
+    "o200k_base": re.compile(r"(?:gpt-4o|gpt-4\.[1-9]|gpt-[5-9]|gpt-oss|chatgpt-4o|o[1-9])(?![a-z0-9])"),
+    "cl100k_base": re.compile(r"(?:gpt-4|gpt-3\.5|gpt-35)(?![a-z0-9.])"),
+}
+
+
+@functools.cache
+def _exact(vocabulary: str) -> TokenCounter:
+    # Loaded by name when it is first wanted: the package is an extra, and its tables are large.
+    openai: Any = importlib.import_module("rs_bpe.bpe").openai
+    count: TokenCounter = getattr(openai, vocabulary)().count
+    return count
+
+
+# The estimate -----------------------------------------------------------------------------------
+
+
+def _pattern(letters: int) -> re.Pattern[str]:
+    """Cuts ASCII text into pieces that are about a token each, words after so many letters."""
+    return re.compile(
+        r"(?=[A-Za-z0-9+/]{32})(?:[A-Z]|[a-z]{1,2}|\d{1,3}|[+/])"  # keys and encoded data
+        r"|(?<=\d)[A-Za-z]{1,2}"  # more of the same: 7f3a9c
+        rf"| ?[a-z]{{1,{letters}}}"
+        r"| ?[A-Z][a-z]{1,3}"  # names are rarer than words, and so cut smaller
+        r"| ?[A-Z]{1,2}"
+        r"|\d{1,3}"
+        r"|\s+"
+        r"| ?[!-/:-@\[-^`{-~]{1,2}"
+        r"|[\x00-\x7f]",
+        re.ASCII,
+    )
+
+
+_PIECES = _pattern(6)
+_SMALL_PIECES = _pattern(3)
+_ASCII = re.compile(r"[\x00-\x7f]+")
+_LATIN_EXTENDED = re.compile(r"[\xc0-\u024f\u1e00-\u1eff]")
+
+# Tokens of a character, by the first code point it holds for. Measured on text of each script.
+_COSTS: tuple[tuple[int, float], ...] = (
+    (0x0080, 1.0),  # Latin with accents
+    (0x0370, 1.1),  # Greek
+    (0x0400, 0.6),  # Cyrillic
+    (0x0530, 2.2),  # Armenian
+    (0x0590, 1.1),  # Hebrew, Arabic
+    (0x0700, 3.0),
+    (0x0900, 1.1),  # Devanagari
+    (0x0980, 1.5),  # other Indian scripts
+    (0x0E00, 1.2),  # Thai
+    (0x0E80, 3.0),
+    (0x10A0, 2.2),  # Georgian
+    (0x1100, 3.0),
+    (0x1E00, 1.5),  # Vietnamese
+    (0x1F00, 3.0),
+    (0x2000, 2.0),  # invisible joints of emoji
+    (0x2010, 1.0),  # typographic quotes and dashes
+    (0x2040, 1.8),  # signs, arrows, boxes
+    (0x2C00, 3.0),
+    (0x3000, 1.3),  # Chinese, Japanese
+    (0xA000, 3.0),
+    (0xAC00, 1.3),  # Korean
+    (0xD7B0, 3.0),
+    (0xFF00, 1.3),  # wide forms
+    (0xFFF0, 3.0),
+    (0x10000, 4.0),
+    (0x1F000, 3.0),  # emoji
+    (0x1FB00, 4.0),
+)
+_STARTS = [start for start, _ in _COSTS]
+
+
+@functools.lru_cache(8192)
+def _cost(character: str) -> float:
+    return _COSTS[bisect_right(_STARTS, ord(character)) - 1][1]

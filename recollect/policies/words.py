@@ -1,0 +1,153 @@
+"""Text as the words it is found by: the same for what is stored and for what is asked.
+
+Case, accents and Unicode forms do not matter; English words are reduced to their stems, so that
+"painted" finds "painting". Languages written without spaces are cut into pairs of characters.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import itertools
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+TEXT_MAX = 2**18
+"""Characters of a text that are looked at: four times the longest message, so only noise is cut."""
+
+WORD_MAX = 64
+"""Characters of a word that count. Longer ones are keys and noise, and would fill the index."""
+
+STEMMED_MAX = 4_000
+"""Different words of one text that are stemmed. Honest texts have fewer; made-up ones would take a second."""
+
+CACHE_MAX = 50_000
+"""Words whose terms are remembered, about 15 MB. A stem costs 20 microseconds, remembering it a tenth of one."""
+
+QUERY_TERMS_MAX = 64
+"""Terms of one question. More of them make it slower and no clearer."""
+
+# Accents and vowel points are left out, so that "café", "cafe" and both Unicode spellings are one; so are
+# the characters that only say where a word may be broken or how its letters are drawn.
+_ACCENTS = re.compile(r"[\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0670\u00ad\u200c\u200d]+")
+# Thai and Lao, Burmese, Khmer, Japanese, Chinese, Korean: no spaces, or spaces only between long forms.
+_UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3105-\u312f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+    r"\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+# A word is letters and digits, still one when an apostrophe, a dot or a thousands comma stands inside it,
+# or the name of a programming language: c++, f#. The \w of Python lacks the vowel signs of Indian scripts.
+_NAME = r"[a-z](?:\+\+|#)"
+_JOINT = r"(?:['.]|(?<=\d),(?=\d{3}(?!\d)))"
+_LETTER = r"[\w\u0900-\u0963\u0966-\u0dff]"
+_WORD = re.compile(rf"{_NAME}|{_LETTER}+(?:{_JOINT}{_LETTER}+)*")
+_ASCII_WORD = re.compile(rf"{_NAME}|\w+(?:{_JOINT}\w+)*", re.ASCII)
+
+_STOP_WORDS = """
+    a an the this that these those
+    i me my mine myself we us our ours ourselves you your yours yourself yourselves
+    he him his himself she her hers herself it its itself they them their theirs themselves
+    and or but nor so if then than because as while of at by for with about against between into through
+    to from in on off over under out up down again further once here there
+    all any both each some such no not only own same too very just also
+    am is are was were be been being have has had having do does did doing done
+    can could will would shall should might must ought
+    i'm i've i'd i'll you're you've you'd you'll he'd he'll she'd she'll we're we've we'd we'll
+    they're they've they'd they'll it'll it'd that'd that'll there'll who'd who'll
+    isn't aren't wasn't weren't hasn't haven't hadn't doesn't don't didn't can't couldn't won't wouldn't
+    shouldn't mustn't im ive youre theyre isnt arent wasnt werent hasnt havent hadnt doesnt dont didnt cant
+    couldnt wouldnt shouldnt
+    what when where which who whom whose why how whats tell remind please
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+"""English words that say nothing about what is looked for. "May" is a month and a name, so it is not one."""
+
+# Part of the question only right after its first word: "how many", but "many friends".
+_OF_KIND = frozenset({"kind", "kinds", "type", "types", "sort", "sorts"})
+_AFTER = {"how": frozenset({"many", "much", "often", "long"}), "what": _OF_KIND, "which": _OF_KIND}
+
+
+def terms(text: str, language: str = "en") -> list[str]:
+    """The words a text is found by, in order, with repeats. Languages other than English are not stemmed.
+
+    >>> terms("Zoë's paintings of the Café")
+    ['zoe', 'paint', 'of', 'the', 'cafe']
+    """
+    words = _split(text)
+    if language != "en":
+        return [form for word in words for form in _forms(word)]
+    if len(words) <= STEMMED_MAX:
+        return [term for word in words for term in _stems(word)]
+    stemmed = {*itertools.islice(dict.fromkeys(words), STEMMED_MAX)}
+    return [term for word in words for term in (_stems(word) if word in stemmed else _forms(word))]
+
+
+def query_terms(text: str, language: str = "en") -> list[str]:
+    """The words to look for, each once: no stop words, no question words, unless nothing else is there.
+
+    >>> query_terms("How many paintings did Zoë sell?")
+    ['paint', 'zoe', 'sell']
+    """
+    words = _split(text)
+    if language == "en":
+        words = [*_asked_for(words)] or words
+    analyse = _stems if language == "en" else _forms
+    found = dict.fromkeys(term for word in words[:QUERY_TERMS_MAX] for term in analyse(word))
+    return [*found][:QUERY_TERMS_MAX]
+
+
+def _asked_for(words: Sequence[str]) -> Iterator[str]:
+    """The words of a question without those that only make it one."""
+    for before, word in zip(("", *words), words, strict=False):
+        if word.removesuffix("'s") not in STOP_WORDS and word not in _AFTER.get(before, ()):
+            yield word
+
+
+def _split(text: str) -> list[str]:
+    """The words of a text, folded and cut to `WORD_MAX`."""
+    text = text[:TEXT_MAX]
+    if text.isascii():
+        words = _ASCII_WORD.findall(text.lower())
+    else:
+        words = _WORD.findall(_UNSPACED.sub(_pairs, _fold(text)))
+    return [word[:WORD_MAX] for word in words]
+
+
+def _fold(text: str) -> str:
+    """One spelling for all the ways to write the same letters."""
+    apart = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text).casefold())
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", apart)).replace("’", "'")
+
+
+def _pairs(run: re.Match[str]) -> str:
+    """A run of characters as overlapping pairs, set apart as words of their own."""
+    characters = run.group()
+    pairs = " ".join(map("".join, itertools.pairwise(characters)))
+    return f" {pairs or characters} "
+
+
+def _forms(word: str) -> tuple[str, ...]:
+    """A word as it is found: `node.js` and `user_id` also by their parts, `u.s.a` as `usa`."""
+    plain = word.strip("_").removesuffix("'s").replace("'", "").replace(",", "")
+    if "." not in plain and "_" not in plain:
+        return (plain,) if plain else ()
+    parts = plain.replace("_", ".").split(".")
+    if all(len(part) == 1 and part.isalpha() for part in parts):
+        return ("".join(parts),)
+    return (plain, *(part for part in parts if len(part) > 1 and not part.isdigit()))
+
+
+@functools.lru_cache(CACHE_MAX)
+def _stems(word: str) -> tuple[str, ...]:
+    """The forms of an English word by their stems. What has digits or signs in it has none."""
+    stem = _english().stemWord
+    return tuple(stem(form) if form.isascii() and form.isalpha() else form for form in _forms(word))
+
+
+@functools.cache
+def _english() -> Any:
+    # Loaded by name at the first English word: the package reads all of its thirty languages,
+    # which takes longer than everything else Recollect does at its start.
+    return importlib.import_module("snowballstemmer").stemmer("english")

@@ -1,0 +1,199 @@
+"""Forget, erase with a receipt, export, import.
+
+Forgetting a record takes everything with it that holds its text: its past, what was merged into
+it, and the running summary that rests on it, which is made again from what is left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from recollect import validate
+from recollect.errors import Conflict, NotFound, ValidationError
+from recollect.filters import Condition, Filter
+from recollect.index import Indexes
+from recollect.layers import PUBLIC_LAYERS
+from recollect.ledger import Ledger
+from recollect.long_term import past_ids
+from recollect.policies.merging import merges_of
+from recollect.records import TRUSTS, Changes, Job, Partition, Record, Scope, Source, derived_id, iso
+from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX, forget_whole
+
+EXPORT_FORMAT = 1
+EXPORTED_LAYERS = (*PUBLIC_LAYERS, "session", "past")
+IMPORT_BATCH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What was forgotten: how many records of each layer, and when."""
+
+    forgotten: Mapping[str, int] = field(default_factory=dict)
+    at: str | None = None
+    compacted: bool = False
+
+    @property
+    def count(self) -> int:
+        return sum(self.forgotten.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"forgotten": dict(self.forgotten), "count": self.count, "at": self.at, "compacted": self.compacted}
+
+
+class Privacy:
+    """Forgetting, exporting and importing for one partition."""
+
+    def __init__(self, ledger: Ledger, indexes: Indexes, partition: Partition) -> None:
+        self._ledger = ledger
+        self._indexes = indexes
+        self._partition = partition
+
+    async def forget_ids(self, ids: Sequence[str]) -> Receipt:
+        """Forget these records; an id that is not there, or is another's, is `NotFound`."""
+        records = await self._ledger.get(self._partition, ids)
+        found = {record.id for record in records if record.layer in PUBLIC_LAYERS}
+        if found != set(ids):
+            raise NotFound(field="id")
+        return await self._forget(records)
+
+    async def forget_where(self, test: Condition, layers: tuple[str, ...] = ()) -> Receipt:
+        """Forget every record that a filter means."""
+        where = Filter(self._partition, layers=layers or PUBLIC_LAYERS, test=test)
+        return await self._forget([record async for record in self._ledger.walk(where)])
+
+    async def forget_session(self, session: str) -> Receipt:
+        """Forget a session: its messages, summary, title and working state."""
+        where = Filter(self._partition, session=session)
+        return await self._forget([record async for record in self._ledger.walk(where)])
+
+    async def _forget(self, records: Sequence[Record]) -> Receipt:
+        counts = Counter(record.layer for record in records)
+        doomed = {record.id: None for record in records}
+        for record in records:
+            doomed |= dict.fromkeys([*past_ids(record), *(merge.id for merge in merges_of(record))])
+        touched = await self._resting_summaries(records)
+        doomed |= dict.fromkeys(summary.id for summary in touched)
+        ids = list(doomed)
+        for start in range(0, len(ids), OPERATIONS_MAX - 2):
+            await self._ledger.commit(Changes(self._partition, drop=tuple(ids[start : start + OPERATIONS_MAX - 2])))
+        await self._fold_again(touched, doomed)
+        return Receipt(dict(counts), iso(self._ledger.clock()))
+
+    async def _resting_summaries(self, records: Sequence[Record]) -> list[Record]:
+        """The running summaries that cover one of these messages."""
+        layer = self._ledger.layers["summary"]
+        last: dict[str, tuple[int, int]] = {}
+        for record in records:
+            if record.layer == "conversation":
+                id = layer.head_id(record.scope)
+                last[id] = min(last.get(id, record.born), record.born)
+        ids = list(last)
+        found: list[Record] = []
+        for start in range(0, len(ids), IDS_MAX):
+            found += await self._ledger.get(self._partition, ids[start : start + IDS_MAX])
+        return [summary for summary in found if last[summary.id] <= tuple(summary.data["covers"]["born"])]
+
+    async def _fold_again(self, summaries: Sequence[Record], doomed: Mapping[str, None]) -> None:
+        now = self._ledger.clock()
+        for summary in summaries:
+            session = summary.scope.session
+            job = Job(f"fold:{derived_id(session)}", self._partition, "fold", (session, ""), due_at=now)
+            await self._ledger.commit(Changes(self._partition, enqueue=(job,)))
+
+    async def erase(self) -> Receipt:
+        """Forget everything this user has, and leave no trace of it in the files."""
+        now = self._ledger.clock()
+        index = await self._indexes.current(self._partition)
+        held = (*(index.records[row] for row in index.row_of.values()), *index.heads.values())
+        counts = Counter(record.layer for record in held)
+        await forget_whole(self._ledger.store, self._partition, now)
+        self._indexes.drop(self._partition)
+        await self._ledger.store.compact()
+        return Receipt(dict(counts), iso(now), compacted=True)
+
+    async def export(self) -> AsyncIterator[dict[str, Any]]:
+        """Everything about the user, one JSON object at a time; the first says what it is."""
+        yield {
+            "recollect": EXPORT_FORMAT,
+            "org": self._partition.org,
+            "user": self._partition.user,
+            "exported_at": iso(self._ledger.clock()),
+        }
+        where = Filter(self._partition, layers=EXPORTED_LAYERS)
+        async for record in self._ledger.walk(where):
+            yield record.to_dict()
+
+    async def import_records(self, lines: Sequence[Mapping[str, Any]]) -> int:
+        """Store exported records under this user, whoever they belonged to. Twice is once."""
+        count = 0
+        for start in range(0, len(lines), IMPORT_BATCH):
+            records = [imported(line, self._partition) for line in lines[start : start + IMPORT_BATCH]]
+            count += await self._import_batch(records)
+        return count
+
+    async def _import_batch(self, records: Sequence[Record]) -> int:
+        known = {record.id for record in await self._ledger.get(self._partition, [record.id for record in records])}
+        new = {record.id: record for record in records if record.id not in known}
+        if not new:
+            return 0
+        now = self._ledger.clock()
+        refs = tuple(id for id, record in new.items() if self._ledger.layers[record.layer].embedded)
+        jobs = (Job(f"enrich:{refs[0]}:import", self._partition, "enrich", refs, due_at=now),) if refs else ()
+        try:
+            await self._ledger.commit(Changes(self._partition, put=tuple(new.values()), enqueue=jobs))
+        except Conflict as conflict:
+            raise Conflict("somebody writes the same memories right now; import again", field="id") from conflict
+        return len(new)
+
+
+def imported(line: Mapping[str, Any], partition: Partition) -> Record:
+    """A record from its exported form, every field looked at; the owner is the caller."""
+    if not isinstance(line, Mapping) or not isinstance(line.get("scope", {}), Mapping):
+        raise ValidationError("not an exported record", field="line")
+    layer = validate.choice(line.get("layer"), EXPORTED_LAYERS, "layer")
+    scope = line.get("scope", {})
+    content = line.get("content", "")
+    data = validate.json_value(line.get("data", {}), "data", max_bytes=validate.LIMITS.body_bytes)
+    if not isinstance(data, dict) or (layer == "conversation" and data.get("role") not in validate.ROLES):
+        raise ValidationError("not an exported record", field="data")
+    return Record(
+        id=validate.identifier(line.get("id"), "id"),
+        layer=layer,
+        scope=Scope(
+            partition.org,
+            partition.user,
+            validate.identifier(scope["agent"], "agent") if scope.get("agent") else "",
+            validate.identifier(scope["session"], "session") if scope.get("session") else "",
+        ),
+        content=validate.text(content) if content else "",
+        data=data,
+        metadata=validate.metadata(line.get("metadata")),
+        importance=validate.unit_interval(line.get("importance", 0.5), "importance"),
+        confidence=validate.unit_interval(line.get("confidence", 1.0), "confidence"),
+        created_at=validate.moment(line.get("created_at"), "created_at") or 0,
+        event_at=validate.moment(line.get("event_at"), "event_at"),
+        valid_from=validate.moment(line.get("valid_from"), "valid_from"),
+        valid_to=validate.moment(line.get("valid_to"), "valid_to"),
+        expires_at=validate.moment(line.get("expires_at"), "expires_at"),
+        source=_source(line.get("source")),
+        trust=validate.choice(line.get("trust", "trusted"), TRUSTS, "trust"),
+    )
+
+
+def _source(value: Any) -> Source | None:
+    if value is None:
+        return None
+    plain = validate.json_value(value, "source", max_bytes=4_096)
+    if not isinstance(plain, dict):
+        raise ValidationError("not a source", field="source")
+    span = plain.get("span")
+    return Source(
+        plain.get("message_id"),
+        plain.get("session_id"),
+        (int(span[0]), int(span[1])) if span else None,
+        plain.get("role"),
+        plain.get("extractor"),
+    )

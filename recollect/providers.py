@@ -1,0 +1,274 @@
+"""Models and the one thing asked of each: an embedder turns texts into vectors, a chat model answers.
+
+`StaticEmbedder` is the default: it needs no server, no key and no download. Any object with the
+same few members can stand in its place. Nothing an embedder returns is stored before
+`embed_checked` has looked at it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+import json
+import logging
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.errors import EmbeddingError, RecollectError
+from recollect.records import Vector
+
+_log = logging.getLogger(__name__)
+
+Floats = NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors: one row a text, each with `dimensions` numbers.
+
+    `name` is stored with every vector. Vectors of different names are never compared.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dimensions(self) -> int: ...
+
+    async def embed(self, texts: Sequence[str]) -> Floats: ...
+
+
+class ChatModel(Protocol):
+    """Answers a list of chat messages with text; with a `schema`, with JSON that follows it."""
+
+    async def complete(
+        self, messages: Sequence[Mapping[str, Any]], *, schema: Mapping[str, Any] | None = None
+    ) -> str: ...
+
+
+# What is stored ---------------------------------------------------------------------------------
+
+
+async def embed_checked(embedder: Embedder, texts: Sequence[str]) -> list[Vector | None]:
+    """The vectors of these texts, fit to be stored, or `EmbeddingError`; never anything in between.
+
+    Vectors are of length one. A text without any meaning to the embedder (a row of zeros) is
+    None: there is nothing to compare it with.
+    """
+    if not texts:
+        return []
+    try:
+        rows = await embedder.embed(texts)
+    except RecollectError:
+        raise
+    except Exception as error:
+        raise EmbeddingError(
+            f"The embedder {embedder.name} failed ({type(error).__name__}). Words are still searchable."
+        ) from error
+    units, lengths = _units(_usable(embedder, rows, len(texts)))
+    # No number of a unit vector is above one, so float16 holds them all.
+    halves = units.astype("<f2")
+    return [
+        Vector(embedder.name, row.tobytes()) if length else None
+        for row, length in zip(halves, lengths.tolist(), strict=True)
+    ]
+
+
+def floats(vector: Vector) -> Floats:
+    """The numbers of a stored vector."""
+    return np.frombuffer(vector.data, "<f2").astype(np.float32)
+
+
+def matrix(vectors: Sequence[Vector]) -> Floats:
+    """The numbers of many stored vectors of one model, a row each."""
+    if not vectors:
+        return np.empty((0, 0), np.float32)
+    if len({len(vector.data) for vector in vectors}) > 1:
+        raise EmbeddingError("Vectors of different dimensions cannot be compared. Run `recollect reembed`.")
+    joined = b"".join(vector.data for vector in vectors)
+    return np.frombuffer(joined, "<f2").astype(np.float32).reshape(len(vectors), -1)
+
+
+def _usable(embedder: Embedder, rows: object, count: int) -> Floats:
+    """The rows as float32, if there is one for each text, of the right length and all finite."""
+    if not isinstance(rows, np.ndarray) or rows.dtype.kind not in "fiu":
+        raise EmbeddingError(f"The embedder {embedder.name} must return a numpy array of numbers.")
+    if rows.shape != (count, embedder.dimensions):
+        raise EmbeddingError(
+            f"The embedder {embedder.name} returned the shape {rows.shape} "
+            f"for {count} texts of {embedder.dimensions} dimensions."
+        )
+    with np.errstate(over="ignore"):
+        single = rows.astype(np.float32)
+    if not np.isfinite(single).all():
+        raise EmbeddingError(f"The embedder {embedder.name} returned NaN, infinite or too large numbers.")
+    return single
+
+
+def _units(rows: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Each row brought to length one, and the lengths before. A row of zeros stays as it is."""
+    # In float64, where the squares of the largest and the smallest float32 neither overflow nor vanish.
+    wide = rows.astype(np.float64)
+    lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+    return wide / np.where(lengths > 0, lengths, 1.0)[:, None], lengths
+
+
+# The default embedder ---------------------------------------------------------------------------
+
+TEXT_MAX = 4_000
+"""Characters of a text that are embedded. The mean of so many words hardly moves with more of them,
+and without a limit one long text would hold up everybody else."""
+
+WORDS_MAX = 50_000
+"""Words whose sums are kept, 50 MB when full; then all are dropped and the frequent ones soon return."""
+
+WORD_CHARACTERS_MAX = 2**20
+"""Characters of those words, of which a made-up one may have thousands."""
+
+TEXTS_AT_ONCE = 128
+"""Texts embedded before others on the same event loop get their turn: a few milliseconds."""
+
+_BROKEN = "Search by meaning needs the data files of wordllama. Run `pip install --force-reinstall wordllama`."
+
+# Places where no token of this vocabulary reaches across, so that tokens can be summed word by word:
+# before a run of spaces (written ▁), between a letter and a sign after it, and around each character
+# of the scripts and pictures that are only single tokens here (Chinese, Japanese, Korean, Thai, emoji).
+_SIGNS = r"\x00-@\[-`{-\xbf\u2000-\u2580\u2582-\u2bff"
+_SINGLES = r"\u0e00-\u0eff\u1000-\u10ff\u2e80-\ud7ff\uf900-\ufaff\ufe30-\uffef\U00010000-\U0010ffff"
+_WORDS = re.compile(f"▁*[{_SIGNS}]*[^{_SIGNS}{_SINGLES}▁]+|▁*[{_SIGNS}]+|▁+|[{_SINGLES}]")
+
+
+class StaticEmbedder:
+    """The mean of the text's token vectors, from the files inside the `wordllama` package.
+
+    Only the first 4,000 characters of a text are read. Opening it reads a few bytes; the
+    vocabulary is read when the first text comes. Safe to share between threads.
+    """
+
+    name = "wordllama-l2-256"
+    dimensions = 256
+
+    def __init__(self, folder: Path | None = None) -> None:
+        home = folder or _package_folder()
+        self._vocabulary = home / "tokenizers" / "l2_supercat_tokenizer_config.json"
+        self._weights = _open_weights(home / "weights" / "l2_supercat_256.safetensors", self.dimensions)
+        if not self._vocabulary.is_file() or importlib.util.find_spec("tokenizers") is None:
+            raise EmbeddingError(_BROKEN)
+        self._tokens: Any = None
+        self._lock = threading.Lock()
+        self._places: dict[str, int] = {}
+        self._sums = np.empty((1024, self.dimensions), np.float32)
+        self._characters = 0
+
+    async def embed(self, texts: Sequence[str]) -> Floats:
+        """One row of length one for each text; zeros for a blank text."""
+        rows = np.zeros((len(texts), self.dimensions), np.float32)
+        for start in range(0, len(texts), TEXTS_AT_ONCE):
+            if start:
+                await asyncio.sleep(0)
+            with self._lock:
+                for place, text in enumerate(texts[start : start + TEXTS_AT_ONCE], start):
+                    self._add_words(text, rows[place])
+        # The mean and the sum point the same way, so the number of tokens never matters.
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        rows /= np.where(lengths > 0, lengths, np.float32(1))[:, None]
+        return rows
+
+    def _add_words(self, text: str, row: Floats) -> None:
+        """Write the sum of the text's token vectors into the row."""
+        text = text[:TEXT_MAX]
+        if not text.strip():
+            return
+        words = _WORDS.findall("▁" + text.replace(" ", "▁"))
+        try:
+            places = [*map(self._places.__getitem__, words)]
+        except KeyError:
+            self._learn(words)
+            places = [*map(self._places.__getitem__, words)]
+        np.add.reduce(self._sums.take(places, axis=0), axis=0, out=row)
+
+    def _learn(self, words: Sequence[str]) -> None:
+        """Keep the sums of those words that are new, after making room for them."""
+        wanted = dict.fromkeys(words)
+        new = [word for word in wanted if word not in self._places]
+        characters = sum(map(len, new))
+        if len(self._places) + len(new) > WORDS_MAX or self._characters + characters > WORD_CHARACTERS_MAX:
+            self._places.clear()
+            self._characters = 0
+            new = [*wanted]
+            characters = sum(map(len, new))
+        sums = self._token_sums(new)
+        first = len(self._places)
+        end = first + len(new)
+        if end > len(self._sums):
+            larger = np.empty((min(2 * end, WORDS_MAX), self.dimensions), np.float32)
+            larger[:first] = self._sums[:first]
+            self._sums = larger
+        self._sums[first:end] = sums
+        self._places.update(zip(new, range(first, end), strict=True))
+        self._characters += characters
+
+    def _token_sums(self, words: Sequence[str]) -> Floats:
+        """The sum of the token vectors of each word. A word has at least one token."""
+        self._tokens = self._tokens or _load_tokens(self._vocabulary, len(self._weights))
+        ids: list[int] = []
+        starts: list[int] = []
+        for word in words:
+            starts.append(len(ids))
+            ids += [token.id for token in self._tokens.tokenize(word)]
+        sums: Floats = np.add.reduceat(self._weights[ids].astype(np.float32), starts, axis=0)
+        return sums
+
+
+def default_embedder(folder: Path | None = None) -> Embedder | None:
+    """The embedder that needs nothing but its files, or None and a warning when they are missing."""
+    try:
+        return StaticEmbedder(folder)
+    except EmbeddingError as error:
+        _log.warning("Search finds words only, not meaning. %s", error)
+        return None
+
+
+def _package_folder() -> Path:
+    """Where wordllama is installed. The package itself is not run: it would import much more."""
+    spec = importlib.util.find_spec("wordllama")
+    if spec is None or not spec.submodule_search_locations:
+        raise EmbeddingError(_BROKEN)
+    return Path(spec.submodule_search_locations[0])
+
+
+def _open_weights(path: Path, dimensions: int) -> NDArray[np.float16]:
+    """The token vectors, left on disk and paged in by use.
+
+    A safetensors file is eight bytes with the size of a JSON header, the header, the numbers.
+    """
+    try:
+        with path.open("rb") as file:
+            header_size = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(min(header_size, 2**16)))["embedding.weight"]
+        count, columns = header["shape"]
+        if header["dtype"] != "F16" or columns != dimensions:
+            raise ValueError(f"{header['dtype']} of {columns} columns")
+        offset = 8 + header_size + header["data_offsets"][0]
+        return np.memmap(path, "<f2", mode="r", offset=offset, shape=(count, columns))
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise EmbeddingError(_BROKEN) from error
+
+
+def _load_tokens(path: Path, count: int) -> Any:
+    """What cuts a word into tokens: the bare model, which treats `<s>` like any other text."""
+    try:
+        # Loaded by name, here and not above, so that programs that never embed do not pay for it.
+        tokenizers = importlib.import_module("tokenizers")
+        tokenizer = tokenizers.Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception for a broken file
+        raise EmbeddingError(_BROKEN) from error
+    if tokenizer.get_vocab_size() > count:
+        raise EmbeddingError(_BROKEN)
+    return tokenizer.model

@@ -1,0 +1,105 @@
+"""Every setting with its default and the reason for it; file and environment are read here alone.
+
+Precedence: what is passed in code, then `RECOLLECT_*` variables, then `recollect.toml`, then the
+defaults below.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from recollect.errors import ValidationError
+
+FILE_NAME = "recollect.toml"
+PREFIX = "RECOLLECT_"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How one Recollect behaves. Prefer a good default to a new setting."""
+
+    url: str = "sqlite:///recollect.db"
+    """Where memories are kept."""
+    embedder: str = "static"
+    """`static` (in the package, no download) or `none` (words alone)."""
+    language: str = "en"
+    """Whose stems and stop words to use; anything else is neutral."""
+    model: str = ""
+    """Name of the chat model whose tokens are counted; empty: a careful estimate."""
+    worker: bool = True
+    """Enrich inside this process. Switch off where `recollect worker` runs beside it."""
+    busy_timeout_s: float = 10.0
+    """How long a write waits for another process that holds the file."""
+    window_strategy: str = "sliding_window_summary"
+    """The window of a conversation that goes into a context."""
+    window_messages: int = 50
+    """Messages of the window by count: what chat APIs usually send along."""
+    window_turns: int = 10
+    """Turns of the window by turns."""
+    window_tokens: int = 4_000
+    """Tokens of the window by tokens, and from where on history is folded into the summary."""
+    summary_tokens: int = 500
+    """How long a running summary may get: an eighth of the window it stands before."""
+    lease_s: float = 60.0
+    """How long a claimed job is hidden; a worker at work extends it."""
+    poll_s: float = 1.0
+    """How often an idle worker looks for jobs that other processes left."""
+    claim_jobs: int = 32
+    """Jobs a worker takes at a time."""
+    job_attempts_max: int = 5
+    """Tries before a job becomes a visible failure."""
+    retry_s: float = 2.0
+    """Wait before the first retry; doubles with each."""
+    index_mib: int = 512
+    """Memory for the indexes of recently used partitions."""
+    memories_max: int = 100_000
+    """Long-term memories a user may keep before pruning takes the least useful."""
+    prune_score: float = 0.15
+    """Retention score under which an old memory is retired."""
+    prune_age_days: int = 180
+    """No memory younger than this is pruned for its score."""
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str], folder: Path | None = None) -> Settings:
+        """Defaults, then `recollect.toml` in the folder, then `RECOLLECT_*` variables."""
+        values: dict[str, Any] = {}
+        path = (folder or Path()) / FILE_NAME
+        if path.is_file():
+            try:
+                values.update(tomllib.loads(path.read_text(encoding="utf-8")))
+            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+                raise ValidationError(f"{FILE_NAME} cannot be read as TOML", field="settings") from error
+        for name, text in environ.items():
+            if name.startswith(PREFIX) and name.removeprefix(PREFIX).lower() in _TYPES:
+                values[name.removeprefix(PREFIX).lower()] = text
+        return cls().with_(values)
+
+    def with_(self, values: Mapping[str, Any]) -> Settings:
+        """A copy with other values, each checked; an unknown name is an error."""
+        return replace(self, **{name: _parsed(name, value) for name, value in values.items()})
+
+
+_TYPES: dict[str, type] = {
+    item.name: {"str": str, "bool": bool, "int": int, "float": float}[str(item.type)] for item in fields(Settings)
+}
+
+
+def _parsed(name: str, value: Any) -> Any:
+    wanted = _TYPES.get(name)
+    if wanted is None:
+        raise ValidationError(f"unknown setting; known are {', '.join(_TYPES)}", field=name)
+    try:
+        if wanted is bool and isinstance(value, str):
+            return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[value.lower()]
+        if isinstance(value, bool) != (wanted is bool) or (wanted is str and not isinstance(value, str)):
+            raise TypeError
+        parsed = wanted(value)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValidationError(f"must be of type {wanted.__name__}", field=name) from error
+    if (wanted in (int, float) and not parsed > 0) or (name in ("url", "embedder") and not parsed):
+        raise ValidationError("must not be empty, zero or negative", field=name)
+    return parsed

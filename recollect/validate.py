@@ -1,0 +1,724 @@
+"""The one gate: every limit and every check on what comes in.
+
+Python, REST, MCP, the command line and the importers all come through here, so a value means the
+same everywhere and no store meets one that it cannot keep. A check returns the value, made of
+plain types and otherwise exactly as it was given, or raises the typed error that names the field,
+says what is allowed, and never carries the value. docs/limits.md is this file for readers.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from recollect.errors import TooLarge, ValidationError
+from recollect.filters import FIELDS, METADATA_KEY, OPERATORS, TIME_FIELDS, All, Condition, Either, Not, Test
+from recollect.layers import PUBLIC_LAYERS
+from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, TRUSTS
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of everything, with the reason beside it. Bytes are bytes of UTF-8."""
+
+    text_bytes: int = 64 * 1024  # a long chat message; 90 of them held Redis and PostgreSQL for 0.3 s
+    query_bytes: int = 64 * 1024  # a question may quote a whole message
+    title_bytes: int = 512  # one line in a list of sessions
+    metadata_bytes: int = 16 * 1024  # labels, not documents: every filter reads them
+    metadata_depth: int = 8  # as deep as labels sensibly go; far below any JSON reader's own end
+    metadata_keys: int = 64  # per object; each one is a column in somebody's export
+    metadata_key_chars: int = 64  # what the filter grammar can name
+    working_bytes: int = 64 * 1024  # the state of a task is rewritten whole on every change
+    tool_calls: int = 64  # calls of one message
+    tool_calls_bytes: int = 64 * 1024  # arguments are text that a model wrote
+    structure_depth: int = 32  # arguments of tools and states nest deeper than labels do
+    structure_keys: int = 1_000  # per object; tables keyed by id are common in states
+    structure_key_chars: int = 128  # such keys are often ids
+    id_chars: int = 128  # fits a key of every backend, percent-encoded and with our prefix
+    batch_items: int = 90  # with their job and bookkeeping they fit one atomic write on every store
+    limit_max: int = 1_000  # rows of one page; further pages come by cursor
+    tokens_max: int = 2_000_000  # above the largest context window there is
+    filter_depth: int = 8  # nested and, or, not
+    filter_tests: int = 64  # each is tried on up to 2,000 rows of a page
+    filter_values: int = 100  # values of one `in`
+    filter_text_bytes: int = 1_024  # a text to compare with
+    body_bytes: int = 1024 * 1024  # a whole request or line of a file, refused before it is parsed
+    body_depth: int = 64  # the deepest structure above, with room for what stands around it
+    integer_max: int = 2**63 - 1  # what every backend and JSON reader keeps exactly; the same below zero
+    life_s: int = 100 * 366 * 86_400  # a hundred years; longer is "kept"
+    moment_min_ms: int = -62_135_596_800_000  # 0001-01-01T00:00:00Z, the first that a datetime can hold
+    moment_max_ms: int = 253_402_300_799_999  # the last millisecond of 9999
+
+
+LIMITS = Limits()
+
+ROLES = ("system", "user", "assistant", "tool")
+RESERVED_METADATA = frozenset(
+    ("user_id", "org_id", "org", "user", "id", "hash", "created_at", "embedding", "layer", "scope", "session", "agent")
+)
+"""Names that say whose a record is or what it is. A label must not be able to pretend either."""
+
+
+# ── Names and texts ──────────────────────────────────────────────────────────────────────────────
+
+_NOT_UNICODE = "must be valid Unicode, which lone surrogates and broken UTF-8 are not"
+
+# Control characters and line ends break logs and protocols, braces choose a Redis slot, and lone
+# surrogates are no characters at all.
+_NOT_IN_IDS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029{}\ud800-\udfff]")
+
+
+def identifier(value: object, field: str) -> str:
+    """A name chosen outside, kept exactly: nothing is trimmed, folded or read as a pattern.
+
+    >>> identifier("user:42/*", "user")
+    'user:42/*'
+    """
+    checked = value if type(value) is str else _plain_string(value, field)
+    if not 0 < len(checked) <= LIMITS.id_chars:
+        raise ValidationError(f"must have 1 to {LIMITS.id_chars} characters", field=field)
+    if checked.isspace():
+        raise ValidationError("must not be only whitespace", field=field)
+    plain = checked.isprintable() and "{" not in checked and "}" not in checked
+    if not plain and _NOT_IN_IDS.search(checked):
+        raise ValidationError("must not contain control characters, line ends, lone surrogates, { or }", field=field)
+    return checked
+
+
+def optional_identifier(value: object, field: str) -> str | None:
+    """An identifier, or None."""
+    return None if value is None else identifier(value, field)
+
+
+def name(value: object, field: str = "name") -> str | None:
+    """The name of a speaker or tool, or None. The rules are those of ids."""
+    return optional_identifier(value, field)
+
+
+def text(value: object, field: str = "content", max_bytes: int = LIMITS.text_bytes) -> str:
+    """Text that says something, kept to the last character, NUL and zero-width ones too."""
+    checked = _text_within(value, field, max_bytes)
+    if not checked or checked.isspace():
+        raise ValidationError("must not be empty or only whitespace", field=field)
+    return checked
+
+
+def query(value: object, field: str = "query") -> str:
+    """A question to search with. It is words, never a search syntax."""
+    return text(value, field, LIMITS.query_bytes)
+
+
+def choice(value: object, options: Collection[str], field: str) -> str:
+    """One of these names, spelled exactly so."""
+    if isinstance(value, str) and value in options:
+        return str.__str__(value)
+    raise ValidationError(f"must be one of {', '.join(options)}", field=field)
+
+
+def role(value: object, field: str = "role") -> str:
+    """Who speaks."""
+    return choice(value, ROLES, field)
+
+
+def layer(value: object, field: str = "layer") -> str:
+    """A layer that users can name."""
+    return choice(value, PUBLIC_LAYERS, field)
+
+
+def layers(value: object, field: str = "layers") -> tuple[str, ...]:
+    """One layer or several, each once; None gives (), which stands for all of them."""
+    if value is None:
+        return ()
+    if not isinstance(value, (list, tuple)):
+        return (layer(value, field),)
+    if not value:
+        raise ValidationError("must name at least one layer; leave it out for all of them", field=field)
+    return tuple(dict.fromkeys(layer(each, field) for each in value))
+
+
+def _plain_string(value: object, field: str) -> str:
+    if isinstance(value, str):
+        return str.__str__(value)
+    raise ValidationError(f"must be a string, not {type(value).__name__}", field=field)
+
+
+def _text_within(value: object, field: str, max_bytes: int) -> str:
+    checked = value if type(value) is str else _plain_string(value, field)
+    size: int | None = len(checked)
+    if not checked.isascii() and len(checked) <= max_bytes:
+        size = _utf8_bytes(checked)
+    if size is None:
+        raise ValidationError(_NOT_UNICODE, field=field)
+    if size > max_bytes:
+        raise TooLarge(f"must have at most {max_bytes} bytes of UTF-8", field=field)
+    return checked
+
+
+def _utf8_bytes(value: str) -> int | None:
+    """How long it is as UTF-8; None when that cannot be, because half a character stands in it."""
+    try:
+        return len(value.encode())
+    except UnicodeEncodeError:
+        return None
+
+
+# ── Numbers and times ────────────────────────────────────────────────────────────────────────────
+
+
+def limit(value: object, field: str = "limit") -> int:
+    """How many to return."""
+    return _integer_between(value, 1, LIMITS.limit_max, field)
+
+
+def tokens_max(value: object, field: str = "max_tokens") -> int:
+    """The token budget of a context."""
+    return _integer_between(value, 1, LIMITS.tokens_max, field)
+
+
+def unit_interval(value: object, field: str) -> float:
+    """A number from 0 to 1, as importance and confidence are."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1:
+        return float(value)
+    raise ValidationError("must be a number from 0 to 1", field=field)
+
+
+def life_s(value: object, field: str = "life_s") -> int:
+    """How long something lives, given in seconds, returned in milliseconds."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0.001 <= value <= LIMITS.life_s:
+        return round(value * 1000)
+    raise ValidationError(f"must be a number of seconds from 0.001 to {LIMITS.life_s}", field=field)
+
+
+def batch(value: object, field: str = "items") -> list[Any]:
+    """Several items for one atomic write. The items themselves are checked one by one."""
+    if not isinstance(value, (list, tuple)) or not value:
+        raise ValidationError("must be a list with at least one item", field=field)
+    if len(value) > LIMITS.batch_items:
+        raise TooLarge(f"must have at most {LIMITS.batch_items} items; send the rest in further calls", field=field)
+    return list(value)
+
+
+_MOMENT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:[0-9]{2})?)?\Z"
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NEEDS_ZONE = "must have a timezone: add Z or an offset such as +02:00 (in Python, tzinfo)"
+
+
+def moment(value: object, field: str) -> int | None:
+    """A point in time, in milliseconds since 1970; None stays None.
+
+    Takes an aware datetime, ISO 8601 with an offset or Z, a date (its first instant in UTC), or
+    milliseconds. A time without a zone means another instant on another machine: it is refused.
+
+    >>> moment("1970-01-02T01:00:00+01:00", "created_at")
+    86400000
+    """
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool):
+        time_ms = int(value)
+    elif isinstance(value, datetime):
+        time_ms = _datetime_ms(value, field)
+    elif isinstance(value, date):
+        time_ms = (value.toordinal() - _EPOCH.toordinal()) * DAY_MS
+    elif isinstance(value, str):
+        time_ms = _datetime_ms(_parsed(value, field), field)
+    else:
+        raise ValidationError("must be a datetime, ISO 8601 text or whole milliseconds since 1970", field=field)
+    if not LIMITS.moment_min_ms <= time_ms <= LIMITS.moment_max_ms:
+        raise ValidationError("must lie in the years 1 to 9999 (UTC)", field=field)
+    return time_ms
+
+
+def _datetime_ms(value: datetime, field: str) -> int:
+    if value.utcoffset() is None:
+        raise ValidationError(_NEEDS_ZONE, field=field)
+    return (value - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _parsed(value: str, field: str) -> datetime:
+    shape = _MOMENT.match(value)
+    parsed = _iso_or_none(value) if shape else None
+    if parsed is None:
+        raise ValidationError("must be a time such as 2026-03-01T09:30:00Z or a date such as 2026-03-01", field=field)
+    return parsed.replace(tzinfo=UTC) if len(value) == len("2026-03-01") else parsed
+
+
+def _iso_or_none(value: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        return None
+
+
+def _integer_between(value: object, least: int, most: int, field: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+        return int(value)
+    raise ValidationError(f"must be a whole number from {least} to {most}", field=field)
+
+
+# ── JSON values ──────────────────────────────────────────────────────────────────────────────────
+
+_write_json = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
+).encode  # fmt: skip
+
+# A value that was counted as n takes at least n bytes of JSON and at most this many times n: one
+# character may be written \u0000, and a number may be -1.7976931348623157e+308 with its comma.
+_BYTES_PER_COUNT = 26
+
+_Path = tuple["_Path", str | int] | None
+
+
+def metadata_key(key: str) -> bool:
+    """Whether a label may have this name: exactly what a filter can ask for."""
+    return METADATA_KEY.match(key) is not None and key not in ("__proto__", "constructor", "prototype")
+
+
+def structure_key(key: str) -> bool:
+    """Whether a key may stand in states, parts and tool calls: any printable text."""
+    return 0 < len(key) <= LIMITS.structure_key_chars and key.isprintable() and key != "__proto__"
+
+
+def json_value(
+    value: object,
+    field: str,
+    *,
+    max_bytes: int,
+    depth: int = LIMITS.metadata_depth,
+    keys: int = LIMITS.metadata_keys,
+    key_rule: Callable[[str], bool] = structure_key,
+) -> Any:
+    """A deep copy of plain dicts, lists, strings, numbers, booleans and None that JSON can say.
+
+    Nothing is converted but tuples, which become lists: what has no JSON form is refused, with
+    the path of keys that leads to it.
+    """
+    copy = _Copy(field, max_bytes, keys, key_rule)
+    checked = copy.of(value, None, depth)
+    if copy.count * _BYTES_PER_COUNT > max_bytes and len(_write_json(checked).encode()) > max_bytes:
+        raise copy.over_size()
+    return checked
+
+
+def metadata(value: object, field: str = "metadata") -> dict[str, Any]:
+    """Labels of a record; None gives none.
+
+    >>> metadata({"topic": "work", "stars": 4})
+    {'topic': 'work', 'stars': 4}
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ValidationError(f"must be an object of names and values, not {type(value).__name__}", field=field)
+    if not RESERVED_METADATA.isdisjoint(value):
+        raise ValidationError(f"must not use a reserved name ({', '.join(sorted(RESERVED_METADATA))})", field=field)
+    checked: dict[str, Any] = json_value(value, field, max_bytes=LIMITS.metadata_bytes, key_rule=metadata_key)
+    return checked
+
+
+def working(value: object, field: str = "working") -> Any:
+    """The state of a task: any JSON, so that a typed model can be kept in it."""
+    return _structure(value, field, LIMITS.working_bytes)
+
+
+def _structure(value: object, field: str, max_bytes: int) -> Any:
+    return json_value(value, field, max_bytes=max_bytes, depth=LIMITS.structure_depth, keys=LIMITS.structure_keys)
+
+
+class _Copy:
+    """Copies one value and counts as it goes, so that shared and endless parts end it in time."""
+
+    __slots__ = ("count", "field", "key_rule", "keys", "max_bytes")
+
+    def __init__(self, field: str, max_bytes: int, keys: int, key_rule: Callable[[str], bool]) -> None:
+        self.field = field
+        self.max_bytes = max_bytes
+        self.keys = keys
+        self.key_rule = key_rule
+        self.count = 0
+
+    def of(self, value: object, path: _Path, depth: int) -> Any:
+        if isinstance(value, str):
+            return self._string(value, path)
+        self.count += 1
+        if self.count > self.max_bytes:
+            raise self.over_size()
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, (int, float)):
+            return self._number(value, path)
+        if not isinstance(value, (dict, list, tuple)):
+            raise self._refused(f"must be JSON, which has no {type(value).__name__}", path)
+        if depth == 0:
+            raise self._refused("must not nest this deeply, nor contain itself", path)
+        if isinstance(value, dict):
+            return self._object(value, path, depth - 1)
+        return [self.of(each, (path, place), depth - 1) for place, each in enumerate(value)]
+
+    def _object(self, value: dict[Any, Any], path: _Path, depth: int) -> dict[str, Any]:
+        if len(value) > self.keys:
+            raise TooLarge(f"must have at most {self.keys} keys in one object", field=self._named(path))
+        checked = {}
+        for key, each in value.items():
+            if not isinstance(key, str) or not self.key_rule(key):
+                raise self._refused("must have only keys that are allowed; see docs/limits.md", path)
+            self.count += len(key) + 2
+            checked[str.__str__(key)] = self.of(each, (path, key), depth)
+        return checked
+
+    def _string(self, value: str, path: _Path) -> str:
+        self.count += len(value) + 2
+        if self.count > self.max_bytes:
+            raise self.over_size()
+        if not value.isascii() and _utf8_bytes(value) is None:
+            raise self._refused(_NOT_UNICODE, path)
+        return str.__str__(value)
+
+    def _number(self, value: int | float, path: _Path) -> int | float:
+        if isinstance(value, int):
+            if abs(value) > LIMITS.integer_max:
+                raise self._refused("must be a whole number within 63 bits", path)
+            return int(value)
+        if not math.isfinite(value):
+            raise self._refused("must be a finite number", path)
+        return float(value)
+
+    def over_size(self) -> TooLarge:
+        return TooLarge(f"must have at most {self.max_bytes} bytes as JSON", field=self.field)
+
+    def _refused(self, message: str, path: _Path) -> ValidationError:
+        return ValidationError(message, field=self._named(path))
+
+    def _named(self, path: _Path) -> str:
+        steps = []
+        while path is not None:
+            path, step = path
+            steps.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+        return self.field + "".join(reversed(steps))
+
+
+# ── Messages ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a message says: its text, to search in, and its parts where it came in parts."""
+
+    text: str
+    parts: list[dict[str, Any]] | None = None
+
+
+def content(value: object, field: str = "content", *, may_be_empty: bool = False) -> Content:
+    """Text, or a list of parts that are kept exactly; their text is joined for search.
+
+    A message that only calls tools has nothing to say: for it, `may_be_empty`.
+    """
+    if isinstance(value, (list, tuple)):
+        return _in_parts(value, field, may_be_empty)
+    if not may_be_empty:
+        return Content(text(value, field))
+    return Content("" if value is None else _text_within(value, field, LIMITS.text_bytes))
+
+
+def tool_calls(value: object, field: str = "tool_calls") -> list[dict[str, Any]]:
+    """The calls that a message makes; each has an id of its own that its result will name."""
+    if not isinstance(value, (list, tuple)):
+        raise ValidationError("must be a list of tool calls", field=field)
+    if len(value) > LIMITS.tool_calls:
+        raise TooLarge(f"must have at most {LIMITS.tool_calls} tool calls", field=field)
+    calls: list[dict[str, Any]] = _structure(value, field, LIMITS.tool_calls_bytes)
+    ids = {
+        identifier(_member(call, "id", f"{field}[{place}]"), f"{field}[{place}].id") for place, call in enumerate(calls)
+    }
+    if len(ids) < len(calls):
+        raise ValidationError("must not have the same id twice", field=field)
+    return calls
+
+
+def _in_parts(value: Sequence[object], field: str, may_be_empty: bool) -> Content:
+    parts: list[dict[str, Any]] = _structure(value, field, LIMITS.text_bytes)
+    texts = [_part_text(part, f"{field}[{place}]") for place, part in enumerate(parts)]
+    joined = "\n".join(each for each in texts if each)
+    says_nothing = not joined.strip() and all(part["type"] == "text" for part in parts)
+    if says_nothing and not may_be_empty:
+        raise ValidationError("must not be empty or only whitespace", field=field)
+    return Content(joined, parts)
+
+
+def _part_text(part: object, field: str) -> str:
+    kind = choice(_member(part, "type", field), _PARTS, f"{field}.type")
+    return _PARTS[kind](part, field)
+
+
+def _spoken(part: Any, field: str) -> str:
+    return _plain_string(_member(part, "text", field), f"{field}.text")
+
+
+def _image(part: Any, field: str) -> str:
+    address = _member(_member(part, "image_url", field), "url", f"{field}.image_url")
+    text(address, f"{field}.image_url.url")
+    return ""
+
+
+def _call(part: Any, field: str) -> str:
+    identifier(_member(part, "id", field), f"{field}.id")
+    return ""
+
+
+def _result(part: Any, field: str) -> str:
+    """The text of a result: its content as a string, or the text parts of its content."""
+    optional_identifier(part.get("tool_call_id"), f"{field}.tool_call_id")
+    said = part.get("content")
+    if isinstance(said, str):
+        return said
+    blocks = said if isinstance(said, list) else []
+    return "\n".join(each for block in blocks if isinstance(block, dict) and isinstance(each := block.get("text"), str))
+
+
+_PARTS: dict[str, Callable[[Any, str], str]] = {
+    "text": _spoken,
+    "image_url": _image,
+    "tool_call": _call,
+    "tool_result": _result,
+}
+
+
+def _member(value: object, key: str, field: str) -> Any:
+    if isinstance(value, dict) and key in value:
+        return value[key]
+    raise ValidationError(f"must be an object with {key}", field=field)
+
+
+# ── Filters ──────────────────────────────────────────────────────────────────────────────────────
+
+_RANGES = ("gt", "gte", "lt", "lte")
+_AGO = re.compile(r"-([0-9]{1,6})(m|h|d|w)\Z")
+_UNIT_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS}
+
+_NAMED: dict[str, Callable[[object, str], Any]] = {
+    "id": identifier,
+    "session": identifier,
+    "agent": identifier,
+    "name": identifier,
+    "layer": layer,
+    "role": role,
+    "trust": lambda value, field: choice(value, TRUSTS, field),
+}
+_NUMBERS = ("importance", "confidence")
+
+
+def where(value: object, *, at: int | None = None) -> Condition | None:
+    """A filter written as JSON, as the values that stores understand; None stays None.
+
+    The keys of one object must all hold. `at` is the time from which "-7d" counts back.
+
+    >>> where({"importance": {"gte": 0.5}})
+    Test(field='importance', op='gte', value=0.5)
+    """
+    return None if value is None else _Conditions(at).of(value, LIMITS.filter_depth)
+
+
+class _Conditions:
+    """Reads one filter and counts its tests."""
+
+    __slots__ = ("at", "count")
+
+    def __init__(self, at: int | None) -> None:
+        self.at = at
+        self.count = 0
+
+    def of(self, value: object, depth: int) -> Condition:
+        # An empty filter means everything or nothing, depending on whom one asks. Nobody forgets
+        # all of a user's memories by leaving out a condition.
+        if not isinstance(value, dict) or not value:
+            raise ValidationError('must be an object with a condition, such as {"layer": "fact"}', field="where")
+        if depth == 0:
+            raise ValidationError(f"must not nest deeper than {LIMITS.filter_depth}", field="where")
+        return _joined(All, [self._entry(key, each, depth - 1) for key, each in value.items()])
+
+    def _entry(self, key: object, value: object, depth: int) -> Condition:
+        if key == "not":
+            return Not(self.of(value, depth))
+        if key not in ("and", "or"):
+            return self._field(key, value)
+        if not isinstance(value, (list, tuple)) or not value:
+            raise ValidationError(f"must be a list with at least one condition in `{key}`", field="where")
+        return _joined(All if key == "and" else Either, [self.of(each, depth) for each in value])
+
+    def _field(self, key: object, value: object) -> Condition:
+        if not isinstance(key, str) or not _is_field(key):
+            raise ValidationError(
+                f"must use and, or, not, metadata.<key> or a field ({', '.join(FIELDS)})", field="where"
+            )
+        if isinstance(value, dict):
+            asked = value
+        else:
+            asked = {"in" if isinstance(value, (list, tuple)) else "eq": value}
+        tests = [Test(str.__str__(key), op, self._operand(key, op, each)) for op, each in asked.items()]
+        self.count += len(tests)
+        if self.count > LIMITS.filter_tests:
+            raise TooLarge(f"must have at most {LIMITS.filter_tests} tests", field="where")
+        if not tests:
+            raise ValidationError(f"must have an operator ({', '.join(OPERATORS)})", field=f"where.{key}")
+        _refuse_impossible_range(tests, f"where.{key}")
+        return _joined(All, tests)
+
+    def _operand(self, key: str, op: object, value: object) -> Any:
+        field = f"where.{key}"
+        allowed = [each for each in OPERATORS if key not in _NAMED or each not in _RANGES]
+        if op not in allowed:
+            raise ValidationError(f"must use one of {', '.join(allowed)}", field=field)
+        if op == "exists":
+            if isinstance(value, bool):
+                return value
+            raise ValidationError("must be true or false for `exists`", field=field)
+        if op != "in":
+            return self._operand_of_one(key, value, field, in_range=op in _RANGES)
+        if not isinstance(value, (list, tuple)) or not value:
+            raise ValidationError("must be a list with at least one value for `in`", field=field)
+        if len(value) > LIMITS.filter_values:
+            raise TooLarge(f"must have at most {LIMITS.filter_values} values for `in`", field=field)
+        return tuple(self._operand_of_one(key, each, field) for each in value)
+
+    def _operand_of_one(self, key: str, value: object, field: str, in_range: bool = False) -> Any:
+        if value is None:
+            raise ValidationError('must not be null; ask {"exists": false}', field=field)
+        if key in _NAMED:
+            return _NAMED[key](value, field)
+        if key in _NUMBERS:
+            return unit_interval(value, field)
+        if key in TIME_FIELDS:
+            return self._time(value, field)
+        return _label(value, field, in_range)
+
+    def _time(self, value: object, field: str) -> int | None:
+        ago = _AGO.match(value) if isinstance(value, str) else None
+        if ago is None:
+            return moment(value, field)
+        if self.at is None:
+            raise ValidationError("must be a fixed time here, such as 2026-03-01T09:30:00Z", field=field)
+        return moment(self.at - int(ago[1]) * _UNIT_MS[ago[2]], field)
+
+
+def _is_field(key: str) -> bool:
+    prefix, _, label = key.partition(".")
+    return key in FIELDS or (prefix == "metadata" and metadata_key(label) and label not in RESERVED_METADATA)
+
+
+def _label(value: object, field: str, in_range: bool) -> str | int | float | bool:
+    if isinstance(value, str):
+        return _text_within(value, field, LIMITS.filter_text_bytes)
+    if not isinstance(value, (int, float)) or (in_range and isinstance(value, bool)):
+        raise ValidationError("must be a string, a number or, to be equal to, true or false", field=field)
+    checked: int | float | bool = json_value(value, field, max_bytes=LIMITS.filter_text_bytes)
+    return checked
+
+
+def _refuse_impossible_range(tests: Sequence[Test], field: str) -> None:
+    bounds = [test for test in tests if test.op in _RANGES]
+    if len({isinstance(test.value, str) for test in bounds}) > 1:
+        raise ValidationError("must not mix text and numbers in one range", field=field)
+    lows = [test.value for test in bounds if test.op in ("gt", "gte")]
+    highs = [test.value for test in bounds if test.op in ("lt", "lte")]
+    if lows and highs and max(lows) > min(highs):
+        raise ValidationError("must not start after it ends", field=field)
+
+
+def _joined(join: type[All] | type[Either], conditions: Sequence[Condition]) -> Condition:
+    return conditions[0] if len(conditions) == 1 else join(tuple(conditions))
+
+
+# ── JSON text, of files and bodies ───────────────────────────────────────────────────────────────
+
+
+class _NotStrict(ValueError):
+    """JSON that two readers would understand in two ways."""
+
+
+def json_text(raw: str | bytes, field: str, *, max_bytes: int = LIMITS.body_bytes) -> Any:
+    """What a JSON text says, if every reader of JSON would read the same out of it.
+
+    >>> json_text('{"a": [1, 2.5, null]}', "body")
+    {'a': [1, 2.5, None]}
+    """
+    document = _decoded(raw, field, max_bytes)
+    value, problem = _read_strictly(document)
+    if problem is None and _is_deeper(value, LIMITS.body_depth):
+        problem = f"must not nest deeper than {LIMITS.body_depth}"
+    # Escapes can spell half a character: {"a": "\ud800"} is ASCII, and no text.
+    if problem is None and "\\ud" in document.lower() and _utf8_bytes(_write_json(value)) is None:
+        problem = _NOT_UNICODE
+    if problem is not None:
+        raise ValidationError(problem, field=field)
+    return value
+
+
+def _decoded(raw: str | bytes, field: str, max_bytes: int) -> str:
+    if not isinstance(raw, (str, bytes)):
+        raise ValidationError(f"must be JSON text, not {type(raw).__name__}", field=field)
+    if len(raw) > max_bytes:
+        raise TooLarge(f"must have at most {max_bytes} bytes", field=field)
+    document = raw if isinstance(raw, str) else raw.decode("utf-8", "surrogateescape")
+    _text_within(document, field, max_bytes)
+    if document.startswith("\ufeff"):
+        raise ValidationError("must not start with a byte order mark; save it as plain UTF-8", field=field)
+    return document
+
+
+def _read_strictly(document: str) -> tuple[Any, str | None]:
+    """The value, or what is wrong. Errors of the reader hold the whole text: they end here."""
+    try:
+        return _STRICT.decode(document), None
+    except json.JSONDecodeError as error:
+        return None, f"must be one JSON document; it is not at line {error.lineno}, column {error.colno}"
+    except _NotStrict as error:
+        return None, str(error)
+    except RecursionError:
+        return None, f"must not nest deeper than {LIMITS.body_depth}"
+
+
+def _is_deeper(value: object, depth: int) -> bool:
+    level: list[Any] = [value]
+    for _ in range(depth + 1):
+        level = [each for each in level if isinstance(each, (dict, list))]
+        if not level:
+            return False
+        level = [child for each in level for child in (each.values() if isinstance(each, dict) else each)]
+    return True
+
+
+def _object_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise _NotStrict("must not have the same key twice in one object")
+    return value
+
+
+def _no_constant(_: str) -> float:
+    raise _NotStrict("must not contain NaN or Infinity")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise _NotStrict("must not contain a number beyond the range of a double")
+    return value
+
+
+def _within_63_bits(digits: str) -> int:
+    if len(digits) > 20 or abs(value := int(digits)) > LIMITS.integer_max:
+        raise _NotStrict("must not contain a whole number beyond 63 bits")
+    return value
+
+
+_STRICT = json.JSONDecoder(
+    object_pairs_hook=_object_once, parse_constant=_no_constant, parse_float=_finite, parse_int=_within_63_bits
+)

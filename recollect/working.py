@@ -1,0 +1,145 @@
+"""The state of the task at hand: one JSON value for a session (or user) and agent.
+
+Each write starts the life of 24 hours again; reading writes nothing. A write that names the
+version it was read with is refused when somebody else was faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from recollect import validate
+from recollect.errors import Conflict, ValidationError
+from recollect.ledger import Ledger
+from recollect.records import Changes, Record, Scope
+
+Model = TypeVar("Model")
+
+PUSH_KEEP = 20
+"""How many items a pushed list keeps when the caller does not say."""
+
+TEMPLATE: dict[str, Any] = {
+    "user": {"id": None, "name": None, "role": None, "preferences": {}},
+    "current_page": {"route": None, "entity_type": None, "entity_id": None},
+    "recent_actions": [],
+    "plan_steps": [],
+    "scratchpad": "",
+}
+"""A ready shape for assistants inside an application: `await chat.working.set(TEMPLATE)`."""
+
+
+class State(dict[str, Any]):
+    """A working state: a plain dict that knows the version it was read with.
+
+    Handing it back to `set` makes that write fail with `Conflict` if it has become stale.
+    """
+
+    version: int = 0
+
+
+class Working:
+    """Working memory of one scope: `get`, `set`, `patch`, `push`, `clear`."""
+
+    def __init__(self, ledger: Ledger, scope: Scope) -> None:
+        self._ledger = ledger
+        self._layer = ledger.layers["working"]
+        self._scope = self._layer.scope_of(scope)
+        self._id = self._layer.head_id(scope)
+
+    async def get(self, model: type[Model] | None = None) -> Any:
+        """The state as a dict (empty if there is none), or as the Pydantic model that is given."""
+        found = await self._ledger.get(self._scope.partition, [self._id])
+        state = _state(found[0] if found else None)
+        if model is None:
+            return state
+        read = getattr(model, "model_validate", None)
+        if read is None:
+            raise ValidationError("give a Pydantic model class", field="model")
+        return read(dict(state))
+
+    async def set(self, value: Any, *, version: int | None = None) -> State:
+        """Replace the state by a dict or a Pydantic model."""
+        expected = value.version if version is None and isinstance(value, State) else version
+        fresh = _checked(value)
+        return await self._write(lambda _: fresh, expected)
+
+    async def patch(self, changes: Mapping[str, Any], *, version: int | None = None) -> State:
+        """Change parts of the state (JSON merge patch: null removes, objects merge, the rest replaces)."""
+        patch = _checked(changes)
+        return await self._write(lambda state: _merge(state, patch), version)
+
+    async def push(self, name: str, item: Any, *, keep: int = PUSH_KEEP) -> State:
+        """Append to a list in the state and keep its newest items, as for recent actions."""
+        validate.limit(keep, "keep")
+        addition = _checked({name: item})
+
+        def change(state: dict[str, Any]) -> dict[str, Any]:
+            items = state.get(name, [])
+            if not isinstance(items, list):
+                raise ValidationError("this part of the state is not a list", field="name")
+            return state | {name: [*items, addition[name]][-keep:]}
+
+        return await self._write(change, None)
+
+    async def clear(self) -> None:
+        """Forget the state."""
+        await self._ledger.commit(Changes(self._scope.partition, drop=(self._id,)))
+
+    async def _write(self, change: Callable[[dict[str, Any]], dict[str, Any]], version: int | None) -> State:
+        written: list[State] = []
+
+        def decide(record: Record | None, now: int) -> Changes:
+            held = record.version if record else 0
+            if version is not None and version != held:
+                raise Conflict("the state changed since it was read; get it again", field="version")
+            value = validate.working(change(dict(record.data["state"]) if record else {}))
+            old = record or Record(self._id, "working", self._scope, created_at=now)
+            # The write number makes two equal writes in a row two versions.
+            data = {"state": value, "write": (old.data.get("write", 0) + 1)}
+            made = replace(old, data=data, expires_at=self._layer.expires_at(now))
+            state = State(value)
+            state.version = held + 1
+            written[:] = [state]
+            return Changes(self._scope.partition, put=(made,))
+
+        await self._ledger.update(self._scope.partition, self._id, decide)
+        return await self._versioned(written[0])
+
+    async def _versioned(self, state: State) -> State:
+        """The version as the store counts it: it goes on above a cleared or expired state."""
+        found = await self._ledger.get(self._scope.partition, [self._id]) if state.version == 1 else []
+        if found and dict(found[0].data["state"]) == state:
+            state.version = found[0].version
+        return state
+
+
+def _checked(value: Any) -> dict[str, Any]:
+    """A dict or a Pydantic model as plain, checked JSON."""
+    dump = getattr(value, "model_dump", None)
+    plain = dump(mode="json") if callable(dump) else value
+    if not isinstance(plain, Mapping):
+        raise ValidationError("give a JSON object or a Pydantic model", field="working")
+    checked = validate.working(dict(plain))
+    assert isinstance(checked, dict)
+    return checked
+
+
+def _state(record: Record | None) -> State:
+    state = State(record.data["state"]) if record else State()
+    state.version = record.version if record else 0
+    return state
+
+
+def _merge(target: Any, patch: Any) -> Any:
+    """JSON merge patch (RFC 7396)."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = _merge(result.get(key), value)
+    return result

@@ -1,0 +1,320 @@
+"""The local embedder, and the gate that every embedder's answer goes through."""
+
+import asyncio
+import json
+import logging
+import subprocess
+import sys
+import threading
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from recollect.errors import EmbeddingError, Unavailable
+from recollect.providers import (
+    TEXT_MAX,
+    WORDS_MAX,
+    StaticEmbedder,
+    default_embedder,
+    embed_checked,
+    floats,
+    matrix,
+)
+from recollect.records import Vector
+
+HOME = Path(find_spec("wordllama").submodule_search_locations[0])
+WEIGHTS = Path("weights/l2_supercat_256.safetensors")
+VOCABULARY = Path("tokenizers/l2_supercat_tokenizer_config.json")
+
+VARIED = [
+    "hello",
+    "Which theme should I use?",
+    "I'm Piyush. I write Python and I like dark mode; don't you? (It's e.g. 3.14, isn't it.)",
+    "  leading, trailing  and   inner    spaces   ",
+    "line one\nline two\r\n\n\n\tindented\u00a0hard space",
+    "Crème brûlée à l’école, Straße, naïve coöperation, Ærøskøbing, ½ kg at 20°, x², y³. “Quoted” – dashed — done…",
+    "Сегодня хорошая погода. Σήμερα. שלום עולם. مرحبا بالعالم. नमस्ते दुनिया।",
+    "今天天气很好，我们去公园。今日はとても天気がいい。오늘은 날씨가 좋아요.",
+    "👩‍💻 ships 🚀🚀 to 🇫🇷, ❤️ and 👍🏽 ☕️✅",
+    "def add(a: int, b: int = 0) -> int:\n    return a+b  # adds_two, self.__init__()\n\tx = {'k': [1, 2]}",
+    '{"id": 1234567890, "tags": ["a", "b"], "ok": true, "url": "https://x.org/y?z=1&w=%20"}',
+    "<s>not a marker</s> <unk> <0x0A> [INST] <|endoftext|>",
+    "▁written▁with▁the▁sign▁for▁a▁space ▁ ▁▁",
+    "a\u0301 zalgo\u0336\u0337\u0338 \u200d\ufeff\x00\x7f",
+]
+
+
+class Fixed:
+    """An embedder that answers with what it was given, or raises it."""
+
+    name = "fixed"
+    dimensions = 3
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    async def embed(self, texts):
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    return StaticEmbedder()
+
+
+@pytest.fixture(scope="module")
+def plainly():
+    """The same vectors the slow way: the whole text through the tokenizer, the mean of all rows."""
+    tokenizer = Tokenizer.from_file(str(HOME / VOCABULARY))
+    tokenizer.encode_special_tokens = True
+    raw = (HOME / WEIGHTS).read_bytes()
+    start = 8 + int.from_bytes(raw[:8], "little")
+    rows = np.frombuffer(raw, "<f2", offset=start).reshape(-1, 256).astype(np.float64)
+
+    def embed(text):
+        mean = rows[tokenizer.encode(text, add_special_tokens=False).ids].mean(axis=0)
+        return mean / np.linalg.norm(mean)
+
+    return embed
+
+
+def embed(embedder, *texts):
+    return asyncio.run(embedder.embed(texts))
+
+
+@pytest.mark.parametrize("text", VARIED)
+def test_word_by_word_gives_the_same_vector_as_the_whole_text(embedder, plainly, text):
+    for _ in ("words not seen before", "words seen before"):
+        assert np.abs(embed(embedder, text)[0] - plainly(text)).max() < 1e-5
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=80).filter(lambda text: text.strip()))
+def test_any_text_gives_the_same_vector_as_the_whole_text(embedder, plainly, text):
+    assert np.abs(embed(embedder, text)[0] - plainly(text)).max() < 1e-5
+
+
+def test_no_token_reaches_across_the_places_where_words_are_cut():
+    vocabulary = json.loads((HOME / VOCABULARY).read_text())["model"]["vocab"]
+    from_outside = {"<unk>", "<s>", "</s>"} | {f"<0x{byte:02X}>" for byte in range(256)}
+    tokens = [token for token in vocabulary if token not in from_outside]
+    letters = [(left, right) for token in tokens for left, right in zip(token, token[1:], strict=False)]
+    assert not [pair for pair in letters if pair[1] == "▁" and pair[0] != "▁"]
+    assert not [pair for pair in letters if pair[0].isalpha() and pair[1].isascii() and not pair[1].isalpha()]
+
+
+def test_rows_are_of_length_one_and_in_the_order_of_the_texts(embedder):
+    texts = [f"{text} {number}" for number in range(20) for text in VARIED]
+    rows = embed(embedder, *texts)
+    assert rows.shape == (280, 256)
+    assert rows.dtype == np.float32
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+    assert np.allclose(rows[131], embed(embedder, texts[131])[0], atol=1e-6)
+
+
+def test_related_texts_are_nearer_than_unrelated_ones(embedder):
+    coffee, espresso, car = embed(embedder, "I drink coffee", "she likes espresso and tea", "the engine of a car")
+    assert coffee @ espresso > coffee @ car
+
+
+def test_a_blank_text_has_no_direction(embedder):
+    assert not embed(embedder, "", "  \n\t ").any()
+    assert embed(embedder).shape == (0, 256)
+
+
+def test_only_the_beginning_of_a_very_long_text_is_read(embedder):
+    text = "many words " * 10_000
+    assert np.array_equal(embed(embedder, text), embed(embedder, text[:TEXT_MAX]))
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 1_000_000, "漢字" * 500_000, "👩‍💻" * 300_000, "." * 1_000_000, " " * 1_000_000 + "x"]
+)
+def test_hostile_texts_take_no_time(embedder, text):
+    embed(embedder, "warm")
+    started = time.perf_counter()
+    embed(embedder, text)
+    assert time.perf_counter() - started < 0.5
+
+
+def test_more_words_than_are_remembered_do_not_change_any_vector(embedder):
+    before = embed(embedder, *VARIED)
+    words = [f"w{number:x}q" for number in range(WORDS_MAX + 1_000)]
+    embed(embedder, *(" ".join(words[start : start + 400]) for start in range(0, len(words), 400)))
+    embed(embedder, *(chr(0x4E00 + number) * 3_000 for number in range(400)))
+    assert np.allclose(embed(embedder, *VARIED), before, atol=1e-6)
+
+
+def test_threads_can_share_an_embedder():
+    shared = StaticEmbedder()
+    expected = embed(StaticEmbedder(), *VARIED)
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(embed(shared, *VARIED))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 4
+    assert all(np.allclose(answer, expected, atol=1e-6) for answer in answers)
+
+
+async def test_others_get_their_turn_during_a_large_batch(embedder):
+    turns = 0
+
+    async def count_turns():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(count_turns())
+    await embedder.embed(["hello"] * 1_000)
+    other.cancel()
+    assert turns >= 5
+
+
+def test_nothing_is_loaded_before_the_first_text():
+    code = (
+        "import sys, recollect.providers as p; p.StaticEmbedder();"
+        "print([name for name in ('tokenizers', 'wordllama', 'safetensors') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def copy_home(folder: Path) -> Path:
+    for path in (WEIGHTS, VOCABULARY):
+        (folder / path).parent.mkdir()
+        (folder / path).write_bytes((HOME / path).read_bytes())
+    return folder
+
+
+def test_a_copy_of_the_files_elsewhere_works(tmp_path, embedder):
+    assert np.array_equal(embed(StaticEmbedder(copy_home(tmp_path)), "hello"), embed(embedder, "hello"))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"",
+        b"\x00" * 100,
+        b"\xff" * 5_000,
+        (20).to_bytes(8, "little") + b'{"other": {}}       ',
+        (2**60).to_bytes(8, "little") + b"{}",
+        (83).to_bytes(8, "little") + b'{"embedding.weight":{"dtype":"F16","shape":[32000,256],"data_offsets":[0,16384000]}}',
+        (75).to_bytes(8, "little") + b'{"embedding.weight":{"dtype":"F16","shape":[1,64],"data_offsets":[0,128]}} ' + b"0" * 128,
+    ],
+)  # fmt: skip
+def test_broken_weights_are_an_error_that_says_what_to_do(tmp_path, broken):
+    home = copy_home(tmp_path)
+    (home / WEIGHTS).write_bytes(broken)
+    with pytest.raises(EmbeddingError, match="pip install"):
+        StaticEmbedder(home)
+
+
+def test_a_broken_vocabulary_is_an_error_that_says_what_to_do(tmp_path):
+    home = copy_home(tmp_path)
+    (home / VOCABULARY).write_text('{"model": ')
+    with pytest.raises(EmbeddingError, match="pip install"):
+        embed(StaticEmbedder(home), "hello")
+
+
+@pytest.mark.parametrize("missing", [WEIGHTS, VOCABULARY])
+def test_without_its_files_there_is_no_embedder_and_a_warning_says_so(tmp_path, caplog, missing):
+    home = copy_home(tmp_path)
+    (home / missing).unlink()
+    with caplog.at_level(logging.WARNING):
+        assert default_embedder(home) is None
+    assert "words only" in caplog.text
+    assert "pip install" in caplog.text
+
+
+def test_the_default_embedder_is_there_after_installation():
+    found = default_embedder()
+    assert found is not None
+    assert (found.name, found.dimensions) == ("wordllama-l2-256", 256)
+
+
+# The gate ---------------------------------------------------------------------------------------
+
+
+async def test_stored_vectors_are_normalised_and_know_their_model(embedder):
+    texts = ["hello there", "general"]
+    first, second = await embed_checked(embedder, texts)
+    assert first.model == "wordllama-l2-256"
+    assert len(first.data) == 512
+    assert np.allclose(floats(first), (await embedder.embed(texts))[0], atol=1e-3)
+    assert np.array_equal(matrix([first, second]), np.stack([floats(first), floats(second)]))
+
+
+@pytest.mark.parametrize("scale", [1e-40, 1e-20, 1.0, 1e20, 3e38])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+async def test_any_length_that_float32_can_hold_becomes_one(kind, scale):
+    (vector,) = await embed_checked(Fixed(np.array([[0, scale, 0]], kind)), ["x"])
+    assert floats(vector).tolist() == [0, 1, 0]
+
+
+async def test_a_row_of_zeros_is_no_vector():
+    none, some = await embed_checked(Fixed(np.array([[0, 0, 0], [3.0, 0, 4.0]])), ["", "x"])
+    assert none is None
+    assert np.allclose(floats(some), [0.6, 0, 0.8], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        np.array([[np.nan, 0, 1]]),
+        np.array([[np.inf, 0, 1]]),
+        np.array([[0, -np.inf, 1]], np.float32),
+        np.array([[1e300, 0, 1]]),
+        np.ones((1, 4)),
+        np.ones((1, 2)),
+        np.ones((0, 3)),
+        np.ones((2, 3)),
+        np.ones(3),
+        np.ones((1, 1, 3)),
+        np.array([["a", "b", "c"]]),
+        np.array([[None, 1, 2]]),
+        np.ones((1, 3), complex),
+        np.ones((1, 3), bool),
+        [[1.0, 2.0, 3.0]],
+        "vector",
+        None,
+    ],
+    ids=repr,
+)
+async def test_unusable_vectors_are_refused(answer):
+    with pytest.raises(EmbeddingError, match="fixed"):
+        await embed_checked(Fixed(answer), ["x"])
+
+
+async def test_a_failing_embedder_is_an_embedding_error_without_the_text():
+    with pytest.raises(EmbeddingError, match="ConnectionError") as caught:
+        await embed_checked(Fixed(ConnectionError("secret text")), ["secret text"])
+    assert "secret" not in str(caught.value)
+
+
+async def test_errors_of_our_own_pass_through():
+    with pytest.raises(Unavailable):
+        await embed_checked(Fixed(Unavailable()), ["x"])
+
+
+async def test_no_texts_ask_nothing():
+    assert await embed_checked(Fixed(ConnectionError()), []) == []
+
+
+def test_no_vectors_are_an_empty_matrix():
+    assert matrix([]).shape == (0, 0)
+
+
+def test_vectors_of_different_dimensions_do_not_become_a_matrix():
+    with pytest.raises(EmbeddingError, match="reembed"):
+        matrix([Vector("m", b"\0" * 4), Vector("m", b"\0" * 8)])

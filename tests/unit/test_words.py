@@ -1,0 +1,156 @@
+"""The words that texts are found by."""
+
+import doctest
+import subprocess
+import sys
+import time
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.policies import words
+from recollect.policies.words import QUERY_TERMS_MAX, STEMMED_MAX, STOP_WORDS, WORD_MAX, query_terms, terms
+
+
+def test_the_documented_examples_are_true():
+    assert doctest.testmod(words) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("painted PAINTING paints", ["paint", "paint", "paint"]),
+        ("Zoë's Café", ["zoe", "cafe"]),
+        ("Straße STRASSE", ["strass", "strass"]),
+        ("ﬁne Ｆｕｌｌ", ["fine", "full"]),
+        ("C++, C#, F# and g++", ["c++", "c#", "f#", "and", "g++"]),
+        ("Node.js!", ["node.js", "node", "js"]),
+        ("user_id __init__ _", ["user_id", "user", "id", "init"]),
+        ("finished.Then we", ["finished.then", "finish", "then", "we"]),
+        ("the U.S.A. at 5 p.m.", ["the", "usa", "at", "5", "pm"]),
+        ("O'Neil, O’Neil's, ONEIL", ["oneil", "oneil", "oneil"]),
+        ("don't it's", ["dont", "it"]),
+        ("1,000,000 of 3.14 or 12,34", ["1000000", "of", "3.14", "or", "12", "34"]),
+        ("e-mail me@example.org", ["e", "mail", "me", "example.org", "exampl", "org"]),
+        ("我喜欢Python编程", ["我喜", "喜欢", "python", "编程"]),
+        ("日本。猫", ["日本", "猫"]),
+        ("오늘은 날씨", ["오늘", "늘은", "날씨"]),
+        ("ไทย", ["ไท", "ทย"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("مُحَمَّد", ["محمد"]),
+        ("Ёлка ёлка елка", ["елка", "елка", "елка"]),
+        ("", []),
+        (" .,;!?'\"()__ ", []),
+        ("🎉", []),
+    ],
+)
+def test_text_becomes_these_terms(text, found):
+    assert terms(text) == found
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=60))
+def test_all_unicode_forms_find_each_other(text):
+    forms = [unicodedata.normalize(form, text) for form in ("NFC", "NFD", "NFKC", "NFKD")]
+    assert len({tuple(terms(form)) for form in forms}) == 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=200), st.sampled_from(["en", "de"]))
+def test_what_is_asked_is_among_what_is_stored(text, language):
+    stored = terms(text, language)
+    asked = query_terms(text, language)
+    assert set(asked) <= set(stored)
+    assert len(asked) == len(set(asked))
+    assert bool(asked) == bool(stored)
+    assert all(0 < len(term) <= WORD_MAX for term in stored)
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("What did Melanie paint?", ["melani", "paint"]),
+        ("When did I go to Paris in May?", ["go", "pari", "may"]),
+        ("How many children do I have?", ["children"]),
+        ("How often does she run, and how long?", ["run"]),
+        ("What kind of music does O'Neil like?", ["music", "oneil", "like"]),
+        ("Does she have many kinds of friends?", ["mani", "kind", "friend"]),
+        ("What's the name of Ann's dog?", ["name", "ann", "dog"]),
+        ("Was he ill, or wasn't he? I'll ask.", ["ill", "ask"]),
+        ("Can you please remind me what you recommended?", ["recommend"]),
+        ("dog dogs Dog", ["dog"]),
+        ("Who is who?", ["who", "is"]),
+        ("what?", ["what"]),
+        ("", []),
+    ],
+)
+def test_a_question_looks_for_these_terms(question, found):
+    assert query_terms(question) == found
+
+
+def test_a_question_has_a_limited_number_of_terms():
+    assert len(query_terms(" ".join(f"word{number}" for number in range(1_000)))) == QUERY_TERMS_MAX
+    assert len(query_terms(" ".join(f"one{number}.two{number}" for number in range(1_000)))) == QUERY_TERMS_MAX
+
+
+def test_other_languages_are_left_as_they_are():
+    assert terms("die Häuser waren painted", "de") == ["die", "hauser", "waren", "painted"]
+    assert query_terms("what is the Haus", "de") == ["what", "is", "the", "haus"]
+
+
+def test_stop_words_are_whole_words_as_they_are_split():
+    assert all(words._split(word) == [word] for word in STOP_WORDS)
+
+
+def test_a_word_that_is_too_long_is_cut():
+    assert terms("x1" * 500_000) == [("x1" * 500_000)[:WORD_MAX]]
+
+
+def test_the_same_text_gives_the_same_terms_whatever_came_before():
+    text = " ".join(f"{first}{second}{third}ings" for first in "bcdfghklmnprst" for second in "aeiou" for third in
+                    [left + right for left in "bcdfgklmnp" for right in "abcdefghij"])  # fmt: skip
+    before = terms(text)
+    assert len(set(text.split())) > STEMMED_MAX
+    for word in text.split():
+        terms(word)
+    assert terms(text) == before
+    assert before[0] == "baba"
+    assert before[-1] == text.split()[-1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 1_000_000,
+        "é" * 1_000_000,
+        "a." * 500_000,
+        "a'" * 50_000,
+        "_" * 1_000_000,
+        "1," * 50_000,
+        "1,000" * 20_000,
+        "c++" * 33_000,
+        "漢" * 100_000,
+        "\ufdfa" * 33_000,
+        "a" + "\u0301" * 100_000,
+        ("a" + "\u0316\u0301" * 50) * 1_000,
+        " ".join(f"{number:x}s".translate(str.maketrans("0123456789", "qwertyuiop")) for number in range(20_000)),
+    ],
+    ids=lambda text: ascii(text[:8]),
+)
+def test_hostile_texts_take_little_time(text):
+    terms("warm")
+    started = time.perf_counter()
+    terms(text)
+    query_terms(text)
+    assert time.perf_counter() - started < 1.0
+
+
+def test_the_stemmer_is_loaded_by_the_first_english_word():
+    code = (
+        "import sys; from recollect.policies.words import terms; terms('hello', 'xx');"
+        "print('snowballstemmer' in sys.modules); terms('hello'); print('snowballstemmer' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
