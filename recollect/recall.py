@@ -105,7 +105,7 @@ def _score(index: PartitionIndex, question: Question, layers: Sequence[str], now
     if question.vector is not None:
         raw["meaning"] = index.meaning(question.vector, alive)
         legs["meaning"] = scoring.scale_meaning(raw["meaning"], _best(raw["meaning"], alive))
-        found |= raw["meaning"] > 0
+        found = np.ones_like(found)
     raw["recency"] = legs["recency"] = scoring.recency(index.when, question.at)
     raw["importance"] = legs["importance"] = index.importance
     shares = scoring.shares(scoring.WEIGHTS, legs)

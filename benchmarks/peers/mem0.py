@@ -26,7 +26,7 @@ logging.getLogger("mem0").setLevel(logging.ERROR)
 warnings.filterwarnings("ignore", module="qdrant_client")
 
 
-class Precomputed(Embeddings):
+class Precomputed(Embeddings):  # type: ignore[misc]
     """LangChain's shape of an embedder that only looks up."""
 
     def __init__(self, lookup: Lookup) -> None:

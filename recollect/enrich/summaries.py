@@ -274,5 +274,5 @@ def _is_prose(text: str) -> bool:
         or (len(text) > 60 and text.isascii() and " " not in text)
     ):
         return False
-    plain = sum(character.isalnum() or character.isspace() for character in text)
+    plain = sum(character.isalnum() or character in " *_" for character in text)
     return plain >= 0.75 * len(text) and any(character.isalpha() for character in text)

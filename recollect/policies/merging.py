@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from recollect.policies.words import terms
+from recollect.policies.words import WORD_MAX, terms
 from recollect.records import Record
 
 COSINE_MIN = 0.93
@@ -126,7 +126,8 @@ def _token(word: str) -> str:
     """The stem with the mark of the past or the plural: "lived" is not "live", nor "cats" "cat"."""
     if not word[0].isalpha():
         return word.replace(",", "")
-    stem = (terms(word) or [word])[0]
+    # Words for search are cut short and lose their accents, which is too much where they must be the same.
+    stem = terms(word)[0] if word.isascii() and len(word) <= WORD_MAX else word
     mark = "-ed" if word.endswith("ed") else "-s" if word.endswith("s") else ""
     return _NUMBERS.get(word, stem + mark)
 
@@ -173,8 +174,9 @@ class Merge:
         return cls(**{**data, "added": tuple(data["added"]), "clashes": tuple(data["clashes"])})
 
 
-# What a merge writes into `data`. `before_merge` has the values of the record's own.
-_OF_OLDER = ("merged", "merged_count", "before_merge")
+# What merges write into `data`: of the record that stays, and of the one that ends. `before_merges` has the
+# importance and confidence of the record's own, `before_merge` what the end has covered up.
+_OF_OLDER = ("merged", "merged_count", "before_merges")
 _OF_NEWER = ("merged_into", "reason", "before_merge")
 
 
@@ -191,50 +193,44 @@ def merged(older: Record, newer: Record, *, similarity: float, now: int) -> tupl
     """
     if older.id == newer.id:
         raise ValueError("a record cannot be merged into itself")
+    merge = _merge_of(older, newer, similarity, now)
+    merges = (*merges_of(older), merge)
+    count = older.data.get("merged_count", 0) + 1
+    own = older.data.get("before_merges") or {"importance": older.importance, "confidence": older.confidence}
+    own = _highest(own, merges[:-MERGES_MAX])
+    kept = _with_merges(older, merges[-MERGES_MAX:], count, own).with_(
+        importance=max(older.importance, newer.importance),
+        confidence=max(older.confidence, newer.confidence),
+        metadata={**newer.metadata, **older.metadata},
+    )
+    return kept, _ended(newer, older.id, merge.reason, now)
+
+
+def _merge_of(older: Record, newer: Record, similarity: float, now: int) -> Merge:
+    ours, theirs = older.metadata, newer.metadata
     same = normal(older.content) == normal(newer.content)
-    merge = Merge(
+    return Merge(
         id=newer.id,
         similarity=round(similarity, 4),
         at=now,
         reason="the same text" if same else "nearly the same text",
         importance=newer.importance,
         confidence=newer.confidence,
-        added=tuple(sorted(newer.metadata.keys() - older.metadata.keys())),
-        clashes=tuple(
-            sorted(
-                key
-                for key in newer.metadata.keys() & older.metadata.keys()
-                if newer.metadata[key] != older.metadata[key]
-            )
-        ),
-    )
-    merges = (*merges_of(older), merge)
-    count = older.data.get("merged_count", 0) + 1
-    own = older.data.get("before_merge") or {"importance": older.importance, "confidence": older.confidence}
-    for forgotten in merges[:-MERGES_MAX]:
-        own = _highest(own, (forgotten,))
-    return (
-        _with_merges(older, merges[-MERGES_MAX:], count, own).with_(
-            importance=max(older.importance, newer.importance),
-            confidence=max(older.confidence, newer.confidence),
-            metadata={**newer.metadata, **older.metadata},
-        ),
-        _ended(newer, older.id, merge.reason, now),
+        added=tuple(sorted(theirs.keys() - ours.keys())),
+        clashes=tuple(sorted(key for key in theirs.keys() & ours.keys() if theirs[key] != ours[key])),
     )
 
 
 def _highest(own: Mapping[str, float], merges: tuple[Merge, ...]) -> dict[str, float]:
-    return {
-        name: max(value, *(getattr(merge, name) for merge in merges)) if merges else value
-        for name, value in own.items()
-    }
+    """The record's own importance and confidence, or those that a merge brought, if they are higher."""
+    return {name: max([value, *(getattr(merge, name) for merge in merges)]) for name, value in own.items()}
 
 
 def _with_merges(record: Record, merges: tuple[Merge, ...], count: int, own: Mapping[str, float]) -> Record:
     """The record with these merges in its data, or with no trace of any when there are none."""
     data = {key: value for key, value in record.data.items() if key not in _OF_OLDER}
     if count:
-        data |= {"merged": [merge.to_data() for merge in merges], "merged_count": count, "before_merge": dict(own)}
+        data |= {"merged": [merge.to_data() for merge in merges], "merged_count": count, "before_merges": dict(own)}
     return record.with_(data=data)
 
 
@@ -263,7 +259,7 @@ def _without_merge(older: Record, newer: Record) -> Record:
     if undone is None:
         return older
     rest = tuple(merge for merge in merges if merge is not undone)
-    own = older.data["before_merge"]
+    own = older.data["before_merges"]
     was, now = _highest(own, merges), _highest(own, rest)
     values = {name: now[name] for name in now if getattr(older, name) == was[name]}
     gone = {key for key in undone.added if key in newer.metadata and older.metadata.get(key) == newer.metadata[key]}

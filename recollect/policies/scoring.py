@@ -18,8 +18,8 @@ Scores = NDArray[np.float32]
 
 RECENCY_HALF_LIFE_MS = 30 * DAY_MS
 """After this long the recency of a memory counts half."""
-MEANING_FLOOR = 0.0
-"""Cosine at or under which two texts have nothing to do with each other."""
+MEANING_LEAST = 0.1
+"""A best cosine under this is chance, and is not blown up to a full score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,8 @@ def scale_words(scores: Scores, best: float) -> Scores:
 
 
 def scale_meaning(cosines: Scores, best: float) -> Scores:
-    """Cosines above the floor, against the best of the query."""
-    room = max(best - MEANING_FLOOR, 0.1)
-    scaled: Scores = np.maximum((cosines - np.float32(MEANING_FLOOR)) * np.float32(1 / room), np.float32(0))
+    """Cosines against the best of the query."""
+    scaled: Scores = cosines * np.float32(1 / max(best, MEANING_LEAST))
     return scaled
 
 

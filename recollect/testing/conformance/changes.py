@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 
+from recollect.errors import Conflict
 from recollect.filters import Filter
 from recollect.records import Changes, Record
 from recollect.stores.contract import CHANGES_MIN, OPERATIONS_MAX, Delta, Forgotten, Store, forget_whole
@@ -23,6 +24,7 @@ from recollect.testing.conformance.stage import (
     purge,
     put,
     put_many,
+    refused,
 )
 
 LATER = NOW + 1_000
@@ -163,7 +165,9 @@ class ChangesConformance(Stage):
 
 async def _answers(store: Store) -> tuple[list[Record], ...]:
     """What each reading verb says, and that no job and no revision stirs."""
-    assert await store.claim(NOW, LEASE_S, 10) == []
+    assert not await store.claim(NOW, LEASE_S, 10)
+    with refused(Conflict, "id"):
+        await put(store, message("m0", version=1), now=LATER)
     assert await drop(store, "m0", "brief0", now=LATER) == (await mark_of(store)).revision
     reader = Reader()
     await reader.catch_up(store)

@@ -162,7 +162,7 @@ class CommitConformance(Stage):
             await store.commit(most.and_(finish=(replace(work("later"), attempt=5),)), NOW)
         assert ids_of(await listed(store, Filter(ANN))) == ["taken"]
         assert (await mark_of(store)).revision == 1
-        assert await store.claim(NOW, LEASE_S, 10) == []
+        assert not await store.claim(NOW, LEASE_S, 10)
 
     async def test_a_commit_of_96_operations_is_taken_whole(self, store: Store) -> None:
         jobs = tuple(work(f"j{n}") for n in range(6))
@@ -183,7 +183,14 @@ class CommitConformance(Stage):
             with refused(TooLarge, "changes"):
                 await store.commit(changes, NOW)
         assert (await mark_of(store)).revision == 0
-        assert await store.claim(NOW, LEASE_S, 10) == []
+        assert not await store.claim(NOW, LEASE_S, 10)
+
+    async def test_a_commit_of_exactly_1_mib_is_taken(self, store: Store) -> None:
+        room = PAYLOAD_MAX_BYTES - len(payload_of(message("a", "x"))) + 1
+        with refused(TooLarge, "changes"):
+            await put(store, message("a", "x" * (room + 1)))
+        await put(store, message("a", "x" * room))
+        assert len((await one(store, "a")).content) == room
 
     async def test_one_id_twice_in_a_commit_is_refused(self, store: Store) -> None:
         for changes in (
@@ -207,7 +214,7 @@ class CommitConformance(Stage):
         (job,) = await store.claim(NOW, LEASE_S, 10)
         await store.commit(Changes(ANN, finish=(job,)), NOW)
         assert await store.commit(changes, NOW) == 1
-        assert await store.claim(NOW + DAY_MS, LEASE_S, 10) == [], "the job does not return"
+        assert not await store.claim(NOW + DAY_MS, LEASE_S, 10), "the job does not return"
 
     async def test_the_same_key_with_other_changes_is_a_conflict(self, store: Store) -> None:
         first = Changes(ANN, put=(message("a"),), key="once")

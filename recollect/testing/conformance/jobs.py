@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 from recollect.filters import Filter
@@ -35,7 +36,7 @@ class JobConformance(Stage):
         await enqueue(store, Job("j", ANN, "extract", ("a", "b"), NOW))
         (first,) = await store.claim(NOW, LEASE_S, 10)
         assert first == Job("j", ANN, "extract", ("a", "b"), NOW + LEASE_MS, 1)
-        assert await second.claim(NOW + LEASE_MS - 1, LEASE_S, 10) == []
+        assert not await second.claim(NOW + LEASE_MS - 1, LEASE_S, 10)
         (again,) = await second.claim(NOW + LEASE_MS, LEASE_S, 10)
         assert (again.id, again.attempt) == ("j", 2)
 
@@ -52,19 +53,19 @@ class JobConformance(Stage):
         with refused(LeaseLost, "finish"):
             await store.commit(late, NOW + LEASE_MS)
         assert ids_of(await listed(store, Filter(ANN))) == ["a", "coffee"]
-        assert ids_of_jobs(await store.claim(NOW + DAY_MS, LEASE_S, 10)) == ["next"]
+        assert job_ids(await store.claim(NOW + DAY_MS, LEASE_S, 10)) == ["next"]
 
     async def test_a_lease_that_ran_out_but_was_not_taken_may_still_finish(self, store: Store) -> None:
         await enqueue(store, work("j"))
         (job,) = await store.claim(NOW, LEASE_S, 1)
         await store.commit(Changes(ANN, put=(message("late"),), finish=(job,)), NOW + DAY_MS)
         assert (await one(store, "late")).version == 1
-        assert await store.claim(NOW + 2 * DAY_MS, LEASE_S, 1) == []
+        assert not await store.claim(NOW + 2 * DAY_MS, LEASE_S, 1)
 
     async def test_a_job_is_claimable_as_soon_as_its_commit_has_returned(self, store: Store, second: Store) -> None:
         for turn in range(10):
             await store.commit(Changes(ANN, put=(message(f"m{turn}"),), enqueue=(work(f"j{turn}"),)), NOW)
-            assert ids_of_jobs(await second.claim(NOW, LEASE_S, 10)) == [f"j{turn}"]
+            assert job_ids(await second.claim(NOW, LEASE_S, 10)) == [f"j{turn}"]
 
     async def test_of_many_workers_that_ask_at_once_each_job_goes_to_one(self, store: Store, second: Store) -> None:
         await enqueue(store, *(work(f"j{n}") for n in range(40)))
@@ -75,15 +76,15 @@ class JobConformance(Stage):
 
     async def test_a_job_due_later_is_not_offered_now(self, store: Store) -> None:
         await enqueue(store, work("later", due_at=NOW + 100), work("now"))
-        assert ids_of_jobs(await store.claim(NOW + 99, LEASE_S, 10)) == ["now"]
-        assert ids_of_jobs(await store.claim(NOW + 100, LEASE_S, 10)) == ["later"]
+        assert job_ids(await store.claim(NOW + 99, LEASE_S, 10)) == ["now"]
+        assert job_ids(await store.claim(NOW + 100, LEASE_S, 10)) == ["later"]
 
     async def test_a_job_put_off_is_offered_then_and_its_old_attempt_is_over(self, store: Store) -> None:
         await enqueue(store, work("j", refs=("a",)))
         (job,) = await store.claim(NOW, LEASE_S, 1)
         later = replace(job, due_at=NOW + DAY_MS)
         await store.commit(Changes(ANN, enqueue=(later,), finish=(job,), key="j:1"), NOW)
-        assert await store.claim(NOW + DAY_MS - 1, LEASE_S, 1) == []
+        assert not await store.claim(NOW + DAY_MS - 1, LEASE_S, 1)
         (again,) = await store.claim(NOW + DAY_MS, LEASE_S, 1)
         assert (again.id, again.refs, again.attempt) == ("j", ("a",), 2)
         with refused(LeaseLost, "finish"):
@@ -95,9 +96,9 @@ class JobConformance(Stage):
         for beat in range(1, 4):
             longer = replace(job, due_at=NOW + (beat + 1) * LEASE_MS)
             await store.commit(Changes(ANN, enqueue=(longer,), finish=(job,)), NOW + beat * LEASE_MS - 1)
-            assert await second.claim(NOW + (beat + 1) * LEASE_MS - 1, LEASE_S, 1) == []
+            assert not await second.claim(NOW + (beat + 1) * LEASE_MS - 1, LEASE_S, 1)
         await store.commit(Changes(ANN, put=(message("done"),), finish=(job,)), NOW + 4 * LEASE_MS)
-        assert await second.claim(NOW + DAY_MS, LEASE_S, 1) == []
+        assert not await second.claim(NOW + DAY_MS, LEASE_S, 1)
         assert (await one(store, "done")).version == 1
 
     async def test_a_worker_that_lost_its_lease_cannot_extend_it(self, store: Store, second: Store) -> None:
@@ -113,7 +114,7 @@ class JobConformance(Stage):
         await enqueue(store, work("j"))
         (job,) = await store.claim(NOW, LEASE_S, 1)
         await enqueue(store, Job("j", ANN, "other", ("z",), NOW - 1))
-        assert await store.claim(NOW, LEASE_S, 1) == []
+        assert not await store.claim(NOW, LEASE_S, 1)
         (again,) = await store.claim(NOW + LEASE_MS, LEASE_S, 1)
         assert (again.kind, again.attempt) == (job.kind, 2)
 
@@ -127,7 +128,7 @@ class JobConformance(Stage):
     async def test_a_job_that_was_never_claimed_can_be_taken_back(self, store: Store) -> None:
         await enqueue(store, work("j"))
         await store.commit(Changes(ANN, finish=(work("j"),)), NOW)
-        assert await store.claim(NOW, LEASE_S, 1) == []
+        assert not await store.claim(NOW, LEASE_S, 1)
 
     async def test_claiming_moves_no_revision(self, store: Store) -> None:
         await store.commit(Changes(ANN, put=(message("a"),), enqueue=(work("j"),)), NOW)
@@ -160,6 +161,5 @@ class JobConformance(Stage):
         assert served == {ANN, *quiet}
 
 
-def ids_of_jobs(jobs: object) -> list[str]:
-    assert isinstance(jobs, list | tuple)
+def job_ids(jobs: Sequence[Job]) -> list[str]:
     return [job.id for job in jobs]

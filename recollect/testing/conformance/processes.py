@@ -83,7 +83,7 @@ class ProcessConformance(Stage):
         await _work(store, NOW + 2 * LEASE_MS, None, _raise_killed)
         effects = Counter(record.content for record in await listed(store, Filter(ANN, ("fact",))))
         assert effects == Counter(names)
-        assert await store.claim(NOW + 9 * LEASE_MS, LEASE_S, 100) == []
+        assert not await store.claim(NOW + 9 * LEASE_MS, LEASE_S, 100)
 
     async def test_a_job_is_claimable_after_a_crash_right_after_its_commit(self, store: Store, store_url: str) -> None:
         require(store, DURABLE)

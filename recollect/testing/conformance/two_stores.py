@@ -41,7 +41,7 @@ class TwoStoreConformance(Stage):
         await _run(store, other, NOW + LEASE_MS, "an answer")
         effects = [record.content for record in await listed(other, Filter(THERE))]
         assert sorted(effects) == [f"job {step}: an answer" for step in STEPS]
-        assert await store.claim(NOW + 9 * LEASE_MS, LEASE_S, 10) == []
+        assert not await store.claim(NOW + 9 * LEASE_MS, LEASE_S, 10)
 
     async def test_killed_many_times_each_effect_still_happens_once(self, store: Store, other: Store) -> None:
         await _tell(store, "job")
@@ -62,7 +62,7 @@ class TwoStoreConformance(Stage):
                         await forget_whole(store, ANN, NOW)
                         await forget_whole(other, THERE, NOW)
             assert await listed(other, Filter(THERE)) == [], f"forgotten after step {step}, worker goes on"
-            assert await store.claim(NOW + LEASE_MS, LEASE_S, 10) == []
+            assert not await store.claim(NOW + LEASE_MS, LEASE_S, 10)
 
     async def test_forgotten_sources_have_no_effect_when_the_worker_was_killed_before(
         self, store: Store, other: Store
@@ -93,7 +93,7 @@ class TwoStoreConformance(Stage):
         await _run(store, other, NOW, "first", killed_after=4)
         await _run(store, other, NOW + LEASE_MS, "second")
         assert [record.content for record in await listed(other, Filter(THERE))] == ["job: first"]
-        assert await store.claim(NOW + 2 * LEASE_MS, LEASE_S, 10) == []
+        assert not await store.claim(NOW + 2 * LEASE_MS, LEASE_S, 10)
 
 
 async def _tell(home: Store, job: str) -> None:

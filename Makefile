@@ -1,0 +1,53 @@
+# Two commands do everything on a fresh machine: `make run` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check --quiet
+
+.PHONY: help run test lint bench drills sync requirements clean
+
+help:            ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/'
+
+run: $(VENV)/.run   ## talk to an assistant that remembers (plays a scene where there is no terminal)
+	@$(PY) -m recollect chat
+
+test: lint          ## everything: types, style, unit, conformance, flow, interfaces, crash drills, docs
+	$(PY) -m pytest -n 2 --dist loadgroup
+
+lint: $(VENV)/.test ## style and types
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+bench: $(VENV)/.run ## speed beside Chroma, LangGraph and mem0, which get an environment of their own
+	$(PYTHON) benchmarks/environment.py
+	benchmarks/.venv/bin/python benchmarks/compare.py $(BENCH)
+
+drills: $(VENV)/.test ## the long forms of the crash drills: 500 kills
+	$(PY) -m recollect.testing.drills --kills 500
+
+sync: $(VENV)/.test ## write recollect/sync.py again from the async front door
+	$(PY) tools/generate_sync.py
+
+requirements:       ## compile the hashed requirements again (needs uv)
+	uv pip compile -q pyproject.toml requirements/build.in $(COMPILE) -o requirements/run.txt
+	uv pip compile -q pyproject.toml requirements/build.in --extra test --extra lint --extra tokens $(COMPILE) -o requirements/test.txt
+COMPILE := --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url --upgrade
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: $(VENV)/bin/python requirements/run.txt pyproject.toml
+	@echo "installing Recollect into $(VENV) ..."
+	@$(PIP) install --require-hashes -r requirements/run.txt
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.run requirements/test.txt
+	@echo "installing what the tests need ..."
+	@$(PIP) install --require-hashes -r requirements/test.txt
+	@touch $@
+
+clean:              ## remove the environments and caches
+	rm -rf $(VENV) benchmarks/.venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,90 @@
+"""Each room of the house imports only what it may see, and arrows point one way."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "recollect"
+
+NOUNS = {"records", "errors", "filters"}
+FLOW = {"conversation", "working", "long_term", "worker", "index", "recall", "context", "upkeep", "privacy", "ledger"}
+BELOW_FLOW = NOUNS | {"layers", "policies", "providers", "enrich", "validate", "settings", "stores.contract"}
+
+SEES: dict[str, set[str]] = {
+    "errors": set(),
+    "records": set(),
+    "filters": {"errors", "records"},
+    "layers": {"records"},
+    "validate": NOUNS | {"layers"},
+    "settings": {"errors"},
+    "policies": {"records", "layers", "policies"},
+    "providers": {"errors", "records"},
+    "enrich": {"records", "layers", "policies", "providers"},
+    "stores.contract": NOUNS,
+    "stores": NOUNS | {"stores.contract", "stores.sqlite_file"},
+    **{room: BELOW_FLOW | FLOW for room in FLOW},
+    "memory": BELOW_FLOW | FLOW | {"stores"},
+    "sync": BELOW_FLOW | FLOW | {"memory"},
+    "interfaces": BELOW_FLOW | FLOW | {"memory", "interfaces", "importers", "stores", ""},
+    "adapters": NOUNS | {"memory", "conversation", "context"},
+    "importers": NOUNS | {"memory", "validate", "conversation", "importers"},
+    "testing": BELOW_FLOW | FLOW | {"memory", "stores", "testing"},
+    "__init__": {"context", "conversation", "errors", "memory", "providers", "records", "settings"},
+    "__main__": {"interfaces"},
+}
+DRIVERS = {"sqlite3": {"stores/sqlite_file.py"}, "simsimd": {"index.py"}, "tokenizers": {"providers.py"}}
+
+
+def _files() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def _room(module: str) -> str:
+    if module in SEES:
+        return module
+    return module.split(".")[0]
+
+
+def _imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            if node.module == "recollect":
+                found |= {f"recollect.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("path", _files(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_room_imports_only_what_it_may_see(path):
+    module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+    allowed = SEES[_room(module)] | {_room(module)}
+    for name in _imports(path):
+        if name.startswith("recollect."):
+            target = name.removeprefix("recollect.")
+            rooms = {_room(target), _room(target.split(".")[0] + "." + target.split(".")[1]) if "." in target else ""}
+            assert rooms & allowed or target.split(".")[0] in allowed, f"{module} may not see {target}"
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_driver_is_imported_in_exactly_one_file(driver):
+    users = {
+        str(path.relative_to(PACKAGE))
+        for path in _files()
+        if driver in {name.split(".")[0] for name in _imports(path)} and "testing" not in path.parts
+    }
+    assert users <= DRIVERS[driver]
+
+
+def test_no_import_hides_inside_a_function():
+    hidden = []
+    for path in _files():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                hidden += [path for inner in ast.walk(node) if isinstance(inner, ast.Import | ast.ImportFrom)]
+    assert hidden == []
