@@ -65,7 +65,7 @@ class World:
         texts = self._texts(rng, subjects, common=3, topic=2, subject=1)
         vectors = self._vectors(rng, subjects)
         return [
-            Question(user_name(number), texts[place], f"xqz{number}w{place} xqk{place}", vectors[place])
+            Question(user_name(number), texts[place], f"xqz{number}w{count}n{place}", vectors[place])
             for place in range(count)
         ]
 

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -54,6 +55,8 @@ RECENT_FLOOR = 400
 """Tokens that the newest messages get in any case, if the budget has them."""
 FOUND_MAX = 50
 """Hits that are considered for a context."""
+COUNTS_KEPT = 20_000
+"""Lines whose token counts are remembered."""
 LEARNINGS_MAX, LEARNING_CONFIDENCE = 5, 0.7
 OPENING = (
     "<memory>\n"
@@ -173,7 +176,8 @@ class ContextBuilder:
     def __init__(self, indexes: Indexes, recall: Recall, count: TokenCounter, clock: Clock) -> None:
         self._indexes = indexes
         self._recall = recall
-        self._count = count
+        # The same lines come again and again, and counting is the dearest part of packing.
+        self._count: TokenCounter = lru_cache(maxsize=COUNTS_KEPT)(count)
         self._clock = clock
 
     async def build(
@@ -238,7 +242,7 @@ class ContextBuilder:
             Item(unit[0].id, "", sum(message_tokens(self._count, m.data["role"], _spoken(m)) for m in unit))
             for unit in pieces
         )
-        return Section("recent", items, SHARES["recent"], floor=min(RECENT_FLOOR, max_tokens // 2))
+        return Section("recent", items, SHARES["recent"], floor=min(RECENT_FLOOR, max_tokens // 2), unbroken=True)
 
     def _render(
         self,
@@ -303,7 +307,7 @@ def _gather(
     ]
     records["profile"] = [*index.of_layer("fact", now), *index.of_layer("preference", now)]
     learnings = [r for r in index.of_layer("learning", now) if r.confidence > LEARNING_CONFIDENCE]
-    learnings.sort(key=lambda record: -int(record.data.get("uses", 0)))
+    learnings.sort(key=lambda record: -int(record.data.get("usage_count", 0)))
     records["learnings"] = learnings[:LEARNINGS_MAX]
     records["summary"] = [summary] if summary else []
     working = index.record(LAYERS["working"].head_id(scope), now)

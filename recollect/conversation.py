@@ -273,7 +273,7 @@ class Conversation:
         newest = await self._newest("limits", None, None, tokens_max)
         newest = [message for message in newest if message.born > born]
         kept = fitting.newest_within(newest, tokens_max, self.tokens_of)
-        return summary, fitting.without_orphans(kept)
+        return summary, fitting.without_orphans(kept, pending=False)
 
     # ── the running summary ──────────────────────────────────────────────────────────────────────
 
@@ -291,8 +291,7 @@ class Conversation:
         even a short history. None when there is nothing to fold.
         """
         record, since = await self._unfolded()
-        limit = 1 if force else self._settings.window_tokens
-        older = fitting.split_by_tokens(since, limit, self.tokens_of).older
+        older = self._to_fold(since, force)
         if not older:
             return None
         previous = summaries.from_data(record.data["summary"]) if record else None
@@ -312,6 +311,15 @@ class Conversation:
             version=record.version if record else 0,
         )
         return Changes(self._partition, put=(made,), needs=tuple(message.id for message in older))
+
+    def _to_fold(self, since: Sequence[Record], force: bool) -> tuple[Record, ...]:
+        """The older messages that have to go so that the rest fits the window."""
+        split = fitting.split_by_tokens(since, 1 if force else self._settings.window_tokens, self.tokens_of)
+        older = split.older
+        while split.older and not force:
+            split = fitting.split_by_tokens(split.kept, self._settings.window_tokens, self.tokens_of)
+            older += split.older
+        return older
 
     def _fold(self, previous: summaries.Summary | None, older: Sequence[Record]) -> summaries.Summary:
         return summaries.fold(previous, older, tokens_max=self._settings.summary_tokens, count=self._count)

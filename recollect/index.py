@@ -154,12 +154,14 @@ class PartitionIndex:
         self._layers: dict[str, int] = {}
         self._layer: NDArray[np.int16] = np.zeros(64, np.int16)
         self._ends: list[tuple[int, int, int]] = []
+        self._masks: dict[tuple[str, ...], NDArray[np.bool_]] = {}
         self._dead = 0
 
     # ── catching up ──────────────────────────────────────────────────────────────────────────────
 
     def apply(self, delta: Delta) -> None:
         """Take in a page of changes."""
+        self._masks.clear()
         for id in delta.dropped:
             self._remove(id)
         for record in delta.put:
@@ -219,6 +221,7 @@ class PartitionIndex:
     def _bury_ended(self, now: int) -> None:
         """Hide what has expired or ended by now."""
         while self._ends and self._ends[0][0] <= now:
+            self._masks.clear()
             _, row, version = heapq.heappop(self._ends)
             record = self.records[row]
             if self.row_of.get(record.id) != row or record.version != version:
@@ -241,12 +244,16 @@ class PartitionIndex:
     def alive(self, now: int, layers: Sequence[str] = ()) -> NDArray[np.bool_]:
         """Which rows may be found: living, current, of these layers."""
         self._bury_ended(now)
-        size = len(self.records)
-        alive = self._alive[:size]
-        if not layers:
-            return alive
-        wanted = [self._layers[layer] for layer in layers if layer in self._layers]
-        return alive & np.isin(self._layer[:size], wanted)
+        key = tuple(layers)
+        mask = self._masks.get(key)
+        if mask is None:
+            size = len(self.records)
+            mask = self._alive[:size].copy()
+            if key:
+                wanted = [self._layers[layer] for layer in key if layer in self._layers]
+                mask &= np.isin(self._layer[:size], wanted)
+            self._masks[key] = mask
+        return mask
 
     def words(self, query: Iterable[str]) -> Scores:
         """BM25 of each row."""

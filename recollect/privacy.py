@@ -18,7 +18,6 @@ from recollect.index import Indexes
 from recollect.layers import PUBLIC_LAYERS
 from recollect.ledger import Ledger
 from recollect.long_term import past_ids
-from recollect.policies.merging import merges_of
 from recollect.records import TRUSTS, Changes, Job, Partition, Record, Scope, Source, derived_id, iso
 from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX, forget_whole
 
@@ -73,7 +72,10 @@ class Privacy:
         counts = Counter(record.layer for record in records)
         doomed = {record.id: None for record in records}
         for record in records:
-            doomed |= dict.fromkeys([*past_ids(record), *(merge.id for merge in merges_of(record))])
+            doomed |= dict.fromkeys(past_ids(record))
+        index = await self._indexes.current(self._partition)
+        merged = (index.records[row] for row in index.row_of.values())
+        doomed |= dict.fromkeys(record.id for record in merged if record.data.get("merged_into") in doomed)
         touched = await self._resting_summaries(records)
         doomed |= dict.fromkeys(summary.id for summary in touched)
         ids = list(doomed)

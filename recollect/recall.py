@@ -17,6 +17,8 @@ from recollect.policies.words import query_terms
 from recollect.providers import Embedder
 from recollect.records import Clock, Hit, Leg, Partition, Record, Scope
 
+NOT_FOUND = -9.0
+"""The score of a row that may not be found: under every score that the legs can give."""
 QUERY_CHARACTERS = 2_000
 """How much of a question is searched for: a pasted document is not a better question."""
 
@@ -109,7 +111,7 @@ def _score(index: PartitionIndex, question: Question, layers: Sequence[str], now
     raw["recency"] = legs["recency"] = scoring.recency(index.when, question.at)
     raw["importance"] = legs["importance"] = index.importance
     shares = scoring.shares(scoring.WEIGHTS, legs)
-    total = np.where(alive & found, sum(shares.values()), np.float32(-1)).astype(np.float32)
+    total: Scores = np.where(alive & found, sum(shares.values()), np.float32(NOT_FOUND))
     return _Scored(index, total, raw, shares)
 
 
@@ -129,17 +131,16 @@ def _select(scored: Sequence[_Scored], test: Condition | None, limit: int) -> li
     """The first rows that pass the filter, without texts that were just given."""
     # A filter may have to go far down; without one, only repeated texts are passed over.
     count = 2 * limit + 16 if test is None else max((len(each.total) for each in scored), default=0)
-    ranked = [
-        (float(each.total[row]), place, int(row))
-        for place, each in enumerate(scored)
-        for row in _ordered(each.total, count)
-    ]
+    ranked: list[tuple[float, int, int]] = []
+    for place, each in enumerate(scored):
+        rows = _ordered(each.total, count)
+        ranked += zip(each.total[rows].tolist(), [place] * len(rows), rows.tolist(), strict=True)
     if len(scored) > 1:
         ranked.sort(key=lambda entry: -entry[0])
     hits: list[Hit] = []
     seen: set[str] = set()
     for score, place, row in ranked:
-        if score < 0 or len(hits) == limit:
+        if score == NOT_FOUND or len(hits) == limit:
             break
         each = scored[place]
         record: Record = each.index.records[row]

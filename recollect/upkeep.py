@@ -89,8 +89,8 @@ class Upkeep:
         record = await self._ledger.one(partition, id)
         if "merged_into" in record.data:
             older = await self._ledger.get(partition, [record.data["merged_into"]])
-            changed = unmerged(older[0], record) if older else ()
-            put = changed or (replace(record, valid_to=None, data=_without(record, "merged_into", "reason")),)
+            alone = replace(record, valid_to=None, data=_without(record, "merged_into", "reason", "before_merge"))
+            put = unmerged(older[0], record) if older else (alone,)
         elif "retired" in record.data:
             put = (replace(record, valid_to=None, data=_without(record, "retired")),)
         else:
@@ -110,7 +110,10 @@ async def note_uses(ledger: Ledger, uses: Counter[tuple[Partition, str]]) -> Non
             records = await ledger.get(partition, ids[start : start + CHUNK])
             now = ledger.clock()
             put = tuple(
-                replace(r, data=dict(r.data) | {"uses": r.data.get("uses", 0) + counts[r.id], "last_used": now})
+                replace(
+                    r,
+                    data=dict(r.data) | {"usage_count": r.data.get("usage_count", 0) + counts[r.id], "last_used": now},
+                )
                 for r in records
             )
             try:

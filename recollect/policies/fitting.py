@@ -178,13 +178,15 @@ class Item:
 class Section:
     """A part of the context: its items, best first, and its share (0 to 1) of the budget.
 
-    `floor` tokens are kept free for it, if it has that much to say.
+    `floor` tokens are kept free for it, if it has that much to say. An `unbroken` section ends at
+    the first item that does not fit, as a conversation must have no holes.
     """
 
     name: str
     items: tuple[Item, ...]
     share: float
     floor: int = 0
+    unbroken: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +209,7 @@ class Packed:
 
 
 class _Packing:
-    """One attempt to pack into a budget. Sections are known by their place."""
+    """Whole items going into a budget. Sections are known by their place."""
 
     def __init__(self, sections: Sequence[Section], headings: Sequence[int], budget: int) -> None:
         self.sections = sections
@@ -216,8 +218,6 @@ class _Packing:
         self.used = 0
         self.taken: list[set[int]] = [set() for _ in sections]
         self.spent = [0] * len(sections)
-        # By how much the budget could shrink with no decision changed. What was refused stays refused.
-        self.slack = max(budget, 0)
 
     def cost(self, place: int, item: Item) -> int:
         """Tokens of an item here and now: the first one of a section pays for the heading."""
@@ -226,15 +226,17 @@ class _Packing:
     def fill(self, place: int, limit: int) -> None:
         """Takes the best items of a section while it stays within `limit` tokens."""
         for number, item in enumerate(self.sections[place].items):
+            if number in self.taken[place]:
+                continue
             cost = self.cost(place, item)
-            left = limit - self.spent[place] - cost
-            if number not in self.taken[place] and left >= 0:
+            if self.spent[place] + cost <= limit:
                 self.taken[place].add(number)
                 self.spent[place] += cost
                 self.used += cost
-                self.slack = min(self.slack, left)
+            elif self.sections[place].unbroken:
+                return
 
-    def filled(self, order: Sequence[int]) -> _Packing:
+    def fill_all(self, order: Sequence[int]) -> None:
         """Each section up to its share, but never into what others have reserved; then the rest, in order."""
         reserved = {place: self.reserve(place) for place in order}
         for place in order:
@@ -244,7 +246,6 @@ class _Packing:
             self.fill(place, min(room, max(mine, min(share, room - sum(reserved.values())))))
         for place in order:
             self.fill(place, self.spent[place] + self.budget - self.used)
-        return self
 
     def reserve(self, place: int) -> int:
         """The floor of a section, or all that it has if that is less."""
@@ -252,31 +253,23 @@ class _Packing:
         size = self.headings[place] + sum(item.tokens for item in section.items)
         return min(section.floor, size) if section.items else 0
 
-    def most(self) -> int:
-        """More than this cannot be kept, however it is packed."""
-        total = 0
-        for section, heading in zip(self.sections, self.headings, strict=True):
-            sizes = [item.tokens for item in section.items if item.tokens + heading <= self.budget]
-            total += sum(sizes) + (heading if sizes else 0)
-        return total
-
-    def packed(self, tokens_max: int) -> Packed:
-        """The attempt as a value, with a reason for every item that is not in it."""
+    def packed(self) -> Packed:
+        """What went in, with a reason for every item that did not."""
         kept = {
             section.name: tuple(item for number, item in enumerate(section.items) if number in self.taken[place])
             for place, section in enumerate(self.sections)
         }
         left_out = tuple(
-            LeftOut(section.name, item.id, item.tokens, self.reason(self.cost(place, item), tokens_max))
+            LeftOut(section.name, item.id, item.tokens, self.reason(self.cost(place, item)))
             for place, section in enumerate(self.sections)
             for number, item in enumerate(section.items)
             if number not in self.taken[place]
         )
         return Packed(kept, left_out, self.used)
 
-    def reason(self, needs: int, tokens_max: int) -> str:
-        if needs > tokens_max:
-            return f"too large: needs {needs} tokens, the whole budget is {tokens_max}"
+    def reason(self, needs: int) -> str:
+        if needs > self.budget:
+            return f"too large: needs {needs} tokens, the whole budget is {self.budget}"
         return f"no room: needs {needs} tokens, {self.budget - self.used} left"
 
 
@@ -286,21 +279,15 @@ def pack(
     heading_tokens: Callable[[str], int],
     priority: Sequence[str] = (),
 ) -> Packed:
-    """Whole items into a budget, which is never passed; more budget never keeps fewer tokens.
+    """Whole items into a budget, which is never passed.
 
     Each section first gets its share. What is left over goes to the sections in the order of
     `priority` (those not named come last). An item that does not fit is passed over, and smaller
-    ones behind it may still go in. Names of sections are unique.
-
-    A slightly larger budget can let in a large item that blocks two others, so that less is kept
-    in all. Then the attempt with the smaller budget counts: budgets just below are tried as long as they
-    could hold more than the best attempt does.
+    ones behind it may still go in, unless the section is `unbroken`. Names of sections are unique.
     """
     headings = [heading_tokens(section.name) for section in sections]
     rank = {name: place for place, name in enumerate(priority)}
     order = sorted(range(len(sections)), key=lambda place: rank.get(sections[place].name, len(rank)))
-    best = attempt = _Packing(sections, headings, tokens_max).filled(order)
-    while min(attempt.budget - attempt.slack - 1, attempt.most()) > best.used:
-        attempt = _Packing(sections, headings, attempt.budget - attempt.slack - 1).filled(order)
-        best = max(best, attempt, key=lambda packing: packing.used)
-    return best.packed(tokens_max)
+    packing = _Packing(sections, headings, tokens_max)
+    packing.fill_all(order)
+    return packing.packed()

@@ -25,7 +25,7 @@ SEES: dict[str, set[str]] = {
     "enrich": {"records", "layers", "policies", "providers"},
     "stores.contract": NOUNS,
     "stores": NOUNS | {"stores.contract", "stores.sqlite_file"},
-    **{room: BELOW_FLOW | FLOW for room in FLOW},
+    **dict.fromkeys(FLOW, BELOW_FLOW | FLOW),
     "memory": BELOW_FLOW | FLOW | {"stores"},
     "sync": BELOW_FLOW | FLOW | {"memory"},
     "interfaces": BELOW_FLOW | FLOW | {"memory", "interfaces", "importers", "stores", ""},
@@ -45,7 +45,7 @@ def _files() -> list[Path]:
 def _room(module: str) -> str:
     if module in SEES:
         return module
-    return module.split(".")[0]
+    return module.split(".", maxsplit=1)[0]
 
 
 def _imports(path: Path) -> set[str]:

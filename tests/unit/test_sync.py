@@ -37,7 +37,7 @@ def test_a_conversation_is_remembered_without_await(tmp_path):
 
 
 def test_a_memory_that_is_not_open_says_what_to_do():
-    with pytest.raises(Unavailable, match="with Memory.open"):
+    with pytest.raises(Unavailable, match=r"with Memory\.open"):
         Memory.open("memory://").user("ann")
 
 

@@ -1,0 +1,195 @@
+"""Stand-ins that keep the real promises: a clock that is set by hand, embedders good and bad, a store that counts.
+
+Each is what it says and nothing is patched: hand it to `Memory.open` like the real thing.
+
+    clock = ManualClock()
+    async with Memory.open("memory://", clock=clock, embedder=HashingEmbedder(), worker=False) as memory:
+        ...
+        clock.advance(days=7)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+
+from recollect.errors import EmbeddingError
+from recollect.filters import Filter, Reach
+from recollect.policies.words import terms
+from recollect.providers import Floats
+from recollect.records import Changes, Job, Partition, Record, Vector
+from recollect.stores.contract import FORGET_ROWS, Candidate, Delta, Forgotten, Mark, Page, Store, Survey
+
+NOON_MS = 1_772_366_400_000
+"""2026-03-01T12:00:00Z, where a clock starts when nothing else is said."""
+
+
+class ManualClock:
+    """A clock that stands still until it is moved, forward or back."""
+
+    def __init__(self, now_ms: int = NOON_MS) -> None:
+        self.now_ms = now_ms
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    def advance(
+        self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, milliseconds: int = 0
+    ) -> int:
+        """Move by so much; negative goes back. Gives the new time."""
+        step = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds)
+        self.now_ms += step // timedelta(milliseconds=1)
+        return self.now_ms
+
+
+class HashingEmbedder:
+    """Small and the same on every machine: each stem gets a direction by its hash; texts that share words are near."""
+
+    def __init__(self, dimensions: int = 64, name: str = "hashing") -> None:
+        self.name = f"{name}-{dimensions}"
+        self.dimensions = dimensions
+        self.calls = 0
+
+    async def embed(self, texts: Sequence[str]) -> Floats:
+        self.calls += 1
+        rows = np.zeros((len(texts), self.dimensions), np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for term in terms(text, "en"):
+                digest = hashlib.blake2b(term.encode(), digest_size=8).digest()
+                row[int.from_bytes(digest[:4]) % self.dimensions] += 1.0 if digest[4] & 1 else -1.0
+        return rows
+
+
+class FailingEmbedder(HashingEmbedder):
+    """Raises what it is given for the first `times` calls (for ever when None), then works."""
+
+    def __init__(self, error: Exception | None = None, *, times: int | None = None) -> None:
+        super().__init__()
+        self._error = error or EmbeddingError("The embedder is down. Words are still searchable.")
+        self._left = times
+
+    async def embed(self, texts: Sequence[str]) -> Floats:
+        if self._left is None or self._left > 0:
+            self._left = None if self._left is None else self._left - 1
+            self.calls += 1
+            raise self._error
+        return await super().embed(texts)
+
+
+class WrongEmbedder(HashingEmbedder):
+    """Answers every call with whatever a function makes of the right rows: NaN, another shape, no array at all."""
+
+    def __init__(self, spoil: Callable[[Floats], Any]) -> None:
+        super().__init__()
+        self._spoil = spoil
+
+    async def embed(self, texts: Sequence[str]) -> Floats:
+        spoiled: Floats = self._spoil(await super().embed(texts))
+        return spoiled
+
+
+WRONG_ANSWERS: Mapping[str, Callable[[Floats], Any]] = {
+    "NaN": lambda rows: np.full_like(rows, np.nan),
+    "infinity": lambda rows: np.full_like(rows, np.inf),
+    "minus infinity": lambda rows: np.full_like(rows, -np.inf),
+    "a wrong dimension": lambda rows: rows[:, :-1],
+    "an empty array": lambda rows: rows[:, :0],
+    "None": lambda rows: None,
+    "text": lambda rows: "0.1 0.2",
+    "strings": lambda rows: rows.astype(str),
+    "one vector too many": lambda rows: np.vstack([rows, rows[:1]]),
+    "no vectors": lambda rows: rows[:0],
+    "numbers beyond float32": lambda rows: np.full(rows.shape, 1e300),
+}
+"""What embedders have been seen to answer, each of which must never be stored."""
+
+
+class GatedEmbedder(HashingEmbedder):
+    """As slow as the test wants: an answer waits until `open` is set. `entered` says that somebody waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = asyncio.Event()
+        self.entered = asyncio.Event()
+
+    async def embed(self, texts: Sequence[str]) -> Floats:
+        self.entered.set()
+        await self.open.wait()
+        return await super().embed(texts)
+
+
+class CountingStore:
+    """A store that counts what is asked of the one behind it: calls by verb, and rows that were read."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.abilities = store.abilities
+        self.calls: Counter[str] = Counter()
+        self.rows = 0
+
+    def reset(self) -> None:
+        """Start counting anew."""
+        self.calls.clear()
+        self.rows = 0
+
+    async def commit(self, changes: Changes, now: int) -> int:
+        self.calls["commit"] += 1
+        return await self._store.commit(changes, now)
+
+    async def get(self, partition: Partition, ids: Sequence[str], now: int) -> list[Record]:
+        self.calls["get"] += 1
+        found = await self._store.get(partition, ids, now)
+        self.rows += len(found)
+        return found
+
+    async def list(
+        self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
+    ) -> Page:
+        self.calls["list"] += 1
+        page = await self._store.list(where, now, newest_first=newest_first, limit=limit, after=after)
+        self.rows += len(page.records)
+        return page
+
+    async def changes(self, partition: Partition, mark: Mark | None, limit: int = 1_000) -> Delta:
+        self.calls["changes"] += 1
+        delta = await self._store.changes(partition, mark, limit)
+        self.rows += len(delta.put) + len(delta.dropped)
+        return delta
+
+    async def search(
+        self, reach: Reach, *, text: str | None, vector: Vector | None, limit: int, now: int
+    ) -> Mapping[str, Sequence[Candidate]]:
+        self.calls["search"] += 1
+        return await self._store.search(reach, text=text, vector=vector, limit=limit, now=now)
+
+    async def claim(self, now: int, lease_s: float, limit: int) -> Sequence[Job]:
+        self.calls["claim"] += 1
+        return await self._store.claim(now, lease_s, limit)
+
+    async def forget(self, where: Filter, now: int, limit: int = FORGET_ROWS) -> Forgotten:
+        self.calls["forget"] += 1
+        return await self._store.forget(where, now, limit)
+
+    async def close(self) -> None:
+        await self._store.close()
+
+    async def partitions(self, after: Partition | None = None, limit: int = 1_000) -> Sequence[Partition]:
+        return await self._store.partitions(after, limit)
+
+    async def survey(self, now: int) -> Survey:
+        return await self._store.survey(now)
+
+    async def compact(self) -> None:
+        await self._store.compact()
+
+    async def check(self) -> Sequence[str]:
+        return await self._store.check()
+
+    def describe(self) -> dict[str, Any]:
+        return self._store.describe()
