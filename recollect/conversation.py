@@ -159,7 +159,7 @@ class Conversation:
             revision = await self._ledger.commit(changes)
         except Conflict as conflict:
             return await self._already_there(records, conflict)
-        return [replace(record, version=1, born=(revision, place)) for place, record in enumerate(records)]
+        return [replace(record, version=revision, born=(revision, place)) for place, record in enumerate(records)]
 
     def _owned(self, message: Record, now: int, key: str | None, place: int) -> Record:
         id = message.id

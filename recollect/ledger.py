@@ -75,8 +75,8 @@ class Ledger:
             if after is None:
                 return
 
-    async def update(self, partition: Partition, id: str, decide: Decide) -> None:
-        """Read, decide and write one record, so that no update of anyone is lost.
+    async def update(self, partition: Partition, id: str, decide: Decide) -> int:
+        """Read, decide and write one record, so that no update of anyone is lost. Gives its version.
 
         Callers of this process take turns; when another process was faster, it is decided anew.
         """
@@ -85,14 +85,15 @@ class Ledger:
                 found = await self.get(partition, [id])
                 changes = decide(found[0] if found else None, self.clock())
                 if changes is None:
-                    return
+                    return found[0].version if found else 0
                 try:
-                    await self.commit(changes)
-                    return
+                    revision = await self.commit(changes)
+                    return found[0].version + 1 if found else revision
                 except Conflict as conflict:
                     if conflict.field != "id" or attempt == UPDATE_TRIES - 1:
                         raise
                     await asyncio.sleep(random.uniform(0, 0.002 * 2**attempt))
+        raise AssertionError("the last try returns or raises")
 
     @asynccontextmanager
     async def _turn(self, partition: Partition, id: str) -> AsyncIterator[None]:

@@ -153,6 +153,7 @@ class LongTerm:
             if version is not None and version != current.version:
                 raise Conflict("it changed since it was read; get it again", field="version")
             data = dict(current.data) | ({"rated": True} if importance is not None else {})
+            data["edits"] = current.data.get("edits", 0) + 1
             changed[:] = [replace(current, data=data, **fields)]
             job = Job(f"enrich:{id}:{new_id(now)}", self._partition, "enrich", (id,), due_at=now)
             return Changes(self._partition, put=(changed[0], past_of(current, now)), enqueue=(job,))
@@ -186,7 +187,7 @@ def _said_again(known: Record, again: Record, now: int) -> Record:
 def past_of(record: Record, now: int) -> Record:
     """The record as it was, kept beside its successor and committed with it."""
     return Record(
-        id=derived_id("past", record.id, str(record.version)),
+        id=derived_id("past", record.id, str(record.data.get("edits", 0) + 1)),
         layer="past",
         scope=record.scope,
         content=record.content,
@@ -204,8 +205,8 @@ def past_of(record: Record, now: int) -> Record:
 
 
 def past_ids(record: Record) -> list[str]:
-    """The ids that the past of a record may have; enrichment leaves gaps between them."""
-    return [derived_id("past", record.id, str(version)) for version in range(1, record.version)]
+    """The ids of what a record was before each of its edits, oldest first."""
+    return [derived_id("past", record.id, str(edit)) for edit in range(1, record.data.get("edits", 0) + 1)]
 
 
 def _from_past(record: Record, entry: Record) -> Record:

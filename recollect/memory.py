@@ -48,7 +48,7 @@ class Memory:
     ...     context = await chat.get_context("Which theme should I use?")
     """
 
-    def __init__(self, url: str | Path, settings: Settings, embedder: Embedder | None, clock: Clock) -> None:
+    def __init__(self, url: str | Path | Store, settings: Settings, embedder: Embedder | None, clock: Clock) -> None:
         self._url = url
         self._settings = settings
         self._embedder = embedder
@@ -58,17 +58,18 @@ class Memory:
     @classmethod
     def open(
         cls,
-        url: str | Path | None = None,
+        url: str | Path | Store | None = None,
         *,
         embedder: Embedder | None = None,
         clock: Clock = system_clock,
         settings: Settings | None = None,
         **changes: Any,
     ) -> Self:
-        """A memory to be entered with `async with`, or awaited.
+        """A memory to be entered with `async with`, or started with `await memory.start()`.
 
         Without a URL it is the one of `recollect.toml` or `RECOLLECT_URL`, else the file
-        `recollect.db` in this folder. Any setting can be given by its name.
+        `recollect.db` in this folder. A store of your own can stand in its place. Any setting can
+        be given by its name.
         """
         chosen = (settings or Settings.read(os.environ)).with_(changes)
         validate.choice(chosen.embedder, ("static", "none"), "embedder")
@@ -87,10 +88,17 @@ class Memory:
     async def start(self) -> Self:
         """Open the store and, unless it runs elsewhere, start the worker."""
         if self._flow is None:
-            store = await open_store(self._url, busy_timeout_s=self._settings.busy_timeout_s)
-            self._flow = _Flow(store, self._settings, self._embedder, self._clock)
+            self._flow = _Flow(await self._opened(), self._settings, self._embedder, self._clock)
             self._flow.start()
         return self
+
+    async def _opened(self) -> Store:
+        url = self._url
+        if isinstance(url, str | Path):
+            return await open_store(url, busy_timeout_s=self._settings.busy_timeout_s)
+        if not hasattr(url, "commit"):
+            raise ValidationError("must be a URL, a path or a store", field="url")
+        return url
 
     async def close(self) -> None:
         """Finish what was handed over and let go of the store."""

@@ -103,7 +103,8 @@ class Vector:
 class Record:
     """One stored memory of any layer.
 
-    `version` is as read (0 = new): put back what you read and the store writes `version + 1`.
+    `version` is as read (0 = new): put back what you read and the store writes `version + 1`; a
+    new record gets the partition's revision as its first version, so no version ever comes again.
     `born` is (revision, place) of the first put: the order of lists. Both are set by the store.
     """
 

@@ -88,30 +88,22 @@ class Working:
         await self._ledger.commit(Changes(self._scope.partition, drop=(self._id,)))
 
     async def _write(self, change: Callable[[dict[str, Any]], dict[str, Any]], version: int | None) -> State:
-        written: list[State] = []
+        state = State()
 
         def decide(record: Record | None, now: int) -> Changes:
             held = record.version if record else 0
             if version is not None and version != held:
                 raise Conflict("the state changed since it was read; get it again", field="version")
             value = validate.working(change(dict(record.data["state"]) if record else {}))
+            state.clear()
+            state.update(value)
             old = record or Record(self._id, "working", self._scope, created_at=now)
-            # The write number makes two equal writes in a row two versions.
-            data = {"state": value, "write": (old.data.get("write", 0) + 1)}
+            # The number of the write makes two equal writes in a row two versions.
+            data = {"state": value, "write": old.data.get("write", 0) + 1}
             made = replace(old, data=data, expires_at=self._layer.expires_at(now))
-            state = State(value)
-            state.version = held + 1
-            written[:] = [state]
             return Changes(self._scope.partition, put=(made,))
 
-        await self._ledger.update(self._scope.partition, self._id, decide)
-        return await self._versioned(written[0])
-
-    async def _versioned(self, state: State) -> State:
-        """The version as the store counts it: it goes on above a cleared or expired state."""
-        found = await self._ledger.get(self._scope.partition, [self._id]) if state.version == 1 else []
-        if found and dict(found[0].data["state"]) == state:
-            state.version = found[0].version
+        state.version = await self._ledger.update(self._scope.partition, self._id, decide)
         return state
 
 

@@ -345,7 +345,9 @@ def _decide_put(sealed: Sealed, meta: Meta | None, now: int, born: tuple[int, in
     if meta is None or not meta.lives(now):
         if asked != 0:
             raise Conflict("the record is gone since it was read", field="id")
-        return Written(sealed, meta.version + 1 if meta else 1, born)
+        # The revision is above every version this id ever had, also those of rows long purged or
+        # forgotten, so a writer from before can never take the new record for the old one.
+        return Written(sealed, born[0], born)
     if meta.digest == sealed.digest:
         return None
     if meta.version != asked:

@@ -343,7 +343,7 @@ def _list(
     limit: int,
     start: tuple[int, int] | None,
 ) -> Page:
-    layers = where.layers or tuple(row[0] for row in db.execute(_LAYERS, {"part": part, "epoch": epoch}))
+    layers = tuple(dict.fromkeys(where.layers)) or tuple(row[0] for row in db.execute(_LAYERS, {"part": part, "epoch": epoch}))
     low, high = where.born_after, where.born_before
     if start is not None:
         low, high = (low, start) if newest_first else (start, high)

@@ -26,6 +26,7 @@ from recollect.testing.conformance.stage import (
     mark_of,
     message,
     one,
+    purge,
     put,
     refused,
     work,
@@ -271,7 +272,23 @@ class CommitConformance(Stage):
             await put(store, read.with_(content="stale"))
         await put(store, message("a"))
         again = await one(store, "a")
-        assert (again.version, again.born) == (2, (3, 0))
+        assert again.version > read.version and again.born == (3, 0)
+
+    async def test_a_writer_from_before_a_purge_or_a_forget_never_overwrites_what_was_made_anew(
+        self, store: Store
+    ) -> None:
+        await put(store, message("purged"), message("forgotten"))
+        before = await store.get(ANN, ["purged", "forgotten"], NOW)
+        await drop(store, "purged")
+        await purge(store, ANN, NOW + 1)
+        await put(store, message("purged", "made anew"))
+        with refused(Conflict, "id"):
+            await put(store, before[0].with_(content="stale"))
+        await forget_whole(store, ANN, NOW)
+        await put(store, message("forgotten", "made anew"))
+        with refused(Conflict, "id"):
+            await put(store, before[1].with_(content="stale"))
+        assert (await one(store, "forgotten")).content == "made anew"
 
     async def test_head_and_past_record_appear_together_or_not_at_all(self, store: Store, second: Store) -> None:
         await put(store, message("head", "0", layer="fact"))

@@ -1,0 +1,163 @@
+"""An assistant that needs no model: it answers from memory, and says when each thing was said.
+
+What it says is never made up. A question is answered with the words that were said; a question
+that nothing fits gets a plain "I don't remember"; everything else is only acknowledged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from recollect.context import Context, shown
+from recollect.memory import Session
+from recollect.policies.words import query_terms, terms
+from recollect.records import Hit, Record, as_datetime
+
+QUOTES_MAX = 3
+"""Memories quoted in one answer: more are a list, not an answer."""
+QUOTE_CHARACTERS = 240
+"""Of a longer message, only the sentence that fits the question best is quoted."""
+RUNNER_UP = 0.75
+"""A further memory is quoted only if it scores this share of the best one."""
+SURE_WORDS, SURE_MEANING = 0.5, 0.25
+"""Half of the question's words, or this cosine: measured on small talk, both mean "this is it"."""
+NEAR_MEANING = 0.15
+"""From here to sure, the memory is offered as the closest one and not as the answer."""
+
+_SENTENCE = re.compile(r"(?<=[.!?…])\s+")
+_BE_OR_DO = r"is|are|was|were|am|do|does|did|can|could|should|will|would|have|has|had|many|much|long|old"
+_ASKS = re.compile(
+    rf"(?:what|who|whom|whose|when|where|which|why|how)(?:'s|’s|\s+(?:{_BE_OR_DO}))\b"
+    r"|(?:please\s+)?(?:tell|remind)\s+me\b|do\s+you\s+(?:remember|know|recall)\b",
+    re.IGNORECASE,
+)
+_OF_YOU = re.compile(r"\b(?:did|have|had) you\b|\byou (?:said|told|suggested|recommended|advised|answered)\b", re.I)
+_GREETS = re.compile(r"(?:hello|hi|hey|good (?:morning|evening|day|afternoon))\b", re.IGNORECASE)
+_THANKS = re.compile(r"(?:thanks|thank you|cheers)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the assistant says, the memories it rests on, and the context it was given."""
+
+    text: str
+    hits: tuple[Hit, ...]
+    context: Context
+
+
+class MemoryAgent:
+    """Answers from memory. It reads only: storing the turn is for whoever asked."""
+
+    async def reply(self, chat: Session, text: str, *, at: datetime | None = None) -> str:
+        """The answer to what a user just said in a session."""
+        return (await self.answer(chat, text, at=at)).text
+
+    async def answer(self, chat: Session, text: str, *, at: datetime | None = None) -> Answer:
+        """The answer with its reasons. `at` is when it is asked; its zone decides which day "today" is."""
+        now = at or datetime.now().astimezone()
+        questions = [sentence for sentence in _sentences(text) if is_question(sentence)]
+        asked = " ".join(questions) or text
+        context = await chat.get_context(asked, at=at)
+        if not questions:
+            return Answer(_acknowledged(text), (), context)
+        hits, sure = _that_answer(asked, context.hits)
+        return Answer(_said(asked, hits, sure, now), tuple(hits), context)
+
+
+def is_question(text: str) -> bool:
+    """Whether someone wants to know something, with or without a question mark.
+
+    >>> is_question("What is my cat called"), is_question("When I was five, I fell.")
+    (True, False)
+    """
+    stripped = text.strip()
+    return stripped.endswith("?") or _ASKS.match(stripped) is not None
+
+
+def _sentences(text: str) -> list[str]:
+    return [sentence for sentence in _SENTENCE.split(text) if sentence.strip()]
+
+
+def _acknowledged(text: str) -> str:
+    """A short word for what was told. A greeting or thanks alone is not something to remember."""
+    alone = len(text.split()) <= 3
+    if _THANKS.match(text):
+        return "You're welcome."
+    if _GREETS.match(text):
+        return "Hello! Tell me something, and ask me about it later." if alone else "Hello! I'll remember that."
+    return "I'll remember that."
+
+
+def _that_answer(question: str, hits: Sequence[Hit]) -> tuple[list[Hit], bool]:
+    """The memories to quote, and whether they answer the question or are only the closest."""
+    wanted = set(query_terms(question))
+    usable = [hit for hit in hits if _may_be_quoted(hit.record, question)]
+    sure = [hit for hit in usable if _fits(wanted, hit) == "sure"]
+    if sure:
+        return [hit for hit in sure if hit.score >= RUNNER_UP * sure[0].score][:QUOTES_MAX], True
+    return [hit for hit in usable if _fits(wanted, hit) == "near"][:1], False
+
+
+def _may_be_quoted(record: Record, question: str) -> bool:
+    """Not the user's own earlier questions, nor the assistant's words unless they are asked for."""
+    role = record.data.get("role")
+    if role == "assistant":
+        return _OF_YOU.search(question) is not None
+    return not all(is_question(sentence) for sentence in _sentences(record.content))
+
+
+def _fits(wanted: set[str], hit: Hit) -> str:
+    share = len(wanted & set(terms(hit.content))) / len(wanted) if wanted else 0.0
+    meaning = hit.legs["meaning"].score if "meaning" in hit.legs else 0.0
+    if share >= SURE_WORDS or meaning >= SURE_MEANING:
+        return "sure"
+    return "near" if meaning >= NEAR_MEANING or share > 0 else "no"
+
+
+def _said(question: str, hits: Sequence[Hit], sure: bool, now: datetime) -> str:
+    if not hits:
+        return "I don't remember anything about that."
+    quotes = [_quoted(question, hit.record, now) for hit in hits]
+    if not sure:
+        return f"I don't remember that exactly. The closest I have: {quotes[0]}"
+    return " ".join(_capital(quote) for quote in quotes)
+
+
+def _quoted(question: str, record: Record, now: datetime) -> str:
+    day = _day(as_datetime(record.when).astimezone(now.tzinfo), now)
+    return f"{day} {_speaker(record)}: “{_passage(question, record.content)}”"
+
+
+def _speaker(record: Record) -> str:
+    role = record.data.get("role")
+    name = record.data.get("name")
+    if name:
+        return f"{shown(str(name), 60)} said"
+    return {"user": "you said", "assistant": "I said", "tool": "a tool reported"}.get(str(role), "I noted")
+
+
+def _passage(question: str, content: str) -> str:
+    """The whole of a short message, the best sentence of a long one."""
+    if len(content) <= QUOTE_CHARACTERS:
+        return shown(content, QUOTE_CHARACTERS)
+    wanted = set(query_terms(question))
+    best = max(_sentences(content), key=lambda sentence: len(wanted & set(terms(sentence))), default=content)
+    return shown(best, QUOTE_CHARACTERS)
+
+
+def _day(then: datetime, now: datetime) -> str:
+    """A day as people say it, with the year only when it is another one."""
+    days = (now.date() - then.date()).days
+    if days == 0:
+        return "earlier today"
+    if days == 1:
+        return "yesterday"
+    year = f" {then.year}" if then.year != now.year else ""
+    return f"on {then:%A} {then.day} {then:%B}{year}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

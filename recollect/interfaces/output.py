@@ -1,0 +1,182 @@
+"""What people and programs see: tables, JSON, progress, and errors in one line with an exit code.
+
+Text of memories was written by others. On a screen every character that could move the cursor,
+hide something or turn text around is shown as its escape, and nothing in it is read as markup.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from recollect.context import shown
+from recollect.errors import Conflict, Corrupt, NotFound, RecollectError, ValidationError
+from recollect.records import as_datetime
+
+PIPE_COLUMNS = 120
+"""Width of tables when nobody says how wide the screen is."""
+NOT_FOUND, BAD_INPUT, CONFLICT, UNAVAILABLE, CORRUPT, INTERRUPTED = 1, 2, 3, 4, 5, 130
+EXIT_CODES: tuple[tuple[type[RecollectError], int], ...] = (
+    (NotFound, NOT_FOUND),
+    (ValidationError, BAD_INPUT),
+    (Conflict, CONFLICT),
+    (Corrupt, CORRUPT),
+    (RecollectError, UNAVAILABLE),
+)
+EXIT_CODES_HELP = (
+    "Exit codes: 0 done, 1 not found or nothing there, 2 bad input, 3 conflict, "
+    "4 the store is unavailable or busy, 5 the stored data is corrupt, 130 interrupted."
+)
+
+_SHOWN_AS_ESCAPES = {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
+_JOINERS = "\u200c\u200d"  # they hold emoji and Persian words together, and hide nothing
+_HIDDEN_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]")
+
+
+# ── Text of others, made harmless ────────────────────────────────────────────────────────────────
+
+
+def visible(text: str) -> str:
+    r"""Text in which nothing can hide or act: control and format characters as escapes.
+
+    >>> visible("red \x1b[31malert")
+    'red \\x1b[31malert'
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c in "\n\t" or c in _JOINERS or not _hides(c) else _escape(c) for c in text)
+
+
+def one_line(text: str, width: int) -> str:
+    """The beginning of a text, in one line and harmless."""
+    return shown(visible(text), width)
+
+
+def _hides(character: str) -> bool:
+    return unicodedata.category(character) in _SHOWN_AS_ESCAPES
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+# ── For people ───────────────────────────────────────────────────────────────────────────────────
+
+
+def screen() -> Console:
+    """Standard output for people. Markup is off: brackets in a memory are brackets."""
+    return Console(width=_width(), markup=False, highlight=False, emoji=False, soft_wrap=False)
+
+
+def _width() -> int | None:
+    return None if sys.stdout.isatty() else PIPE_COLUMNS
+
+
+def say(text: str = "", style: str | None = None) -> None:
+    """One piece of text for people, wrapped at words."""
+    screen().print(Text(text), style=style)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[str] = ()) -> None:
+    """Rows under their headings; the last column takes the room that is left."""
+    drawn = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, expand=False)
+    for name in columns:
+        last = name == columns[-1]
+        drawn.add_column(
+            name, justify="right" if name in right else "left", no_wrap=not last, overflow="fold" if last else "ellipsis"
+        )
+    for row in rows:
+        drawn.add_row(*(cell if isinstance(cell, Text) else Text(visible(str(cell))) for cell in row))
+    screen().print(drawn)
+
+
+def day_and_time(when: int | datetime) -> str:
+    """A time as people read it, on this machine's clock."""
+    moment = as_datetime(when) if isinstance(when, int) else when
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
+def size(count: int | None) -> str:
+    """Bytes as people say them."""
+    if count is None:
+        return "unknown"
+    value = float(count)
+    for unit in ("bytes", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} GiB"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 memory`, `2 memories`."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun[:-1]}ies" if noun.endswith("y") else f"{count:,} {noun}s"
+
+
+# ── Progress ─────────────────────────────────────────────────────────────────────────────────────
+
+Advance = Callable[[int], None]
+"""Told how far the work is, in the unit of its total."""
+
+
+@contextmanager
+def progress(label: str, total: int | None) -> Iterator[Advance]:
+    """A bar on standard error while work goes on, only where someone watches. No total: it just moves."""
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        *([TaskProgressColumn()] if total else []),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+    with bar:
+        task = bar.add_task(label, total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+# ── For programs ─────────────────────────────────────────────────────────────────────────────────
+
+
+def json_line(value: Any) -> str:
+    """One line of JSON, UTF-8, in which hidden characters are escapes: the same value, harmless on a screen."""
+    line = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return _HIDDEN_IN_JSON.sub(_json_escape, line)
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    units = found.group().encode("utf-16-be")
+    return "".join(f"\\u{units[place : place + 2].hex()}" for place in range(0, len(units), 2))
+
+
+def emit(value: Any) -> None:
+    """One JSON document, and nothing else, on standard output."""
+    sys.stdout.write(json_line(value) + "\n")
+
+
+# ── Errors ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def complain(message: str) -> None:
+    """One line on standard error."""
+    sys.stderr.write(f"recollect: {one_line(message, 400)}\n")
+
+
+def exit_code(error: RecollectError) -> int:
+    """The exit code of an error."""
+    return next(code for kind, code in EXIT_CODES if isinstance(error, kind))

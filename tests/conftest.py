@@ -1,0 +1,57 @@
+"""Fixtures that every test may use: a clock set by hand, and memories on each store that needs no server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from recollect import Memory
+from recollect.testing.fakes import HashingEmbedder, ManualClock
+
+settings.register_profile(
+    "recollect", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("recollect")
+
+OpenMemory = Callable[..., Awaitable[Memory]]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """A clock that only `clock.advance(days=...)` moves."""
+    return ManualClock()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store_name(request: pytest.FixtureRequest) -> str:
+    """The kind of store a test runs on."""
+    return request.param
+
+
+@pytest.fixture
+def store_url(store_name: str, tmp_path: Path) -> str:
+    """Where an empty store of that kind is."""
+    return "memory://" if store_name == "memory" else f"sqlite:///{tmp_path}/recollect.db"
+
+
+@pytest.fixture
+async def open_memory(store_url: str, clock: ManualClock) -> AsyncIterator[OpenMemory]:
+    """Opens memories with settings of the test's own; each is closed at the end of it."""
+    async with AsyncExitStack() as stack:
+
+        async def opened(url: Any = store_url, **changes: Any) -> Memory:
+            given = {"clock": clock, "embedder": HashingEmbedder(), "worker": False} | changes
+            return await stack.enter_async_context(Memory.open(url, **given))
+
+        yield opened
+
+
+@pytest.fixture
+async def memory(open_memory: OpenMemory) -> Memory:
+    """An empty memory whose jobs run when the test says `await memory.work()`."""
+    return await open_memory()

@@ -1,0 +1,154 @@
+"""The front door: handles carry the scope, and a memory that is not open says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect import Memory
+from recollect.errors import RecollectError, Unavailable, ValidationError
+from recollect.stores.in_memory import InMemoryStore
+from recollect.testing.fakes import ManualClock
+
+
+async def test_a_memory_must_be_opened_before_it_is_used(store_url):
+    memory = Memory.open(store_url)
+    with pytest.raises(Unavailable, match="async with Memory.open") as caught:
+        memory.user("ann")
+    assert caught.value.field == "memory"
+    for verb in (memory.work, memory.maintain, memory.survey, memory.users, memory.check):
+        with pytest.raises(Unavailable):
+            await verb()
+
+
+async def test_a_closed_memory_refuses_every_verb_of_every_handle(store_url, clock):
+    async with Memory.open(store_url, clock=clock, worker=False) as memory:
+        ann = memory.user("ann")
+        chat = ann.session("monday")
+        await chat.add_message("user", "hello")
+    calls = (
+        lambda: chat.add_message("user", "more"),
+        lambda: chat.window(),
+        lambda: chat.working.get(),
+        lambda: chat.working.set({"step": 1}),
+        lambda: chat.get_context("hello?"),
+        lambda: chat.export(),
+        lambda: chat.delete(),
+        lambda: ann.add_memory("a text"),
+        lambda: ann.search_memory("hello"),
+        lambda: ann.sessions(),
+        lambda: ann.export(),
+        lambda: ann.erase(),
+    )
+    for call in calls:
+        with pytest.raises(Unavailable):
+            await call()
+
+
+async def test_closing_twice_and_starting_twice_is_doing_it_once(store_url):
+    memory = Memory.open(store_url, worker=False)
+    assert await memory.start() is memory
+    assert await memory.start() is memory
+    await memory.user("ann").add_memory("kept")
+    await memory.close()
+    await memory.close()
+
+
+async def test_a_memory_can_be_opened_again_after_it_was_closed(tmp_path):
+    memory = Memory.open(tmp_path / "notes.db", worker=False)
+    async with memory:
+        await memory.user("ann").add_memory("The spare key is under the pot.")
+    async with memory:
+        hits = await memory.user("ann").search_memory("spare key")
+    assert [hit.content for hit in hits] == ["The spare key is under the pot."]
+
+
+async def test_a_store_of_ones_own_can_stand_in_place_of_a_url(clock):
+    store = InMemoryStore()
+    async with Memory.open(store, clock=clock, worker=False) as memory:
+        await memory.user("ann").add_memory("kept in my own store")
+        assert (await store.survey(clock())).records == {"long_term": 1}
+
+
+@pytest.mark.parametrize("url", [5, None.__class__, b"memory://", ["memory://"]])
+async def test_something_that_is_no_store_is_refused(url):
+    with pytest.raises(ValidationError) as caught:
+        await Memory.open(url).start()
+    assert caught.value.field == "url"
+
+
+@pytest.mark.parametrize("url", ["", "notes.db", "ftp://host/x", "mysql://localhost", "sqlite://", "memory:/"])
+async def test_an_unknown_url_is_refused_and_says_what_is_known(url):
+    with pytest.raises(ValidationError, match=r"sqlite:/") as caught:
+        await Memory.open(url).start()
+    assert caught.value.field == "url"
+
+
+async def test_a_handle_carries_its_scope_into_every_record(memory):
+    chat = memory.user("ann", org="acme").session("monday", agent="support")
+    message = await chat.add_message("user", "hello")
+    record = await memory.user("ann", org="acme").get_memory(message.id)
+    scope = record.scope
+    assert (scope.org, scope.user, scope.agent, scope.session) == ("acme", "ann", "support", "monday")
+    knowledge = await memory.user("ann", org="acme").add_memory("Ann likes tea.")
+    assert (knowledge.scope.org, knowledge.scope.user, knowledge.scope.session) == ("acme", "ann", "")
+    assert (chat.id, memory.user("ann").id) == ("monday", "ann")
+
+
+async def test_two_users_never_see_each_other(memory):
+    ann, bob = memory.user("ann"), memory.user("bob")
+    await ann.session("s").add_message("user", "My locker code is 7431.")
+    kept = await ann.add_memory("The locker is in the cellar.")
+    await memory.work()
+    assert await bob.search_memory("locker code cellar") == []
+    assert await bob.session("s").window() == []
+    assert await bob.sessions() == []
+    assert (await bob.list_memories())[0] == []
+    with pytest.raises(RecollectError):
+        await bob.get_memory(kept.id)
+    assert "7431" not in (await bob.session("s").get_context("What is the locker code?")).system
+
+
+async def test_the_same_user_id_in_two_orgs_is_two_users(memory):
+    await memory.user("ann", org="acme").add_memory("acme's secret recipe")
+    assert await memory.user("ann", org="globex").search_memory("secret recipe") == []
+    assert await memory.user("ann").search_memory("secret recipe") == []
+
+
+async def test_two_handles_of_one_user_are_the_same_user(memory):
+    await memory.user("ann").session("s").add_message("user", "hello from here")
+    (message,) = await memory.user("ann").session("s").window()
+    assert message.content == "hello from here"
+
+
+async def test_operators_see_who_has_something_and_how_much(memory):
+    await memory.user("ann").add_memory("one")
+    await memory.user("bob", org="acme").session("s").add_interaction("hi", "hello")
+    assert {(each.org, each.user) for each in await memory.users()} == {("default", "ann"), ("acme", "bob")}
+    survey = await memory.survey()
+    assert survey.records == {"long_term": 1, "conversation": 2}
+    assert survey.jobs_waiting >= 2
+    assert await memory.check() == []
+
+
+async def test_describe_tells_which_parts_are_in_use(memory, store_name):
+    told = memory.describe()
+    assert told["store"]["store"] == store_name
+    assert told["embedder"] == "hashing-64"
+    assert told["worker"] == "elsewhere"
+
+
+async def test_words_alone_are_enough_where_no_embedder_is_wanted(open_memory):
+    memory = await open_memory(embedder=None, settings=None)
+    assert memory.describe()["embedder"] != "none: words alone", "the default embedder needs nothing"
+    silent = await Memory.open("memory://", clock=ManualClock(), worker=False, **{"embedder": None}).start()
+    await silent.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("no_such_setting", 1), ("worker", "perhaps"), ("lease_s", 0), ("window_tokens", -5), ("claim_jobs", "many")],
+)
+def test_a_wrong_setting_is_refused_by_name(name, value):
+    with pytest.raises(ValidationError) as caught:
+        Memory.open("memory://", **{name: value})
+    assert caught.value.field == name
