@@ -15,7 +15,7 @@ from recollect import validate
 from recollect.enrich import summaries
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Filter
-from recollect.ledger import Ledger
+from recollect.ledger import Ledger, portions
 from recollect.policies import fitting
 from recollect.policies.tokens import TokenCounter, message_tokens
 from recollect.records import TRUSTS, Changes, Job, Record, Scope, as_datetime, derived_id, iso, new_id
@@ -153,12 +153,12 @@ class Conversation:
         now = self._ledger.clock()
         records = tuple(self._owned(message, now, key, place) for place, message in enumerate(drafts))
         refs = tuple(record.id for record in records)
-        job = Job(f"enrich:{refs[0]}", self._partition, "enrich", refs, due_at=now)
+        job = Job(f"enrich:{refs[0]}:{new_id(now)}", self._partition, "enrich", refs, due_at=now)
         changes = Changes(self._partition, put=records, enqueue=(job,), key=key and f"caller:{key}")
         try:
             revision = await self._ledger.commit(changes)
         except Conflict as conflict:
-            return await self._already_there(records, conflict)
+            return await self._already_there(records, key, conflict)
         return [replace(record, version=revision, born=(revision, place)) for place, record in enumerate(records)]
 
     def _owned(self, message: Record, now: int, key: str | None, place: int) -> Record:
@@ -168,14 +168,20 @@ class Conversation:
         scope = self._layer.scope_of(self._scope)
         return replace(message, id=id, scope=scope, created_at=now, expires_at=self._layer.expires_at(now))
 
-    async def _already_there(self, records: Sequence[Record], conflict: Conflict) -> list[Record]:
+    async def _already_there(self, records: Sequence[Record], key: str | None, conflict: Conflict) -> list[Record]:
         """The same messages sent again are the ones that were stored; anything else is a conflict."""
-        known = await self._ledger.get(self._partition, [record.id for record in records])
-        if [_said(record) for record in known] == [_said(record) for record in records]:
-            return known
+        known = {record.id: record for record in await self._ledger.get(self._partition, [r.id for r in records])}
+        same = all(_said(known[record.id]) == _said(record) for record in records if record.id in known)
+        if same and len(known) == len(records):
+            return [known[record.id] for record in records]
         if conflict.field == "key":
             raise Conflict("this idempotency key was used for other messages, or they are gone", field="key")
-        raise Conflict("a message with this id is already there, with other content", field="id")
+        if not known or not same:
+            raise Conflict("a message with this id is already there, with other content", field="id")
+        # Sent again with more behind it: only what is new is stored.
+        added = await self.append([record for record in records if record.id not in known], key)
+        stored = known | {record.id: record for record in added}
+        return [stored[record.id] for record in records]
 
     # ── out ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -190,7 +196,8 @@ class Conversation:
         """The newest part of the conversation, in order; every limit that is given holds.
 
         A strategy sets the limit that it is named for, if it is not given. With
-        `sliding_window_summary` the summary of what is older comes first, as a system message.
+        `sliding_window_summary` the summary of what is older comes first, as a system message of
+        its own; the limits are for the messages after it.
         """
         for name, value in (("messages", messages), ("turns", turns)):
             if value is not None:
@@ -202,7 +209,7 @@ class Conversation:
         else:
             validate.choice(strategy, STRATEGIES, "strategy")
         if strategy == "sliding_window_summary":
-            return await self._summarised(tokens, messages)
+            return await self._summarised(messages, turns, tokens)
         if strategy in ("last_messages", "importance"):
             messages = messages if messages is not None else self._settings.window_messages
         elif strategy == "last_turns":
@@ -238,20 +245,38 @@ class Conversation:
             if after is None or enough:
                 return found[::-1]
 
-    async def _summarised(self, tokens: int | None, messages: int | None) -> list[Record]:
+    async def _summarised(self, messages: int | None, turns: int | None, tokens: int | None) -> list[Record]:
         """The running summary and the messages after it; folds further for this answer if need be."""
         record, since = await self._unfolded()
-        split = self._split(since, tokens, messages)
+        split = self._split(since, messages, turns, tokens)
         summary = summaries.from_data(record.data["summary"]) if record else None
         if split.older:
             summary = self._fold(summary, split.older)
         kept = fitting.without_orphans(split.kept)
         return [self._summary_message(summary, record, split.older), *kept] if summary else kept
 
-    def _split(self, since: Sequence[Record], tokens: int | None, messages: int | None) -> fitting.Split:
+    def _split(
+        self, since: Sequence[Record], messages: int | None, turns: int | None, tokens: int | None
+    ) -> fitting.Split:
+        """What has to go into the summary so that the rest keeps to every limit that is given."""
+        kept: Sequence[Record] = since
         if messages is not None:
-            return fitting.split_by_count(since, over=messages, keep=max(1, messages // 2))
-        return fitting.split_by_tokens(since, tokens or self._settings.window_tokens, self.tokens_of)
+            kept = fitting.split_by_count(kept, over=messages, keep=max(1, messages // 2)).kept
+        if turns is not None:
+            kept = fitting.last_turns(kept, turns)
+        if tokens is not None or (messages is None and turns is None):
+            kept = self._within(kept, tokens or self._settings.window_tokens).kept
+        border = next((place for place, message in enumerate(since) if kept and message is kept[0]), len(since))
+        return fitting.Split(tuple(since[:border]), tuple(kept))
+
+    def _within(self, messages: Sequence[Record], tokens_max: int) -> fitting.Split:
+        """The older half goes, again and again, until the rest fits."""
+        split = fitting.split_by_tokens(messages, tokens_max, self.tokens_of)
+        older = split.older
+        while split.older:
+            split = fitting.split_by_tokens(split.kept, tokens_max, self.tokens_of)
+            older += split.older
+        return fitting.Split(older, split.kept)
 
     def _summary_message(self, summary: summaries.Summary, record: Record | None, more: Sequence[Record]) -> Record:
         covers = _covers(record, more)
@@ -282,16 +307,19 @@ class Conversation:
         return self._ledger.layers["summary"].head_id(self._scope)
 
     def tokens_of(self, record: Record) -> int:
-        return message_tokens(self._count, record.data["role"], record.content)
+        return message_tokens(self._count, record.data["role"], spoken(record))
 
     async def fold(self, *, force: bool = False) -> Changes | None:
-        """The change that folds the first half of what is too long into the running summary.
+        """The change that folds the older part of what is too long into the running summary.
 
         It goes on from the last summary and never reads what that covers. With `force` it folds
         even a short history. None when there is nothing to fold.
         """
         record, since = await self._unfolded()
-        older = self._to_fold(since, force)
+        if force:
+            older = fitting.split_by_tokens(since, 1, self.tokens_of).older
+        else:
+            older = self._within(since, self._settings.window_tokens).older
         if not older:
             return None
         previous = summaries.from_data(record.data["summary"]) if record else None
@@ -311,15 +339,6 @@ class Conversation:
             version=record.version if record else 0,
         )
         return Changes(self._partition, put=(made,), needs=tuple(message.id for message in older))
-
-    def _to_fold(self, since: Sequence[Record], force: bool) -> tuple[Record, ...]:
-        """The older messages that have to go so that the rest fits the window."""
-        split = fitting.split_by_tokens(since, 1 if force else self._settings.window_tokens, self.tokens_of)
-        older = split.older
-        while split.older and not force:
-            split = fitting.split_by_tokens(split.kept, self._settings.window_tokens, self.tokens_of)
-            older += split.older
-        return older
 
     def _fold(self, previous: summaries.Summary | None, older: Sequence[Record]) -> summaries.Summary:
         return summaries.fold(previous, older, tokens_max=self._settings.summary_tokens, count=self._count)
@@ -349,15 +368,7 @@ class Conversation:
 
     async def rename(self, title: str) -> None:
         """Give the session a title."""
-        checked = validate.text(title, "title", validate.LIMITS.title_bytes)
-        layer = self._ledger.layers["session"]
-        id = layer.head_id(self._scope)
-
-        def decide(record: Record | None, now: int) -> Changes:
-            head = record or Record(id, "session", layer.scope_of(self._scope), created_at=now)
-            return Changes(self._partition, put=(replace(head, content=checked),))
-
-        await self._ledger.update(self._partition, id, decide)
+        await self._set_head(content=validate.text(title, "title", validate.LIMITS.title_bytes))
 
     async def branch(self, message_id: str, into: Scope) -> int:
         """Copy the conversation up to and with a message into a new session. Gives how many were copied."""
@@ -368,31 +379,40 @@ class Conversation:
         if (await self._ledger.list(target._all(), limit=1)).records:
             raise Conflict("the new session already has messages; choose another id", field="session")
         where = replace(self._all(), born_before=(last.born[0], last.born[1] + 1))
-        copies: list[Record] = []
-        count = 0
-        async for record in self._ledger.walk(where, limit=90):
-            id = derived_id("branch", into.session, record.id)
-            copies.append(replace(record, id=id, event_at=record.when, version=0, born=(0, 0)))
-            if len(copies) == 45:
-                count += await target._copy(copies)
-                copies = []
-        count += await target._copy(copies)
-        layer = self._ledger.layers["session"]
-        head = Record(
-            layer.head_id(into), "session", layer.scope_of(into), data={"parent": self._scope.session},
-            created_at=self._ledger.clock(),
-        )  # fmt: skip
-        await self._ledger.commit(Changes(self._partition, put=(head,)))
-        return count
+        copies = [target._copy_of(record) async for record in self._ledger.walk(where)]
+        for portion in portions(copies):
+            await self._ledger.commit(Changes(self._partition, put=tuple(portion)))
+        await target._set_head(data={"parent": self._scope.session})
+        return len(copies)
 
-    async def _copy(self, copies: Sequence[Record]) -> int:
+    def _copy_of(self, record: Record) -> Record:
         now = self._ledger.clock()
-        scope = self._layer.scope_of(self._scope)
-        expires_at = self._layer.expires_at(now)
-        put = tuple(replace(record, scope=scope, created_at=now, expires_at=expires_at) for record in copies)
-        if put:
-            await self._ledger.commit(Changes(self._partition, put=put))
-        return len(put)
+        return replace(
+            record,
+            id=derived_id("branch", self._scope.session, record.id),
+            scope=self._layer.scope_of(self._scope),
+            created_at=now,
+            event_at=record.when,
+            expires_at=self._layer.expires_at(now),
+            version=0,
+        )
+
+    async def _set_head(self, **fields: Any) -> None:
+        """Write what is known of the session as a whole; what was known before stays."""
+        layer = self._ledger.layers["session"]
+        id = layer.head_id(self._scope)
+
+        def decide(record: Record | None, now: int) -> Changes:
+            head = record or Record(id, "session", layer.scope_of(self._scope), created_at=now)
+            return Changes(self._partition, put=(replace(head, **fields),))
+
+        await self._ledger.update(self._partition, id, decide)
+
+
+def spoken(record: Record) -> str:
+    """All of a message that a model has to read: its text, or its parts, and its tool calls."""
+    said = str(record.data["parts"]) if "parts" in record.data else record.content
+    return said + str(record.data["tool_calls"]) if record.data.get("tool_calls") else said
 
 
 def _said(record: Record) -> tuple[Any, ...]:

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from recollect.errors import Conflict, NotFound
 from recollect.filters import Filter
 from recollect.layers import Layer
-from recollect.records import DAY_MS, Changes, Clock, Job, Partition, Record, new_id
-from recollect.stores.contract import Page, Store
+from recollect.records import DAY_MS, Changes, Clock, Job, Partition, Record, new_id, payload_of
+from recollect.stores.contract import PAYLOAD_MAX_BYTES, Page, Store
 
 UPDATE_TRIES = 8
 """How often a read-decide-write starts over when another process was faster."""
+
+PORTION_RECORDS = 90
+"""Records of one commit, with room beside them for jobs and bookkeeping."""
 
 Decide = Callable[[Record | None, int], Changes | None]
 """From what stands under an id, and now, to what should change; None leaves it as it is."""
@@ -108,3 +111,20 @@ class Ledger:
                 del self._locks[partition, id]
             else:
                 self._locks[partition, id] = lock, waiting - 1
+
+
+def portions(
+    records: Iterable[Record], *, count_max: int = PORTION_RECORDS, bytes_max: int = PAYLOAD_MAX_BYTES
+) -> Iterator[list[Record]]:
+    """The records in order, in pieces of which each fits into one commit."""
+    portion: list[Record] = []
+    size = 0
+    for record in records:
+        needs = len(payload_of(record).encode()) + (len(record.vector.data) if record.vector else 0)
+        if portion and (len(portion) == count_max or size + needs > bytes_max):
+            yield portion
+            portion, size = [], 0
+        portion.append(record)
+        size += needs
+    if portion:
+        yield portion

@@ -60,7 +60,7 @@ class Memory:
         cls,
         url: str | Path | Store | None = None,
         *,
-        embedder: Embedder | None = None,
+        embedder: Embedder | str | None = None,
         clock: Clock = system_clock,
         settings: Settings | None = None,
         **changes: Any,
@@ -68,9 +68,11 @@ class Memory:
         """A memory to be entered with `async with`, or started with `await memory.start()`.
 
         Without a URL it is the one of `recollect.toml` or `RECOLLECT_URL`, else the file
-        `recollect.db` in this folder. A store of your own can stand in its place. Any setting can
-        be given by its name.
+        `recollect.db` in this folder. A store of your own can stand in its place. An embedder
+        is an object or the name of one. Any setting can be given by its name.
         """
+        if isinstance(embedder, str):
+            changes, embedder = changes | {"embedder": embedder}, None
         chosen = (settings or Settings.read(os.environ)).with_(changes)
         validate.choice(chosen.embedder, ("static", "none"), "embedder")
         if embedder is None and chosen.embedder == "static":

@@ -56,8 +56,9 @@ class Worker:
             self._ledger.work_waits.clear()
             try:
                 busy = await self.round()
-            except Unavailable as error:
-                log.warning("the store does not answer (%s); trying again", type(error).__name__)
+            except Exception as error:
+                # Whatever it is, it must not end the worker: it is told, and tried again.
+                log.warning("work could not be looked for: %s", reason_of(error))
                 busy = 0
             if not busy:
                 try:
@@ -101,8 +102,7 @@ class Worker:
         for attempt in range(CONFLICT_TRIES):
             changes = await handler(job)
             try:
-                finished = replace(changes.and_(finish=(job,)), key=f"{job.id}:{job.attempt}")
-                await self._ledger.commit(finished)
+                await self._ledger.commit(changes.and_(finish=(job,)))
                 return
             except Conflict as conflict:
                 if isinstance(conflict, LeaseLost) or attempt == CONFLICT_TRIES - 1:

@@ -40,7 +40,7 @@ EXIT_CODES_HELP = (
     "4 the store is unavailable or busy, 5 the stored data is corrupt, 130 interrupted."
 )
 
-_SHOWN_AS_ESCAPES = {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
+_SHOWN_AS_ESCAPES = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
 _JOINERS = "\u200c\u200d"  # they hold emoji and Persian words together, and hide nothing
 _HIDDEN_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]")
 
@@ -93,10 +93,8 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Se
     """Rows under their headings; the last column takes the room that is left."""
     drawn = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, expand=False)
     for name in columns:
-        last = name == columns[-1]
-        drawn.add_column(
-            name, justify="right" if name in right else "left", no_wrap=not last, overflow="fold" if last else "ellipsis"
-        )
+        last, side = name == columns[-1], "right" if name in right else "left"
+        drawn.add_column(name, justify=side, no_wrap=not last, overflow="fold" if last else "ellipsis")
     for row in rows:
         drawn.add_row(*(cell if isinstance(cell, Text) else Text(visible(str(cell))) for cell in row))
     screen().print(drawn)

@@ -8,6 +8,7 @@ it, and `forget` removes it in chunks.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from recollect.stores.contract import (
     KEY_LIFE_MS,
     SCAN_MAX_ROWS,
     SHARED,
+    VECTOR_SEARCH,
     Candidate,
     Delta,
     Forgotten,
@@ -45,6 +47,7 @@ from recollect.stores.contract import (
     whole_revisions,
     write_cursor,
 )
+from recollect.stores.sqlite_codes import CodeBooks, clear_codes, nearest, put_codes
 from recollect.stores.sqlite_file import Connection, SqliteFile
 
 _PLACE_BITS = 7  # a commit has at most 96 operations, so (revision, place) fits one integer
@@ -56,10 +59,11 @@ values (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)
 on conflict (part, id) do update set
   epoch = excluded.epoch, revision = excluded.revision, born = excluded.born, version = excluded.version,
   layer = excluded.layer, session = excluded.session, dropped = 0, dead_at = excluded.dead_at,
-  digest = excluded.digest, payload = excluded.payload, model = excluded.model, vector = excluded.vector
+  digest = excluded.digest, payload = excluded.payload, model = excluded.model, vector = excluded.vector, slot = null
 """
 _BURY = """
-update records set revision = ?, dropped = 1, dead_at = ?, digest = x'', payload = '', model = null, vector = null
+update records set revision = ?, dropped = 1, dead_at = ?, digest = x'', payload = '',
+  model = null, vector = null, slot = null
 where part = ? and id = ?
 """
 _LAYERS = """
@@ -76,12 +80,14 @@ select layer from found where layer is not null
 class SqliteStore:
     """All promises of the contract in one file. Open it with `open_store("sqlite:///recollect.db")`."""
 
-    abilities = frozenset({DURABLE, SHARED})
+    abilities = frozenset({DURABLE, SHARED, VECTOR_SEARCH})
 
     def __init__(self, path: Path, *, read_only: bool = False, busy_timeout_s: float = 10.0) -> None:
         self._file = SqliteFile(path, read_only=read_only, busy_timeout_s=busy_timeout_s)
         self._heads: dict[Partition, Head] = {}
         self._heads_version = -1
+        self._books = CodeBooks()
+        self._books_lock = threading.Lock()
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────
 
@@ -178,7 +184,16 @@ class SqliteStore:
     async def search(
         self, reach: Reach, *, text: str | None, vector: Vector | None, limit: int, now: int
     ) -> Mapping[str, Sequence[Candidate]]:
-        raise Unavailable("this store does not search across users; see its abilities", field="search")
+        if vector is None:
+            raise Unavailable("this store searches across users by meaning alone; see its abilities", field="search")
+
+        def work(db: Connection) -> list[Candidate]:
+            if reach.user is not None:
+                return nearest(db, Partition(reach.org, reach.user), vector, reach.layers, limit, now)
+            with self._books_lock:
+                return self._books.search(db, reach.org, vector, reach.layers, limit, now)
+
+        return {"vector": await self._file.read(work)}
 
     async def close(self) -> None:
         await self._file.close()
@@ -309,6 +324,9 @@ def _known(db: Connection, part: int, head: Head, prepared: Prepared, now: int) 
 
 def _apply(db: Connection, part: int, head: Head, prepared: Prepared, plan: Plan, now: int) -> None:
     changes = prepared.changes
+    org = changes.partition.org
+    touched = [written.sealed.record.id for written in plan.write] + list(plan.drop)
+    clear_codes(db, org, _slots(db, part, touched))
     rows = []
     for written in plan.write:
         record, vector = written.sealed.record, written.sealed.record.vector
@@ -318,6 +336,8 @@ def _apply(db: Connection, part: int, head: Head, prepared: Prepared, plan: Plan
             vector.model if vector else None, vector.data if vector else None,
         ))  # fmt: skip
     db.executemany(_UPSERT, rows)
+    vectors = {r.id: r.vector for written in plan.write if (r := written.sealed.record).vector is not None}
+    put_codes(db, org, [(row, vectors[id]) for id, row in _rows_of(db, part, list(vectors))])
     db.executemany(_BURY, [(plan.revision, now, part, id) for id in plan.drop])
     if plan.changes_records:
         db.execute("update partitions set revision = ? where part = ?", (plan.revision, part))
@@ -333,6 +353,20 @@ def _apply(db: Connection, part: int, head: Head, prepared: Prepared, plan: Plan
         )
 
 
+def _slots(db: Connection, part: int, ids: Sequence[str]) -> list[tuple[str, int]]:
+    """The model and slot of those records that have a code."""
+    return db.execute(
+        f"select model, slot from records where part = ? and slot is not null and id in ({','.join('?' * len(ids))})",
+        (part, *ids),
+    ).fetchall()
+
+
+def _rows_of(db: Connection, part: int, ids: Sequence[str]) -> list[tuple[str, int]]:
+    return db.execute(
+        f"select id, row from records where part = ? and id in ({','.join('?' * len(ids))})", (part, *ids)
+    ).fetchall()
+
+
 def _list(
     db: Connection,
     part: int,
@@ -343,7 +377,8 @@ def _list(
     limit: int,
     start: tuple[int, int] | None,
 ) -> Page:
-    layers = tuple(dict.fromkeys(where.layers)) or tuple(row[0] for row in db.execute(_LAYERS, {"part": part, "epoch": epoch}))
+    known = db.execute(_LAYERS, {"part": part, "epoch": epoch}) if not where.layers else ()
+    layers = tuple(dict.fromkeys(where.layers)) or tuple(row[0] for row in known)
     low, high = where.born_after, where.born_before
     if start is not None:
         low, high = (low, start) if newest_first else (start, high)
@@ -432,29 +467,37 @@ def _forget_whole(db: Connection, where: Filter, now: int, limit: int) -> Forgot
             (part,),
         )
         db.execute("delete from jobs where part = ?", (part,))
-    removed = _purge_garbage(db, part, limit)
+    removed = _purge_garbage(db, where.partition, part, limit)
     return Forgotten(count, done=removed < limit, epoch=epoch)
 
 
-def _purge_garbage(db: Connection, part: int, limit: int) -> int:
+def _purge_garbage(db: Connection, partition: Partition, part: int, limit: int) -> int:
     """Remove rows of older epochs: they are all older than the last whole forget, and no others are."""
-    return db.execute(
-        """delete from records where row in (select row from records
-           where part = ?1 and revision < (select forgot from partitions where part = ?1) limit ?2)""",
+    rows = db.execute(
+        """select row, model, slot from records
+           where part = ?1 and revision < (select forgot from partitions where part = ?1) limit ?2""",
         (part, limit),
-    ).rowcount
+    ).fetchall()
+    return _delete(db, partition, rows)
+
+
+def _delete(db: Connection, partition: Partition, rows: Sequence[tuple[int, str, int | None]]) -> int:
+    """Delete records (row, model, slot) and their codes."""
+    clear_codes(db, partition.org, [(model, slot) for _, model, slot in rows if slot is not None])
+    db.executemany("delete from records where row = ?", [(row[0],) for row in rows])
+    return len(rows)
 
 
 def _purge_dead(db: Connection, partition: Partition, before: int, limit: int) -> Forgotten:
     part, head = _head(db, partition)
-    removed = _purge_garbage(db, part, limit)
+    removed = _purge_garbage(db, partition, part, limit)
     room = max(limit - removed, 1)
     rows = db.execute(
-        "select row, revision from records where part = ? and epoch = ? and dead_at < ? limit ?",
+        "select row, model, slot, revision from records where part = ? and epoch = ? and dead_at < ? limit ?",
         (part, head.epoch, before, room),
     ).fetchall()
-    db.executemany("delete from records where row = ?", [(row[0],) for row in rows])
-    floor = max([head.floor, *(row[1] for row in rows)])
+    _delete(db, partition, [row[:3] for row in rows])
+    floor = max([head.floor, *(row[3] for row in rows)])
     db.execute("update partitions set floor = ? where part = ?", (floor, part))
     db.execute("delete from once where part = ? and at < ?", (part, before))
     next_at = db.execute(

@@ -33,10 +33,11 @@ READERS = 2
 WAL_PAGES = 4_000  # pages between checkpoints: about 32 MiB
 WAL_LIMIT_BYTES = 32 * 1024 * 1024
 MAGIC = b"SQLite format 3\x00"
+SQLITE_VERSION = sqlite3.sqlite_version
 
 
 def migrate_1(db: Connection) -> None:
-    """Partitions, records, jobs and remembered keys."""
+    """Partitions, records, jobs, remembered keys, and the codes for search over an org."""
     for statement in (
         """create table partitions (
             part integer primary key, org text not null, usr text not null,
@@ -46,7 +47,7 @@ def migrate_1(db: Connection) -> None:
             row integer primary key, part integer not null, id text not null,
             epoch integer not null, revision integer not null, born integer not null, version integer not null,
             layer text not null, session text not null, dropped integer not null, dead_at integer,
-            digest blob not null, payload text not null, model text, vector blob)""",
+            digest blob not null, payload text not null, model text, vector blob, slot integer)""",
         "create unique index records_id on records (part, id)",
         "create index records_log on records (part, revision)",
         "create index records_layer on records (part, epoch, layer, born) where dropped = 0",
@@ -60,6 +61,13 @@ def migrate_1(db: Connection) -> None:
         """create table once (
             part integer not null, key blob not null, digest blob not null, revision integer not null,
             at integer not null, primary key (part, key)) without rowid""",
+        """create table books (
+            book integer primary key, org text not null, model text not null,
+            slots integer not null, version integer not null, unique (org, model))""",
+        """create table blocks (
+            row integer primary key, book integer not null, place integer not null, version integer not null,
+            codes blob not null, rows blob not null, unique (book, place))""",
+        "create index blocks_version on blocks (book, version)",
     ):
         db.execute(statement)
 

@@ -7,7 +7,6 @@ import pytest
 from recollect import Memory
 from recollect.errors import RecollectError, Unavailable, ValidationError
 from recollect.stores.in_memory import InMemoryStore
-from recollect.testing.fakes import ManualClock
 
 
 async def test_a_memory_must_be_opened_before_it_is_used(store_url):
@@ -138,15 +137,25 @@ async def test_describe_tells_which_parts_are_in_use(memory, store_name):
 
 
 async def test_words_alone_are_enough_where_no_embedder_is_wanted(open_memory):
-    memory = await open_memory(embedder=None, settings=None)
-    assert memory.describe()["embedder"] != "none: words alone", "the default embedder needs nothing"
-    silent = await Memory.open("memory://", clock=ManualClock(), worker=False, **{"embedder": None}).start()
-    await silent.close()
+    memory = await open_memory(embedder="none")
+    assert memory.describe()["embedder"] == "none: words alone"
+    await memory.user("ann").add_memory("The boiler was serviced in May.")
+    await memory.work()
+    (hit,) = await memory.user("ann").search_memory("boiler service")
+    assert set(hit.legs) == {"words", "recency", "importance"}
+
+
+async def test_the_default_embedder_needs_nothing_but_the_package(open_memory):
+    memory = await open_memory(embedder=None)
+    await memory.user("ann").add_memory("My puppy chewed the sofa.")
+    await memory.work()
+    (hit,) = await memory.user("ann").search_memory("What did the dog do?")
+    assert hit.legs["meaning"].score > 0
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("no_such_setting", 1), ("worker", "perhaps"), ("lease_s", 0), ("window_tokens", -5), ("claim_jobs", "many")],
+    [("no_such_setting", 1), ("embedder", "magic"), ("worker", "perhaps"), ("lease_s", 0), ("window_tokens", -5), ("claim_jobs", "many")],
 )
 def test_a_wrong_setting_is_refused_by_name(name, value):
     with pytest.raises(ValidationError) as caught:

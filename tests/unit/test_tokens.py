@@ -60,6 +60,7 @@ CHINESE = (
     "今天天气很好，我们一起去公园散步吧。我最近在学习编程，特别"
     "喜欢用人工智能写代码。请问你能告诉我怎么去最近的地铁站吗？"
 )
+TRADITIONAL = "請問最近的捷運站怎麼走？我們週末打算騎腳踏車去郊外旅行，聽說那裡的風景很漂亮，還有許多傳統小吃可以嘗試。"
 JAPANESE = (
     "今日はとても天気がいいので、公園を散歩しましょう。すみません、"
     "一番近い駅はどこですか。コーヒーを飲みながら確認してください。"
@@ -85,7 +86,8 @@ JSON = json.dumps(
 )
 TEXTS = {
     "prose": PROSE, "code": CODE, "markdown": MARKDOWN, "json": JSON, "numbers": NUMBERS, "keys": KEYS, "emoji": EMOJI,
-    "chinese": CHINESE, "japanese": JAPANESE, "korean": KOREAN, "russian": RUSSIAN, "hindi": HINDI,
+    "chinese": CHINESE, "traditional": TRADITIONAL, "japanese": JAPANESE,
+    "korean": KOREAN, "russian": RUSSIAN, "hindi": HINDI,
 }  # fmt: skip
 
 

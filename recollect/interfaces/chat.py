@@ -1,0 +1,245 @@
+"""Talking in a terminal: turns, the commands that look behind them, and a scene that plays by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.text import Text
+
+from recollect import validate
+from recollect.errors import RecollectError, ValidationError
+from recollect.importers.jsonl import open_file
+from recollect.interfaces.agent import Answer, MemoryAgent
+from recollect.interfaces.output import complain, day_and_time, emit, one_line, plural, say, screen, visible
+from recollect.memory import Memory, Session, User
+from recollect.records import Hit, new_id, system_clock
+
+with contextlib.suppress(ImportError):
+    import readline  # noqa: F401  where it is there, `input` has a history and arrow keys
+
+SCRIPT_BYTES = validate.LIMITS.body_bytes
+PROMPT = "you › "
+
+HELP = """\
+Tell me something, and ask me about it later, in this session or another.
+
+  /context     what went into the context of the last turn, and what was left out
+  /why         the memories behind the last answer, and how each was found
+  /sessions    the conversations that are remembered
+  /new         begin another session
+  /forget ID   forget a memory; /why shows the ids
+  /quit        leave (Ctrl-D does too)"""
+
+SCENE = (
+    (
+        0,
+        "monday",
+        (
+            "Hello! I'm Mara, and I've just moved to Lisbon with a one-eyed cat called Admiral.",
+            "My sister Inês gets married on 12 December, in the lighthouse at Cabo da Roca.",
+            "I'm allergic to walnuts, so please keep them out of every recipe.",
+            "For the wedding I promised to play the cello, heaven help the guests.",
+        ),
+    ),
+    (
+        4,
+        "friday",
+        (
+            "Good morning! What is my cat called?",
+            "When does my sister get married, and where?",
+            "What food should I avoid?",
+            "Which instrument did I promise to play?",
+            "Who won the chess match?",
+        ),
+    ),
+)
+"""Days after Monday, the session, and what is said in it. What is answered comes from memory alone."""
+
+
+@dataclass(slots=True)
+class Talk:
+    """A conversation with the assistant that answers from memory."""
+
+    memory: Memory
+    user: User
+    chat: Session
+    agent_name: str = ""
+    last: Answer | None = None
+
+    async def turn(self, text: str, at: datetime | None = None) -> Answer:
+        """Answer, remember both sides, and take in what was said before the next turn."""
+        self.last = await MemoryAgent().answer(self.chat, text, at=at)
+        await self.chat.add_interaction(text, self.last.text, created_at=at)
+        await self.memory.work()
+        return self.last
+
+    async def command(self, line: str) -> str:
+        """What a slash command has to say."""
+        name, _, argument = line.partition(" ")
+        commands: dict[str, Callable[[str], Awaitable[str]]] = {
+            "/context": self._context,
+            "/why": self._why,
+            "/sessions": self._sessions,
+            "/new": self._new,
+            "/forget": self._forget,
+            "/help": self._help,
+        }
+        if name not in commands:
+            raise ValidationError("unknown; /help lists what there is", field="command")
+        return await commands[name](argument.strip())
+
+    async def _context(self, _: str) -> str:
+        return self.last.context.explain() if self.last else "Nothing was said yet."
+
+    async def _why(self, _: str) -> str:
+        hits = self.last.hits if self.last else ()
+        return "\n".join(map(_reason, hits)) or "The last turn rests on no memory."
+
+    async def _sessions(self, _: str) -> str:
+        listed = await self.user.sessions(limit=20)
+        width = max((len(info.id) for info in listed), default=0)
+        return "\n".join(
+            f"{info.id:<{width}}  {day_and_time(info.last_activity)}  {info.messages:>4}  {one_line(info.title, 50)}"
+            for info in listed
+        ) or "Nothing is remembered yet."  # fmt: skip
+
+    async def _new(self, _: str) -> str:
+        self.chat, self.last = self.user.session(new_session_id(), agent=self.agent_name), None
+        return f"This is session {self.chat.id} now."
+
+    async def _forget(self, id: str) -> str:
+        receipt = await self.user.forget(id)
+        return f"Forgotten: {plural(receipt.count, 'memory')}."
+
+    async def _help(self, _: str) -> str:
+        return HELP
+
+
+def new_session_id() -> str:
+    """A name for a session that people can tell from others."""
+    return f"chat-{datetime.now():%Y-%m-%d}-{new_id(system_clock())[-4:]}"
+
+
+def _reason(hit: Hit) -> str:
+    return f"{hit.explain()}\n  {hit.id}  {one_line(hit.content, 80)}"
+
+
+# ── In a terminal or from a script ───────────────────────────────────────────────────────────────
+
+
+def talk(
+    url: str | None, org: str, user: str, session: str | None, agent: str, script: str | None, as_json: bool
+) -> None:
+    """Talk until the lines end. In a terminal a mistake is told and the talk goes on."""
+    lines = _typed() if script is None else iter(_script(script))
+    # Reading a line stands outside the event loop, so that Ctrl-C ends the waiting at once.
+    with asyncio.Runner() as runner:
+        memory = runner.run(Memory.open(url, worker=False).start())
+        try:
+            owner = memory.user(user, org=org)
+            chat = owner.session(session if session is not None else new_session_id(), agent=agent)
+            talk = Talk(memory, owner, chat, agent)
+            if script is None:
+                say("I remember what you tell me. /help lists what else I can do.", style="dim")
+            for line in lines:
+                if line == "/quit":
+                    return
+                try:
+                    runner.run(_hear(talk, line, as_json, echo=script is not None))
+                except RecollectError as error:
+                    if script is not None:
+                        raise
+                    complain(str(error))
+        finally:
+            runner.run(memory.close())
+
+
+def _typed() -> Iterator[str]:
+    while True:
+        try:
+            line = input(PROMPT).strip()
+        except EOFError:
+            say()
+            return
+        if line:
+            yield line
+
+
+def _script(name: str) -> list[str]:
+    if name == "-":
+        raw = sys.stdin.buffer.read(SCRIPT_BYTES + 1)
+    else:
+        with open_file(Path(name)) as file:
+            raw = file.read(SCRIPT_BYTES + 1)
+    text = raw.decode("utf-8", "surrogateescape")
+    validate.text(text, "script", SCRIPT_BYTES)
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+async def _hear(talk: Talk, line: str, as_json: bool, *, echo: bool, at: datetime | None = None) -> None:
+    """One line of the user: a command or a turn."""
+    if line.startswith("/"):
+        output = await talk.command(line)
+        if as_json:
+            emit({"command": line.split()[0], "output": output})
+        else:
+            say(visible(output), style="dim")
+        return
+    if echo and not as_json:
+        _spoken("you", line, "cyan")
+    answer = await talk.turn(line, at)
+    if as_json:
+        sources = [hit.id for hit in answer.hits]
+        emit({"session": talk.chat.id, "user": line, "assistant": answer.text, "sources": sources})
+    else:
+        _spoken("recollect", answer.text, "green")
+
+
+def _spoken(who: str, text: str, color: str) -> None:
+    line = Text(f"{who:>9} › ", style=f"bold {color}")
+    line.append(visible(text), style="not bold default")
+    screen().print(line)
+
+
+# ── The scene ────────────────────────────────────────────────────────────────────────────────────
+
+
+def play(url: str | None, org: str, user: str, agent: str, as_json: bool) -> None:
+    """Play the scene: told on Monday, asked on Friday. Without a URL, in a file that is thrown away."""
+    with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
+        asyncio.run(_play(url if url is not None else Path(folder) / "scene.db", org, user, agent, as_json))
+
+
+async def _play(url: str | Path, org: str, user: str, agent: str, as_json: bool) -> None:
+    monday = _last_monday(datetime.now().astimezone())
+    async with Memory.open(url, worker=False) as memory:
+        owner = memory.user(user, org=org)
+        for days, name, lines in SCENE:
+            begin = monday + timedelta(days=days)
+            talk = Talk(memory, owner, owner.session(f"{name}-{begin:%Y-%m-%d}", agent=agent), agent)
+            if not as_json:
+                screen().print(Padding(Rule(f"{begin:%A} {begin.day} {begin:%B}", style="dim"), (1, 0, 0, 0)))
+            await _recite(talk, lines, begin, as_json)
+        if not as_json:
+            say("\nWhat a chat model would have been given for the last question:", style="dim")
+            await _hear(talk, "/context", as_json, echo=True)
+
+
+async def _recite(talk: Talk, lines: Iterable[str], begin: datetime, as_json: bool) -> None:
+    for minute, line in enumerate(lines):
+        await _hear(talk, line, as_json, echo=True, at=begin + timedelta(minutes=minute))
+
+
+def _last_monday(now: datetime) -> datetime:
+    """Nine o'clock on the last Monday whose Friday has come too."""
+    friday = now - timedelta(days=(now.weekday() - 4) % 7)
+    return (friday - timedelta(days=4)).replace(hour=9, minute=0, second=0, microsecond=0)

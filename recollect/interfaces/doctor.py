@@ -1,0 +1,124 @@
+"""Is this installation well? Each check says what it found and, if need be, what to do."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from recollect.errors import Corrupt, RecollectError
+from recollect.memory import Memory
+from recollect.records import HOUR_MS, system_clock
+from recollect.settings import Settings
+from recollect.stores.contract import DURABLE, Survey
+from recollect.stores.sqlite_file import SQLITE_VERSION
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+PYTHON_MIN = (3, 11)
+SQLITE_MIN = (3, 35)
+"""The first with everything that the schema and its statements use."""
+FREE_MIN_BYTES, FREE_LOW_BYTES = 64 << 20, 1 << 30
+"""Under the first, writing can fail any moment; under the second it is time to look."""
+STUCK_MS = HOUR_MS
+"""Work that has been due for this long is not being done by anyone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at."""
+
+    state: str
+    name: str
+    found: str
+    advice: str = ""
+
+    def to_dict(self) -> dict[str, str]:
+        return {"state": self.state, "name": self.name, "found": self.found, "advice": self.advice}
+
+
+async def examine(url: str | None) -> AsyncIterator[Check]:
+    """All checks, one after the other. Nothing is written: a store is opened for reading."""
+    yield _at_least("Python", sys.version_info[:3], PYTHON_MIN)
+    yield _at_least("SQLite", tuple(map(int, SQLITE_VERSION.split("."))), SQLITE_MIN)
+    try:
+        settings = Settings.read(os.environ)
+    except RecollectError as error:
+        yield Check(FAIL, "settings", str(error), "correct recollect.toml or the RECOLLECT_ variable")
+        return
+    yield Check(OK, "settings", f"read for {platform.system()}")
+    chosen = settings.url if url is None else url
+    try:
+        async with Memory.open(_for_reading(chosen), settings=settings, worker=False) as memory:
+            async for check in _look_inside(memory):
+                yield check
+    except RecollectError as error:
+        yield _not_opened(error)
+
+
+def _for_reading(url: str) -> str:
+    is_file = url.startswith("sqlite://") and not url.endswith("?mode=ro")
+    return f"{url}?mode=ro" if is_file else url
+
+
+def _at_least(name: str, have: tuple[int, ...], least: tuple[int, ...]) -> Check:
+    version = ".".join(map(str, have))
+    if have >= least:
+        return Check(OK, name, version)
+    return Check(FAIL, name, version, f"Recollect needs {'.'.join(map(str, least))} or later")
+
+
+def _not_opened(error: RecollectError) -> Check:
+    if isinstance(error, Corrupt):
+        advice = "keep a copy as it is; bring back a backup or an export, or try `sqlite3 FILE .recover` on the copy"
+        return Check(FAIL, "store", str(error), advice)
+    return Check(FAIL, "store", str(error), "check --url, RECOLLECT_URL and recollect.toml; a new file is made on first use")
+
+
+async def _look_inside(memory: Memory) -> AsyncIterator[Check]:
+    described = memory.describe()
+    store = described["store"]
+    yield Check(OK, "store", f"{store.get('store')} opens, and its schema is this version's")
+    if DURABLE not in described["abilities"]:
+        yield Check(WARN, "durability", "memories are gone when the process ends", "use a sqlite:/// URL to keep them")
+    problems = await memory.check()
+    if problems:
+        yield Check(FAIL, "data", "; ".join(problems[:3]), "copy the file away, then export what can be read")
+    else:
+        yield Check(OK, "data", "no damage found")
+    if store.get("store") == "sqlite":
+        yield _free_space(Path(str(store["url"]).removeprefix("sqlite:///")))
+    if str(described["embedder"]).startswith("none"):
+        yield Check(WARN, "embedder", "none: search finds words, not meaning", "pip install --force-reinstall wordllama")
+    else:
+        yield Check(OK, "embedder", str(described["embedder"]))
+    for check in _work(await memory.survey()):
+        yield check
+
+
+def _free_space(path: Path) -> Check:
+    free = shutil.disk_usage(path.absolute().parent).free
+    found = f"{free / (1 << 30):.1f} GiB free"
+    if free < FREE_MIN_BYTES:
+        return Check(FAIL, "disk", found, "free some space: the next write may fail")
+    if free < FREE_LOW_BYTES:
+        return Check(WARN, "disk", found, "free some space soon; erasing needs room for a copy of the file")
+    return Check(OK, "disk", found)
+
+
+def _work(survey: Survey) -> list[Check]:
+    """Whether work is being done, and what was given up."""
+    overdue_ms = system_clock() - survey.oldest_job_at if survey.oldest_job_at is not None else 0
+    waiting = f"{survey.jobs_waiting} waiting, {survey.jobs_running} running"
+    if overdue_ms > STUCK_MS:
+        hours = overdue_ms / HOUR_MS
+        jobs = Check(WARN, "jobs", f"{waiting}; the oldest is {hours:.0f} h late", "run `recollect worker`")
+    else:
+        jobs = Check(OK, "jobs", waiting)
+    failures = survey.records.get("failure", 0)
+    if failures:
+        return [jobs, Check(WARN, "failures", f"{failures} given up", "`recollect worker --failures` says why")]
+    return [jobs, Check(OK, "failures", "none")]

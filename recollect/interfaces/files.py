@@ -1,0 +1,46 @@
+"""Files that the command line writes: whole under their name, or not there at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from recollect.errors import Conflict, Unavailable, ValidationError
+
+
+def check_target(path: Path, *, force: bool) -> None:
+    """Whether a file may be written here, before any work is done for it."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise ValidationError("must be a plain file, not a folder, link, pipe or device", field="file")
+    if path.exists() and not force:
+        raise Conflict("is already there; --force replaces it", field="file")
+    if not path.parent.is_dir():
+        raise ValidationError("its folder does not exist", field="file")
+
+
+def write_lines(path: Path, lines: Iterable[str], *, force: bool) -> None:
+    """Write a text file that appears whole or not at all; an existing one is replaced only by `force`.
+
+    The lines go to a file beside it that only its owner can read, reach the disk, and are then
+    given the name.
+    """
+    draft = path.with_name(f".{path.name[:100]}.{os.getpid()}.part")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            for line in lines:
+                file.write(line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        if force:
+            draft.replace(path)
+        else:
+            path.hardlink_to(draft)  # unlike a rename, this never takes the place of another file
+    except FileExistsError as error:
+        raise Conflict("is already there; --force replaces it", field="file") from error
+    except (OSError, ValueError) as error:
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "not a usable name"
+        raise Unavailable(f"cannot be written ({reason}); nothing was left behind", field="file") from error
+    finally:
+        draft.unlink(missing_ok=True)

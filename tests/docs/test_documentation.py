@@ -1,0 +1,281 @@
+"""The documentation is true: its examples run, its links lead somewhere, and nothing public is left out of it."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import doctest
+import importlib
+import importlib.util
+import inspect
+import io
+import pkgutil
+import re
+import types
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recollect
+from recollect import errors
+from recollect.layers import LAYERS
+from recollect.memory import Memory, Session, User
+from recollect.policies.importance import WEIGHTS
+from recollect.settings import PREFIX, Settings
+from recollect.stores import SCHEMES
+from recollect.working import Working
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "docs" / "reference.md"
+BY_HAND = sorted({ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")} - {REFERENCE})
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+HANDLES = (Memory, User, Session, Working)
+
+BLOCK = re.compile(r"^(?:<!-- not run: (?P<reason>.+?) -->\n)?```python\n(?P<code>.*?)^```$", re.M | re.S)
+LINK = re.compile(
+    r"\]\((?!https?://|mailto:)(?P<path>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)|(?:src|srcset)=\"(?P<image>[^\"]+)\""
+)
+FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One piece of Python on a page; `reason` says why it is not run."""
+
+    code: str
+    line: int
+    reason: str | None
+
+
+def blocks(page: Path) -> list[Block]:
+    """The Python of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(found["code"], text.count("\n", 0, found.start("code")), found["reason"])
+        for found in BLOCK.finditer(text)
+    ]
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def compiled(code: str, name: str, mode: str) -> types.CodeType:
+    """Code in which `await` may stand outside of a function, as in `python -m asyncio`."""
+    return compile(code, name, mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+
+
+async def run(code: types.CodeType, names: dict[str, Any]) -> None:
+    result = eval(code, names)
+    if inspect.iscoroutine(result):
+        await result
+
+
+PAGES = [page for page in BY_HAND if blocks(page)]
+
+
+@pytest.fixture(autouse=True)
+def _a_folder_of_its_own(tmp_path, monkeypatch):
+    """Examples write their files into an empty folder and see no settings of this machine."""
+    monkeypatch.chdir(tmp_path)
+    for setting in fields(Settings):
+        monkeypatch.delenv(f"{PREFIX}{setting.name.upper()}", raising=False)
+
+
+# ── what runs ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+async def test_the_python_of_a_page_runs_from_top_to_bottom(page):
+    names: dict[str, Any] = {"__name__": "page"}
+    for block in blocks(page):
+        if block.reason is not None:
+            compiled(block.code, name_of(page), "exec")  # it must at least be Python
+        elif block.code.startswith(">>>"):
+            await check_session(block.code, names, name_of(page), block.line)
+        else:
+            await run(compiled("\n" * block.line + block.code, str(page), "exec"), names)
+
+
+def test_few_blocks_are_not_run_and_each_says_why():
+    skipped = {f"{name_of(page)}:{b.line}": b.reason for page in PAGES for b in blocks(page) if b.reason is not None}
+    every = sum(len(blocks(page)) for page in PAGES)
+    assert len(skipped) <= every // 10, skipped
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=name_of)
+async def test_an_example_runs(example, capsys):
+    names: dict[str, Any] = {"__name__": "example"}
+    exec(compile(example.read_text(encoding="utf-8"), str(example), "exec"), names)
+    result = names["main"]()
+    if inspect.iscoroutine(result):
+        await result
+    assert capsys.readouterr().out
+
+
+def modules_with_examples() -> list[str]:
+    found = pkgutil.walk_packages(recollect.__path__, "recollect.")
+    return [each.name for each in found if ">>> " in (source_of(each.name) or "")]
+
+
+def source_of(module: str) -> str | None:
+    origin = importlib.util.find_spec(module).origin
+    return Path(origin).read_text(encoding="utf-8") if origin else None
+
+
+@pytest.mark.parametrize("module", modules_with_examples())
+async def test_the_examples_in_docstrings_hold(module):
+    loaded = importlib.import_module(module)
+    for test in doctest.DocTestFinder(exclude_empty=True).find(loaded):
+        names = dict(test.globs)
+        for example in test.examples:
+            await check(example, names, test.name, test.lineno or 0)
+
+
+async def check_session(text: str, names: dict[str, Any], where: str, line: int) -> None:
+    for example in doctest.DocTestParser().get_examples(text):
+        await check(example, names, where, line)
+
+
+async def check(example: doctest.Example, names: dict[str, Any], where: str, line: int) -> None:
+    """Run one `>>>` and compare what it prints; where something is awaited and nothing shown, only run it."""
+    out = io.StringIO()
+    code = compiled(example.source, where, "single")
+    try:
+        with contextlib.redirect_stdout(out):
+            await run(code, names)
+    except Exception as error:
+        assert example.exc_msg is not None, f"{where}, line {line + example.lineno}: {error!r}"
+        kind = type(error)
+        shown = {f"{kind.__module__}.{kind.__qualname__}: {error}\n", f"{kind.__qualname__}: {error}\n"}
+        assert example.exc_msg in shown
+        return
+    if example.want or not code.co_flags & inspect.CO_COROUTINE:
+        same = doctest.OutputChecker().check_output(example.want, out.getvalue(), doctest.ELLIPSIS)
+        assert same, f"{where}, line {line + example.lineno}: expected {example.want!r}, got {out.getvalue()!r}"
+
+
+# ── what is said ─────────────────────────────────────────────────────────────────────────────────
+
+
+def generator() -> Any:
+    spec = importlib.util.spec_from_file_location("generate_reference", ROOT / "tools" / "generate_reference.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def said(pages: list[Path]) -> str:
+    return "\n".join(page.read_text(encoding="utf-8") for page in pages)
+
+
+def test_the_reference_is_what_the_generator_writes():
+    assert generator().is_current(), "run: python tools/generate_reference.py"
+
+
+def public_things() -> dict[str, list[str]]:
+    error_classes = [name for name, value in vars(errors).items() if isinstance(value, type)]
+    verbs = [f"{handle.__name__}.{name}" for handle in HANDLES for name in vars(handle) if not name.startswith("_")]
+    return {
+        "name": recollect.__all__,
+        "verb": verbs,
+        "setting": [setting.name for setting in fields(Settings)],
+        "error": error_classes,
+        "layer": list(LAYERS),
+        "store": [f"{scheme}://" for scheme in SCHEMES],
+        "command": [f"recollect {name}" for name in generator().commands()],
+    }
+
+
+@pytest.mark.parametrize("kind", list(public_things()))
+def test_everything_public_is_in_the_reference(kind):
+    text = said([REFERENCE])
+    missing = [thing for thing in public_things()[kind] if not re.search(rf"{re.escape(thing)}(?!\w)", text)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("handle", HANDLES, ids=lambda handle: handle.__name__)
+def test_every_verb_is_shown_on_a_page_written_by_hand(handle):
+    text = said(BY_HAND)
+    verbs = [name for name in vars(handle) if not name.startswith("_")]
+    assert [verb for verb in verbs if not re.search(rf"(?:\.|`){verb}\b", text)] == []
+
+
+def test_every_command_is_shown_on_a_page_written_by_hand():
+    text = said(BY_HAND)
+    assert [name for name in generator().commands() if f"recollect {name}" not in text] == []
+
+
+def test_every_error_is_explained_on_a_page_written_by_hand():
+    text = said(BY_HAND)
+    raised = [name for name, value in vars(errors).items() if isinstance(value, type)]
+    assert [name for name in raised if f"`{name}`" not in text] == []
+
+
+def test_the_table_of_importance_is_the_one_in_the_code():
+    text = (ROOT / "docs" / "importance.md").read_text(encoding="utf-8")
+    for name, (weight, reason) in WEIGHTS.items():
+        assert f"| {name} | {weight:+.2f} | {reason} |" in text
+
+
+def test_the_picture_of_the_house_shows_every_file():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    tree = text.partition("```text\nrecollect/\n")[2].partition("```")[0]
+    shown = tree_paths(tree)
+    assert shown == {path for path in house() if path}
+
+
+def house() -> set[str]:
+    """The files of the package that say something, folders of the suite as one."""
+    found = set()
+    for path in (ROOT / "recollect").rglob("*.py"):
+        place = path.relative_to(ROOT / "recollect")
+        if path.read_text(encoding="utf-8").strip():
+            found.add("testing/conformance/" if place.parts[:2] == ("testing", "conformance") else place.as_posix())
+    return found - {"testing/__init__.py"}
+
+
+def tree_paths(tree: str) -> set[str]:
+    """The paths that a drawn tree shows: two spaces a level, a folder ends with a slash."""
+    found, folder = set(), ""
+    for line in tree.splitlines():
+        indent, name = len(line) - len(line.lstrip()), line.split()[0]
+        folder = folder if indent > 2 else ""
+        if name.endswith("/") and indent == 2:
+            folder = name
+        else:
+            found.add(folder + name)
+    return found
+
+
+# ── where links lead ─────────────────────────────────────────────────────────────────────────────
+
+
+def anchors(page: Path) -> set[str]:
+    """The places inside a page, named as GitHub names them."""
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    heads = re.findall(r"^#+ (.+)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", [*BY_HAND, REFERENCE], ids=name_of)
+def test_links_lead_somewhere(page):
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    for link in LINK.finditer(text):
+        path = link["path"] or link["image"]
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{name_of(page)} links to {path}"
+        assert link["anchor"] is None or link["anchor"] in anchors(target), f"{name_of(page)}: #{link['anchor']}"
+
+
+def test_every_page_can_be_reached_from_the_readme():
+    seen, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in seen and page.suffix == ".md":
+            seen.add(page)
+            links = LINK.finditer(page.read_text(encoding="utf-8"))
+            waiting += [(page.parent / link["path"]).resolve() for link in links if link["path"]]
+    assert set(BY_HAND) | {REFERENCE} <= seen
