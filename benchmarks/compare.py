@@ -150,7 +150,7 @@ async def search_first(race: Race, rounds: int) -> dict[str, Figures]:
 
 
 async def open_and_answer(race: Race, rounds: int) -> dict[str, Figures]:
-    """From a closed store to the first answer, imports aside."""
+    """From letting go of an open store to the first answer of the next, imports aside."""
 
     def opening(question: Question) -> Callable[[Contestant], Awaitable[None]]:
         async def turn(contestant: Contestant) -> None:
@@ -279,7 +279,7 @@ async def compare(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     sections: list[tuple[str, str, Callable[[], Awaitable[dict[str, Figures]]]]] = [
         ("warm", "user search, warm", lambda: search_warm(race, options.queries)),
         ("first", "first touch of a user after opening", lambda: search_first(race, options.rounds)),
-        ("open", "open and first answer", lambda: open_and_answer(race, 5)),
+        ("open", "close, open and first answer", lambda: open_and_answer(race, 5)),
         ("add", "durable add, one caller", lambda: add_alone(race, options.adds)),
     ]
     for key, title, section in sections:

@@ -41,12 +41,11 @@ class Ledger:
     async def commit(self, changes: Changes) -> int:
         """Commit, once. Gives the partition's revision."""
         now = self.clock()
-        if changes.key is None:
-            changes = replace(changes, key=new_id(now))
+        enqueue = changes.enqueue
         dies = changes.drop or any(record.expires_at is not None for record in changes.put)
-        if dies and not any(job.kind == "upkeep" for job in (*changes.enqueue, *changes.finish)):
-            upkeep = Job("upkeep", changes.partition, "upkeep", due_at=now + DAY_MS)
-            changes = changes.and_(enqueue=(upkeep,))
+        if dies and not any(job.kind == "upkeep" for job in (*enqueue, *changes.finish)):
+            enqueue += (Job("upkeep", changes.partition, "upkeep", due_at=now + DAY_MS),)
+        changes = replace(changes, key=changes.key or new_id(now), enqueue=enqueue)
         revision = await self.store.commit(changes, now)
         if changes.enqueue:
             self.work_waits.set()

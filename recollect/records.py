@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,7 +28,6 @@ TRUSTS = ("quarantined", "untrusted", "trusted")
 """From least to most. Text of tools, files and other people is `untrusted`."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 def system_clock() -> int:
@@ -45,17 +45,21 @@ def iso(time_ms: int | None) -> str | None:
     return None if time_ms is None else as_datetime(time_ms).isoformat().replace("+00:00", "Z")
 
 
+# Chance of our own: not the one that an application may seed, and another one in every process.
+# It is not `os.urandom`, which lets go of the interpreter at each call and so waits for its turn.
+_chance = random.Random()
+os.register_at_fork(after_in_child=_chance.seed)
+
+
 def new_id(now: int) -> str:
-    """A fresh id: ten characters of time, sixteen of chance. Unique even when the clock goes back."""
-    number = (now & ((1 << 50) - 1)) << 80 | int.from_bytes(os.urandom(10))
-    return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(125, -1, -5))
+    """A fresh id: twelve digits of time, sixteen of chance. Unique even when the clock goes back."""
+    return f"{now & 0xFFFF_FFFF_FFFF:012x}{_chance.getrandbits(64):016x}"
 
 
 def derived_id(*parts: str) -> str:
     """The one id that belongs to these parts; parts cannot run into each other."""
     joined = "".join(f"{len(part)}:{part}" for part in parts)
-    number = int.from_bytes(hashlib.blake2b(joined.encode(), digest_size=17).digest())
-    return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(125, -1, -5))
+    return hashlib.blake2b(joined.encode(), digest_size=14).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, order=True)

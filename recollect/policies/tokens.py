@@ -27,7 +27,7 @@ def estimate(text: str) -> int:
 
     For English about a quarter too many. Made to cover both vocabularies of OpenAI, so for scripts
     that only the newer one knows well it is two to five times its count. Languages in plain Latin letters
-    look like English and can be up to a third too low; use the model's own counter for those.
+    look like English and can come out well below their count: give those the model's own counter.
     """
     if text.isascii():
         return len(_PIECES.findall(text)) + 1 if text else 0

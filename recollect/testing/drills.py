@@ -187,7 +187,7 @@ def _next(chance: random.Random, life: int, writer: Writer, number: int) -> Oper
 
 
 def _remember(writer: Writer, operation: Operation) -> None:
-    if operation.kind in ("message", "memory"):
+    if operation.kind in ("message", "memory") and operation.user == writer.user:
         writer.targets[operation.id] = operation.kind
     elif operation.kind == "forget":
         writer.targets.pop(operation.target, None)
