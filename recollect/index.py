@@ -8,6 +8,7 @@ same result on every store, and the store only keeps.
 from __future__ import annotations
 
 import heapq
+import math
 from bisect import bisect_right, insort
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,10 +19,11 @@ import simsimd
 from numpy.typing import NDArray
 
 from recollect.layers import LAYERS, is_current
+from recollect.policies import scoring
 from recollect.policies.scoring import Scores
 from recollect.policies.words import terms
 from recollect.providers import floats
-from recollect.records import Partition, Record
+from recollect.records import HOUR_MS, Partition, Record
 from recollect.stores.contract import Delta, Mark, Store
 
 K1, B = 1.2, 0.75
@@ -29,6 +31,8 @@ K1, B = 1.2, 0.75
 CODES_FROM_ROWS = 10_000
 """From here on a byte per dimension is compared first and the best are compared again exactly."""
 RESCORED_ROWS = 256
+FEW_ROWS = 16
+"""Terms in so few rows are scored by plain arithmetic: building arrays would cost more."""
 RECORD_BYTES = 1_600
 """What a record costs in memory beside its text and vector, about."""
 PAGE = 1_000
@@ -65,24 +69,39 @@ class Words:
     def scores(self, query: Iterable[str], size: int) -> Scores:
         """How well each row answers these terms."""
         scores: Scores = np.zeros(size, np.float32)
+        few: dict[int, float] = {}
         for term in query:
             rows = self._rows.get(term)
             if rows is None:
                 continue
-            weighed = self._weighed.get(term)
-            if weighed is None:
-                weighed = self._weighed[term] = self._weigh(term, rows)
-            scores[weighed[0]] += weighed[1]
+            if len(rows) <= FEW_ROWS:
+                self._add_few(few, term, rows)
+            else:
+                weighed = self._weighed.get(term)
+                if weighed is None:
+                    weighed = self._weighed[term] = self._weigh(term, rows)
+                scores[weighed[0]] += weighed[1]
+        if few:
+            scores[list(few)] += list(few.values())
         return scores
 
+    def _add_few(self, scores: dict[int, float], term: str, rows: list[int]) -> None:
+        """What one term adds, where it stands in so few rows that plain arithmetic is faster."""
+        top = (K1 + 1) * self._rarity(len(rows))
+        flat, slope = K1 * (1 - B), K1 * B * len(self._lengths) / max(self._total, 1)
+        for row, count in zip(rows, self._counts[term], strict=True):
+            gain = top * count / (count + flat + slope * self._lengths[row])
+            scores[row] = scores.get(row, 0.0) + gain
+
     def _weigh(self, term: str, rows: list[int]) -> tuple[NDArray[np.intp], Scores]:
-        at = np.array(rows)
         counts = np.array(self._counts[term], np.float32)
         lengths = np.array([self._lengths[row] for row in rows], np.float32)
-        size, found = len(self._lengths), len(rows)
-        rarity = np.log1p((size - found + 0.5) / (found + 0.5))
-        spread = K1 * (1 - B + B * lengths * (size / max(self._total, 1)))
-        return at, (rarity * counts * (K1 + 1) / (counts + spread)).astype(np.float32)
+        flat, slope = K1 * (1 - B), K1 * B * len(self._lengths) / max(self._total, 1)
+        gains = (K1 + 1) * self._rarity(len(rows)) * counts / (counts + flat + slope * lengths)
+        return np.array(rows), gains.astype(np.float32)
+
+    def _rarity(self, found: int) -> float:
+        return math.log1p((len(self._lengths) - found + 0.5) / (found + 0.5))
 
 
 class Vectors:
@@ -154,7 +173,8 @@ class PartitionIndex:
         self._layers: dict[str, int] = {}
         self._layer: NDArray[np.int16] = np.zeros(64, np.int16)
         self._ends: list[tuple[int, int, int]] = []
-        self._masks: dict[tuple[str, ...], NDArray[np.bool_]] = {}
+        self._masks: dict[tuple[str, ...], tuple[NDArray[np.bool_], bool]] = {}
+        self._prior: tuple[int, Scores] | None = None
         self._dead = 0
 
     # ── catching up ──────────────────────────────────────────────────────────────────────────────
@@ -162,6 +182,7 @@ class PartitionIndex:
     def apply(self, delta: Delta) -> None:
         """Take in a page of changes."""
         self._masks.clear()
+        self._prior = None
         for id in delta.dropped:
             self._remove(id)
         for record in delta.put:
@@ -243,17 +264,29 @@ class PartitionIndex:
 
     def alive(self, now: int, layers: Sequence[str] = ()) -> NDArray[np.bool_]:
         """Which rows may be found: living, current, of these layers."""
+        return self.mask(now, layers)[0]
+
+    def mask(self, now: int, layers: Sequence[str] = ()) -> tuple[NDArray[np.bool_], bool]:
+        """Which rows may be found, and whether all of them may."""
         self._bury_ended(now)
         key = tuple(layers)
-        mask = self._masks.get(key)
-        if mask is None:
+        held = self._masks.get(key)
+        if held is None:
             size = len(self.records)
             mask = self._alive[:size].copy()
             if key:
                 wanted = [self._layers[layer] for layer in key if layer in self._layers]
                 mask &= np.isin(self._layer[:size], wanted)
-            self._masks[key] = mask
-        return mask
+            held = self._masks[key] = mask, bool(mask.all())
+        return held
+
+    def prior(self, at: int) -> Scores:
+        """What recency and importance add to each row, whatever is asked; worked out once an hour."""
+        hour = at // HOUR_MS
+        if self._prior is None or self._prior[0] != hour:
+            size = len(self.records)
+            self._prior = hour, scoring.prior(self._importance[:size], self._when[:size], hour * HOUR_MS)
+        return self._prior[1]
 
     def words(self, query: Iterable[str]) -> Scores:
         """BM25 of each row."""
@@ -322,7 +355,7 @@ class Indexes:
             delta = await self._store.changes(partition, mark, PAGE)
             if index.mark is not mark or self._held.get(partition) is not index:
                 continue  # another caller took the page in meanwhile
-            if delta.mark == mark and not delta.reset:
+            if (delta.mark is mark or delta.mark == mark) and not delta.reset:
                 self._held.move_to_end(partition)
                 return index
             if delta.reset and mark is not None:

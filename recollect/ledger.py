@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 from recollect.errors import Conflict, NotFound
@@ -26,6 +26,8 @@ PORTION_RECORDS = 90
 
 Decide = Callable[[Record | None, int], Changes | None]
 """From what stands under an id, and now, to what should change; None leaves it as it is."""
+DecideAll = Callable[[Mapping[str, Record], int], Changes | None]
+"""The same for several ids: those that are not there are not in the mapping."""
 
 
 class Ledger:
@@ -78,19 +80,34 @@ class Ledger:
                 return
 
     async def update(self, partition: Partition, id: str, decide: Decide) -> int:
-        """Read, decide and write one record, so that no update of anyone is lost. Gives its version.
+        """Read, decide and write one record, so that no update of anyone is lost. Gives its version."""
+        held = 0
+
+        def decide_one(known: Mapping[str, Record], now: int) -> Changes | None:
+            nonlocal held
+            held = known[id].version if id in known else 0
+            return decide(known.get(id), now)
+
+        revision = await self.update_all(partition, [id], decide_one)
+        if revision is None:
+            return held
+        return held + 1 if held else revision
+
+    async def update_all(self, partition: Partition, ids: Sequence[str], decide: DecideAll) -> int | None:
+        """The same for several records in one commit. Gives the revision, None if nothing had to change.
 
         Callers of this process take turns; when another process was faster, it is decided anew.
         """
-        async with self._turn(partition, id):
+        async with AsyncExitStack() as turns:
+            for id in sorted(set(ids)):
+                await turns.enter_async_context(self._turn(partition, id))
             for attempt in range(UPDATE_TRIES):
-                found = await self.get(partition, [id])
-                changes = decide(found[0] if found else None, self.clock())
+                known = {record.id: record for record in await self.get(partition, ids)}
+                changes = decide(known, self.clock())
                 if changes is None:
-                    return found[0].version if found else 0
+                    return None
                 try:
-                    revision = await self.commit(changes)
-                    return found[0].version + 1 if found else revision
+                    return await self.commit(changes)
                 except Conflict as conflict:
                     if conflict.field != "id" or attempt == UPDATE_TRIES - 1:
                         raise

@@ -58,64 +58,47 @@ class LongTerm:
 
     async def add(self, drafts: Sequence[Record], key: str | None = None) -> list[Record]:
         """Store memories in one commit. What is already known is not stored again but counted."""
-        now = self._ledger.clock()
-        records = [self._owned(each, now) for each in drafts]
-        fresh = {record.id: record for record in reversed(records)}
-        known = {record.id: record for record in await self._ledger.get(self._partition, list(fresh))}
-        new = tuple(record for id, record in fresh.items() if id not in known)
-        try:
-            if new:
-                await self._ledger.commit(self._adding(new, key and f"caller:{key}"))
-        except Conflict as conflict:
-            if conflict.field == "key":
-                raise Conflict("this idempotency key was used for other memories", field="key") from conflict
-            return [await self._add_one(record) for record in records]
-        stored = fresh | {record.id: await self._again(known[record.id], record) for record in records
-                          if record.id in known}  # fmt: skip
-        return [stored[record.id] for record in records]
+        records = [self._owned(each, key) for each in drafts]
+        asked = list(dict.fromkeys(record.id for record in records))
+        adding = _Adding(records)
 
-    def _owned(self, record: Record, now: int) -> Record:
+        def decide(known: Mapping[str, Record], now: int) -> Changes | None:
+            # A text that was merged into another counts for that one: its record is read as well.
+            into = dict.fromkeys(str(record.data.get("merged_into", record.id)) for record in known.values())
+            further = [id for id in into if id not in asked]
+            asked.extend(further)
+            return None if further else self._adding(adding.onto(known, now), key)
+
+        try:
+            while (revision := await self._ledger.update_all(self._partition, list(asked), decide)) is None:
+                continue
+        except Conflict as conflict:
+            if conflict.field != "key":
+                raise
+            return await self._added_before(records)
+        return adding.stored(revision)
+
+    def _owned(self, record: Record, key: str | None) -> Record:
+        now = self._ledger.clock()
         layer = self._ledger.layers[record.layer]
         id = record.id or derived_id(record.layer, normal(record.content))
-        return replace(record, id=id, scope=self._scope, created_at=now, expires_at=layer.expires_at(now))
+        data = record.data if key is None else {**record.data, "key": derived_id("key", key)}
+        return replace(record, id=id, scope=self._scope, data=data, created_at=now, expires_at=layer.expires_at(now))
 
-    def _adding(self, records: tuple[Record, ...], key: str | None = None) -> Changes:
+    def _adding(self, records: tuple[Record, ...], key: str | None) -> Changes:
         refs = tuple(record.id for record in records)
         now = self._ledger.clock()
-        job = Job(f"enrich:{refs[0]}:{new_id(now)}", self._partition, "enrich", refs, due_at=now)
-        return Changes(self._partition, put=records, enqueue=(job,), key=key)
+        job = Job(f"settle:{refs[0]}:{new_id(now)}", self._partition, "settle", refs, due_at=now)
+        return Changes(self._partition, put=records, enqueue=(job,), key=key and f"caller:{key}")
 
-    async def _add_one(self, record: Record) -> Record:
-        """Add one whose id another caller took meanwhile, or turns out to have."""
-        known = await self._ledger.get(self._partition, [record.id])
-        if known:
-            return await self._again(known[0], record)
-        try:
-            await self._ledger.commit(self._adding((record,)))
-            return record
-        except Conflict:
-            return await self._again(await self._ledger.one(self._partition, record.id), record)
-
-    async def _again(self, known: Record, record: Record) -> Record:
-        """The same text again makes the memory stronger; another text under its id is a conflict."""
-        if known.layer != record.layer or normal(known.content) != normal(record.content):
-            if record.id != derived_id(record.layer, normal(record.content)):
-                raise Conflict("this id belongs to another memory", field="id")
-            # The text that gave the id its name was edited since: this is a memory of its own.
-            fresh = replace(record, id=new_id(record.created_at))
-            await self._ledger.commit(self._adding((fresh,)))
-            return fresh
-        stored = [known]
-
-        def decide(current: Record | None, now: int) -> Changes | None:
-            if current is None:
-                stored[:] = [record]
-                return self._adding((record,))
-            stored[:] = [_said_again(current, record, now)]
-            return Changes(self._partition, put=(stored[0],))
-
-        await self._ledger.update(self._partition, known.id, decide)
-        return stored[0]
+    async def _added_before(self, records: Sequence[Record]) -> list[Record]:
+        """The same call again is answered as before; another one under its key is a conflict."""
+        known = {record.id: record for record in await self._ledger.get(self._partition, [r.id for r in records])}
+        for record in records:
+            held = known.get(record.id)
+            if held is None or held.data.get("key") != record.data["key"] or not _same_text(held, record):
+                raise Conflict("this idempotency key was used for other memories, or they are gone", field="key")
+        return [known[record.id] for record in records]
 
     async def get(self, id: str) -> Record:
         """One memory of any public layer, or `NotFound`."""
@@ -136,7 +119,7 @@ class LongTerm:
         """Change a memory; what it was before is kept in its history."""
         fields: dict[str, Any] = {}
         if content is not None:
-            fields |= {"content": validate.text(content), "vector": None}
+            fields["content"] = validate.text(content)
         if metadata is not None:
             fields["metadata"] = validate.metadata(metadata)
         if importance is not None:
@@ -145,21 +128,21 @@ class LongTerm:
             raise ValidationError("give content, metadata or importance", field="content")
         record = await self.get(id)
         validate.choice(record.layer, ADDABLE, "layer")
-        changed: list[Record] = []
+        changed = [record]
 
-        def decide(current: Record | None, now: int) -> Changes:
+        def decide(current: Record | None, now: int) -> Changes | None:
             if current is None:
                 raise NotFound(field="id")
             if version is not None and version != current.version:
                 raise Conflict("it changed since it was read; get it again", field="version")
-            data = dict(current.data) | ({"rated": True} if importance is not None else {})
-            data["edits"] = current.data.get("edits", 0) + 1
-            changed[:] = [replace(current, data=data, **fields)]
-            job = Job(f"enrich:{id}:{new_id(now)}", self._partition, "enrich", (id,), due_at=now)
+            changed[:] = [_edited(current, fields)]
+            if changed[0] is current:
+                return None
+            job = Job(f"settle:{id}:{new_id(now)}", self._partition, "settle", (id,), due_at=now)
             return Changes(self._partition, put=(changed[0], past_of(current, now)), enqueue=(job,))
 
-        await self._ledger.update(self._partition, record.id, decide)
-        return replace(changed[0], version=changed[0].version + 1)
+        held = await self._ledger.update(self._partition, record.id, decide)
+        return replace(changed[0], version=held)
 
     async def history(self, id: str) -> list[Record]:
         """What a memory was, oldest first, the present one last."""
@@ -171,17 +154,76 @@ class LongTerm:
         return [_from_past(record, entry) for entry in past] + [record]
 
 
+class _Adding:
+    """Memories on their way in: which of them are new, and which are told again."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self._records = records
+        self._put: dict[str, Record] = {}
+        self._homes: list[str] = []
+
+    def onto(self, known: Mapping[str, Record], now: int) -> tuple[Record, ...]:
+        """What to put, given what is known."""
+        self._put, self._homes = {}, []
+        for record in self._records:
+            stored = _onto({**known, **self._put}, record, now)
+            self._put[stored.id] = stored
+            self._homes.append(stored.id)
+        return tuple(self._put.values())
+
+    def stored(self, revision: int) -> list[Record]:
+        """The memories as they were stored, in the order they were given."""
+        stored = {}
+        for place, (id, record) in enumerate(self._put.items()):
+            fresh = {"version": revision, "born": (revision, place)}
+            stored[id] = replace(record, **(fresh if record.version == 0 else {"version": record.version + 1}))
+        return [stored[id] for id in self._homes]
+
+
+def _onto(known: Mapping[str, Record], record: Record, now: int) -> Record:
+    """The same text again makes the memory stronger; another text under its id is a conflict."""
+    held = known.get(record.id)
+    if held is None:
+        return record
+    if not _same_text(held, record):
+        if record.id != derived_id(record.layer, normal(record.content)):
+            raise Conflict("this id belongs to another memory", field="id")
+        # The text that gave the id its name was edited since: this is a memory of its own.
+        return replace(record, id=new_id(record.created_at))
+    # Only ever into an older one, so that this ends whatever was imported.
+    while (into := known.get(held.data.get("merged_into", ""))) is not None and into.born < held.born:
+        held = into
+    return _said_again(held, record, now)
+
+
+def _same_text(known: Record, record: Record) -> bool:
+    return known.layer == record.layer and normal(known.content) == normal(record.content)
+
+
 def _said_again(known: Record, again: Record, now: int) -> Record:
     """The memory after it was written once more: counted, never weaker, richer by new metadata."""
-    data = dict(known.data) | {"seen": known.data.get("seen", 1) + 1, "last_seen": iso(now)}
+    ended = ("retired", *(("merged_into", "reason", "before_merge") if "merged_into" in known.data else ()))
+    kept = {name: value for name, value in known.data.items() if name not in ended}
+    told = {"seen": known.data.get("seen", 1) + 1, "last_seen": iso(now)}
     return replace(
         known,
-        data=data,
+        data=kept | told | dict(again.data),
         metadata=dict(again.metadata) | dict(known.metadata),
         importance=max(known.importance, again.importance) if again.data.get("rated") else known.importance,
         confidence=max(known.confidence, again.confidence),
         valid_to=None,
     )
+
+
+def _edited(record: Record, fields: Mapping[str, Any]) -> Record:
+    """The record with these fields, counted as one more edit; itself when they are what it has."""
+    changes = {name: value for name, value in fields.items() if getattr(record, name) != value}
+    data = dict(record.data) | ({"rated": True} if "importance" in fields else {})
+    if not changes and data == record.data:
+        return record
+    if "content" in changes:
+        changes["vector"] = None
+    return replace(record, data=data | {"edits": record.data.get("edits", 0) + 1}, **changes)
 
 
 def past_of(record: Record, now: int) -> Record:

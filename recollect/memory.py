@@ -249,7 +249,7 @@ class User:
     ) -> tuple[list[Record], str | None]:  # fmt: skip
         """A page of memories in order of birth, and the cursor of the next (None at the end)."""
         filter = Filter(self._scope.partition, layers=(validate.layer(layer),), test=validate.where(where))
-        page = await self._flow.ledger.list(filter, limit=validate.limit(limit), after=after)
+        page = await self._flow.ledger.list(filter, limit=validate.limit(limit), after=_cursor(after))
         return list(page.records), page.after
 
     async def search_memory(
@@ -266,8 +266,8 @@ class User:
         text = validate.query(query)
         layers = _layers(layer)
         _check_quality(quality)
-        test = validate.where(where) if where is not None else None
-        moment = validate.moment(at, "at") if at is not None else None
+        moment = validate.moment(at, "at")
+        test = validate.where(where, at=self._flow.ledger.clock() if moment is None else moment)
         question = await self._flow.recall.question(text, moment)
         return await self._flow.recall.search(
             self._scope, question, layers=layers, test=test, limit=validate.limit(limit)
@@ -305,11 +305,10 @@ class User:
         if ids is not None:
             listed = [ids] if isinstance(ids, str) else validate.batch(ids, "ids")
             return await self._privacy.forget_ids([validate.identifier(id, "ids") for id in listed])
-        test = validate.where(where)
+        test = validate.where(where, at=self._flow.ledger.clock())
         if test is None:
             raise ValidationError("an empty filter would forget everything; use erase() for that", field="where")
-        layers = () if layer is None else validate.layers([layer] if isinstance(layer, str) else list(layer))
-        return await self._privacy.forget_where(test, layers)
+        return await self._privacy.forget_where(test, validate.layers(layer, "layer"))
 
     async def erase(self) -> Receipt:
         """Forget everything about the user, in every layer and file. Gives a receipt."""
@@ -321,8 +320,9 @@ class User:
 
     async def import_records(self, records: Sequence[Mapping[str, Any]]) -> int:
         """Store exported records under this user. Gives how many were new."""
-        lines = [line for line in records if "recollect" not in line]
-        return await self._privacy.import_records(lines)
+        if not isinstance(records, Sequence) or isinstance(records, str | bytes):
+            raise ValidationError("must be a list of exported records", field="records")
+        return await self._privacy.import_records(records)
 
     async def restore(self, id: str) -> Record:
         """Take back what pruning retired or merging ended."""
@@ -441,7 +441,9 @@ class Session:
     ) -> tuple[list[Message], str | None]:
         """A page of the whole conversation, and the cursor of the next page (None at the end)."""
         where = Filter(self._scope.partition, layers=("conversation",), session=self._scope.session)
-        page = await self._flow.ledger.list(where, newest_first=newest_first, limit=validate.limit(limit), after=after)
+        page = await self._flow.ledger.list(
+            where, newest_first=bool(newest_first), limit=validate.limit(limit), after=_cursor(after)
+        )
         return [Message.from_record(record) for record in page.records], page.after
 
     async def get_context(
@@ -531,9 +533,9 @@ class _Flow:
     ) -> Context:
         text = validate.query(query)
         budget = validate.tokens_max(max_tokens)
-        chosen = validate.layers(list(layers)) if layers is not None else ()
+        chosen = validate.layers(layers)
         _check_quality(quality)
-        question = await self.recall.question(text, validate.moment(at, "at") if at is not None else None)
+        question = await self.recall.question(text, validate.moment(at, "at"))
         context = await self.contexts.build(scope, conversation, replace(question, text=text), budget, chosen)
         for source in context.sources:
             if source.layer == "long_term":
@@ -582,10 +584,14 @@ def _key(value: str | None) -> str | None:
     return validate.identifier(value, "idempotency_key") if value is not None else None
 
 
+def _cursor(value: str | None) -> str | None:
+    if value is not None and (not isinstance(value, str) or not value):
+        raise ValidationError("not a cursor of this list; start again without one", field="after")
+    return value
+
+
 def _layers(value: str | Sequence[str] | None) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    chosen = validate.layers([value] if isinstance(value, str) else list(value))
+    chosen = validate.layers(value, "layer")
     for layer in chosen:
         validate.choice(layer, SEARCHED_LAYERS, "layer")
     return chosen

@@ -24,6 +24,8 @@ from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX, forget_whole
 EXPORT_FORMAT = 1
 EXPORTED_LAYERS = (*PUBLIC_LAYERS, "session", "past")
 IMPORT_BATCH = 80
+NEEDED_DATA = {"conversation": ("role",), "working": ("state",), "past": ("data", "of", "version", "layer")}
+"""What the data of a layer must have for the rest of the flow to read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +160,6 @@ def imported(line: Mapping[str, Any], partition: Partition) -> Record:
     layer = validate.choice(line.get("layer"), EXPORTED_LAYERS, "layer")
     scope = line.get("scope", {})
     content = line.get("content", "")
-    data = validate.json_value(line.get("data", {}), "data", max_bytes=validate.LIMITS.body_bytes)
-    if not isinstance(data, dict) or (layer == "conversation" and data.get("role") not in validate.ROLES):
-        raise ValidationError("not an exported record", field="data")
     return Record(
         id=validate.identifier(line.get("id"), "id"),
         layer=layer,
@@ -170,8 +169,8 @@ def imported(line: Mapping[str, Any], partition: Partition) -> Record:
             validate.identifier(scope["agent"], "agent") if scope.get("agent") else "",
             validate.identifier(scope["session"], "session") if scope.get("session") else "",
         ),
-        content=validate.text(content) if content else "",
-        data=data,
+        content="" if content == "" else validate.text(content),
+        data=_data(layer, line.get("data", {})),
         metadata=validate.metadata(line.get("metadata")),
         importance=validate.unit_interval(line.get("importance", 0.5), "importance"),
         confidence=validate.unit_interval(line.get("confidence", 1.0), "confidence"),
@@ -185,6 +184,23 @@ def imported(line: Mapping[str, Any], partition: Partition) -> Record:
     )
 
 
+def _data(layer: str, value: Any) -> dict[str, Any]:
+    """The data of a record, with all that other steps rely on in records of this layer."""
+    limits = validate.LIMITS
+    data = validate.json_value(
+        value, "data", max_bytes=limits.body_bytes, depth=limits.structure_depth + 2, keys=limits.structure_keys
+    )
+    if not isinstance(data, dict) or not set(NEEDED_DATA.get(layer, ())) <= set(data):
+        raise ValidationError("not what an exported record of this layer has", field="data")
+    if layer == "conversation":
+        validate.role(data["role"])
+        validate.tool_calls(data.get("tool_calls") or [])
+        validate.content(data.get("parts") or [], may_be_empty=True)
+    if layer in ("working", "past") and not isinstance(data[NEEDED_DATA[layer][0]], dict):
+        raise ValidationError("not what an exported record of this layer has", field="data")
+    return data
+
+
 def _source(value: Any) -> Source | None:
     if value is None:
         return None
@@ -192,10 +208,8 @@ def _source(value: Any) -> Source | None:
     if not isinstance(plain, dict):
         raise ValidationError("not a source", field="source")
     span = plain.get("span")
-    return Source(
-        plain.get("message_id"),
-        plain.get("session_id"),
-        (int(span[0]), int(span[1])) if span else None,
-        plain.get("role"),
-        plain.get("extractor"),
-    )
+    if span is not None and (not isinstance(span, list) or [type(end) for end in span] != [int, int]):
+        raise ValidationError("must be two whole numbers", field="source.span")
+    names = ("message_id", "session_id", "role", "extractor")
+    message_id, session_id, role, extractor = (validate.optional_identifier(plain.get(n), f"source.{n}") for n in names)
+    return Source(message_id, session_id, (span[0], span[1]) if span else None, role, extractor)

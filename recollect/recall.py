@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from recollect.records import Clock, Hit, Leg, Partition, Record, Scope
 
 NOT_FOUND = -9.0
 """The score of a row that may not be found: under every score that the legs can give."""
+LEGS = ("words", "meaning", "recency", "importance")
 QUERY_CHARACTERS = 2_000
 """How much of a question is searched for: a pasted document is not a better question."""
 
@@ -33,33 +35,48 @@ class Question:
     at: int
 
 
-class Legs(Mapping[str, Leg]):
-    """Why a row was found, worked out when somebody asks."""
-
-    def __init__(self, raw: Mapping[str, Scores], shares: Mapping[str, Scores], row: int) -> None:
-        self._raw, self._shares, self._row = raw, shares, row
-
-    def __getitem__(self, name: str) -> Leg:
-        scores = self._raw[name]
-        score = float(scores[self._row])
-        rank = int(np.count_nonzero(scores > score)) + 1
-        return Leg(score, rank, float(self._shares[name][self._row]))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._raw)
-
-    def __len__(self) -> int:
-        return len(self._raw)
-
-
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """One index with the score of each of its rows."""
+    """One index with the score of each of its rows, and what the score is made of."""
 
     index: PartitionIndex
     total: Scores
-    raw: Mapping[str, Scores]
-    shares: Mapping[str, Scores]
+    words: Scores
+    word_factor: float
+    meaning: Scores | None
+    meaning_factor: float
+    at: int
+
+
+class Legs(Mapping[str, Leg]):
+    """Why a row was found, worked out when somebody asks."""
+
+    def __init__(self, scored: _Scored, row: int) -> None:
+        self._scored, self._row = scored, row
+
+    def __getitem__(self, name: str) -> Leg:
+        scores, factor = self._leg(name)
+        score = float(scores[self._row])
+        return Leg(score, int(np.count_nonzero(scores > score)) + 1, score * factor)
+
+    def _leg(self, name: str) -> tuple[Scores, float]:
+        scored = self._scored
+        if name == "words":
+            return scored.words, scored.word_factor
+        if name == "meaning" and scored.meaning is not None:
+            return scored.meaning, scored.meaning_factor
+        size = len(scored.total)
+        if name == "recency":
+            return scoring.recency(scored.index.when[:size], scored.at), scoring.WEIGHTS.recency
+        if name == "importance":
+            return scored.index.importance[:size], scoring.WEIGHTS.importance
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(name for name in LEGS if name != "meaning" or self._scored.meaning is not None)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
 
 
 class Recall:
@@ -78,7 +95,7 @@ class Recall:
         if self._embedder is not None:
             try:
                 rows = await self._embedder.embed([text])
-                if rows.shape == (1, self._embedder.dimensions) and np.isfinite(rows).all() and rows.any():
+                if rows.shape == (1, self._embedder.dimensions) and 0 < float(rows[0] @ rows[0]) < math.inf:
                     vector = rows[0]
             except EmbeddingError:
                 vector = None
@@ -100,19 +117,20 @@ class Recall:
 
 def _score(index: PartitionIndex, question: Question, layers: Sequence[str], now: int) -> _Scored:
     """Every leg over every row, scaled inside the query, weighed and added."""
-    alive = index.alive(now, layers)
-    raw: dict[str, Scores] = {"words": index.words(question.terms)}
-    legs: dict[str, Scores] = {"words": scoring.scale_words(raw["words"], _best(raw["words"], alive))}
-    found = raw["words"] > 0
+    alive, all_alive = index.mask(now, layers)
+    words = index.words(question.terms)
+    word_factor = scoring.word_factor(_best(words, alive, all_alive))
+    total: Scores = index.prior(question.at) + words * np.float32(word_factor)
+    meaning, meaning_factor = None, 0.0
     if question.vector is not None:
-        raw["meaning"] = index.meaning(question.vector, alive)
-        legs["meaning"] = scoring.scale_meaning(raw["meaning"], _best(raw["meaning"], alive))
-        found = np.ones_like(found)
-    raw["recency"] = legs["recency"] = scoring.recency(index.when, question.at)
-    raw["importance"] = legs["importance"] = index.importance
-    shares = scoring.shares(scoring.WEIGHTS, legs)
-    total: Scores = np.where(alive & found, sum(shares.values()), np.float32(NOT_FOUND))
-    return _Scored(index, total, raw, shares)
+        meaning = index.meaning(question.vector, alive)
+        meaning_factor = scoring.meaning_factor(_best(meaning, alive, all_alive))
+        total += meaning * np.float32(meaning_factor)
+    else:
+        total[words == 0] = NOT_FOUND
+    if not all_alive:
+        total[~alive] = NOT_FOUND
+    return _Scored(index, total, words, word_factor, meaning, meaning_factor, question.at)
 
 
 def _ordered(total: Scores, count: int) -> NDArray[np.intp]:
@@ -123,8 +141,8 @@ def _ordered(total: Scores, count: int) -> NDArray[np.intp]:
     return np.argsort(-total, kind="stable")
 
 
-def _best(scores: Scores, alive: NDArray[np.bool_]) -> float:
-    return float(np.max(scores, where=alive, initial=0.0))
+def _best(scores: Scores, alive: NDArray[np.bool_], all_alive: bool) -> float:
+    return float(scores.max() if all_alive else np.max(scores, where=alive, initial=0.0))
 
 
 def _select(scored: Sequence[_Scored], test: Condition | None, limit: int) -> list[Hit]:
@@ -147,5 +165,5 @@ def _select(scored: Sequence[_Scored], test: Condition | None, limit: int) -> li
         if record.content in seen or (test is not None and not test.holds(record)):
             continue
         seen.add(record.content)
-        hits.append(Hit(record, score, len(hits) + 1, Legs(each.raw, each.shares, row)))
+        hits.append(Hit(record, score, len(hits) + 1, Legs(each, row)))
     return hits

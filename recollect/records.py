@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 Clock = Callable[[], int]
 """Gives "now" in milliseconds. `system_clock` by default; tests pass their own."""
@@ -233,14 +234,11 @@ def record_from(
 
 def digest_of(record: Record, payload: str) -> bytes:
     """A hash of the whole record without version and birth. Equal records have equal digests."""
-    hasher = hashlib.blake2b(digest_size=16)
-    vector = record.vector
-    scope = record.scope
-    model = vector.model if vector else ""
-    for part in (record.id, record.layer, scope.org, scope.user, scope.session, payload, model):
-        raw = part.encode()
-        hasher.update(b"%d:" % len(raw))
-        hasher.update(raw)
+    scope, vector = record.scope, record.vector
+    # The text of a plain tuple says where each part begins and ends.
+    identity = repr((record.id, record.layer, scope.org, scope.user, scope.session, vector and vector.model))
+    hasher = hashlib.blake2b(identity.encode(), digest_size=16)
+    hasher.update(payload.encode())
     if vector:
         hasher.update(vector.data)
     return hasher.digest()
@@ -293,14 +291,13 @@ class Leg:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """A record that was found, where it stands, and why."""
 
     record: Record
     score: float
     place: int
-    legs: Mapping[str, Leg] = field(default_factory=dict)
+    legs: Mapping[str, Leg] = MappingProxyType({})
     neighbours: tuple[Record, ...] = ()
 
     @property

@@ -12,11 +12,14 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from recollect.conversation import Conversation
 from recollect.errors import Conflict, RecollectError, Unavailable
 from recollect.filters import Filter
 from recollect.index import Indexes, PartitionIndex
-from recollect.ledger import Ledger
+from recollect.ledger import Ledger, portions
 from recollect.policies.importance import importance
 from recollect.policies.merging import merged, near_duplicate
 from recollect.policies.tokens import TokenCounter
@@ -29,6 +32,10 @@ log = logging.getLogger("recollect.worker")
 
 CONFLICT_TRIES = 3
 """How often a job reads and decides again when what it read was changed meanwhile."""
+ENRICHED_RECORDS, ENRICHED_BYTES = 45, 400_000
+"""How much is enriched at a time: a record may bring an older one with it, and all go into one commit."""
+NEAREST = 8
+"""How many of the nearest memories are looked at for one that says the same."""
 TOKENS_PER_CHARACTER = 0.2
 """No text has fewer tokens than this a character, about: a cheap look before folding is considered."""
 
@@ -46,7 +53,12 @@ class Worker:
         self._embedder = embedder
         self._settings = settings
         self._count = count
-        self._handlers: dict[str, Handler] = {"enrich": self._enrich, "fold": self._fold, "upkeep": self._upkeep}
+        self._handlers: dict[str, Handler] = {
+            "enrich": self._enrich,
+            "settle": self._enrich,
+            "fold": self._fold,
+            "upkeep": self._upkeep,
+        }
         self.done = 0
         self.failed = 0
 
@@ -75,15 +87,31 @@ class Worker:
         return total
 
     async def round(self) -> int:
-        """Claim some jobs and run them side by side."""
+        """Claim some jobs and run them side by side.
+
+        Jobs that compare new memories with known ones take turns within a partition, so that each
+        sees what the one before it has written.
+        """
         jobs = await self._ledger.store.claim(self._ledger.clock(), self._settings.lease_s, self._settings.claim_jobs)
-        await asyncio.gather(*(self._run(job) for job in jobs))
+        rows: dict[object, list[Job]] = {}
+        for job in jobs:
+            rows.setdefault(job.partition if job.kind == "settle" else (job.partition, job.id), []).append(job)
+        await asyncio.gather(*(self._run_in_turn(row) for row in rows.values()))
         return len(jobs)
 
     # ── one job ──────────────────────────────────────────────────────────────────────────────────
 
+    async def _run_in_turn(self, jobs: Sequence[Job]) -> None:
+        hearts = [asyncio.create_task(self._keep_lease(job)) for job in jobs]
+        try:
+            for job, heart in zip(jobs, hearts, strict=True):
+                await self._run(job)
+                heart.cancel()
+        finally:
+            for heart in hearts:
+                heart.cancel()
+
     async def _run(self, job: Job) -> None:
-        heart = asyncio.create_task(self._keep_lease(job))
         try:
             await self._attempt(job)
             self.done += 1
@@ -92,8 +120,6 @@ class Worker:
         except Exception as error:
             log.warning("job %s failed at attempt %d: %s", job.kind, job.attempt, reason_of(error))
             await self._put_off(job, error)
-        finally:
-            heart.cancel()
 
     async def _attempt(self, job: Job) -> None:
         handler = self._handlers.get(job.kind)
@@ -146,9 +172,10 @@ class Worker:
 
     async def _enrich(self, job: Job) -> Changes:
         """Meaning and importance of new records, near-duplicates merged, folding when it is due."""
-        records = await self._ledger.get(job.partition, job.refs)
-        if not records:
+        found = await self._ledger.get(job.partition, job.refs)
+        if not found:
             return Changes(job.partition)
+        records, *rest = portions(found, count_max=ENRICHED_RECORDS, bytes_max=ENRICHED_BYTES)
         rated = [_rated(record) for record in await self._embedded(records)]
         put = {record.id: record for record in rated}
         enqueue: tuple[Job, ...] = ()
@@ -156,8 +183,11 @@ class Worker:
         sessions = {(r.scope.session, r.scope.agent) for r in rated if r.layer == "conversation"}
         if memories or sessions:
             index = await self._indexes.current(job.partition)
-            put |= _merge_near(index, memories, put, self._ledger.clock())
+            put |= _merge_near(index, memories, self._ledger.clock())
             enqueue = tuple(self._folds(index, job.partition, sessions))
+        later = tuple(record.id for portion in rest for record in portion)
+        if later:
+            enqueue += (replace(job, id=f"{job.id}+", refs=later, due_at=self._ledger.clock(), attempt=0),)
         needs = tuple(record.id for record in records)
         return Changes(job.partition, put=tuple(put.values()), needs=needs, enqueue=enqueue)
 
@@ -222,23 +252,39 @@ def _rated(record: Record) -> Record:
     return replace(record, importance=round(rating, 4))
 
 
-def _merge_near(
-    index: PartitionIndex, memories: Sequence[Record], put: dict[str, Record], now: int
-) -> dict[str, Record]:
-    """Memories that say what an older one says, ended in its favour; both sides to be put."""
-    pairs: dict[str, Record] = {}
+def _merge_near(index: PartitionIndex, memories: Sequence[Record], now: int) -> dict[str, Record]:
+    """Of memories that say the same, the newer ended in favour of the older; both sides to be put."""
+    changed: dict[str, Record] = {}
     alive = index.alive(now, ("long_term",))
-    for memory in memories:
-        if memory.vector is None or memory.valid_to is not None:
-            continue
-        cosines = index.meaning(floats(memory.vector), alive)
-        for row in cosines.argsort()[::-1][:4]:
-            older = index.records[row]
-            cosine = float(cosines[row])
-            if older.id in put or older.id in pairs or not alive[row] or older.born >= memory.born:
-                continue
-            if near_duplicate(older.content, memory.content, cosine):
-                kept, ended = merged(older, memory, similarity=round(cosine, 4), now=now)
-                pairs |= {kept.id: kept, ended.id: ended}
-                break
-    return pairs
+    for place, memory in enumerate(memories):
+        for known, cosine in (*_near(memory, memories[:place]), *_near_in(index, alive, memory, memories)):
+            pair = (changed.get(known.id, known), changed.get(memory.id, memory))
+            older, newer = sorted(pair, key=lambda record: record.born)
+            both_live = older.valid_to is None and newer.valid_to is None
+            if both_live and near_duplicate(older.content, newer.content, cosine):
+                kept, ended = merged(older, newer, similarity=round(cosine, 4), now=now)
+                changed |= {kept.id: kept, ended.id: ended}
+    return changed
+
+
+def _near(memory: Record, others: Sequence[Record]) -> Iterable[tuple[Record, float]]:
+    """Other memories of the same job, which the index has no vectors of yet."""
+    if memory.vector is None:
+        return
+    for other in others:
+        if other.vector is not None:
+            yield other, float(floats(other.vector) @ floats(memory.vector))
+
+
+def _near_in(
+    index: PartitionIndex, alive: NDArray[np.bool_], memory: Record, taken: Sequence[Record]
+) -> Iterable[tuple[Record, float]]:
+    """The nearest memories of the index."""
+    if memory.vector is None:
+        return
+    ids = {record.id for record in taken}
+    cosines = np.where(alive, index.meaning(floats(memory.vector), alive), np.float32(-2))
+    for row in cosines.argsort()[::-1][: NEAREST + len(ids)]:
+        other = index.records[row]
+        if alive[row] and other.id not in ids:
+            yield other, float(cosines[row])

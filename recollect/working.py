@@ -57,7 +57,11 @@ class Working:
         read = getattr(model, "model_validate", None)
         if read is None:
             raise ValidationError("give a Pydantic model class", field="model")
-        return read(dict(state))
+        try:
+            return read(dict(state))
+        except ValueError:
+            # The model's own error quotes the state, which has no place in messages and logs.
+            raise ValidationError("the state does not fit this model", field="model") from None
 
     async def set(self, value: Any, *, version: int | None = None) -> State:
         """Replace the state by a dict or a Pydantic model."""
@@ -109,7 +113,7 @@ class Working:
 
 def _checked(value: Any) -> dict[str, Any]:
     """A dict or a Pydantic model as plain, checked JSON."""
-    dump = getattr(value, "model_dump", None)
+    dump = None if isinstance(value, type) else getattr(value, "model_dump", None)
     plain = dump(mode="json") if callable(dump) else value
     if not isinstance(plain, Mapping):
         raise ValidationError("give a JSON object or a Pydantic model", field="working")

@@ -29,6 +29,8 @@ from recollect.stores.contract import ABILITIES
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "reference.md"
 CLI = "recollect.interfaces.cli"
+COMMON = {"--url", "--org", "--user", "--json"}
+"""Options that are told once and not with every command."""
 
 HANDLES = (("memory", "Memory"), ("memory", "User"), ("memory", "Session"), ("working", "Working"))
 """What people call verbs on."""
@@ -213,27 +215,36 @@ def commands() -> dict[str, Any]:
 
 
 def _commands() -> str:
+    common: dict[str, tuple[str, str, str]] = {}
     parts = []
     for name, command in commands().items():
-        rows = [_parameter(parameter) for parameter in command.params if not getattr(parameter, "hidden", False)]
+        rows = []
+        for parameter in command.params:
+            if COMMON.intersection(parameter.opts):
+                common.setdefault(parameter.opts[0], _parameter(parameter))
+            elif not getattr(parameter, "hidden", False):
+                rows.append(_parameter(parameter))
         text = f"### recollect {name}\n\n{_paragraphs(command.help or '')}\n"
         parts.append(text + ("\n" + _table(("argument", "default", "meaning"), rows) if rows else ""))
-    return "## Command line\n\n" + "\n".join(parts) if parts else ""
+    if not parts:
+        return ""
+    head = "## Command line\n\nOptions that most commands have:\n\n"
+    return head + _table(("option", "default", "meaning"), common.values()) + "\n" + "\n".join(parts)
 
 
 def _parameter(parameter: Any) -> tuple[str, str, str]:
     is_option = parameter.param_type_name == "option"
-    names = (
-        [*parameter.opts, *parameter.secondary_opts] if is_option else [(parameter.metavar or parameter.name).upper()]
-    )
+    names = [*parameter.opts, *parameter.secondary_opts] if is_option else [parameter.name.upper()]
     default = parameter.default
-    shown = "" if default is None or default is False or default == () or callable(default) else f"`{default}`"
+    shown = f"`{default}`" if default and default is not True and not callable(default) else ""
     meaning = " ".join((getattr(parameter, "help", None) or "").split())
     return ", ".join(f"`{name}`" for name in names), "required" if parameter.required else shown, meaning
 
 
 def _paragraphs(text: str) -> str:
-    return "\n\n".join(" ".join(part.split()) for part in text.replace("\b", "").split("\n\n") if part.strip())
+    """The text of a command, with its example as code."""
+    found = [" ".join(part.split()) for part in text.replace("\b", "").split("\n\n") if part.strip()]
+    return "\n\n".join(re.sub(r"^Example: (.+)$", r"Example: `\1`", part) for part in found)
 
 
 # ── reading the code ─────────────────────────────────────────────────────────────────────────────

@@ -18,6 +18,7 @@ from peers import Memory as Row
 os.environ["MEM0_TELEMETRY"] = "False"  # read once, when mem0 is imported
 os.environ["ANONYMIZED_TELEMETRY"] = "False"
 os.environ["POSTHOG_DISABLED"] = "1"
+os.environ["MEM0_DIR"] = str(Path(__file__).parents[1] / ".data" / "mem0-home")  # else it writes into the home folder
 
 from langchain_core.embeddings import Embeddings
 from mem0 import Memory

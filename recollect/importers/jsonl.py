@@ -66,6 +66,12 @@ class Imported:
     problems: list[Problem] = field(default_factory=list)
     stored: bool = True
 
+    def count(self, kind: str, read: int, new: int) -> None:
+        """Note good lines, and how many of them were not known."""
+        setattr(self, kind, getattr(self, kind) + read)
+        self.new += new
+        self.known += read - new
+
     def report(self, line: int, error: RecollectError | str) -> None:
         """Note that a line is bad."""
         self.bad += 1
@@ -217,7 +223,6 @@ class _Reader:
         if expires_at is not None and expires_at <= self._now:
             self._outcome.expired += 1
             return None
-        self._outcome.records += 1
         return _Item(number, "record", given)
 
     def _message(self, number: int, given: dict[str, Any]) -> _Item:
@@ -230,14 +235,12 @@ class _Reader:
         digest = derived_id("import", written)
         self._seen[digest] += 1
         id, named = _id(given, derived_id(digest, str(self._seen[digest])))
-        self._outcome.messages += 1
         return _Item(number, "message", {"content": None} | body | {"id": id}, session, agent, named)
 
     def _memory(self, number: int, given: dict[str, Any]) -> _Item:
         _check_names(given, _MEMORY)
         layer, content = given.get("layer", "long_term"), given.get("content")
         id, named = _id(given, derived_id("import", str(layer), str(content)))
-        self._outcome.memories += 1
         return _Item(number, "memory", {"content": None} | given | {"id": id}, named=named)
 
 
@@ -247,9 +250,9 @@ def _parsed(line: bytes) -> dict[str, Any]:
     try:
         value = validate.json_text(line.rstrip(b"\r\n"), "line")
     except ValidationError as error:
-        if line.endswith(b"\n"):
-            raise
-        raise ValidationError(f"{error.message} (the file ends in the middle of it?)", field="line") from error
+        reason = error.message.replace("at line 1, column", "at column")
+        cut = "" if line.endswith(b"\n") else " (the file ends in the middle of it?)"
+        raise ValidationError(reason + cut, field="line") from error
     if not isinstance(value, dict):
         raise ValidationError("must be a JSON object", field="line")
     return value
@@ -299,8 +302,7 @@ class _Keeper:
         first = group[0]
         if first.kind == "record":
             new = await self._user.import_records([item.given for item in group])
-            outcome.new += new
-            outcome.known += len(group) - new
+            outcome.count("records", len(group), new)
             return
         wanted = await self._unknown(group)
         given = [dict(item.given) for item in wanted]
@@ -308,8 +310,7 @@ class _Keeper:
             await self._user.session(first.session, agent=first.agent).add_messages(given)
         elif given:
             await self._user.add_memories(given)
-        outcome.new += len(wanted)
-        outcome.known += len(group) - len(wanted)
+        outcome.count("messages" if first.kind == "message" else "memories", len(group), len(wanted))
 
     async def _unknown(self, group: Sequence[_Item]) -> list[_Item]:
         """Those that are not stored yet."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rich.padding import Padding
 from rich.rule import Rule
+from rich.table import Table
 from rich.text import Text
 
 from recollect import validate
@@ -27,7 +28,7 @@ with contextlib.suppress(ImportError):
     import readline  # noqa: F401  where it is there, `input` has a history and arrow keys
 
 SCRIPT_BYTES = validate.LIMITS.body_bytes
-PROMPT = "you › "
+PROMPT = "      you › "
 
 HELP = """\
 Tell me something, and ask me about it later, in this session or another.
@@ -57,8 +58,8 @@ SCENE = (
             "Good morning! What is my cat called?",
             "When does my sister get married, and where?",
             "What food should I avoid?",
-            "Which instrument did I promise to play?",
             "Who won the chess match?",
+            "Which instrument did I promise to play?",
         ),
     ),
 )
@@ -190,7 +191,7 @@ async def _hear(talk: Talk, line: str, as_json: bool, *, echo: bool, at: datetim
     if line.startswith("/"):
         output = await talk.command(line)
         if as_json:
-            emit({"command": line.split()[0], "output": output})
+            emit({"command": line.split(maxsplit=1)[0], "output": output})
         else:
             say(visible(output), style="dim")
         return
@@ -205,8 +206,10 @@ async def _hear(talk: Talk, line: str, as_json: bool, *, echo: bool, at: datetim
 
 
 def _spoken(who: str, text: str, color: str) -> None:
-    line = Text(f"{who:>9} › ", style=f"bold {color}")
-    line.append(visible(text), style="not bold default")
+    """Who says what; lines after the first stand under it."""
+    line = Table.grid(padding=(0, 1))
+    line.add_column(justify="right", width=11)
+    line.add_row(Text(f"{who} ›", style=f"bold {color}"), Text(visible(text)))
     screen().print(line)
 
 
@@ -230,8 +233,9 @@ async def _play(url: str | Path, org: str, user: str, agent: str, as_json: bool)
                 screen().print(Padding(Rule(f"{begin:%A} {begin.day} {begin:%B}", style="dim"), (1, 0, 0, 0)))
             await _recite(talk, lines, begin, as_json)
         if not as_json:
-            say("\nWhat a chat model would have been given for the last question:", style="dim")
-            await _hear(talk, "/context", as_json, echo=True)
+            context = await talk.chat.get_context(SCENE[-1][2][-1])
+            say(f"\nWhat a chat model would be given with the last question, in {context.tokens} tokens:\n")
+            say(visible(context.system), style="dim")
 
 
 async def _recite(talk: Talk, lines: Iterable[str], begin: datetime, as_json: bool) -> None:

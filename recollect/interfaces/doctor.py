@@ -36,6 +36,11 @@ class Check:
     found: str
     advice: str = ""
 
+    @property
+    def told(self) -> str:
+        """What was found, and what to do about it."""
+        return f"{self.found}. {self.advice[:1].upper()}{self.advice[1:]}." if self.advice else self.found
+
     def to_dict(self) -> dict[str, str]:
         return {"state": self.state, "name": self.name, "found": self.found, "advice": self.advice}
 
@@ -72,10 +77,10 @@ def _at_least(name: str, have: tuple[int, ...], least: tuple[int, ...]) -> Check
 
 
 def _not_opened(error: RecollectError) -> Check:
+    advice = "check --url, RECOLLECT_URL and recollect.toml; a new file is made on first use"
     if isinstance(error, Corrupt):
         advice = "keep a copy as it is; bring back a backup or an export, or try `sqlite3 FILE .recover` on the copy"
-        return Check(FAIL, "store", str(error), advice)
-    return Check(FAIL, "store", str(error), "check --url, RECOLLECT_URL and recollect.toml; a new file is made on first use")
+    return Check(FAIL, "store", str(error), advice)
 
 
 async def _look_inside(memory: Memory) -> AsyncIterator[Check]:
@@ -92,7 +97,8 @@ async def _look_inside(memory: Memory) -> AsyncIterator[Check]:
     if store.get("store") == "sqlite":
         yield _free_space(Path(str(store["url"]).removeprefix("sqlite:///")))
     if str(described["embedder"]).startswith("none"):
-        yield Check(WARN, "embedder", "none: search finds words, not meaning", "pip install --force-reinstall wordllama")
+        advice = "pip install --force-reinstall wordllama, unless it was switched off"
+        yield Check(WARN, "embedder", "none: search finds words, not meaning", advice)
     else:
         yield Check(OK, "embedder", str(described["embedder"]))
     for check in _work(await memory.survey()):

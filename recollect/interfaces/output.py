@@ -25,7 +25,7 @@ from recollect.context import shown
 from recollect.errors import Conflict, Corrupt, NotFound, RecollectError, ValidationError
 from recollect.records import as_datetime
 
-PIPE_COLUMNS = 120
+PIPE_COLUMNS = 100
 """Width of tables when nobody says how wide the screen is."""
 NOT_FOUND, BAD_INPUT, CONFLICT, UNAVAILABLE, CORRUPT, INTERRUPTED = 1, 2, 3, 4, 5, 130
 EXIT_CODES: tuple[tuple[type[RecollectError], int], ...] = (
@@ -93,8 +93,9 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Se
     """Rows under their headings; the last column takes the room that is left."""
     drawn = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, expand=False)
     for name in columns:
-        last, side = name == columns[-1], "right" if name in right else "left"
-        drawn.add_column(name, justify=side, no_wrap=not last, overflow="fold" if last else "ellipsis")
+        last = name == columns[-1]
+        drawn.add_column(name, no_wrap=not last, overflow="fold" if last else "ellipsis")
+        drawn.columns[-1].justify = "right" if name in right else "left"
     for row in rows:
         drawn.add_row(*(cell if isinstance(cell, Text) else Text(visible(str(cell))) for cell in row))
     screen().print(drawn)

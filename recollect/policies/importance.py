@@ -10,6 +10,7 @@ English; text in other languages still has its numbers, names, emphasis, repetit
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 TEXT_MAX = 4_000
 """Characters that are looked at. What a message is about is said early, and time stays bounded."""
@@ -120,6 +121,7 @@ _EMPHASIS = _words(
 )
 _CAPITALS = re.compile(r"\b[A-Z]{3,} [A-Z]{2,}\b|\b(?:NEVER|ALWAYS|NOT|MUST|VERY|DON'T|ONLY)\b")
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
+_CAPITALISED = re.compile(r"(?<![^\W_])(?<![^\W_]['’-])[^\W\d_a-z][^\W_]*(?:['’-][^\W_]+)*")
 _TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _NOT_NAMES = _set(
     "i i'm i've i'd i'll ok monday tuesday wednesday thursday friday saturday sunday january february march april may "
@@ -138,31 +140,35 @@ def names_in(text: str) -> set[str]:
     >>> sorted(names_in("Yesterday I met Anna in Berlin."))
     ['Anna', 'Berlin']
     """
+    return set(_names(text))
+
+
+def _names(text: str) -> Iterator[str]:
     text = text[:TEXT_MAX]
-    found = set()
-    for match in _TOKEN.finditer(text):
+    for match in _CAPITALISED.finditer(text):
         word = match.group()
         before = text[max(match.start() - 3, 0) : match.start()].rstrip(" \t\"'“(*_")
         starts = not before or before[-1] in ".!?:\n-•"
         if word[0].isupper() and not starts and word.lower().replace("’", "'") not in _NOT_NAMES:
-            found.add(word.removesuffix("'s").removesuffix("’s"))
-    return found
+            yield word.removesuffix("'s").removesuffix("’s")
 
 
 def kind_of(text: str, role: str = "user") -> str:
     """The strongest kind of statement in a text, one of the first eight rows of the table."""
-    kinds = {_kind_of_sentence(match.group().strip(), role) for match in _SENTENCE.finditer(lowered(text))}
+    low = lowered(text)
+    # "I" of an assistant is no person: what it likes and is says nothing about the user.
+    cues = ("decision", "obligation") if role != "user" else tuple(_CUES)
+    cues = tuple(kind for kind in cues if _CUES[kind].search(low))
+    kinds = {_kind_of_sentence(match.group().strip(), cues) for match in _SENTENCE.finditer(low)}
     return min(kinds, key=_KINDS.index, default="small talk")
 
 
-def _kind_of_sentence(sentence: str, role: str) -> str:
+def _kind_of_sentence(sentence: str, cues: Sequence[str]) -> str:
     words = _TOKEN.findall(sentence)
     if _SMALL_TALK.issuperset(words):
         return "small talk"
     if sentence.endswith("?") or (_QUESTION_START.match(sentence) and not sentence.endswith((".", "!"))):
         return "question"
-    # "I" of an assistant is no person: what it likes and is says nothing about the user.
-    cues = ("decision", "obligation") if role != "user" else tuple(_CUES)
     return next((kind for kind in cues if _CUES[kind].search(sentence)), "statement")
 
 
@@ -172,7 +178,7 @@ def _signs(text: str, kind: str) -> list[str]:
     found = {
         "number": _NUMBER.search(low),
         "date": _DATE.search(low),
-        "name": names_in(text),
+        "name": next(_names(text), None),
         "unit": _UNIT.search(low),
         "feeling": _FEELING.search(low),
         "duty": kind not in ("obligation", "question") and _CUES["obligation"].search(low),

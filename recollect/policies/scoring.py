@@ -6,7 +6,6 @@ The weights stand in one table, so that a fitted row can take the place of this 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,25 +34,24 @@ class Weights:
 WEIGHTS = Weights()
 
 
-def scale_words(scores: Scores, best: float) -> Scores:
-    """Against the best of the query; the distance of the first from the rest stays."""
-    scaled: Scores = scores / np.float32(best) if best > 0 else scores
-    return scaled
+def word_factor(best: float) -> float:
+    """What turns a word score into its share: the best of the query gets the full weight."""
+    return WEIGHTS.words / best if best > 0 else 0.0
 
 
-def scale_meaning(cosines: Scores, best: float) -> Scores:
-    """Cosines against the best of the query."""
-    scaled: Scores = cosines * np.float32(1 / max(best, MEANING_LEAST))
-    return scaled
+def meaning_factor(best: float) -> float:
+    """What turns a cosine into its share."""
+    return WEIGHTS.meaning / max(best, MEANING_LEAST)
 
 
-def recency(when: NDArray[np.int64], now: int) -> Scores:
+def recency(when: NDArray[np.int64], at: int) -> Scores:
     """1 for now, half after the half-life; the future counts as now."""
-    ages = np.maximum(now - when, 0).astype(np.float32)
+    ages = np.maximum(at - when, 0).astype(np.float32)
     scores: Scores = np.exp2(ages * np.float32(-1 / RECENCY_HALF_LIFE_MS))
     return scores
 
 
-def shares(weights: Weights, legs: Mapping[str, Scores]) -> dict[str, Scores]:
-    """What each scaled leg adds to the score of each row."""
-    return {name: leg * np.float32(getattr(weights, name)) for name, leg in legs.items()}
+def prior(importance: Scores, when: NDArray[np.int64], at: int) -> Scores:
+    """What a row has before anything is asked."""
+    scores: Scores = importance * np.float32(WEIGHTS.importance) + recency(when, at) * np.float32(WEIGHTS.recency)
+    return scores

@@ -51,6 +51,7 @@ from recollect.stores.sqlite_codes import CodeBooks, clear_codes, nearest, put_c
 from recollect.stores.sqlite_file import Connection, SqliteFile
 
 _PLACE_BITS = 7  # a commit has at most 96 operations, so (revision, place) fits one integer
+_Slots = dict[str, tuple[str, int]]
 _ROW = "id, layer, session, payload, model, vector, version, born"
 _UPSERT = """
 insert into records
@@ -96,11 +97,12 @@ class SqliteStore:
 
         def work(db: Connection) -> int:
             part, head = _head(db, changes.partition)
-            plan = decide(prepared, _known(db, part, head, prepared, now), now)
+            known, slots = _known(db, part, head, prepared, now)
+            plan = decide(prepared, known, now)
             if not plan.replayed:
                 if part == 0:
                     part = _make_partition(db, changes.partition)
-                _apply(db, part, head, prepared, plan, now)
+                _apply(db, part, head, prepared, plan, slots, now)
             return plan.revision
 
         return await self._file.write(work)
@@ -176,9 +178,8 @@ class SqliteStore:
         check_limit(limit, CHANGES_MIN)
         if mark is not None:
             head = self._peek_head(partition)
-            reset, revision, floor_seen = reads_from(head, mark)
-            if not reset and revision == head.revision:
-                return Delta(Mark(head.epoch, head.revision, floor_seen))
+            if mark.revision == head.revision and not reads_from(head, mark)[0]:
+                return Delta(mark)
         return await self._file.read(lambda db: _changes(db, partition, mark, limit))
 
     async def search(
@@ -294,9 +295,10 @@ def _make_partition(db: Connection, partition: Partition) -> int:
     return int(cursor.lastrowid or 0)
 
 
-def _known(db: Connection, part: int, head: Head, prepared: Prepared, now: int) -> Known:
+def _known(db: Connection, part: int, head: Head, prepared: Prepared, now: int) -> tuple[Known, _Slots]:
+    """What `decide` asks for, and the code slots of the rows that are touched, of whatever epoch."""
     if part == 0:
-        return Known(head)
+        return Known(head), {}
     changes = prepared.changes
     once = None
     if prepared.key_hash:
@@ -306,46 +308,37 @@ def _known(db: Connection, part: int, head: Head, prepared: Prepared, now: int) 
         ).fetchone()
     ids = touched_ids(changes)
     rows = db.execute(
-        f"select id, version, digest, born, dropped, dead_at from records"
-        f" where part = ? and epoch = ? and id in ({','.join('?' * len(ids))})",
-        (part, head.epoch, *ids),
-    )
+        f"select id, version, digest, born, dropped, dead_at, epoch, model, slot from records"
+        f" where part = ? and id in ({','.join('?' * len(ids))})",
+        (part, *ids),
+    ).fetchall()
     metas = {
-        id: Meta(version, digest, _unpack(born), bool(dropped), dead_at)
-        for id, version, digest, born, dropped, dead_at in rows
+        row[0]: Meta(row[1], row[2], _unpack(row[3]), bool(row[4]), row[5]) for row in rows if row[6] == head.epoch
     }
+    slots = {row[0]: (row[7], row[8]) for row in rows if row[8] is not None}
     jobs = {}
     for job in changes.finish:
         row = db.execute("select attempt from jobs where part = ? and id = ?", (part, job.id)).fetchone()
         if row:
             jobs[job.id] = row[0]
-    return Known(head, metas, jobs, once)
+    return Known(head, metas, jobs, once), slots
 
 
-def _apply(db: Connection, part: int, head: Head, prepared: Prepared, plan: Plan, now: int) -> None:
+def _apply(db: Connection, part: int, head: Head, prepared: Prepared, plan: Plan, slots: _Slots, now: int) -> None:
     changes = prepared.changes
-    org = changes.partition.org
-    touched = [written.sealed.record.id for written in plan.write] + list(plan.drop)
-    clear_codes(db, org, _slots(db, part, touched))
-    rows = []
-    for written in plan.write:
-        record, vector = written.sealed.record, written.sealed.record.vector
-        rows.append((
-            part, record.id, head.epoch, plan.revision, _pack(written.born), written.version, record.layer,
-            record.scope.session, record.expires_at, written.sealed.digest, written.sealed.payload,
-            vector.model if vector else None, vector.data if vector else None,
-        ))  # fmt: skip
-    db.executemany(_UPSERT, rows)
-    vectors = {r.id: r.vector for written in plan.write if (r := written.sealed.record).vector is not None}
-    put_codes(db, org, [(row, vectors[id]) for id, row in _rows_of(db, part, list(vectors))])
-    db.executemany(_BURY, [(plan.revision, now, part, id) for id in plan.drop])
     if plan.changes_records:
+        touched = (*(written.sealed.record.id for written in plan.write), *plan.drop)
+        clear_codes(db, changes.partition.org, [slots[id] for id in touched if id in slots])
+        _write_records(db, part, head, changes.partition.org, plan)
+        db.executemany(_BURY, [(plan.revision, now, part, id) for id in plan.drop])
         db.execute("update partitions set revision = ? where part = ?", (plan.revision, part))
-    db.executemany("delete from jobs where part = ? and id = ?", [(part, job.id) for job in changes.finish])
-    db.executemany(
-        "insert into jobs (part, id, kind, refs, due_at, attempt) values (?, ?, ?, ?, ?, ?) on conflict do nothing",
-        [(part, job.id, job.kind, json.dumps(job.refs), job.due_at, job.attempt) for job in changes.enqueue],
-    )
+    for job in changes.finish:
+        db.execute("delete from jobs where part = ? and id = ?", (part, job.id))
+    for job in changes.enqueue:
+        db.execute(
+            "insert into jobs (part, id, kind, refs, due_at, attempt) values (?, ?, ?, ?, ?, ?) on conflict do nothing",
+            (part, job.id, job.kind, json.dumps(job.refs), job.due_at, job.attempt),
+        )
     if prepared.key_hash:
         db.execute(
             "insert or replace into once (part, key, digest, revision, at) values (?, ?, ?, ?, ?)",
@@ -353,12 +346,20 @@ def _apply(db: Connection, part: int, head: Head, prepared: Prepared, plan: Plan
         )
 
 
-def _slots(db: Connection, part: int, ids: Sequence[str]) -> list[tuple[str, int]]:
-    """The model and slot of those records that have a code."""
-    return db.execute(
-        f"select model, slot from records where part = ? and slot is not null and id in ({','.join('?' * len(ids))})",
-        (part, *ids),
-    ).fetchall()
+def _write_records(db: Connection, part: int, head: Head, org: str, plan: Plan) -> None:
+    rows, vectors = [], {}
+    for written in plan.write:
+        record, vector = written.sealed.record, written.sealed.record.vector
+        if vector is not None:
+            vectors[record.id] = vector
+        rows.append((
+            part, record.id, head.epoch, plan.revision, _pack(written.born), written.version, record.layer,
+            record.scope.session, record.expires_at, written.sealed.digest, written.sealed.payload,
+            vector.model if vector else None, vector.data if vector else None,
+        ))  # fmt: skip
+    db.executemany(_UPSERT, rows)
+    if vectors:
+        put_codes(db, org, [(row, vectors[id]) for id, row in _rows_of(db, part, list(vectors))])
 
 
 def _rows_of(db: Connection, part: int, ids: Sequence[str]) -> list[tuple[str, int]]:

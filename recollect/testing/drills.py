@@ -32,8 +32,9 @@ from pathlib import Path
 
 from recollect.errors import NotFound
 from recollect.memory import Memory
-from recollect.records import Partition, system_clock
-from recollect.testing.faults import WordEmbedder, start
+from recollect.records import HOUR_MS, Partition, system_clock
+from recollect.testing.fakes import HashingEmbedder
+from recollect.testing.faults import start
 
 PROCESSES = 2
 """Processes that write at the same time; each is killed at a moment of its own."""
@@ -154,7 +155,7 @@ class Journal:
 
 async def write_until_killed(path: Path, pipe: Connection, life: int, seed: int, writers: Sequence[Writer]) -> None:
     """Write without end, with a worker in the process, and tell what is sent and what is done."""
-    async with Memory.open(path, embedder=WordEmbedder(), lease_s=LEASE_S, poll_s=0.1) as memory:
+    async with Memory.open(path, embedder=HashingEmbedder(), lease_s=LEASE_S, poll_s=0.1) as memory:
         await asyncio.gather(*(_write(memory, pipe, life, random.Random(f"{seed} {life}"), each) for each in writers))
 
 
@@ -366,9 +367,8 @@ def unfinished_jobs(path: Path) -> list[str]:
 async def settle(path: Path) -> float:
     """Open the memory, do all work that was left and look at the file. Gives how long opening took."""
     begun = time.perf_counter()
-    memory = Memory.open(
-        path, embedder=WordEmbedder(), worker=False, clock=lambda: system_clock() + int(2_000 * LEASE_S)
-    )
+    # An hour on, every lease of the dead has run out and every retry is due.
+    memory = Memory.open(path, embedder=HashingEmbedder(), worker=False, clock=lambda: system_clock() + HOUR_MS)
     async with memory:
         opened_s = time.perf_counter() - begun
         await memory.work()

@@ -1,7 +1,7 @@
-"""Faults to order: processes that end anywhere, disks that fail, calls that are cancelled, clocks that jump.
+"""Faults to order: processes that end anywhere, disks that fail, calls that are cancelled.
 
 Everything here is small enough to be trusted, and none of it reaches into what it breaks: a fault
-comes from where it comes in life, from the process, the disk, the caller or the clock.
+comes from where it comes in life, from the process, the disk or the caller.
 """
 
 from __future__ import annotations
@@ -9,24 +9,17 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import errno
-import hashlib
 import inspect
 import multiprocessing
 import os
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-
-from recollect.memory import Memory, _Flow
-from recollect.providers import Floats
-from recollect.records import Clock
-from recollect.settings import Settings
 from recollect.stores.contract import Store
 
 T = TypeVar("T")
@@ -34,8 +27,7 @@ Errand = Callable[..., Coroutine[Any, Any, None]]
 
 KILLED = 137
 """The exit code of a process that ended itself as a kill ends it."""
-NOW = 1_800_000_000_000
-PRELOADED = ["recollect.testing.faults"]
+PRELOADED = ["recollect.testing.scenes"]
 
 
 # ── processes ────────────────────────────────────────────────────────────────────────────────────
@@ -60,7 +52,7 @@ def ended(process: ForkServerProcess, within_s: float = 60) -> int | None:
     return process.exitcode
 
 
-def die(*_: object) -> None:
+def die() -> None:
     """End this process as a kill does: no handler runs, nothing is flushed, no connection is closed."""
     os._exit(KILLED)
 
@@ -89,45 +81,16 @@ class SteppedStore:
         return stepped
 
 
-class MemoryOn(Memory):
-    """A memory on a store that is already open."""
+class DieAt:
+    """A step that ends the process the n-th time."""
 
-    def __init__(self, store: Any, settings: Settings, clock: Clock) -> None:
-        super().__init__("", settings, WordEmbedder(), clock)
-        self._store: Store = store
+    def __init__(self, at: int) -> None:
+        self._left = at
 
-    async def start(self) -> MemoryOn:
-        if self._flow is None:
-            self._flow = _Flow(self._store, self._settings, self._embedder, self._clock)
-            self._flow.start()
-        return self
-
-
-class Countdown:
-    """Calls an action at the n-th step, and never again."""
-
-    def __init__(self, at: int, action: Callable[[], None] = die) -> None:
-        self.left = at
-        self._action = action
-
-    def __call__(self, *_: object) -> None:
-        self.left -= 1
-        if self.left == 0:
-            self._action()
-
-
-class WordEmbedder:
-    """Vectors from the words of a text, the same everywhere and at once: the meaning is not the point here."""
-
-    name = "drill-words"
-    dimensions = 16
-
-    async def embed(self, texts: Sequence[str]) -> Floats:
-        rows = np.zeros((len(texts), self.dimensions), np.float32)
-        for row, text in zip(rows, texts, strict=True):
-            for word in text.split():
-                row += np.frombuffer(hashlib.blake2b(word.encode(), digest_size=16).digest(), np.int8)
-        return rows
+    def __call__(self, name: str) -> None:
+        self._left -= 1
+        if self._left == 0:
+            die()
 
 
 # ── disks ────────────────────────────────────────────────────────────────────────────────────────
@@ -159,6 +122,8 @@ class FailingDisk:
     It stays in place until `remove`. `works` tells whether this Python's SQLite can be reached so.
     """
 
+    _in_place: list[FailingDisk] = []  # SQLite holds no reference to what it calls
+
     def __init__(self, at: int = 0, fault: str = "die", *, lasting: bool = False) -> None:
         self.at, self.fault, self.lasting = at, fault, lasting
         self.writes = 0
@@ -169,10 +134,12 @@ class FailingDisk:
         self._real = _Write(self._call(self._name) or 0)
         self._ours = _Write(self._write)
         self._set(ctypes.cast(self._ours, ctypes.c_void_p))
+        self._in_place.append(self)
 
     def remove(self) -> None:
         """Let writes pass again, uncounted."""
         self._set(None)
+        self._in_place.remove(self)
 
     def _call(self, name: bytes) -> int | None:
         found: int | None = _GetCall(self._vfs.contents.get_system_call)(self._vfs, name)
@@ -208,7 +175,7 @@ class FailingDisk:
         return disk.writes > 0
 
 
-# ── callers and clocks ───────────────────────────────────────────────────────────────────────────
+# ── callers ─────────────────────────────────────────────────────────────────────────────────────
 
 
 class CancelledAt(Generic[T]):
@@ -267,15 +234,3 @@ async def cancelled_at(call: Coroutine[Any, Any, Any], at: int, *, late: bool = 
         raise task.exception() or AssertionError
     return driven.suspended >= at
 
-
-class SteppingClock:
-    """A clock that stands until it is told otherwise, and may go either way."""
-
-    def __init__(self, now: int = NOW) -> None:
-        self.now = now
-
-    def __call__(self) -> int:
-        return self.now
-
-    def step(self, milliseconds: int) -> None:
-        self.now += milliseconds

@@ -1,0 +1,159 @@
+"""Commands that talk and ask: `chat`, `search`, `context`, `sessions`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from recollect.context import Context
+from recollect.errors import NotFound, ValidationError
+from recollect.interfaces import chat as talking
+from recollect.interfaces.moving import show_receipt
+from recollect.interfaces.options import Json, Layer, Org, Url, Where, Who, filter_of, for_user
+from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table, visible
+from recollect.memory import Session, User
+from recollect.records import Hit
+
+
+def chat(
+    session: Annotated[str | None, typer.Option(help="Go on with this session; else a new one.")] = None,
+    agent: Annotated[str, typer.Option(help="Name of the assistant.")] = "",
+    script: Annotated[str | None, typer.Option(metavar="FILE", help="Say these lines; - reads standard input.")] = None,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Talk to an assistant that answers from memory. Without a terminal, watch a short scene.
+
+    Example: recollect chat --session monday
+    """
+    if script is None and not sys.stdin.isatty():
+        talking.play(url, org, user, agent, as_json)
+    else:
+        talking.talk(url, org, user, session, agent, script, as_json)
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    layer: Layer = None,
+    where: Where = None,
+    limit: Annotated[int, typer.Option(help="How many at the most, 1 to 1000.")] = 5,
+    explain: Annotated[bool, typer.Option("--explain", help="Say how each was found.")] = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Find the memories that answer a question best.
+
+    Example: recollect search "which theme" --layer long_term --explain
+    """
+    asked = {"layer": layer or None, "where": filter_of(where), "limit": limit}
+    hits = for_user(url, org, user, lambda who: who.search_memory(query, **asked))
+    if as_json:
+        emit([_hit_json(hit) for hit in hits])
+    elif hits:
+        table(["#", "when", "from", "score", "memory"], [_hit_row(hit, explain) for hit in hits], right=["#", "score"])
+    else:
+        say("Nothing found.")
+    if not hits:
+        raise typer.Exit(NOT_FOUND)
+
+
+def _hit_json(hit: Hit) -> dict[str, Any]:
+    legs = {name: {"score": leg.score, "rank": leg.rank, "share": leg.share} for name, leg in hit.legs.items()}
+    return {"place": hit.place, "score": hit.score, "legs": legs, "record": hit.record.to_dict()}
+
+
+def _hit_row(hit: Hit, explain: bool) -> list[object]:
+    record = hit.record
+    memory = Text(one_line(record.content, 300))
+    if explain:
+        memory.append(f"\n{record.id}\n{hit.explain()}", style="dim")
+    source = record.data.get("role") or record.layer
+    return [hit.place, day_and_time(record.when), source, f"{hit.score:.2f}", memory]
+
+
+def context(
+    query: Annotated[str, typer.Argument(help="The question the context is for.")],
+    session: Annotated[str | None, typer.Option(help="With the recent messages of this session.")] = None,
+    max_tokens: Annotated[int, typer.Option(help="Never above this many tokens.")] = 4_000,
+    explain: Annotated[bool, typer.Option("--explain", help="Say what is in it, what was left out, and why.")] = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Show what a chat model would be given for a question.
+
+    Example: recollect context "Which theme should I use?" --max-tokens 2000 --explain
+    """
+
+    def build(who: User) -> Awaitable[Context]:
+        asked: User | Session = who if session is None else who.session(session)
+        return asked.get_context(query, max_tokens=max_tokens)
+
+    built = for_user(url, org, user, build)
+    if as_json:
+        emit(built.to_dict())
+        return
+    for message in built.messages:
+        say(f"{message['role']}:", style="bold")
+        say(visible(str(message["content"])) + "\n")
+    if explain:
+        say(visible(built.explain()), style="dim")
+
+
+def sessions(
+    show: Annotated[str | None, typer.Option(metavar="ID", help="Show a session.")] = None,
+    rename: Annotated[tuple[str, str] | None, typer.Option(metavar="ID TITLE", help="Give a session a title.")] = None,
+    delete: Annotated[str | None, typer.Option(metavar="ID", help="Forget a session.")] = None,
+    limit: Annotated[int, typer.Option(help="How many at the most, 1 to 1000.")] = 100,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """List the conversations of a user; show, rename or forget one.
+
+    Example: recollect sessions --rename monday "The new flat"
+    """
+    if sum(choice is not None for choice in (show, rename, delete)) > 1:
+        raise ValidationError("choose one of --show, --rename and --delete", field="sessions")
+    if show is not None:
+        _show_session(for_user(url, org, user, lambda who: who.session(show).export()), as_json)
+    elif rename is not None:
+        for_user(url, org, user, lambda who: _rename(who, *rename))
+        emit({"renamed": rename[0]}) if as_json else say("Renamed.")
+    elif delete is not None:
+        show_receipt(for_user(url, org, user, lambda who: who.session(delete).delete()), as_json)
+    else:
+        listed = for_user(url, org, user, lambda who: who.sessions(limit=limit))
+        if as_json:
+            emit([info.to_dict() for info in listed])
+            return
+        rows = [(i.id, i.messages, day_and_time(i.last_activity), one_line(i.title, 80)) for i in listed]
+        table(["id", "messages", "last activity", "title"], rows, right=["messages"])
+
+
+def _show_session(session: dict[str, Any], as_json: bool) -> None:
+    if not session["messages"]:
+        raise NotFound(field="session")
+    if as_json:
+        emit(session)
+        return
+    for message in session["messages"]:
+        say(f"{one_line(str(message.get('name') or message['role']), 60)}:", style="bold")
+        say(visible(str(message["content"])) + "\n")
+
+
+async def _rename(user: User, id: str, title: str) -> None:
+    session = user.session(id)
+    if not (await session.messages(limit=1))[0]:
+        raise NotFound(field="session")
+    await session.rename(title)

@@ -1,0 +1,115 @@
+"""The program `recollect`: its commands, and what every one of them does when something goes wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from recollect import __version__
+from recollect.errors import RecollectError
+from recollect.interfaces import asking, moving, operating
+from recollect.interfaces.output import (
+    BAD_INPUT,
+    EXIT_CODES_HELP,
+    INTERRUPTED,
+    UNAVAILABLE,
+    complain,
+    exit_code,
+    say,
+)
+
+DEBUG = "RECOLLECT_DEBUG"
+"""Set to see where an unexpected error came from. A traceback may hold memories: never the default."""
+_UsageError: Any = typer.BadParameter.__mro__[1]  # Typer has no public name for the parent of its own errors
+
+
+class Commands(TyperGroup):
+    """All commands. Whatever goes wrong in one of them is one line and an exit code."""
+
+    def main(self, *args: Any, **extra: Any) -> NoReturn:
+        with contextlib.suppress(AttributeError):  # not every stream that is put in its place can
+            sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        try:
+            code = super().main(*args, **{**extra, "standalone_mode": False})
+            sys.stdout.flush()
+        except RecollectError as error:
+            complain(str(error))
+            code = exit_code(error)
+        except _UsageError as error:
+            complain(f"usage: {error.format_message()} (--help says more)")
+            code = BAD_INPUT
+        except typer.Abort:
+            code = INTERRUPTED
+        except OSError as error:
+            code = _output_failed(error)
+        except Exception as error:
+            code = _unexpected(error)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _output_failed(error: OSError) -> int:
+    """Standard output cannot be written: a full disk, or a reader that has seen enough."""
+    # What is still buffered would fail again when Python leaves.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if not isinstance(error, BrokenPipeError):
+        complain(f"output: cannot be written ({os.strerror(error.errno or 0)})")
+    return UNAVAILABLE
+
+
+def _unexpected(error: Exception) -> int:
+    if os.environ.get(DEBUG):
+        traceback.print_exc()
+    complain(f"unexpected {type(error).__name__}; this is a mistake of Recollect's. {DEBUG}=1 shows where it is")
+    return UNAVAILABLE
+
+
+app = typer.Typer(
+    name="recollect",
+    cls=Commands,
+    help="The memory of conversational agents: one file, no server, no key.",
+    epilog=EXIT_CODES_HELP,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Say which version this is.")] = False,
+) -> None:
+    if version:
+        say(f"recollect {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "chat": asking.chat,
+    "search": asking.search,
+    "context": asking.context,
+    "sessions": asking.sessions,
+    "import": moving.import_file,
+    "export": moving.export,
+    "forget": moving.forget,
+    "erase": moving.erase,
+    "maintain": operating.maintain,
+    "worker": operating.worker,
+    "stats": operating.stats,
+    "doctor": operating.doctor,
+    "bench": operating.bench,
+}
+for name, command in _COMMANDS.items():
+    app.command(name, epilog=EXIT_CODES_HELP)(command)
+
+
+def main() -> None:
+    """Run the program."""
+    app()

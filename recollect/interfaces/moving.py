@@ -1,0 +1,181 @@
+"""Commands that move memories out, in and away: `export`, `import`, `forget`, `erase`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from recollect import validate
+from recollect.errors import ValidationError
+from recollect.importers import jsonl
+from recollect.interfaces.files import check_target, write_lines
+from recollect.interfaces.options import Json, Layer, Org, Url, Where, Who, filter_of, for_user, run
+from recollect.interfaces.output import BAD_INPUT, NOT_FOUND, emit, json_line, one_line, plural, progress, say, table
+from recollect.memory import Memory
+from recollect.privacy import Receipt
+from recollect.settings import Settings
+
+
+def export(
+    file: Annotated[Path | None, typer.Argument(help="Where to; else standard ", show_default=False)] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Write everything about a user as JSON Lines, which `import` reads back.
+
+    Example: recollect export me.jsonl
+    """
+    if file is not None:
+        check_target(file, force=force)
+    with progress("Exporting", None):
+        lines = for_user(url, org, user, lambda who: who.export())
+    if file is None:
+        for line in lines:
+            emit(line)
+        return
+    write_lines(file, map(json_line, lines), force=force)
+    if as_json:
+        emit({"records": len(lines) - 1})
+    else:
+        say(f"{plural(len(lines) - 1, 'record')} written.")
+
+
+def import_file(
+    file: Annotated[str, typer.Argument(help="A file of JSON Lines; - reads standard input.")],
+    session: Annotated[str, typer.Option(help="For messages that name no session.")] = jsonl.DEFAULT_SESSION,
+    all_or_nothing: Annotated[
+        bool, typer.Option("--all-or-nothing", help="Try every line first; one bad line, and nothing is stored.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is wrong with the file.")] = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Bring in an export, messages or memories, one JSON object a line; twice is once.
+
+    A message: {"role": "user", "content": "...", "session": "monday", "created_at": "2026-03-01T09:30:00Z"}.
+    A memory: {"content": "...", "metadata": {"topic": "work"}}. Owners that a file names are passed over.
+    The file must be a plain one: no folder, pipe, device or symbolic link.
+
+    Example: recollect import chats.jsonl --all-or-nothing
+    """
+    with _source(file, rewinds=all_or_nothing) as (source, size):
+
+        async def bring_in(memory: Memory) -> jsonl.Imported:
+            with progress("Importing", size) as advance:
+                outcome = await jsonl.import_jsonl(
+                    memory.user(user, org=org), source, session=session, all_or_nothing=all_or_nothing,
+                    dry_run=dry_run, advance=advance,
+                )  # fmt: skip
+            if outcome.new and Settings.read(os.environ).worker:
+                await _take_in(memory)
+            return outcome
+
+        outcome = run(url, bring_in)
+    _show_import(outcome, as_json)
+    if outcome.bad:
+        raise typer.Exit(BAD_INPUT)
+
+
+@contextlib.contextmanager
+def _source(name: str, *, rewinds: bool) -> Iterator[tuple[BinaryIO, int | None]]:
+    """The file to read and its size; standard input is kept aside where it has to be read twice."""
+    stream: BinaryIO
+    if name != "-":
+        with jsonl.open_file(Path(name)) as stream:
+            yield stream, os.fstat(stream.fileno()).st_size
+    elif rewinds:
+        with tempfile.TemporaryFile() as stream:
+            shutil.copyfileobj(sys.stdin.buffer, stream)
+            stream.seek(0)
+            yield stream, None
+    else:
+        yield sys.stdin.buffer, None
+
+
+async def _take_in(memory: Memory) -> None:
+    """Embed and rate what came in, with a bar."""
+    waiting = (await memory.survey()).jobs_waiting
+    before = memory.describe()["jobs"]["done"]
+    work = asyncio.create_task(memory.work())
+    with progress("Reading", waiting) as advance:
+        while not (await asyncio.wait([work], timeout=0.1))[0]:
+            advance(memory.describe()["jobs"]["done"] - before)
+    await work
+
+
+def _show_import(outcome: jsonl.Imported, as_json: bool) -> None:
+    if as_json:
+        emit(outcome.to_dict())
+        return
+    kinds = (("message", outcome.messages), ("memory", outcome.memories), ("record", outcome.records))
+    read = ", ".join(plural(count, noun) for noun, count in kinds if count) or "nothing"
+    stored = f"{outcome.new:,} new, {outcome.known:,} known already" if outcome.stored else "nothing stored"
+    expired = f", {plural(outcome.expired, 'record')} past their life" if outcome.expired else ""
+    say(f"Read {read}: {stored}{expired}.")
+    if outcome.problems:
+        table(["line", "reason"], [(problem.line, problem.reason) for problem in outcome.problems], right=["line"])
+        if outcome.bad > len(outcome.problems):
+            say(f"and {outcome.bad - len(outcome.problems):,} more bad lines")
+
+
+def forget(
+    ids: Annotated[list[str] | None, typer.Argument(help="Ids of memories or messages.", show_default=False)] = None,
+    where: Where = None,
+    layer: Layer = None,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Forget memories by id or by filter, with all that rests on them.
+
+    Example: recollect forget --where '{"metadata.topic": "work"}'
+    """
+    test = filter_of(where)
+    receipt = for_user(url, org, user, lambda who: who.forget(ids or None, where=test, layer=layer or None))
+    show_receipt(receipt, as_json)
+
+
+def erase(
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Forget everything about a user, and leave no trace of it in the file.
+
+    Example: recollect erase --user ann --yes
+    """
+    validate.identifier(user, "user")
+    if not yes:
+        if not sys.stdin.isatty():
+            raise ValidationError("this forgets everything about the user; say --yes", field="erase")
+        typer.confirm(f"Forget everything about {one_line(user, 60)}?", abort=True, err=True)
+    show_receipt(for_user(url, org, user, lambda who: who.erase()), as_json)
+
+
+def show_receipt(receipt: Receipt, as_json: bool) -> None:
+    if as_json:
+        emit(receipt.to_dict())
+    elif receipt.count:
+        table(["layer", "forgotten"], sorted(receipt.forgotten.items()), right=["forgotten"])
+        say(f"{plural(receipt.count, 'record')} forgotten at {receipt.at}.")
+    else:
+        say("There was nothing to forget.")
+    if not receipt.count:
+        raise typer.Exit(NOT_FOUND)

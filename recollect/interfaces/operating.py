@@ -1,0 +1,225 @@
+"""Commands for who looks after it: `maintain`, `worker`, `stats`, `doctor`, `bench`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from recollect.errors import NotFound, Unavailable, ValidationError
+from recollect.interfaces import bench as speed
+from recollect.interfaces import doctor as health
+from recollect.interfaces.options import Json, Url, run
+from recollect.interfaces.output import (
+    NOT_FOUND,
+    complain,
+    day_and_time,
+    emit,
+    one_line,
+    plural,
+    progress,
+    say,
+    size,
+    table,
+)
+from recollect.memory import Memory
+from recollect.records import Partition, Record
+from recollect.settings import Settings
+from recollect.upkeep import Maintained
+
+GRACE_S = 5.0
+"""How long a worker that is asked to stop may finish what it has begun; then its lease runs out."""
+
+
+def maintain(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be retired.")] = False,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Purge what is dead and retire what is not worth keeping, for all users.
+
+    Example: recollect maintain --dry-run
+    """
+    with progress("Looking after memories", None):
+        done = run(url, lambda memory: memory.maintain(dry_run=dry_run))
+    if as_json:
+        emit([_maintained_json(each) for each in done])
+        return
+    table(
+        ["org", "user", "purged", "would retire" if dry_run else "retired"],
+        [(e.partition.org, e.partition.user, "-" if dry_run else e.purged, len(e.retired)) for e in done],
+        right=["purged", "would retire", "retired"],
+    )
+    reasons = [
+        (each.partition.user, pruned.record.id, pruned.reason, one_line(pruned.record.content, 60))
+        for each in done
+        for pruned in each.retired
+    ]
+    if reasons:
+        table(["user", "id", "reason", "memory"], reasons)
+
+
+def _maintained_json(done: Maintained) -> dict[str, Any]:
+    return {
+        "org": done.partition.org,
+        "user": done.partition.user,
+        "purged": done.purged,
+        "retired": [{"id": each.record.id, "reason": each.reason} for each in done.retired],
+        "dry_run": done.dry_run,
+    }
+
+
+def worker(
+    once: Annotated[bool, typer.Option("--once", help="Stop when nothing is due.")] = False,
+    failures: Annotated[bool, typer.Option("--failures", help="List the work that was given up.")] = False,
+    retry: Annotated[str | None, typer.Option(metavar="ID", help="Give failed work another round of tries.")] = None,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Take in what was said: embed, rate, merge, sum up, until Ctrl-C.
+
+    Example: recollect worker --failures
+    """
+    if failures:
+        _show_failures(run(url, _failures), as_json)
+    elif retry is not None:
+        run(url, lambda memory: _retry(memory, retry))
+        emit({"retry": retry}) if as_json else say("It will be tried again.")
+    else:
+        with progress("Taking in what was said; Ctrl-C stops", None):
+            jobs = run(url, lambda memory: _work(memory, once))
+        emit(jobs) if as_json else say(f"{plural(jobs['done'], 'job')} done, {jobs['failed']} given up.")
+
+
+async def _work(memory: Memory, once: bool) -> dict[str, int]:
+    """Work until nothing is due, or until someone asks to stop; what has begun is finished."""
+    stop = asyncio.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    poll_s = Settings.read(os.environ).poll_s
+    stopped = asyncio.create_task(stop.wait())
+    while not stop.is_set():
+        work = asyncio.create_task(memory.work())
+        await asyncio.wait([work, stopped], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([work], timeout=GRACE_S)
+        try:
+            if not work.done():
+                work.cancel()
+            await work
+        except asyncio.CancelledError:
+            break
+        except Unavailable as error:
+            if once:
+                raise
+            complain(f"{error}; trying again")
+        if once:
+            break
+        await asyncio.wait([stopped], timeout=poll_s)
+    stopped.cancel()
+    jobs: dict[str, int] = memory.describe()["jobs"]
+    return jobs
+
+
+async def _failures(memory: Memory) -> list[tuple[Partition, Record]]:
+    found: list[tuple[Partition, Record]] = []
+    for owner in await memory.users():
+        if owner.user:
+            found += [(owner, record) for record in await memory.user(owner.user, org=owner.org).failures()]
+    return found
+
+
+async def _retry(memory: Memory, id: str) -> None:
+    for owner, record in await _failures(memory):
+        if record.id == id:
+            return await memory.user(owner.user, org=owner.org).retry(id)
+    raise NotFound(field="retry")
+
+
+def _show_failures(found: list[tuple[Partition, Record]], as_json: bool) -> None:
+    if as_json:
+        emit([
+            {"id": record.id, "org": owner.org, "user": owner.user, "at": day_and_time(record.created_at),
+             "kind": record.data["kind"], "attempts": record.data["attempts"], "reason": record.content}
+            for owner, record in found
+        ])  # fmt: skip
+    elif found:
+        rows = [(r.id, o.user, day_and_time(r.created_at), r.data["kind"], r.content) for o, r in found]
+        table(["id", "user", "when", "work", "reason"], rows)
+    else:
+        say("No work was given up.")
+
+
+def stats(url: Url = None, as_json: Json = False) -> None:
+    """Say how much is remembered, what waits, and what is in use.
+
+    Example: recollect stats --json
+    """
+
+    async def look(memory: Memory) -> dict[str, Any]:
+        survey = await memory.survey()
+        return {
+            "users": survey.partitions,
+            "records": dict(survey.records),
+            "jobs": {"waiting": survey.jobs_waiting, "running": survey.jobs_running},
+            "bytes": survey.bytes,
+            "uses": memory.describe(),
+        }
+
+    found = run(url, look)
+    if as_json:
+        emit(found)
+        return
+    jobs, uses = found["jobs"], found["uses"]
+    rows = [("users", f"{found['users']:,}")]
+    rows += [(layer, f"{count:,}") for layer, count in sorted(found["records"].items())]
+    rows += [("jobs", f"{jobs['waiting']} waiting, {jobs['running']} running"), ("size", size(found["bytes"]))]
+    rows += [(name, str(value)) for name, value in uses["store"].items()]
+    rows += [(name, str(uses[name])) for name in ("embedder", "enrichment", "tokens")]
+    table(["what", "how much"], rows)
+
+
+def doctor(url: Url = None, as_json: Json = False) -> None:
+    """Check this installation and its memories; nothing is changed.
+
+    Example: recollect doctor --url sqlite:///recollect.db
+    """
+
+    async def examine() -> list[health.Check]:
+        return [check async for check in health.examine(url)]
+
+    checks = asyncio.run(examine())
+    if as_json:
+        emit([check.to_dict() for check in checks])
+    else:
+        color = {health.OK: "green", health.WARN: "yellow", health.FAIL: "bold red"}
+        rows = [
+            (Text(check.state, style=color[check.state]), check.name, one_line(check.told, 300)) for check in checks
+        ]
+        table(["", "check", "found"], rows)
+    if any(check.state == health.FAIL for check in checks):
+        raise typer.Exit(NOT_FOUND)
+
+
+def bench(
+    memories: Annotated[int, typer.Option(help="How many made-up memories, 300 to 100000.")] = 2_000,
+    as_json: Json = False,
+) -> None:
+    """Measure how fast this installation is here, on made-up memories in a file of its own.
+
+    Example: recollect bench --memories 10000
+    """
+    if not 300 <= memories <= 100_000:
+        raise ValidationError("must be a whole number from 300 to 100000", field="memories")
+    with tempfile.TemporaryDirectory(prefix="recollect-") as folder, progress("Measuring", memories) as advance:
+        figures = asyncio.run(speed.measure(Path(folder), memories, advance))
+    if as_json:
+        emit([figure.to_dict() for figure in figures])
+    else:
+        rows = [(figure.name, f"{figure.value:,.2f}", figure.unit, figure.ratio) for figure in figures]
+        table(["what", "figure", "unit", "that is"], rows, right=["figure"])
