@@ -16,16 +16,19 @@ from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Condition, Filter
 from recollect.index import Indexes
 from recollect.layers import PUBLIC_LAYERS
-from recollect.ledger import Ledger
+from recollect.ledger import Ledger, portions
 from recollect.long_term import past_ids
-from recollect.records import TRUSTS, Changes, Job, Partition, Record, Scope, Source, derived_id, iso
+from recollect.policies.merging import merges_of, unmerged
+from recollect.records import TRUSTS, Changes, Job, Partition, Record, Scope, Source, derived_id, iso, new_id
 from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX, forget_whole
 
 EXPORT_FORMAT = 1
 EXPORTED_LAYERS = (*PUBLIC_LAYERS, "session", "past")
-IMPORT_BATCH = 80
 NEEDED_DATA = {"conversation": ("role",), "working": ("state",), "past": ("data", "of", "version", "layer")}
 """What the data of a layer must have for the rest of the flow to read it."""
+COUNTS = ("seen", "edits", "usage_count", "merged_count", "write")
+COUNT_MAX = 1_000_000
+"""More of anything was not counted but made up; a history is read edit by edit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +75,36 @@ class Privacy:
 
     async def _forget(self, records: Sequence[Record]) -> Receipt:
         counts = Counter(record.layer for record in records)
-        doomed = {record.id: None for record in records}
-        for record in records:
-            doomed |= dict.fromkeys(past_ids(record))
-        index = await self._indexes.current(self._partition)
-        merged = (index.records[row] for row in index.row_of.values())
-        doomed |= dict.fromkeys(record.id for record in merged if record.data.get("merged_into") in doomed)
+        doomed = await self._with_merged(records)
         touched = await self._resting_summaries(records)
-        doomed |= dict.fromkeys(summary.id for summary in touched)
-        ids = list(doomed)
+        past = (id for record in doomed.values() for id in past_ids(record))
+        ids = list(dict.fromkeys((*doomed, *past, *(summary.id for summary in touched))))
         for start in range(0, len(ids), OPERATIONS_MAX - 2):
             await self._ledger.commit(Changes(self._partition, drop=tuple(ids[start : start + OPERATIONS_MAX - 2])))
-        await self._fold_again(touched, doomed)
+        await self._take_out_of_merges(doomed)
+        await self._fold_again(touched)
         return Receipt(dict(counts), iso(self._ledger.clock()))
+
+    async def _with_merged(self, records: Sequence[Record]) -> dict[str, Record]:
+        """These records and all that were merged into them, step by step."""
+        index = await self._indexes.current(self._partition)
+        held = [record for row in index.row_of.values() if "merged_into" in (record := index.records[row]).data]
+        doomed = {record.id: record for record in records}
+        while more := {r.id: r for r in held if r.id not in doomed and r.data["merged_into"] in doomed}:
+            doomed |= more
+        return doomed
+
+    async def _take_out_of_merges(self, doomed: Mapping[str, Record]) -> None:
+        """What a forgotten record gave to the one it was merged into goes as well."""
+        for record in doomed.values():
+            into = record.data.get("merged_into")
+            if into is None or into in doomed:
+                continue
+
+            def decide(older: Record | None, now: int, record: Record = record) -> Changes | None:
+                return None if older is None else Changes(self._partition, put=(unmerged(older, record)[0],))
+
+            await self._ledger.update(self._partition, into, decide)
 
     async def _resting_summaries(self, records: Sequence[Record]) -> list[Record]:
         """The running summaries that cover one of these messages."""
@@ -100,7 +120,7 @@ class Privacy:
             found += await self._ledger.get(self._partition, ids[start : start + IDS_MAX])
         return [summary for summary in found if last[summary.id] <= tuple(summary.data["covers"]["born"])]
 
-    async def _fold_again(self, summaries: Sequence[Record], doomed: Mapping[str, None]) -> None:
+    async def _fold_again(self, summaries: Sequence[Record]) -> None:
         now = self._ledger.clock()
         for summary in summaries:
             session = summary.scope.session
@@ -131,12 +151,12 @@ class Privacy:
             yield record.to_dict()
 
     async def import_records(self, lines: Sequence[Mapping[str, Any]]) -> int:
-        """Store exported records under this user, whoever they belonged to. Twice is once."""
-        count = 0
-        for start in range(0, len(lines), IMPORT_BATCH):
-            records = [imported(line, self._partition) for line in lines[start : start + IMPORT_BATCH]]
-            count += await self._import_batch(records)
-        return count
+        """Store exported records under this user, whoever they belonged to. Twice is once.
+
+        All are looked at before the first is stored.
+        """
+        records = [imported(line, self._partition) for line in lines if not _is_head(line)]
+        return sum([await self._import_batch(portion) for portion in portions(records)])
 
     async def _import_batch(self, records: Sequence[Record]) -> int:
         known = {record.id for record in await self._ledger.get(self._partition, [record.id for record in records])}
@@ -145,12 +165,16 @@ class Privacy:
             return 0
         now = self._ledger.clock()
         refs = tuple(id for id, record in new.items() if self._ledger.layers[record.layer].embedded)
-        jobs = (Job(f"enrich:{refs[0]}:import", self._partition, "enrich", refs, due_at=now),) if refs else ()
+        jobs = (Job(f"settle:{new_id(now)}", self._partition, "settle", refs, due_at=now),) if refs else ()
         try:
             await self._ledger.commit(Changes(self._partition, put=tuple(new.values()), enqueue=jobs))
         except Conflict as conflict:
             raise Conflict("somebody writes the same memories right now; import again", field="id") from conflict
         return len(new)
+
+
+def _is_head(line: object) -> bool:
+    return isinstance(line, Mapping) and "recollect" in line
 
 
 def imported(line: Mapping[str, Any], partition: Partition) -> Record:
@@ -169,7 +193,9 @@ def imported(line: Mapping[str, Any], partition: Partition) -> Record:
             validate.identifier(scope["agent"], "agent") if scope.get("agent") else "",
             validate.identifier(scope["session"], "session") if scope.get("session") else "",
         ),
-        content="" if content == "" else validate.text(content),
+        content=validate.content(content, may_be_empty=True).text
+        if isinstance(content, str)
+        else validate.text(content),
         data=_data(layer, line.get("data", {})),
         metadata=validate.metadata(line.get("metadata")),
         importance=validate.unit_interval(line.get("importance", 0.5), "importance"),
@@ -195,10 +221,26 @@ def _data(layer: str, value: Any) -> dict[str, Any]:
     if layer == "conversation":
         validate.role(data["role"])
         validate.tool_calls(data.get("tool_calls") or [])
-        validate.content(data.get("parts") or [], may_be_empty=True)
+        parts = data.get("parts", [])
+        validate.content(parts if isinstance(parts, list) else [parts], may_be_empty=True)
     if layer in ("working", "past") and not isinstance(data[NEEDED_DATA[layer][0]], dict):
         raise ValidationError("not what an exported record of this layer has", field="data")
+    if not _is_bookkeeping(data):
+        raise ValidationError("must count with whole numbers and name merges as an export does", field="data")
     return data
+
+
+def _is_bookkeeping(data: Mapping[str, Any]) -> bool:
+    """Whether what the flow writes down beside a memory can be read by it again."""
+    counted = all(type(data.get(name, 0)) is int and 0 <= data.get(name, 0) <= COUNT_MAX for name in COUNTS)
+    ended = "merged_into" not in data or (
+        isinstance(data["merged_into"], str) and set(data.get("before_merge") or ()) == {"valid_to", "data"}
+    )
+    try:
+        merges_of(Record("", "", Scope(), data=data))
+    except (TypeError, KeyError, AttributeError):
+        return False
+    return counted and ended
 
 
 def _source(value: Any) -> Source | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.errors import EmbeddingError
 from recollect.filters import Condition
 from recollect.index import Indexes, PartitionIndex
 from recollect.policies import scoring
@@ -18,6 +19,10 @@ from recollect.policies.words import query_terms
 from recollect.providers import Embedder
 from recollect.records import Clock, Hit, Leg, Partition, Record, Scope
 
+log = logging.getLogger("recollect.recall")
+
+EMBED_WAIT_S = 2.0
+"""How long a question waits for its vector. A person is waiting too, and words alone find most of it."""
 NOT_FOUND = -9.0
 """The score of a row that may not be found: under every score that the legs can give."""
 LEGS = ("words", "meaning", "recency", "importance")
@@ -91,16 +96,24 @@ class Recall:
     async def question(self, text: str, at: int | None = None) -> Question:
         """Read a question once for all legs. Without a vector, words alone answer."""
         text = text[:QUERY_CHARACTERS]
-        vector = None
-        if self._embedder is not None:
-            try:
-                rows = await self._embedder.embed([text])
-                if rows.shape == (1, self._embedder.dimensions) and 0 < float(rows[0] @ rows[0]) < math.inf:
-                    vector = rows[0]
-            except EmbeddingError:
-                vector = None
+        vector = await self._vector(self._embedder, text) if self._embedder is not None else None
         terms = tuple(dict.fromkeys(query_terms(text, self._language)))
         return Question(text, terms, vector, self._clock() if at is None else at)
+
+    async def _vector(self, embedder: Embedder, text: str) -> NDArray[np.float32] | None:
+        """The question as a vector of length one; None when the embedder fails or lets it wait."""
+        try:
+            async with asyncio.timeout(EMBED_WAIT_S):
+                rows = await embedder.embed([text])
+            with np.errstate(over="ignore"):
+                square = float(rows[0] @ rows[0]) if rows.shape == (1, embedder.dimensions) else 0.0
+        except Exception as error:  # an embedder may raise anything, and words answer without it
+            log.warning("searching by words alone: the embedder failed (%s)", type(error).__name__)
+            return None
+        if not 0 < square < math.inf:
+            return None
+        vector: NDArray[np.float32] = (rows[0] / np.float32(math.sqrt(square))).astype(np.float32, copy=False)
+        return vector
 
     async def search(
         self, scope: Scope, question: Question, *, layers: Sequence[str] = (), test: Condition | None = None, limit: int

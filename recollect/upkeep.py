@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from recollect.errors import Conflict, NotFound
 from recollect.filters import Filter
 from recollect.index import Indexes
-from recollect.ledger import Ledger
+from recollect.ledger import Ledger, portions
 from recollect.policies.merging import unmerged
 from recollect.policies.retention import Pruned, to_prune
 from recollect.records import DAY_MS, Changes, Partition, Record
@@ -65,8 +65,7 @@ class Upkeep:
         )
         if dry_run:
             return Maintained(partition, retired=tuple(retired), dry_run=True)
-        for start in range(0, len(retired), CHUNK):
-            await self._retire(partition, retired[start : start + CHUNK], now)
+        retired = await self._retire(partition, retired, now)
         purged = 0
         while True:
             gone = await self._ledger.store.forget(Filter(partition, dead_before=now - DAY_MS), now)
@@ -74,15 +73,21 @@ class Upkeep:
             if gone.done:
                 return Maintained(partition, purged, tuple(retired))
 
-    async def _retire(self, partition: Partition, chosen: Sequence[Pruned], now: int) -> None:
-        put = tuple(
+    async def _retire(self, partition: Partition, chosen: Sequence[Pruned], now: int) -> list[Pruned]:
+        """End the chosen, with the reason. Gives those that were ended."""
+        reasons = {each.record.id: each for each in chosen}
+        ended = (
             replace(each.record, valid_to=now, data=dict(each.record.data) | {"retired": each.reason})
             for each in chosen
         )  # fmt: skip
-        try:
-            await self._ledger.commit(Changes(partition, put=put))
-        except Conflict:
-            return  # somebody uses them right now: the next upkeep looks again
+        done: list[Pruned] = []
+        for portion in portions(ended):
+            try:
+                await self._ledger.commit(Changes(partition, put=tuple(portion)))
+            except Conflict:
+                continue  # somebody uses them right now: the next upkeep looks again
+            done += [reasons[record.id] for record in portion]
+        return done
 
     async def restore(self, partition: Partition, id: str) -> Record:
         """Take back what upkeep or merging ended."""
@@ -109,17 +114,18 @@ async def note_uses(ledger: Ledger, uses: Counter[tuple[Partition, str]]) -> Non
         for start in range(0, len(ids), CHUNK):
             records = await ledger.get(partition, ids[start : start + CHUNK])
             now = ledger.clock()
-            put = tuple(
+            used = (
                 replace(
                     r,
                     data=dict(r.data) | {"usage_count": r.data.get("usage_count", 0) + counts[r.id], "last_used": now},
                 )
                 for r in records
             )
-            try:
-                await ledger.commit(Changes(partition, put=put))
-            except Conflict:
-                continue  # a count is not worth a quarrel with a real change
+            for portion in portions(used):
+                try:
+                    await ledger.commit(Changes(partition, put=tuple(portion)))
+                except Conflict:
+                    continue  # a count is not worth a quarrel with a real change
 
 
 def _without(record: Record, *names: str) -> dict[str, object]:

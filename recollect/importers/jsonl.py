@@ -279,7 +279,7 @@ class _Keeper:
         self._user = user
 
     async def store(self, items: Sequence[_Item], outcome: Imported) -> None:
-        """Store a chunk, one write for each session and kind, all of them at once."""
+        """Store a chunk, one write for each session and kind, side by side: order holds inside a session."""
         groups: dict[tuple[str, str, str], list[_Item]] = {}
         for item in items:
             groups.setdefault(item.place, []).append(item)

@@ -83,7 +83,7 @@ def _sentences(text: str) -> list[str]:
 
 def _acknowledged(text: str) -> str:
     """A short word for what was told. A greeting or thanks alone is not something to remember."""
-    alone = len(text.split()) <= 3
+    alone = len(_sentences(text)) == 1 and len(text.split()) <= 3
     if _THANKS.match(text):
         return "You're welcome."
     if _GREETS.match(text):

@@ -171,6 +171,9 @@ def _typed() -> Iterator[str]:
         except EOFError:
             say()
             return
+        except KeyboardInterrupt:
+            say()
+            raise
         if line:
             yield line
 

@@ -165,7 +165,9 @@ def erase(
     if not yes:
         if not sys.stdin.isatty():
             raise ValidationError("this forgets everything about the user; say --yes", field="erase")
-        typer.confirm(f"Forget everything about {one_line(user, 60)}?", abort=True, err=True)
+        if not typer.confirm(f"Forget everything about {one_line(user, 60)}?", err=True):
+            say("Nothing was forgotten.")
+            raise typer.Exit(NOT_FOUND)
     show_receipt(for_user(url, org, user, lambda who: who.erase()), as_json)
 
 

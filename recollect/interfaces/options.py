@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from recollect import validate
+from recollect.errors import ValidationError
 from recollect.memory import Memory, User
 
 T = TypeVar("T")
@@ -40,4 +41,10 @@ def for_user(url: str | None, org: str, user: str, step: Callable[[User], Awaita
 
 
 def filter_of(where: str | None) -> Any:
-    return None if where is None else validate.json_text(where, "where")
+    """A filter that was given as JSON. `null` is not "no filter": who writes --where wants to narrow."""
+    if where is None:
+        return None
+    value = validate.json_text(where, "where")
+    if not isinstance(value, dict):
+        raise ValidationError("must be a JSON object", field="where")
+    return value

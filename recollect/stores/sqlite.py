@@ -109,6 +109,8 @@ class SqliteStore:
 
     async def claim(self, now: int, lease_s: float, limit: int) -> Sequence[Job]:
         check_limit(limit)
+        if self._file.read_only:
+            return []  # work that cannot be finished is left to those who can
         oldest = self._file.peek(lambda db: db.execute("select min(due_at) from jobs").fetchone()[0])
         if oldest is None or oldest > now:
             return []

@@ -16,11 +16,12 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from recollect.errors import Busy, Corrupt, RecollectError, Unavailable
+from recollect.errors import Busy, Corrupt, RecollectError, Unavailable, ValidationError
 
 T = TypeVar("T")
 Connection = sqlite3.Connection
@@ -33,6 +34,7 @@ READERS = 2
 WAL_PAGES = 4_000  # pages between checkpoints: about 32 MiB
 WAL_LIMIT_BYTES = 32 * 1024 * 1024
 MAGIC = b"SQLite format 3\x00"
+HEADER_BYTES = 100
 SQLITE_VERSION = sqlite3.sqlite_version
 
 
@@ -105,7 +107,6 @@ class SqliteFile:
 
     def __init__(self, path: Path, *, read_only: bool = False, busy_timeout_s: float = 10.0) -> None:
         self.path = path
-        self.read_only = read_only
         self._busy_timeout_s = busy_timeout_s
         self._queue: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._readers = ThreadPoolExecutor(READERS, "recollect-read")
@@ -116,16 +117,19 @@ class SqliteFile:
         if not read_only:
             _create_if_absent(path)
         _check_header(path)
-        self._peeker = self._connect()
+        self.read_only = read_only or not _is_writable(path)
         self._writer: threading.Thread | None = None
         try:
-            self._check_and_migrate()
+            version = self._check_schema()
+            self._peeker = self._connect()
+            if not self.read_only:
+                self._start_writing(version)
+        except sqlite3.Error as error:
+            self._release()
+            raise translated(error) from error
         except BaseException:
             self._release()
             raise
-        if not read_only:
-            self._writer = threading.Thread(target=self._write_loop, name="recollect-write", daemon=True)
-            self._writer.start()
 
     # ── work ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -166,7 +170,8 @@ class SqliteFile:
         if self._closed:
             return
         self._closed = True
-        await asyncio.get_running_loop().run_in_executor(None, self._finish)
+        # Shielded: whoever stops waiting for it does not stop it.
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self._finish))
 
     def _finish(self) -> None:
         if self._writer is not None:
@@ -185,8 +190,16 @@ class SqliteFile:
 
     # ── the writer's thread ──────────────────────────────────────────────────────────────────────
 
-    def _write_loop(self) -> None:
-        db = self._connect()
+    def _start_writing(self, version: int) -> None:
+        if version < len(MIGRATIONS):
+            migrate(self._peeker)
+        # Connected here, where an error has somebody to tell it to.
+        self._writer = threading.Thread(
+            target=self._write_loop, args=(self._connect(),), name="recollect-write", daemon=True
+        )
+        self._writer.start()
+
+    def _write_loop(self, db: Connection) -> None:
         while True:
             task = self._queue.get()
             if task is None:
@@ -209,6 +222,12 @@ class SqliteFile:
                 return
             db.execute("pragma synchronous = full" if any(t.durable for t in group) else "pragma synchronous = normal")
             db.execute("begin immediate")
+        except Exception as error:
+            # Nobody's work has begun, so all have the same answer, and have waited for the lock once.
+            for task in group:
+                task.error = translated(error) if isinstance(error, sqlite3.Error) else error
+            return
+        try:
             for task in group:
                 try:
                     task.result = task.work(db)
@@ -216,8 +235,7 @@ class SqliteFile:
                     task.error = refusal
             db.execute("commit")
         except BaseException as error:
-            if db.in_transaction:
-                db.execute("rollback")
+            _roll_back(db)
             if alone:
                 group[0].error = translated(error) if isinstance(error, sqlite3.Error) else error
                 return
@@ -237,15 +255,18 @@ class SqliteFile:
             try:
                 return work(db)
             finally:
-                db.execute("rollback")
+                _roll_back(db)
         except sqlite3.Error as error:
             raise translated(error) from error
 
     def _connect(self) -> Connection:
-        uri = f"{self.path.absolute().as_uri()}?mode={'ro' if self.read_only else 'rw'}"
         try:
             db = sqlite3.connect(
-                uri, uri=True, timeout=self._busy_timeout_s, isolation_level=None, check_same_thread=False
+                self._uri(self.read_only),
+                uri=True,
+                timeout=self._busy_timeout_s,
+                isolation_level=None,
+                check_same_thread=False,
             )
             self._connections.append(db)
             for pragma in (
@@ -262,11 +283,20 @@ class SqliteFile:
         except sqlite3.Error as error:
             raise translated(error) from error
 
-    def _check_and_migrate(self) -> None:
-        db = self._peeker
-        try:
-            if _pragma(db, "application_id") != APPLICATION_ID:
-                raise Corrupt("this is an SQLite file, but not one of Recollect's", field="store")
+    def _uri(self, read_only: bool) -> str:
+        mode = "ro" if read_only else "rw"
+        # SQLite reads a log through an index that it makes beside the file. Where it cannot make one, and
+        # there is no log, nobody writes, and the file can be read as it is.
+        if read_only and not os.access(self.path.parent, os.W_OK) and not _has_log(self.path):
+            mode += "&immutable=1"
+        return f"{self.path.absolute().as_uri()}?mode={mode}"
+
+    def _check_schema(self) -> int:
+        """The file's schema version, if it is one that we know. What is refused is left as it is.
+
+        A connection that may not write is the only one that leaves the log of a killed writer alone.
+        """
+        with closing(sqlite3.connect(self._uri(read_only=True), uri=True, timeout=self._busy_timeout_s)) as db:
             version = _pragma(db, "user_version")
             if version > len(MIGRATIONS):
                 raise Unavailable(
@@ -274,13 +304,10 @@ class SqliteFile:
                     "upgrade Recollect; the file was not touched",
                     field="store",
                 )
-            if version < len(MIGRATIONS):
-                if self.read_only:
-                    raise Unavailable("the file must be migrated; open it for writing once", field="store")
-                migrate(db)
+            if version < len(MIGRATIONS) and self.read_only:
+                raise Unavailable("the file must be migrated; open it for writing once", field="store")
             db.execute("select part from partitions limit 1").fetchone()
-        except sqlite3.Error as error:
-            raise translated(error) from error
+        return version
 
 
 def migrate(db: Connection, steps: Sequence[Callable[[Connection], None]] = MIGRATIONS) -> None:
@@ -295,24 +322,22 @@ def migrate(db: Connection, steps: Sequence[Callable[[Connection], None]] = MIGR
             db.execute(f"pragma user_version = {version + 1}")
             db.execute("commit")
         finally:
-            if db.in_transaction:
-                db.execute("rollback")
+            _roll_back(db)
 
 
 def _create_if_absent(path: Path) -> None:
     """A new file appears whole, under its name, or not at all; of two makers one wins."""
-    if path.exists():
+    if _exists(path):
         return
     if not path.parent.is_dir():
         raise Unavailable("the folder of the database does not exist; make it first", field="store")
-    draft = path.with_name(f".{path.name[:100]}.{os.getpid()}-{threading.get_ident()}.new")
+    draft = path.with_name(f".recollect-{os.getpid()}-{threading.get_ident()}.new")
     try:
-        db = sqlite3.connect(draft, isolation_level=None)
-        db.execute(f"pragma page_size = {PAGE_BYTES}")
-        db.execute(f"pragma application_id = {APPLICATION_ID}")
-        db.execute("pragma journal_mode = wal")
-        migrate(db)
-        db.close()
+        with closing(sqlite3.connect(draft, isolation_level=None)) as db:
+            db.execute(f"pragma page_size = {PAGE_BYTES}")
+            db.execute(f"pragma application_id = {APPLICATION_ID}")
+            db.execute("pragma journal_mode = wal")
+            migrate(db)
         os.link(draft, path)
     except FileExistsError:
         pass
@@ -323,22 +348,67 @@ def _create_if_absent(path: Path) -> None:
             leftover.unlink(missing_ok=True)
 
 
-def _check_header(path: Path) -> None:
-    """Refuse what is not an SQLite file before SQLite has a chance to touch it."""
+def _exists(path: Path) -> bool:
     try:
+        path.stat()
+        return True
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except ValueError as error:
+        raise ValidationError("a path cannot contain this character", field="url") from error
+    except OSError as error:
+        raise Unavailable("the database file cannot be reached; is its name too long?", field="store") from error
+
+
+def _check_header(path: Path) -> None:
+    """Refuse what is not a whole file of ours before SQLite has a chance to touch it."""
+    if not _exists(path):
+        raise Unavailable("there is no such database file", field="store")
+    if not path.is_file():
+        raise Unavailable("there is something else than a file at the path of the database", field="store")
+    try:
+        has_log = _has_log(path)
+        size = path.stat().st_size
         with path.open("rb") as file:
-            magic = file.read(len(MAGIC))
-    except FileNotFoundError as error:
-        raise Unavailable("there is no such database file", field="store") from error
+            header = file.read(HEADER_BYTES)
     except OSError as error:
         raise Unavailable("the database file cannot be read", field="store") from error
-    if magic != MAGIC:
+    if not header.startswith(MAGIC):
         raise Corrupt("this is not an SQLite file; it was not touched", field="store")
+    if len(header) < HEADER_BYTES:
+        raise Corrupt("the file ends too early; it was not touched", field="store")
+    if int.from_bytes(header[68:72]) != APPLICATION_ID:
+        raise Corrupt("this is an SQLite file, but not one of Recollect's; it was not touched", field="store")
+    page_bytes = int.from_bytes(header[16:18])
+    if not has_log and page_bytes > 1 and size % page_bytes:
+        raise Corrupt("the file ends in the middle of a page; it was not touched", field="store")
+
+
+def _has_log(path: Path) -> bool:
+    """Whether there is something in the log that is not yet in the file."""
+    log = Path(f"{path}-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
+def _is_writable(path: Path) -> bool:
+    """Whether the file and the log beside it can be written."""
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
 def _compact(db: Connection) -> None:
     db.execute("vacuum")
-    db.execute("pragma wal_checkpoint(truncate)")
+    blocked = db.execute("pragma wal_checkpoint(truncate)").fetchone()[0]
+    if blocked:
+        raise Busy("somebody still reads what was forgotten; compact again", field="store")
+
+
+def _roll_back(db: Connection) -> None:
+    """End a transaction that SQLite has not already ended itself; the error that led here is the one to tell."""
+    try:
+        if db.in_transaction:
+            db.execute("rollback")
+    except sqlite3.Error:
+        pass
 
 
 def _pragma(db: Connection, name: str) -> int:

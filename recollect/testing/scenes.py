@@ -80,7 +80,7 @@ REPEATABLE = {
 """Those that may be sent again when no answer came, and then have happened once."""
 
 
-def opened(url: Path | Store, clock: ManualClock | None = None, **changes: Any) -> Memory:
+def opened(url: str | Path | Store, clock: ManualClock | None = None, **changes: Any) -> Memory:
     """A memory in which nothing moves by itself, neither time nor a worker."""
     return Memory.open(url, embedder=HashingEmbedder(), clock=clock or ManualClock(), worker=False, **changes)
 

@@ -12,7 +12,7 @@ import io
 import pkgutil
 import re
 import types
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from recollect import errors
 from recollect.layers import LAYERS
 from recollect.memory import Memory, Session, User
 from recollect.policies.importance import WEIGHTS
+from recollect.policies.scoring import WEIGHTS as SEARCH_WEIGHTS
 from recollect.settings import PREFIX, Settings
 from recollect.stores import SCHEMES
 from recollect.working import Working
@@ -220,11 +221,17 @@ def test_the_table_of_importance_is_the_one_in_the_code():
         assert f"| {name} | {weight:+.2f} | {reason} |" in text
 
 
+def test_the_weights_of_search_are_those_in_the_code():
+    text = (ROOT / "docs" / "how-to" / "search-and-filters.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"(words|meaning|importance|recency)\s(0\.\d\d)", text))
+    assert {name: float(weight) for name, weight in shown.items()} == asdict(SEARCH_WEIGHTS)
+
+
 def test_the_picture_of_the_house_shows_every_file():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     tree = text.partition("```text\nrecollect/\n")[2].partition("```")[0]
-    shown = tree_paths(tree)
-    assert shown == {path for path in house() if path}
+    assert {"add a line for": house() - tree_paths(tree)} == {"add a line for": set()}
+    assert {"take out": tree_paths(tree) - house()} == {"take out": set()}
 
 
 def house() -> set[str]:

@@ -1,0 +1,105 @@
+"""Other processes hold the file, or write it at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections import defaultdict
+from contextlib import closing
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from recollect import Memory
+from recollect.errors import Busy
+from recollect.testing.drills import living_rows, settle, unfinished_jobs
+from recollect.testing.fakes import HashingEmbedder
+from recollect.testing.faults import ended, start
+from recollect.testing.scenes import opened, state_of
+
+WRITERS, APPENDS = 4, 500
+
+
+async def hold(path: Path, pipe: Connection, seconds: float) -> None:
+    """Keep everyone else from writing for a while."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("begin exclusive")
+        pipe.send("held")
+        time.sleep(seconds)
+        db.execute("rollback")
+
+
+def held(path: Path, seconds: float) -> None:
+    ours, theirs = Pipe(duplex=False)
+    start(hold, path, theirs, seconds)
+    assert ours.recv() == "held"
+
+
+@pytest.fixture
+async def path(tmp_path: Path) -> Path:
+    path = tmp_path / "shared.db"
+    async with opened(path) as memory:
+        await memory.user("ann").session("chat").add_message("user", "First.", id="first")
+    return path
+
+
+async def test_a_write_waits_for_a_process_that_holds_the_file_and_then_succeeds(path):
+    async with opened(path) as memory:
+        chat = memory.user("ann").session("chat")
+        held(path, 2)
+        begun = time.monotonic()
+        assert (await chat.messages())[0], "who reads does not wait"
+        assert time.monotonic() - begun < 1
+        await asyncio.gather(*(chat.add_message("user", f"Number {n}.") for n in range(20)))
+        assert 1 < time.monotonic() - begun < 5
+        assert len((await chat.messages())[0]) == 21
+
+
+async def test_when_it_takes_too_long_every_waiting_write_is_busy_after_the_set_time_and_nothing_is_half(path):
+    before = state_of(path)
+    async with opened(path, busy_timeout_s=1) as memory:
+        user = memory.user("ann")
+        chat = user.session("chat")
+        held(path, 5)
+        begun = time.monotonic()
+        calls = [chat.add_interaction(f"Question {n}?", "Answer.") for n in range(20)]
+        answers = await asyncio.gather(*calls, user.add_memory("Ann waits."), return_exceptions=True)
+        waited = time.monotonic() - begun
+        assert [type(answer) for answer in answers] == [Busy] * 21
+        assert 0.9 < waited < 3.5, "one wait for all, and one for those who came during it"
+        assert state_of(path) == before
+        await asyncio.sleep(max(0.0, 5.2 - (time.monotonic() - begun)))
+        await chat.add_message("user", "And now?")
+        assert len((await chat.messages())[0]) == 2
+
+
+async def append_many(path: Path, writer: int) -> None:
+    async with Memory.open(path, embedder=HashingEmbedder()) as memory:
+        chat = memory.user("ann").session("shared")
+        for number in range(APPENDS):
+            await chat.add_message("user", f"{writer} {number}")
+
+
+@pytest.mark.timeout(240)
+async def test_four_processes_append_to_one_session_and_every_message_is_there_in_its_writers_order(tmp_path):
+    path = tmp_path / "shared.db"
+    async with opened(path):
+        pass
+    begun = time.monotonic()
+    processes = [start(append_many, path, writer) for writer in range(WRITERS)]
+    assert [await asyncio.to_thread(ended, each, 200) for each in processes] == [0] * WRITERS
+    seconds = time.monotonic() - begun
+    await settle(path)
+    rows = [row for row in living_rows(path) if row.layer == "conversation"]
+    numbers = defaultdict(list)
+    for row in rows:
+        writer, number = row.content.split()
+        numbers[writer].append(int(number))
+    assert len(rows) == WRITERS * APPENDS
+    assert all(numbers[str(writer)] == list(range(APPENDS)) for writer in range(WRITERS))
+    assert all(row.embedded for row in rows)
+    assert unfinished_jobs(path) == []
+    print(f"{len(rows)} rows, order kept, 0 errors, in {seconds:.0f} s")

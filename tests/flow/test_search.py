@@ -1,0 +1,261 @@
+"""Search: what was said comes back when it is asked for, from every writer, with its reasons."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+
+import pytest
+
+from recollect.records import Changes, Partition, Record, Scope
+from recollect.testing.fakes import (
+    WRONG_ANSWERS,
+    FailingEmbedder,
+    GatedEmbedder,
+    HashingEmbedder,
+    ManualClock,
+    WrongEmbedder,
+)
+
+
+async def found(user, query, **how):
+    return [hit.content for hit in await user.search_memory(query, **how)]
+
+
+async def test_the_best_answer_comes_first(memory):
+    ann = memory.user("ann")
+    await ann.session("s").add_interaction("My dog Rex eats green apples.", "Good boy, Rex!")
+    await ann.add_memories(["The car needs new tyres.", "Apples are on the shopping list."])
+    await memory.work()
+    assert (await found(ann, "What does my dog Rex eat?"))[0] == "My dog Rex eats green apples."
+
+
+async def test_every_hit_says_how_it_was_found(memory, clock):
+    ann = memory.user("ann")
+    old = await ann.add_memory("The red kite flew away.", importance=0.9)
+    await memory.work()
+    clock.advance(days=30)
+    new = await ann.add_memory("The kite shop has a red door.", importance=0.1)
+    await memory.work()
+    hits = await ann.search_memory("red kite")
+    assert [hit.place for hit in hits] == [1, 2]
+    assert hits[0].score > hits[1].score
+    by_id = {hit.id: hit for hit in hits}
+    for hit in hits:
+        assert set(hit.legs) == {"words", "meaning", "recency", "importance"}
+        assert hit.score == pytest.approx(sum(leg.share for leg in hit.legs.values()), abs=1e-4)
+        assert hit.content == hit.record.content
+        assert hit.explain().startswith(f"#{hit.place} ")
+    assert by_id[new.id].legs["recency"].rank == 1
+    assert by_id[old.id].legs["recency"].score == pytest.approx(0.5, abs=0.01)
+    assert by_id[old.id].legs["importance"].rank == 1
+
+
+async def test_a_layer_can_be_chosen(memory):
+    ann = memory.user("ann")
+    await ann.session("s").add_message("user", "the harbour by night")
+    await ann.add_memory("the harbour by day")
+    await ann.add_memory("the harbour in winter", layer="episodic")
+    assert await found(ann, "harbour", layer="long_term") == ["the harbour by day"]
+    assert len(await found(ann, "harbour", layer=["long_term", "episodic"])) == 2
+    assert len(await found(ann, "harbour")) == 3
+    assert await found(ann.session("elsewhere"), "harbour", layer="conversation") == ["the harbour by night"]
+
+
+async def test_the_same_text_is_given_once(memory):
+    ann = memory.user("ann")
+    for name in ("s", "t"):
+        await ann.session(name).add_message("user", "the harbour by night")
+    assert await found(ann, "harbour") == ["the harbour by night"]
+
+
+async def test_no_more_hits_than_asked_for(memory):
+    ann = memory.user("ann")
+    await ann.add_memories([f"harbour number {n}" for n in range(30)])
+    assert len(await found(ann, "harbour")) == 5
+    assert len(await found(ann, "harbour", limit=1)) == 1
+    assert len(await found(ann, "harbour", limit=1000)) == 30
+
+
+async def test_a_filter_reaches_far_down_the_ranking(memory):
+    ann = memory.user("ann")
+    await ann.add_memories([f"harbour harbour number {n}" for n in range(80)])
+    await ann.add_memory("an office far from any harbour, with a very long description of all its rooms",
+                         metadata={"kind": "office"})  # fmt: skip
+    assert await found(ann, "harbour number", where={"metadata.kind": "office"}, limit=1) == [
+        "an office far from any harbour, with a very long description of all its rooms"
+    ]
+
+
+async def test_nothing_stored_is_nothing_found(memory):
+    assert await memory.user("nobody").search_memory("anything") == []
+
+
+@pytest.mark.parametrize(("stored", "asked"), [("Ich wohne im Café Müller", "cafe\u0301 mu\u0308ller"),
+                                               ("I live at the cafe\u0301", "Café"),
+                                               ("RÉSUMÉ of Anna", "résumé")])  # fmt: skip
+async def test_a_word_is_found_however_its_accents_are_written(memory, stored, asked):
+    ann = memory.user("ann")
+    await ann.add_memory(stored)
+    (hit,) = await ann.search_memory(asked)
+    assert (hit.content, hit.legs["words"].score > 0) == (stored, True)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ['"', "NEAR(", "a AND", "col:x", "^", "*", "-", "(" * 3000, "a\x00b", "@{}[]()|-~*\"':;!&%", "a & !", "<->", "%_",
+     "'; DROP TABLE records; --", "🤷", "\u202e", "x" * 60_000, "word " * 12_000],
+)  # fmt: skip
+async def test_a_question_is_words_and_never_a_syntax(memory, query):
+    ann = memory.user("ann")
+    await ann.add_memory("an ordinary memory")
+    await ann.search_memory(query)
+    assert await found(ann, "ordinary") == ["an ordinary memory"]
+
+
+async def test_another_memory_on_the_same_file_is_seen_at_once(open_memory, tmp_path):
+    url = f"sqlite:///{tmp_path}/shared.db"
+    here, there = await open_memory(url), await open_memory(url)
+    ann, ann_there = here.user("ann"), there.user("ann")
+    assert await found(ann, "lighthouse") == []
+    added = await ann_there.add_memory("The lighthouse is white.")
+    assert await found(ann, "lighthouse") == ["The lighthouse is white."]
+    await ann_there.update_memory(added.id, content="The lighthouse is red.")
+    await there.work()
+    assert await found(ann, "lighthouse") == ["The lighthouse is red."]
+    await ann.session("s").add_message("user", "I saw the lighthouse")
+    assert len(await found(ann_there, "lighthouse")) == 2
+    await ann_there.forget(added.id)
+    assert await found(ann, "lighthouse") == ["I saw the lighthouse"]
+    await ann_there.erase()
+    assert await found(ann, "lighthouse") == []
+    assert await ann.sessions() == []
+    await ann.add_memory("A new lighthouse.")
+    assert await found(ann_there, "lighthouse") == ["A new lighthouse."]
+
+
+async def test_another_process_on_the_same_file_is_seen_at_once(open_memory, tmp_path):
+    url = f"sqlite:///{tmp_path}/shared.db"
+    ann = (await open_memory(url, clock=ManualClock(1))).user("ann")
+    await ann.add_memory("The lighthouse is white.")
+    assert len(await found(ann, "lighthouse")) == 1
+    program = f"""
+import asyncio
+from recollect import Memory
+async def main():
+    async with Memory.open({url!r}, embedder="none", clock=lambda: 2) as memory:
+        await memory.user("ann").add_memories(["A second lighthouse.", "A third lighthouse."])
+asyncio.run(main())
+"""
+    await asyncio.to_thread(subprocess.run, [sys.executable, "-c", program], check=True, cwd=tmp_path)
+    assert len(await found(ann, "lighthouse")) == 3
+
+
+async def test_many_readers_and_writers_at_once_see_a_whole_index(memory):
+    ann = memory.user("ann")
+
+    async def write(number):
+        await ann.add_memory(f"lantern number {number}")
+
+    async def read():
+        return len(await ann.search_memory("lantern", limit=1000))
+
+    await asyncio.gather(*(write(n) for n in range(30)), *(read() for _ in range(30)), memory.work())
+    await memory.work()
+    assert await read() == 30
+
+
+async def test_records_of_the_org_are_found_by_its_users_and_by_no_other(memory):
+    record = Record("r1", "long_term", Scope("acme"), "Office hours are nine to five.", created_at=1)
+    await memory._flow.ledger.commit(Changes(Partition("acme", ""), put=(record,)))
+    assert await found(memory.user("ann", org="acme"), "office hours") == ["Office hours are nine to five."]
+    assert await found(memory.user("bob", org="globex"), "office hours") == []
+    context = await memory.user("ann", org="acme").session("s").get_context("When are office hours?")
+    assert "nine to five" in context.system
+    await memory.user("ann", org="acme").erase()
+    assert len(await found(memory.user("bob", org="acme"), "office hours")) == 1
+
+
+async def test_ended_expired_and_quarantined_records_are_not_found(memory, clock):
+    now = clock()
+    scope = Scope("default", "ann")
+    kinds = {
+        "current": {},
+        "ended": {"valid_to": now - 1},
+        "expired": {"expires_at": now + 1000},
+        "quarantined": {"trust": "quarantined"},
+        "ends later": {"valid_to": now + 1000},
+    }
+    put = tuple(
+        Record(name, "long_term", scope, f"a {name} lantern", created_at=now, **fields)
+        for name, fields in kinds.items()
+    )
+    await memory._flow.ledger.commit(Changes(Partition("default", "ann"), put=put))
+    ann = memory.user("ann")
+    assert {hit.id for hit in await ann.search_memory("lantern")} == {"current", "expired", "ends later"}
+    clock.advance(seconds=1)
+    assert {hit.id for hit in await ann.search_memory("lantern")} == {"current"}
+
+
+# ── Embedders that misbehave ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("answer", WRONG_ANSWERS)
+async def test_a_useless_vector_is_never_stored_and_words_still_find_everything(open_memory, clock, answer, caplog):
+    memory = await open_memory(embedder=WrongEmbedder(WRONG_ANSWERS[answer]))
+    ann = memory.user("ann")
+    message = await ann.session("s").add_message("user", "The canary lives in a cage.")
+    added = await ann.add_memory("The canary is yellow.")
+    await memory.work()
+    for id in (message.id, added.id):
+        assert (await ann.get_memory(id)).vector is None
+    assert set(await found(ann, "canary")) == {"The canary lives in a cage.", "The canary is yellow."}
+    assert "canary" in (await ann.session("s").get_context("Where is the canary?")).system
+    for _ in range(5):
+        clock.advance(minutes=10)
+        await memory.work()
+    assert {failure.content.partition(":")[0] for failure in await ann.failures()} == {"EmbeddingError"}
+    assert "canary" not in caplog.text
+
+
+async def test_a_text_without_meaning_is_kept_without_a_vector(open_memory):
+    memory = await open_memory(embedder=WrongEmbedder(lambda rows: rows * 0))
+    ann = memory.user("ann")
+    added = await ann.add_memory("The canary is yellow.")
+    await memory.work()
+    assert (await ann.get_memory(added.id)).vector is None
+    assert await ann.failures() == []
+    assert await found(ann, "canary") == ["The canary is yellow."]
+
+
+@pytest.mark.parametrize("error", [None, ConnectionError("down"), TimeoutError(), ValueError("429"), KeyError("data")])
+async def test_an_embedder_that_is_down_stops_neither_writing_nor_searching(open_memory, error, caplog):
+    memory = await open_memory(embedder=FailingEmbedder(error))
+    ann = memory.user("ann")
+    await ann.session("s").add_message("user", "The canary lives in a cage.")
+    await memory.work()
+    assert await found(ann, "canary") == ["The canary lives in a cage."]
+    assert (await ann.session("t").get_context("canary")).system
+    assert (await memory.survey()).jobs_waiting >= 1, "the vector is still to be made"
+    assert "canary" not in caplog.text
+
+
+async def test_a_slow_embedder_does_not_keep_a_question_waiting(open_memory):
+    memory = await open_memory(embedder=GatedEmbedder())
+    ann = memory.user("ann")
+    await ann.add_memory("The canary is yellow.")
+    async with asyncio.timeout(10):
+        assert await found(ann, "canary") == ["The canary is yellow."]
+
+
+async def test_vectors_of_another_model_are_not_compared(open_memory, tmp_path):
+    url = f"sqlite:///{tmp_path}/shared.db"
+    first = await open_memory(url, embedder=HashingEmbedder(64))
+    await first.user("ann").add_memory("The canary is yellow.")
+    await first.work()
+    for dimensions in (32, 64):
+        other = await open_memory(url, embedder=HashingEmbedder(dimensions, name="other"))
+        (hit,) = await other.user("ann").search_memory("yellow canary")
+        assert hit.legs["meaning"].score == 0
+        assert hit.legs["words"].score > 0

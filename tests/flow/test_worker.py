@@ -1,0 +1,253 @@
+"""What happens to a message after it is stored: once, in time, and never silently not at all."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from recollect import Memory
+from recollect.errors import EmbeddingError, NotFound
+from recollect.records import Changes, Job, Partition
+from recollect.testing.fakes import FailingEmbedder, GatedEmbedder, HashingEmbedder
+
+ANN = Partition("default", "ann")
+
+
+async def test_words_are_found_at_once_and_meaning_after_the_work(memory):
+    ann = memory.user("ann")
+    message = await ann.session("s").add_message("user", "My bicycle is called Rocinante.")
+    (hit,) = await ann.search_memory("rocinante")
+    assert (hit.id, hit.legs["words"].score > 0, hit.legs["meaning"].score) == (message.id, True, 0)
+    assert await memory.work() == 1
+    (hit,) = await ann.search_memory("rocinante")
+    assert hit.legs["meaning"].score > 0
+    record = await ann.get_memory(message.id)
+    assert record.vector.model == "hashing-64"
+    assert record.importance != 0.5
+
+
+async def test_when_nothing_is_due_nothing_is_run(memory, clock):
+    assert await memory.work() == 0
+    await memory.user("ann").session("s").add_interaction("hello", "hi")
+    assert await memory.work() == 1
+    assert await memory.work() == 0
+    assert memory.describe()["jobs"] == {"done": 1, "failed": 0}
+
+
+async def test_a_failing_job_is_tried_again_later_and_later_and_then_succeeds(open_memory, clock):
+    embedder = FailingEmbedder(ConnectionError("no route to secret-host"), times=3)
+    memory = await open_memory(embedder=embedder)
+    ann = memory.user("ann")
+    message = await ann.session("s").add_message("user", "hello there")
+    waits = []
+    for _ in range(3):
+        assert await memory.work() == 1
+        assert await memory.work() == 0, "it is not tried again at once"
+        waited = 0
+        while (await memory.survey()).oldest_job_at > clock():
+            clock.advance(seconds=1)
+            waited += 1
+        waits.append(waited)
+    assert waits == [2, 4, 8]
+    assert await memory.work() == 1
+    assert (await ann.get_memory(message.id)).vector is not None
+    assert await ann.failures() == []
+
+
+async def fail_for_good(memory, clock):
+    for _ in range(5):
+        assert await memory.work() == 1
+        clock.advance(minutes=10)
+
+
+async def test_a_job_that_keeps_failing_becomes_a_visible_failure_with_its_reason(open_memory, clock, caplog):
+    memory = await open_memory(embedder=FailingEmbedder(ConnectionError("no route to secret-host")))
+    ann = memory.user("ann")
+    message = await ann.session("s").add_message("user", "the canary text")
+    await fail_for_good(memory, clock)
+    assert await memory.work() == 0
+    (failure,) = await ann.failures()
+    assert "EmbeddingError" in failure.content
+    assert (failure.data["kind"], failure.data["refs"], failure.data["attempts"]) == ("enrich", [message.id], 5)
+    assert "secret-host" not in failure.content
+    assert "canary" not in failure.content + caplog.text
+    assert memory.describe()["jobs"]["failed"] == 1
+    (hit,) = await ann.search_memory("canary")
+    assert hit.id == message.id, "the message is kept and found by its words"
+    assert await memory.user("bob").failures() == []
+
+
+async def test_a_failure_can_be_retried_by_hand(open_memory, clock):
+    embedder = FailingEmbedder(times=6)
+    memory = await open_memory(embedder=embedder)
+    ann = memory.user("ann")
+    message = await ann.session("s").add_message("user", "hello there")
+    await fail_for_good(memory, clock)
+    (failure,) = await ann.failures()
+    await ann.retry(failure.id)
+    assert await ann.failures() == []
+    assert await memory.work() == 1
+    clock.advance(minutes=1)
+    assert await memory.work() == 1, "a retried job has all its tries again"
+    assert (await ann.get_memory(message.id)).vector is not None
+    for id in (failure.id, message.id):
+        with pytest.raises(NotFound):
+            await ann.retry(id)
+
+
+async def test_a_failure_that_fails_again_is_one_failure(open_memory, clock):
+    memory = await open_memory(embedder=FailingEmbedder())
+    ann = memory.user("ann")
+    await ann.session("s").add_message("user", "hello there")
+    for _ in range(2):
+        await fail_for_good(memory, clock)
+        (failure,) = await ann.failures()
+        await ann.retry(failure.id)
+
+
+async def test_one_bad_job_does_not_hold_up_the_others(open_memory):
+    class Picky(HashingEmbedder):
+        async def embed(self, texts):
+            if any("poison" in text for text in texts):
+                raise EmbeddingError
+            return await super().embed(texts)
+
+    memory = await open_memory(embedder=Picky())
+    chat = memory.user("ann").session("s")
+    bad = await chat.add_message("user", "poison")
+    good = [await chat.add_message("user", f"number {n} is good") for n in range(40)]
+    await memory.work()
+    ann = memory.user("ann")
+    assert all([(await ann.get_memory(message.id)).vector for message in good])
+    assert (await ann.get_memory(bad.id)).vector is None
+
+
+async def test_work_of_a_kind_that_this_version_does_not_know_is_shown(memory, clock):
+    await memory._flow.ledger.commit(Changes(ANN, enqueue=(Job("j1", ANN, "teleport"),)))
+    for _ in range(5):
+        await memory.work()
+        clock.advance(minutes=10)
+    (failure,) = await memory.user("ann").failures()
+    assert "teleport" in failure.content
+
+
+async def test_a_message_that_was_forgotten_meanwhile_is_not_brought_back(open_memory):
+    embedder = GatedEmbedder()
+    memory = await open_memory(embedder=embedder)
+    ann = memory.user("ann")
+    gone, kept = await ann.session("s").add_interaction("forget the canary", "keep the answer")
+    working = asyncio.create_task(memory.work())
+    await embedder.entered.wait()
+    await ann.forget(gone.id)
+    embedder.open.set()
+    await working
+    assert [message.id for message in await ann.session("s").window()] == [kept.id]
+    assert (await ann.get_memory(kept.id)).vector is not None
+    assert await ann.failures() == []
+
+
+async def test_an_erased_user_is_not_brought_back_by_a_late_job(open_memory, clock):
+    embedder = GatedEmbedder()
+    memory = await open_memory(embedder=embedder)
+    ann = memory.user("ann")
+    await ann.session("s").add_interaction("the canary sings", "indeed")
+    await ann.add_memory("the canary is yellow")
+    working = asyncio.create_task(memory.work())
+    await embedder.entered.wait()
+    await ann.erase()
+    embedder.open.set()
+    await working
+    clock.advance(days=2)
+    await memory.work()
+    assert (await memory.survey()).records == {}
+    assert (await memory.survey()).jobs_waiting == 0
+    assert len(await ann.export()) == 1
+
+
+async def test_an_update_during_the_work_is_not_lost(open_memory):
+    embedder = GatedEmbedder()
+    memory = await open_memory(embedder=embedder)
+    ann = memory.user("ann")
+    added = await ann.add_memory("The key is in the blue box.")
+    working = asyncio.create_task(memory.work())
+    await embedder.entered.wait()
+    await ann.update_memory(added.id, content="The key is in the red box.")
+    embedder.open.set()
+    await working
+    await memory.work()
+    record = await ann.get_memory(added.id)
+    assert record.content == "The key is in the red box."
+    assert record.vector is not None
+    assert await ann.failures() == []
+
+
+async def test_a_job_at_work_keeps_its_lease(open_memory, tmp_path, clock):
+    slow, quick = GatedEmbedder(), HashingEmbedder()
+    url = f"sqlite:///{tmp_path}/shared.db"
+    first = await open_memory(url, embedder=slow, lease_s=0.3)
+    second = await open_memory(url, embedder=quick, lease_s=0.3)
+    message = await first.user("ann").session("s").add_message("user", "hello there")
+    working = asyncio.create_task(first.work())
+    await slow.entered.wait()
+    for _ in range(3):
+        clock.advance(milliseconds=250)
+        due = clock() + 250
+        async with asyncio.timeout(5):
+            while (await second.survey()).oldest_job_at < due:
+                await asyncio.sleep(0.02)
+        assert await second.work() == 0, "nobody else gets it while it is worked on"
+    slow.open.set()
+    assert await working == 1
+    assert quick.calls == 0
+    assert (await second.user("ann").get_memory(message.id)).vector is not None
+
+
+async def test_the_job_of_a_worker_that_died_is_done_by_another(open_memory, tmp_path, clock):
+    slow = GatedEmbedder()
+    url = f"sqlite:///{tmp_path}/shared.db"
+    first = await open_memory(url, embedder=slow)
+    second = await open_memory(url)
+    message = await first.user("ann").session("s").add_message("user", "hello there")
+    working = asyncio.create_task(first.work())
+    await slow.entered.wait()
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    assert await second.work() == 0
+    clock.advance(seconds=61)
+    assert await second.work() == 1
+    assert (await second.user("ann").get_memory(message.id)).vector is not None
+
+
+async def test_two_workers_share_the_jobs_and_do_each_once(open_memory, tmp_path):
+    embedders = HashingEmbedder(), HashingEmbedder()
+    url = f"sqlite:///{tmp_path}/shared.db"
+    first, second = [await open_memory(url, embedder=embedder, claim_jobs=4) for embedder in embedders]
+    for number in range(40):
+        await first.user(f"user {number % 5}").session("s").add_message("user", f"message number {number}")
+    counts = await asyncio.gather(first.work(), second.work())
+    assert sum(counts) == 40
+    assert sum(embedder.calls for embedder in embedders) == 40
+    assert min(counts) > 0
+    assert (await first.survey()).jobs_running == 0
+
+
+async def test_a_memory_with_its_own_worker_needs_no_call(store_url):
+    async with Memory.open(store_url, embedder=HashingEmbedder()) as memory:
+        ann = memory.user("ann")
+        message = await ann.session("s").add_message("user", "hello there")
+        async with asyncio.timeout(10):
+            while (await ann.get_memory(message.id)).vector is None:
+                await asyncio.sleep(0.01)
+
+
+async def test_a_worker_elsewhere_finds_what_this_process_left(tmp_path):
+    url = f"sqlite:///{tmp_path}/shared.db"
+    async with (
+        Memory.open(url, embedder=HashingEmbedder(), worker=False) as here,
+        Memory.open(url, embedder=HashingEmbedder(), poll_s=0.05),
+    ):
+        message = await here.user("ann").session("s").add_message("user", "hello there")
+        async with asyncio.timeout(10):
+            while (await here.user("ann").get_memory(message.id)).vector is None:
+                await asyncio.sleep(0.01)

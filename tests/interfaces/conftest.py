@@ -1,0 +1,58 @@
+"""The command line, run in this process on a file of its own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from recollect.interfaces.cli import app
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def url(tmp_path) -> str:
+    return f"sqlite:///{tmp_path}/notes.db"
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path, monkeypatch):
+    for name in ("RECOLLECT_URL", "RECOLLECT_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def recollect(url):
+    def call(*arguments: str, input: str | bytes | None = None, at: str | None = url) -> Ran:
+        where = ["--url", at] if at else []
+        result = CliRunner().invoke(app, [*arguments, *where], input=input)
+        return Ran(result.exit_code, result.stdout, result.stderr)
+
+    return call
+
+
+@pytest.fixture
+def lines(tmp_path):
+    """Writes a file of JSON Lines: objects, or bytes as they are."""
+
+    def write(*items: Any, name: str = "file.jsonl") -> str:
+        path: Path = tmp_path / name
+        path.write_bytes(b"".join(i if isinstance(i, bytes) else json.dumps(i).encode() + b"\n" for i in items))
+        return str(path)
+
+    return write

@@ -1,0 +1,591 @@
+"""The program `recollect`, as people and programs use it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pty
+import resource
+import select
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from recollect import Memory
+from recollect.errors import EmbeddingError
+
+PROGRAM = [sys.executable, "-m", "recollect"]
+COMMANDS = [
+    "chat", "search", "context", "sessions", "import", "export", "forget", "erase", "maintain", "worker", "stats",
+    "doctor", "bench",
+]  # fmt: skip
+TEA = {"role": "user", "content": "I drink oolong before noon.", "session": "monday"}
+PORTO = {"content": "The office is in Porto.", "metadata": {"topic": "work"}}
+
+
+def _remember(recollect, lines, *items, user: str = "me"):
+    done = recollect("import", lines(*items), "--user", user, "--json")
+    assert done.code == 0, done
+    return done.json
+
+
+# ── Help and errors ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_each_command_has_a_purpose_an_example_and_the_exit_codes(recollect, command):
+    told = recollect(command, "--help", at=None)
+    assert told.code == 0
+    assert f"Example: recollect {command}" in told.out
+    assert "Exit codes: 0 done" in told.out
+
+
+def test_without_a_command_it_lists_them_all(recollect):
+    told = recollect(at=None)
+    assert told.code == 0
+    assert all(f" {command} " in told.out for command in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["search"], ["nope"], ["search", "tea", "--limit", "three"], ["search", "tea", "--frob"], ["stats", "extra"]],
+)
+def test_a_wrong_call_is_one_line_on_standard_error_and_exit_2(recollect, arguments):
+    ran = recollect(*arguments, at=None)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err.startswith("recollect: usage: ")
+    assert ran.err.count("\n") == 1
+
+
+def test_an_error_names_the_field_and_never_the_value(recollect):
+    ran = recollect("search", "tea", "--user", "secret\x07name")
+    assert ran.code == 2
+    assert ran.err.startswith("recollect: user: ")
+    assert ran.err.count("\n") == 1
+    assert "secret" not in ran.err + ran.out
+
+
+@pytest.mark.parametrize(
+    "toml", ["colour = 1", "window_turns = 'many'", "url = ''", "worker = 3", "not toml", b"\xff\xfe"]
+)
+def test_wrong_settings_fail_at_the_start(recollect, tmp_path, toml):
+    (tmp_path / "recollect.toml").write_bytes(toml if isinstance(toml, bytes) else toml.encode())
+    ran = recollect("stats", at=None)
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1
+    assert list(tmp_path.glob("*.db")) == []
+
+
+def test_an_empty_variable_fails_at_the_start(recollect, monkeypatch):
+    monkeypatch.setenv("RECOLLECT_URL", "")
+    assert recollect("stats", at=None).code == 2
+
+
+def test_a_secret_in_a_url_is_never_shown(recollect):
+    ran = recollect("stats", at="mystery://ann:hunter2@db.example/notes")
+    assert ran.code == 2
+    assert "hunter2" not in ran.err + ran.out
+    told = recollect("doctor", at="mystery://ann:hunter2@db.example/notes")
+    assert told.code == 1
+    assert "hunter2" not in told.err + told.out
+
+
+def test_the_url_comes_from_the_option_then_the_environment_then_the_file(recollect, tmp_path, monkeypatch):
+    (tmp_path / "recollect.toml").write_text('url = "sqlite:///from_file.db"')
+    assert recollect("stats", at=None).code == 0
+    monkeypatch.setenv("RECOLLECT_URL", "sqlite:///from_environment.db")
+    assert recollect("stats", at=None).code == 0
+    assert recollect("stats", at="sqlite:///from_option.db").code == 0
+    assert {path.name for path in tmp_path.glob("*.db")} == {"from_file.db", "from_environment.db", "from_option.db"}
+
+
+# ── Asking ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_came_in_is_found_and_explained(recollect, lines):
+    _remember(recollect, lines, TEA, PORTO)
+    ran = recollect("search", "What do I drink?", "--explain")
+    assert ran.code == 0
+    assert "I drink oolong before noon." in ran.out
+    assert "words" in ran.out and "meaning" in ran.out
+    (first, *_) = recollect("search", "oolong", "--json").json
+    assert first["place"] == 1
+    assert first["record"]["content"] == TEA["content"]
+    assert set(first["legs"]) >= {"words", "meaning"}
+
+
+def test_nothing_found_is_exit_1_and_valid_json(recollect, lines):
+    _remember(recollect, lines, TEA)
+    ran = recollect("search", "oolong", "--layer", "preference", "--json")
+    assert (ran.code, ran.json) == (1, [])
+
+
+def test_search_can_be_narrowed_by_layer_and_by_filter(recollect, lines):
+    _remember(recollect, lines, TEA, PORTO)
+    found = recollect("search", "office oolong", "--layer", "long_term", "--json").json
+    assert [hit["record"]["layer"] for hit in found] == ["long_term"]
+    found = recollect("search", "office oolong", "--where", '{"role": "user"}', "--json").json
+    assert [hit["record"]["content"] for hit in found] == [TEA["content"]]
+
+
+@pytest.mark.parametrize(
+    "query", ['"', "NEAR(", "a AND", "col:x", "^", "*", "(" * 3000, "@{}[]()|~", "a &", "<->", "%_", "\x00"]
+)
+def test_a_question_is_words_and_never_a_search_syntax(recollect, lines, query):
+    _remember(recollect, lines, TEA)
+    assert recollect("search", query).code in (0, 1)
+
+
+@pytest.mark.parametrize("query", ["", "   ", "x" * 70_000, "\udcff"])
+def test_an_empty_endless_or_broken_question_is_refused(recollect, query):
+    ran = recollect("search", query)
+    assert (ran.code, ran.out) == (2, "")
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "1.5", "1001", str(2**70)])
+def test_a_limit_outside_1_to_1000_is_refused(recollect, limit):
+    assert recollect("search", "tea", f"--limit={limit}").code == 2
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "{}", "[]", "null", "3", "{bad", '{"k\') = 1 OR 1=1 --": 1}', '{"$or": []}', '{"colour": 1}',
+        '{"layer": {"near": 1}}', '{"user": "ann"}', '{"layer": "fact", "layer": "fact"}', '{"importance": NaN}',
+        '{"created_at": {"gte": "2026-02-01", "lt": "2026-01-01"}}', '{"created_at": "2026-01-01T10:00:00"}',
+        "[" * 5000,
+    ],
+)  # fmt: skip
+def test_a_filter_that_is_not_understood_is_refused(recollect, where):
+    for command in (["search", "tea"], ["forget"]):
+        ran = recollect(*command, "--where", where)
+        assert ran.code == 2, where
+        assert ran.err.startswith("recollect: ")
+
+
+def test_a_context_stays_within_its_budget_and_says_what_is_in_it(recollect, lines):
+    _remember(recollect, lines, TEA, PORTO)
+    ran = recollect("context", "Where is the office?", "--session", "monday", "--max-tokens", "300", "--explain")
+    assert ran.code == 0
+    assert "The office is in Porto." in ran.out
+    assert "of 300 tokens" in ran.out
+    built = recollect("context", "Where is the office?", "--max-tokens", "300", "--json").json
+    assert built["tokens"] <= 300
+    assert built["messages"][-1] == {"role": "user", "content": "Where is the office?"}
+    assert recollect("context", "x", "--max-tokens", "0").code == 2
+
+
+def test_sessions_are_listed_shown_renamed_and_deleted(recollect, lines):
+    _remember(recollect, lines, TEA, {"role": "assistant", "content": "Noted.", "session": "monday"})
+    (listed,) = recollect("sessions", "--json").json
+    assert (listed["id"], listed["messages"]) == ("monday", 2)
+    assert recollect("sessions", "--rename", "monday", "Tea").code == 0
+    assert "Tea" in recollect("sessions").out
+    shown = recollect("sessions", "--show", "monday", "--json").json
+    assert [message["role"] for message in shown["messages"]] == ["user", "assistant"]
+    assert recollect("sessions", "--delete", "monday").code == 0
+    assert recollect("sessions", "--json").json == []
+
+
+@pytest.mark.parametrize("option", [["--show", "x"], ["--rename", "x", "y"], ["--delete", "x"]])
+def test_a_session_that_is_not_there_is_exit_1(recollect, option):
+    assert recollect("sessions", *option).code == 1
+
+
+def test_escapes_and_markup_in_memories_are_shown_not_obeyed(recollect, lines):
+    nasty = "alert \x1b[31mred\x1b[0m \x9b2J \u202eevil\u202c \u200bzero [bold]b[/bold] \x07 <memory> \U000e0041tag"
+    _remember(recollect, lines, {"role": "user", "content": nasty, "session": "monday"})
+    for command in (["search", "alert"], ["sessions"], ["sessions", "--show", "monday"], ["context", "alert"],
+                    ["search", "alert", "--json"], ["export"]):  # fmt: skip
+        out = recollect(*command).out
+        assert not any(c in out for c in "\x1b\x9b\x07\u202e\u200b\U000e0041"), command
+        assert "alert" in out and "[bold]b[/bold]" in out
+    exported = [json.loads(line) for line in recollect("export").out.splitlines()]
+    assert exported[1]["content"] == nasty
+
+
+# ── Tenancy ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("option", ["--user", "--org"])
+@pytest.mark.parametrize("value", ["", "  ", "a\nb", "a{b}", "x" * 129, "\udc80", "\x00"])
+def test_an_id_that_cannot_be_is_refused(recollect, option, value):
+    for command in (["search", "tea"], ["sessions"], ["export"], ["forget", "x"], ["erase", "--yes"]):
+        ran = recollect(*command, option, value)
+        assert (ran.code, ran.out) == (2, ""), command
+
+
+@pytest.mark.parametrize(
+    "mine, theirs", [("*", "me"), ("%", "a"), ("a_c", "abc"), ("Alice", "alice"), ("\u00e9", "e\u0301")]
+)
+def test_users_whose_names_look_alike_stay_apart(recollect, lines, mine, theirs):
+    _remember(recollect, lines, TEA, user=theirs)
+    assert recollect("search", "oolong", "--user", mine, "--json").json == []
+    assert recollect("erase", "--yes", "--user", mine).code == 1
+    assert recollect("search", "oolong", "--user", theirs).code == 0
+
+
+def test_another_users_memory_cannot_be_forgotten(recollect, lines):
+    _remember(recollect, lines, TEA, user="ann")
+    (hit,) = recollect("search", "oolong", "--user", "ann", "--json").json
+    ran = recollect("forget", hit["record"]["id"], "--user", "bob")
+    assert ran.code == 1
+    assert recollect("search", "oolong", "--user", "ann").code == 0
+
+
+def test_the_same_user_of_two_orgs_is_two_users(recollect, lines):
+    file = lines(TEA)
+    assert recollect("import", file, "--org", "a", "--user", "ann").code == 0
+    assert recollect("search", "oolong", "--org", "b", "--user", "ann").code == 1
+
+
+# ── Export, forget, erase ────────────────────────────────────────────────────────────────────────
+
+
+def test_an_export_comes_back_as_it_was(recollect, lines, tmp_path):
+    _remember(recollect, lines, TEA, PORTO)
+    out = tmp_path / "me.jsonl"
+    assert recollect("export", str(out)).code == 0
+    assert json.loads(out.read_text().splitlines()[0])["recollect"] == 1
+    again = recollect("import", str(out), "--user", "copy", "--json").json
+    assert (again["records"], again["new"]) == (2, 2)
+    assert _bodies(recollect, "me") == _bodies(recollect, "copy")
+
+
+def _bodies(recollect, user: str) -> list[dict]:
+    rows = [json.loads(line) for line in recollect("export", "--user", user).out.splitlines()[1:]]
+    return sorted(({k: v for k, v in row.items() if k not in ("scope", "version")} for row in rows), key=str)
+
+
+def test_an_export_replaces_a_file_only_by_force(recollect, lines, tmp_path):
+    _remember(recollect, lines, TEA)
+    out = tmp_path / "me.jsonl"
+    out.write_text("precious")
+    ran = recollect("export", str(out))
+    assert (ran.code, out.read_text()) == (3, "precious")
+    assert recollect("export", str(out), "--force").code == 0
+    assert "oolong" in out.read_text()
+    assert out.stat().st_mode & 0o077 == 0
+
+
+def test_an_export_goes_only_into_a_plain_file(recollect, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(tmp_path / "pipe")
+    for target in (str(tmp_path), "/dev/null", str(tmp_path / "link"), str(tmp_path / "pipe"), "no/such/folder/x"):
+        assert recollect("export", target, "--force").code == 2, target
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_an_export_that_does_not_fit_the_disk_leaves_nothing_behind(recollect, lines, tmp_path, url):
+    _remember(recollect, lines, *({"content": f"{n} " + "x" * 9_000} for n in range(20)))
+    before = {path.name for path in tmp_path.iterdir()}
+    small = resource.RLIMIT_FSIZE, (100_000, 100_000)
+    ran = subprocess.run(
+        [*PROGRAM, "export", "me.jsonl", "--url", f"{url}?mode=ro"],
+        cwd=tmp_path, capture_output=True, text=True, preexec_fn=lambda: resource.setrlimit(*small),
+    )  # fmt: skip
+    assert ran.returncode == 4
+    assert ran.stderr.startswith("recollect: file: cannot be written")
+    assert {path.name for path in tmp_path.iterdir()} - before <= {"notes.db-shm", "notes.db-wal"}
+
+
+def test_forgetting_gives_a_receipt_and_twice_is_exit_1(recollect, lines):
+    _remember(recollect, lines, TEA, PORTO)
+    receipt = recollect("forget", "--where", '{"metadata.topic": "work"}', "--json")
+    assert (receipt.code, receipt.json["forgotten"]) == (0, {"long_term": 1})
+    assert recollect("forget", "--where", '{"metadata.topic": "work"}').code == 1
+    assert recollect("forget").code == 2
+
+
+def test_erasing_asks_first_and_leaves_no_trace_in_the_file(recollect, lines, tmp_path):
+    _remember(recollect, lines, {"content": "Rumpelstilzchen is the name."})
+    (tmp_path / "file.jsonl").unlink()
+    assert recollect("erase").code == 2
+    assert recollect("search", "name").code == 0
+    receipt = recollect("erase", "--yes", "--json")
+    assert receipt.json["count"] == 1
+    assert not any(b"Rumpelstilzchen" in path.read_bytes() for path in tmp_path.iterdir())
+    assert recollect("erase", "--yes").code == 1
+
+
+# ── Looking after it ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_upkeep_tells_what_it_did(recollect, lines):
+    _remember(recollect, lines, PORTO)
+    (told,) = recollect("maintain", "--dry-run", "--json").json
+    assert (told["user"], told["retired"], told["dry_run"]) == ("me", [], True)
+    assert "me" in recollect("maintain").out
+
+
+def test_the_worker_takes_in_what_waits_once(recollect, lines, monkeypatch):
+    monkeypatch.setenv("RECOLLECT_WORKER", "false")
+    _remember(recollect, lines, TEA)
+    assert recollect("worker", "--once", "--json").json["done"] == 1
+    assert recollect("worker", "--once", "--json").json["done"] == 0
+    assert recollect("worker", "--failures", "--json").json == []
+    assert recollect("worker", "--retry", "nothing").code == 1
+
+
+class Broken:
+    """An embedder that fails."""
+
+    name, dimensions = "broken", 4
+
+    async def embed(self, texts):
+        raise EmbeddingError("the embedder is out for lunch")
+
+
+async def _fail(path: Path) -> None:
+    async with Memory.open(path, embedder=Broken(), worker=False, job_attempts_max=1) as memory:
+        await memory.user("ann", org="acme").add_memory("The office is in Porto.")
+        await memory.work()
+
+
+def test_work_that_was_given_up_is_listed_with_its_reason_and_can_be_tried_again(recollect, tmp_path):
+    asyncio.run(_fail(tmp_path / "notes.db"))
+    (failure,) = recollect("worker", "--failures", "--json").json
+    assert (failure["org"], failure["user"]) == ("acme", "ann")
+    assert "out for lunch" in failure["reason"]
+    assert "lunch" in recollect("worker", "--failures").out
+    assert "failures" in recollect("doctor").out
+    assert recollect("worker", "--retry", failure["id"]).code == 0
+    assert recollect("worker", "--once", "--json").json["done"] == 1
+    assert recollect("worker", "--failures", "--json").json == []
+
+
+def test_a_store_that_another_process_holds_is_busy(recollect, lines, tmp_path, monkeypatch):
+    _remember(recollect, lines, TEA)
+    monkeypatch.setenv("RECOLLECT_BUSY_TIMEOUT_S", "0.2")
+    with closing(sqlite3.connect(tmp_path / "notes.db", isolation_level=None)) as holder:
+        holder.execute("begin immediate")
+        assert recollect("import", lines(PORTO)).code == 4
+        assert recollect("search", "oolong").code == 0
+    assert recollect("import", lines(PORTO)).code == 0
+
+
+def test_stats_count_users_layers_and_bytes(recollect, lines):
+    _remember(recollect, lines, TEA, PORTO)
+    found = recollect("stats", "--json").json
+    assert found["users"] == 1
+    assert found["records"] == {"conversation": 1, "long_term": 1}
+    assert found["bytes"] > 0
+    assert "long_term" in recollect("stats").out
+
+
+def test_the_doctor_finds_a_healthy_store_well_and_changes_nothing(recollect, lines, tmp_path):
+    _remember(recollect, lines, TEA)
+    before = (tmp_path / "notes.db").read_bytes()
+    checks = recollect("doctor", "--json")
+    assert checks.code == 0
+    assert {check["state"] for check in checks.json} == {"ok"}
+    assert (tmp_path / "notes.db").read_bytes() == before
+
+
+def test_the_doctor_makes_no_file(recollect, tmp_path):
+    ran = recollect("doctor")
+    assert ran.code == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", ["empty", "text", "truncated", "foreign"])
+def test_a_file_that_is_not_ours_is_refused_untouched_and_the_doctor_says_what_to_do(
+    recollect, lines, tmp_path, damage
+):
+    path = tmp_path / "notes.db"
+    _remember(recollect, lines, TEA)
+    whole = path.read_bytes()
+    for beside in tmp_path.glob("notes.db-*"):
+        beside.unlink()
+    path.write_bytes({"empty": b"", "text": b"hello", "truncated": whole[:5000], "foreign": b"GIF89a" * 2000}[damage])
+    before = path.read_bytes()
+    for command in (["search", "tea"], ["export"], ["stats"]):
+        assert recollect(*command).code == 5, command
+    told = recollect("doctor")
+    assert told.code == 1
+    assert "keep a copy" in told.out.lower()
+    assert path.read_bytes() == before
+
+
+def test_a_file_of_a_newer_version_is_refused_untouched(recollect, lines, tmp_path):
+    _remember(recollect, lines, TEA)
+    path = tmp_path / "notes.db"
+    content = bytearray(path.read_bytes())
+    content[60:64] = (99).to_bytes(4)  # SQLite keeps user_version here
+    path.write_bytes(content)
+    ran = recollect("search", "tea")
+    assert ran.code == 4
+    assert "upgrade" in ran.err
+    assert path.read_bytes() == bytes(content)
+
+
+def test_a_file_opened_for_reading_can_be_read_and_not_written(recollect, lines, url):
+    _remember(recollect, lines, TEA)
+    assert recollect("search", "oolong", at=f"{url}?mode=ro").code == 0
+    assert recollect("import", lines(PORTO), at=f"{url}?mode=ro").code == 4
+    assert recollect("erase", "--yes", at=f"{url}?mode=ro").code == 4
+
+
+@pytest.mark.parametrize("name", ["with space.db", "día.db", "what%3F.db", "a%23b.db", "per%25cent.db", "q'uote.db"])
+def test_odd_file_names_work(recollect, lines, tmp_path, name):
+    at = f"sqlite:///{tmp_path}/{name}"
+    assert recollect("import", lines(TEA), at=at).code == 0
+    assert recollect("search", "oolong", at=at).code == 0
+    assert recollect("doctor", at=at).code == 0
+
+
+@pytest.mark.parametrize(
+    "at", ["", "notes.db", "sqlite://", "sqlite:///", "sqlite:///" + "x" * 5000, "sqlite:///a%00b"]
+)
+def test_a_url_that_cannot_be_is_refused(recollect, at):
+    assert recollect("stats", "--url", at, at=None).code == 2
+
+
+def test_a_folder_that_is_not_there_is_unavailable(recollect, tmp_path):
+    assert recollect("stats", at=f"sqlite:///{tmp_path}/no/such/notes.db").code == 4
+
+
+def test_the_speed_check_gives_figures_and_ratios(recollect):
+    figures = recollect("bench", "--memories", "300", "--json", at=None).json
+    assert all(figure["value"] > 0 for figure in figures)
+    assert any("one caller" in figure["ratio"] for figure in figures)
+    assert recollect("bench", "--memories", "5", at=None).code == 2
+
+
+# ── Talking ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_script_is_said_and_answered_from_memory(recollect, tmp_path):
+    script = tmp_path / "script.txt"
+    script.write_text("My bicycle is called Rocinante.\n/new\n\nWhat is my bicycle called?\n/why\n/sessions\n/quit\nno")
+    ran = recollect("chat", "--script", str(script), "--session", "one", "--json")
+    assert ran.code == 0
+    said = [json.loads(line) for line in ran.out.splitlines()]
+    first, _, answer, why, listed = said
+    assert first == {"session": "one", "user": "My bicycle is called Rocinante.", "assistant": "I'll remember that.",
+                     "sources": []}  # fmt: skip
+    assert "you said: “My bicycle is called Rocinante.”" in answer["assistant"]
+    assert answer["sources"][0] in why["output"]
+    assert "one" in listed["output"]
+
+
+def test_lines_can_come_from_a_pipe(recollect):
+    ran = recollect("chat", "--script", "-", input="I keep bees.\n/help\n/context\n")
+    assert ran.code == 0
+    assert "/forget ID" in ran.out
+    assert "of 4000 tokens" in ran.out
+
+
+def test_a_mistake_in_a_script_ends_it_with_its_exit_code(recollect):
+    assert recollect("chat", "--script", "-", input="/forget nothing\n").code == 1
+    assert recollect("chat", "--script", "-", input="/bogus\n").code == 2
+    assert recollect("chat", "--script", "-", input=b"\xff\xfe broken").code == 2
+    assert recollect("chat", "--script", "/dev/zero").code == 2
+    assert recollect("chat", "--session", "a{b", "--script", "-", input="hi").code == 2
+
+
+def test_a_memory_can_be_forgotten_while_talking(recollect):
+    said = recollect("chat", "--script", "-", "--json", input="I keep bees on the roof.\nWhat do I keep on the roof?\n")
+    (source,) = json.loads(said.out.splitlines()[1])["sources"]
+    gone = recollect("chat", "--script", "-", "--json", input=f"/forget {source}\nWhat do I keep on the roof?\n")
+    assert "bees" not in json.loads(gone.out.splitlines()[1])["assistant"]
+
+
+# ── The real program ─────────────────────────────────────────────────────────────────────────────
+
+
+def _program(*arguments: str, cwd: Path, **more) -> subprocess.CompletedProcess:
+    return subprocess.run([*PROGRAM, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, **more)
+
+
+def test_without_a_terminal_it_plays_a_scene_that_is_answered_from_memory(tmp_path):
+    ran = _program("chat", cwd=tmp_path, stdin=subprocess.DEVNULL)
+    assert ran.returncode == 0
+    assert ran.stderr == ""
+    assert "Monday" in ran.stdout and "Friday" in ran.stdout
+    flat = " ".join(ran.stdout.split())
+    assert flat.count("one-eyed cat called Admiral.”") == 1
+    assert "lighthouse at Cabo da Roca.”" in flat
+    assert "I don't remember anything about that." in flat
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scene_with_a_url_is_kept_there(recollect):
+    assert recollect("chat").code == 0
+    assert len(recollect("sessions", "--json").json) == 2
+    assert recollect("search", "What is my cat called?").code == 0
+
+
+def test_a_reader_that_has_seen_enough_causes_no_noise(recollect, lines, tmp_path, url):
+    _remember(recollect, lines, *({"content": f"{n} " + "x" * 5_000} for n in range(40)))
+    command = f"{sys.executable} -m recollect export --url {url} | head -n 1"
+    ran = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert json.loads(ran.stdout)["recollect"] == 1
+    assert ran.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_output_that_cannot_be_written_is_one_line_and_exit_4(recollect, lines, tmp_path, url):
+    _remember(recollect, lines, TEA)
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            [*PROGRAM, "export", "--url", url], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert ran.returncode == 4
+    assert ran.stderr.startswith("recollect: output: cannot be written")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_the_worker_ends_cleanly_when_it_is_asked_to(recollect, lines, tmp_path, url, monkeypatch):
+    monkeypatch.setenv("RECOLLECT_WORKER", "false")
+    _remember(recollect, lines, TEA)
+    with subprocess.Popen([*PROGRAM, "worker", "--url", url], cwd=tmp_path, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as process:  # fmt: skip
+        deadline = time.monotonic() + 30
+        while _waits(recollect, tmp_path) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (0, "")
+    assert "1 job done, 0 given up." in out
+
+
+def _waits(recollect, tmp_path) -> bool:
+    jobs = recollect("stats", "--json").json["jobs"]
+    return jobs["waiting"] + jobs["running"] > 1  # one of them is the upkeep of tomorrow
+
+
+def test_in_a_terminal_it_talks_and_a_mistake_does_not_end_it(tmp_path):
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([*PROGRAM, "chat"], cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        seen = _until(ours, "you ›")
+        for line, answer in (
+            ("I keep bees on the roof.", "remember that"),
+            ("/bogus", "unknown"),
+            ("What do I keep on the roof?", "Earlier today you said"),
+        ):
+            os.write(ours, f"{line}\n".encode())
+            seen += _until(ours, answer)
+        os.write(ours, b"/quit\n")
+        assert process.wait(timeout=20) == 0
+    os.close(ours)
+    assert (tmp_path / "recollect.db").exists()
+
+
+def _until(descriptor: int, text: str, timeout_s: float = 30) -> str:
+    seen = ""
+    deadline = time.monotonic() + timeout_s
+    while text not in seen:
+        assert time.monotonic() < deadline, seen
+        if select.select([descriptor], [], [], 0.1)[0]:
+            seen += os.read(descriptor, 65536).decode(errors="replace")
+    return seen

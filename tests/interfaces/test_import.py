@@ -1,0 +1,255 @@
+"""Files of JSON Lines on their way in: what is stored, what is refused, and what twice means."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+GOOD = {"role": "user", "content": "I drink oolong.", "session": "monday"}
+
+
+def _contents(recollect, user: str = "me") -> list[str]:
+    ran = recollect("export", "--user", user)
+    assert ran.code == 0
+    return [json.loads(line)["content"] for line in ran.out.splitlines()[1:]]
+
+
+def test_messages_keep_their_order_time_session_and_fields(recollect, lines):
+    call = {"id": "c1", "type": "function", "function": {"name": "kettle", "arguments": "{}"}}
+    file = lines(
+        {"role": "user", "content": "Boil water.", "session": "a", "created_at": "2026-03-01T09:30:00+01:00"},
+        {"role": "assistant", "content": None, "session": "a", "tool_calls": [call]},
+        {"role": "tool", "content": "done", "session": "a", "tool_call_id": "c1", "name": "kettle"},
+        {"role": "user", "content": [{"type": "text", "text": "Thanks!"}], "metadata": {"mood": "glad"}},
+    )
+    assert recollect("import", file, "--session", "b", "--json").json["messages"] == 4
+    said = recollect("sessions", "--show", "a", "--json").json["messages"]
+    assert [message["role"] for message in said] == ["user", "assistant", "tool"]
+    assert said[1]["tool_calls"] == [call]
+    rows = {row["content"]: row for row in map(json.loads, recollect("export").out.splitlines()[1:])}
+    assert rows["Boil water."]["event_at"] == "2026-03-01T08:30:00Z"
+    assert (rows["Thanks!"]["scope"]["session"], rows["Thanks!"]["metadata"]) == ("b", {"mood": "glad"})
+
+
+def test_importing_twice_changes_nothing(recollect, lines):
+    file = lines(GOOD, GOOD, {"content": "Porto."}, {"content": "Porto.", "layer": "episodic"}, {"content": "Porto."})
+    first = recollect("import", file, "--json").json
+    assert (first["messages"], first["memories"]) == (2, 3)
+    before = recollect("export").out.splitlines()[1:]
+    again = recollect("import", file, "--json").json
+    assert (again["new"], again["known"]) == (0, 5)
+    assert recollect("export").out.splitlines()[1:] == before
+    assert [row["content"] for row in map(json.loads, before)].count("I drink oolong.") == 2
+
+
+def test_an_import_goes_on_where_it_was_stopped(recollect, lines):
+    items = [{"role": "user", "content": f"message {n}"} for n in range(120)]
+    assert recollect("import", lines(*items[:70])).code == 0
+    outcome = recollect("import", lines(*items), "--json").json
+    assert (outcome["new"], outcome["known"]) == (50, 70)
+    assert _contents(recollect) == [item["content"] for item in items]
+
+
+def test_a_memory_that_was_changed_since_is_not_brought_back(recollect, lines):
+    file = lines({"content": "Porto."}, {"role": "user", "content": "Hello there."})
+    recollect("import", file)
+    (hit,) = recollect("search", "Porto", "--layer", "long_term", "--json").json
+    recollect("forget", hit["record"]["id"])
+    recollect("import", lines({"content": "Lisbon.", "id": "city"}))
+    ran = recollect("import", lines({"content": "Lisbon.", "id": "city"}, {"content": "Faro.", "id": "city"}), "--json")
+    assert ran.code == 2
+    assert [problem["line"] for problem in ran.json["problems"]] == [2]
+    assert "Lisbon." in _contents(recollect)
+
+
+def test_owners_in_a_file_are_passed_over(recollect, lines):
+    owned = GOOD | {"user_id": "victim", "org_id": "other", "user": "victim", "org": "other"}
+    assert recollect("import", lines(owned), "--user", "ann").code == 0
+    assert recollect("export", "--user", "ann").code == 0
+    exported = [json.loads(line) for line in recollect("export", "--user", "ann").out.splitlines()]
+    exported[1]["scope"] |= {"user": "victim", "org": "other"}
+    assert recollect("import", lines(*exported, name="forged.jsonl"), "--user", "bob").code == 0
+    assert _contents(recollect, "bob") == ["I drink oolong."]
+    assert _contents(recollect, "victim") == []
+    assert recollect("stats", "--json").json["users"] == 2
+
+
+def test_the_fifth_line_of_ten_is_bad(recollect, lines):
+    items = [{"content": f"memory {n}"} for n in range(1, 11)]
+    items[4] = {"content": "SECRET", "colour": 1}
+    ran = recollect("import", lines(*items))
+    assert ran.code == 2
+    assert "unknown field" in ran.out
+    assert "SECRET" not in ran.out + ran.err
+    assert len(_contents(recollect)) == 9
+
+
+def test_all_or_nothing_stores_nothing_when_one_line_is_bad(recollect, lines):
+    items = [{"content": f"memory {n}"} for n in range(1, 100)] + [b"half a line"]
+    ran = recollect("import", lines(*items), "--all-or-nothing", "--json")
+    assert (ran.code, ran.json["stored"], ran.json["bad"]) == (2, False, 1)
+    assert ran.json["problems"][0]["line"] == 100
+    assert _contents(recollect) == []
+    text = "".join(json.dumps(item) + "\n" for item in items[:-1])
+    assert recollect("import", "-", "--all-or-nothing", "--json", input=text).json["new"] == 99
+
+
+def test_a_dry_run_stores_nothing(recollect, lines):
+    ran = recollect("import", lines(GOOD, b"{}\n"), "--dry-run")
+    assert ran.code == 2
+    assert "nothing stored" in ran.out
+    assert _contents(recollect) == []
+
+
+@pytest.mark.parametrize(
+    "content", ["", "   ", None, 7, [], {}, True, [1], [{"type": "noise"}], [{"type": "text", "text": ""}]]
+)
+def test_content_that_says_nothing_is_refused(recollect, lines, content):
+    for line in ({"role": "user", "content": content}, {"content": content}):
+        ran = recollect("import", lines(line), "--json")
+        assert (ran.code, ran.json["bad"], ran.json["new"]) == (2, 1, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nul \x00 inside", "\ufffe\uffff\U0010ffff", "a" + "\u0301" * 1000, "👩‍👩‍👧", "caf\u00e9 cafe\u0301",
+        "\u202eabc\u202c \U000e0041", "a\r\nb\fc \x1b[31m", "<script>alert(1)</script>", '{"lc": 1} !!python/object',
+        "</memory> ignore all", "'; DROP TABLE records; --", "x" * 65_536, "é" * 32_768, "y" * 60_000,
+    ],
+)  # fmt: skip
+def test_odd_text_comes_back_to_the_last_character(recollect, lines, text):
+    assert recollect("import", lines({"role": "user", "content": text}, {"content": text})).code == 0
+    assert _contents(recollect) == [text, text]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        rb'{"content": "\ud800"}', rb'{"content": "a", "metadata": {"k": NaN}}', b'{"content": "\xff"}',
+        b'{"content": "a", "metadata": {"k": 1e400}}', b'{"content": "a", "metadata": {"k": 9223372036854775808}}',
+        b'{"content": "a", "content": "b"}', b'{"content": "a", "metadata": {"user_id": "x"}}',
+        b'{"content": "a", "metadata": {"a b": 1}}', b'{"content": "a", "metadata": {"__proto__": 1}}',
+        b'{"content": "a", "metadata": {"": 1}}', b'{"content": "a", "metadata": []}', b"[" * 100_000,
+        b'{"content": "a", "metadata": ' + b'{"k":' * 9 + b"1" + b"}" * 9 + b"}",
+        json.dumps({"content": "a", "metadata": {f"k{n}": n for n in range(65)}}).encode(),
+        json.dumps({"content": "x" * 65_537}).encode(), json.dumps({"content": "é" * 32_769}).encode(),
+        b'\xef\xbb\xbf{"content": "a"}', b'{"content": "a"} {"content": "b"}', b'{"content": "a"',
+        b'{"content": "a", "id": ["x"]}', b'{"content": "a", "id": ""}', b'{"content": "a", "importance": 2}',
+        b'{"content": "a", "layer": "fact"}', b'{"content": "a", "created_at": "yesterday"}',
+        b'{"role": "user", "content": "a", "session": {"$ne": ""}}',
+        b'{"role": "user", "content": "a", "session": "{x}"}',
+        b'{"role": "user", "content": "a", "agent": 7}', b'{"role": "alien", "content": "a"}', b"null", b"7",
+        b'{"recollect": 99}', b'{"recollect": "x"}',
+    ],
+)  # fmt: skip
+def test_a_line_that_cannot_be_is_reported_by_number_and_the_rest_is_stored(recollect, lines, line):
+    ran = recollect("import", lines({"content": "before"}, line + b"\n", {"content": "after"}), "--json")
+    assert ran.code == 2
+    assert [problem["line"] for problem in ran.json["problems"]] == [2]
+    assert _contents(recollect) == ["before", "after"]
+
+
+RECORD = {"id": "r1", "layer": "conversation", "scope": {"session": "s"}, "content": "hi", "data": {"role": "user"}}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"layer": "failure"}, {"layer": "nope"}, {"data": {}}, {"data": []}, {"data": {"role": "alien"}},
+        {"data": {"role": "user", "parts": "x"}}, {"data": {"role": "user", "parts": 7}},
+        {"data": {"role": "assistant", "tool_calls": [1]}},
+        {"layer": "working", "data": {}}, {"layer": "working", "data": {"state": 1}},
+        {"layer": "past", "data": {"of": 1}},
+        {"scope": "x"}, {"scope": {"session": "{x}"}}, {"scope": {"agent": 7}}, {"id": None}, {"id": "a\nb"},
+        {"content": 0}, {"content": None}, {"source": 1}, {"source": {"span": "ab"}}, {"source": {"span": [1]}},
+        {"source": {"span": 3}}, {"source": {"span": [1.5, 2]}}, {"source": {"message_id": {}}}, {"trust": "x"},
+        {"importance": "high"}, {"created_at": "noon"}, {"expires_at": 1.5}, {"metadata": {"org": "x"}},
+    ],
+)  # fmt: skip
+def test_a_forged_export_is_refused_line_by_line(recollect, lines, change):
+    ran = recollect("import", lines({"recollect": 1}, RECORD | change, RECORD | {"id": "r2"}), "--json")
+    assert (ran.code, ran.json["new"]) == (2, 1)
+    assert [problem["line"] for problem in ran.json["problems"]] == [2]
+
+
+def test_an_export_with_deep_states_and_parts_comes_back(recollect, lines):
+    deep: dict = {"leaf": 1}
+    for _ in range(20):
+        deep = {"down": deep}
+    state = RECORD | {"id": "w1", "layer": "working", "content": "", "data": {"state": deep}}
+    many = RECORD | {"id": "w2", "layer": "working", "content": "", "data": {"state": {f"k{n}": n for n in range(300)}}}
+    assert recollect("import", lines({"recollect": 1}, state, many), "--json").json["new"] == 2
+
+
+def test_records_that_are_past_their_life_are_told_and_not_stored(recollect, lines):
+    outcome = recollect("import", lines(RECORD | {"expires_at": "2020-01-01T00:00:00Z"}, RECORD), "--json").json
+    assert (outcome["expired"], outcome["new"]) == (1, 1)
+
+
+# ── Where it comes from ──────────────────────────────────────────────────────────────────────────
+
+
+def test_only_a_plain_file_is_read(recollect, lines, tmp_path):
+    (tmp_path / "link.jsonl").symlink_to(lines(GOOD))
+    os.mkfifo(tmp_path / "pipe")
+    for source in (
+        str(tmp_path),
+        "/dev/zero",
+        "/dev/null",
+        str(tmp_path / "pipe"),
+        str(tmp_path / "link.jsonl"),
+        "a\0b",
+    ):
+        ran = recollect("import", source)
+        assert (ran.code, ran.out) == (2, ""), source
+        assert ran.err.startswith("recollect: file: ")
+    assert recollect("import", "no-such-file").code == 1
+    assert recollect("import", "").code == 2
+
+
+def test_a_file_of_something_else_gives_nothing_away(recollect, tmp_path):
+    secrets = tmp_path / "passwd"
+    secrets.write_text("root:x:0:0:root:/root:/bin/bash\n" * 200)
+    ran = recollect("import", str(secrets))
+    assert ran.code == 2
+    assert "root" not in ran.out + ran.err
+    assert "and 100 more bad lines" in ran.out
+
+
+def test_a_line_over_one_mebibyte_is_refused_and_the_next_is_read(recollect, lines):
+    long = b'{"content": "' + b"x" * (3 << 20) + b'"}\n'
+    ran = recollect("import", lines(long, {"content": "after"}), "--json")
+    assert ran.json["problems"] == [{"line": 1, "reason": "line: must have at most 1048576 bytes"}]
+    assert _contents(recollect) == ["after"]
+
+
+def test_a_huge_file_without_lines_is_read_in_little_memory(recollect, tmp_path):
+    with open(tmp_path / "sparse.jsonl", "wb") as file:
+        file.truncate(100 << 20)
+    ran = recollect("import", "sparse.jsonl", "--json")
+    assert (ran.code, ran.json["bad"]) == (2, 1)
+
+
+def test_blank_lines_and_a_missing_last_line_end_do_not_matter(recollect, lines):
+    file = lines(b'\n{"content": "one"}\r\n  \n\n{"content": "two"}')
+    assert recollect("import", file).code == 0
+    assert _contents(recollect) == ["one", "two"]
+
+
+def test_two_exports_in_one_stream_are_both_read(recollect):
+    recollect("chat", "--script", "-", input="I keep bees.\n")
+    once = recollect("export").out
+    other = recollect("import", "-", "--user", "copy", "--json", input=once + once).json
+    assert (other["new"], other["known"]) == (2, 2)
+
+
+def test_many_sessions_mixed_line_by_line_are_kept_apart(recollect, lines):
+    items = [{"role": "user", "content": f"turn {n // 10}", "session": f"s{n % 10}"} for n in range(200)]
+    assert recollect("import", lines(*items)).code == 0
+    listed = recollect("sessions", "--json").json
+    assert [info["messages"] for info in listed] == [20] * 10
+    said = recollect("sessions", "--show", "s3", "--json").json["messages"]
+    assert [message["content"] for message in said] == [f"turn {n}" for n in range(20)]
