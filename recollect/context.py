@@ -7,6 +7,7 @@ instructions stand outside the fence.
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -356,7 +357,10 @@ def _dated_line(record: Record) -> str:
 
 def _working_line(record: Record) -> str:
     state = record.data["state"]
-    return "\n".join(f"- {safe(str(key))}: {safe(str(value))}" for key, value in state.items())
+    plain = {
+        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for key, value in state.items()
+    }
+    return "\n".join(f"- {safe(str(key))}: {safe(value)}" for key, value in plain.items())
 
 
 _LINES: dict[str, Callable[[Record], str]] = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import bisect_right, insort
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -31,6 +31,8 @@ K1, B = 1.2, 0.75
 CODES_FROM_ROWS = 10_000
 """From here on a byte per dimension is compared first and the best are compared again exactly."""
 RESCORED_ROWS = 256
+COUNT_BITS, COUNT_MAX = 8, 255
+"""Room for how often a term stands in a text; more than that counts no more."""
 FEW_ROWS = 16
 """Terms in so few rows are scored by plain arithmetic: building arrays would cost more."""
 RECORD_BYTES = 1_600
@@ -45,8 +47,8 @@ class Words:
 
     def __init__(self, language: str) -> None:
         self._language = language
-        self._rows: dict[str, list[int]] = {}
-        self._counts: dict[str, list[int]] = {}
+        # For each term its rows, each with the count of the term there in the lowest bits.
+        self._postings: defaultdict[str, list[int]] = defaultdict(list)
         self._lengths: list[int] = []
         self._weighed: dict[str, tuple[NDArray[np.intp], Scores]] = {}
         self._total = 0
@@ -56,14 +58,13 @@ class Words:
 
     def add(self, text: str) -> None:
         """Read the text of the next row."""
-        row = len(self._lengths)
-        found = Counter(terms(text, self._language))
-        length = found.total()
-        self._lengths.append(length)
-        self._total += length
-        for term, count in found.items():
-            self._rows.setdefault(term, []).append(row)
-            self._counts.setdefault(term, []).append(count)
+        at = len(self._lengths) << COUNT_BITS
+        found = terms(text, self._language)
+        self._lengths.append(len(found))
+        self._total += len(found)
+        postings = self._postings
+        for term, count in Counter(found).items():
+            postings[term].append(at | min(count, COUNT_MAX))
         self._weighed.clear()
 
     def scores(self, query: Iterable[str], size: int) -> Scores:
@@ -71,37 +72,40 @@ class Words:
         scores: Scores = np.zeros(size, np.float32)
         few: dict[int, float] = {}
         for term in query:
-            rows = self._rows.get(term)
-            if rows is None:
+            posted = self._postings.get(term)
+            if posted is None:
                 continue
-            if len(rows) <= FEW_ROWS:
-                self._add_few(few, term, rows)
+            if len(posted) <= FEW_ROWS:
+                self._add_few(few, posted)
             else:
                 weighed = self._weighed.get(term)
                 if weighed is None:
-                    weighed = self._weighed[term] = self._weigh(term, rows)
+                    weighed = self._weighed[term] = self._weigh(posted)
                 scores[weighed[0]] += weighed[1]
         if few:
             scores[list(few)] += list(few.values())
         return scores
 
-    def _add_few(self, scores: dict[int, float], term: str, rows: list[int]) -> None:
+    def _add_few(self, scores: dict[int, float], posted: list[int]) -> None:
         """What one term adds, where it stands in so few rows that plain arithmetic is faster."""
-        top = (K1 + 1) * self._rarity(len(rows))
-        flat, slope = K1 * (1 - B), K1 * B * len(self._lengths) / max(self._total, 1)
-        for row, count in zip(rows, self._counts[term], strict=True):
+        top, flat, slope = self._shape(len(posted))
+        for entry in posted:
+            row, count = entry >> COUNT_BITS, entry & COUNT_MAX
             gain = top * count / (count + flat + slope * self._lengths[row])
             scores[row] = scores.get(row, 0.0) + gain
 
-    def _weigh(self, term: str, rows: list[int]) -> tuple[NDArray[np.intp], Scores]:
-        counts = np.array(self._counts[term], np.float32)
-        lengths = np.array([self._lengths[row] for row in rows], np.float32)
-        flat, slope = K1 * (1 - B), K1 * B * len(self._lengths) / max(self._total, 1)
-        gains = (K1 + 1) * self._rarity(len(rows)) * counts / (counts + flat + slope * lengths)
-        return np.array(rows), gains.astype(np.float32)
+    def _weigh(self, posted: list[int]) -> tuple[NDArray[np.intp], Scores]:
+        entries = np.array(posted)
+        rows, counts = entries >> COUNT_BITS, entries & COUNT_MAX
+        lengths = np.array([self._lengths[row] for row in rows.tolist()], np.float32)
+        top, flat, slope = self._shape(len(posted))
+        return rows, (top * counts / (counts + flat + slope * lengths)).astype(np.float32)
 
-    def _rarity(self, found: int) -> float:
-        return math.log1p((len(self._lengths) - found + 0.5) / (found + 0.5))
+    def _shape(self, found: int) -> tuple[float, float, float]:
+        """BM25 for a term in `found` rows: what many occurrences add, and what holds one back by length."""
+        size = len(self._lengths)
+        rarity = math.log1p((size - found + 0.5) / (found + 0.5))
+        return (K1 + 1) * rarity, K1 * (1 - B), K1 * B * size / max(self._total, 1)
 
 
 class Vectors:
@@ -194,7 +198,7 @@ class PartitionIndex:
             self.heads[record.id] = record
             return
         row = self.row_of.get(record.id)
-        if row is not None and _text(self.records[row]) != _text(record):
+        if row is not None and self.records[row].told != record.told:
             self._remove(record.id)
             row = None
         if row is None:
@@ -291,7 +295,7 @@ class PartitionIndex:
     def words(self, query: Iterable[str]) -> Scores:
         """BM25 of each row."""
         for row in range(len(self._words), len(self.records)):
-            self._words.add(_text(self.records[row]))
+            self._words.add(self.records[row].told)
         return self._words.scores(query, len(self.records))
 
     def meaning(self, query: NDArray[np.float32], alive: NDArray[np.bool_]) -> Scores:
@@ -388,12 +392,6 @@ class Indexes:
     def _make_room(self) -> None:
         while self._bytes > self._bytes_max and len(self._held) > 1:
             self.drop(next(iter(self._held)))
-
-
-def _text(record: Record) -> str:
-    """What is searched by words: the text, with the name of who said it."""
-    name = record.data.get("name")
-    return f"{name}: {record.content}" if name else record.content
 
 
 def _lives(record: Record, now: int) -> bool:

@@ -25,6 +25,8 @@ EMBED_WAIT_S = 2.0
 """How long a question waits for its vector. A person is waiting too, and words alone find most of it."""
 NOT_FOUND = -9.0
 """The score of a row that may not be found: under every score that the legs can give."""
+SORTED_ROWS = 512
+"""Up to so many rows are simply sorted; of more, the best are picked out first."""
 LEGS = ("words", "meaning", "recency", "importance")
 QUERY_CHARACTERS = 2_000
 """How much of a question is searched for: a pasted document is not a better question."""
@@ -148,10 +150,10 @@ def _score(index: PartitionIndex, question: Question, layers: Sequence[str], now
 
 def _ordered(total: Scores, count: int) -> NDArray[np.intp]:
     """The best rows, best first; ties by age, so that the order is the same on every store."""
-    if count < len(total):
+    if len(total) > SORTED_ROWS and count < len(total):
         best = np.sort(np.argpartition(total, -count)[-count:])
         return best[np.argsort(-total[best], kind="stable")]
-    return np.argsort(-total, kind="stable")
+    return (-total).argsort(kind="stable")[:count]
 
 
 def _best(scores: Scores, alive: NDArray[np.bool_], all_alive: bool) -> float:

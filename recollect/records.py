@@ -137,6 +137,12 @@ class Record:
         """When it happened, if that is known, else when it was written down."""
         return self.created_at if self.event_at is None else self.event_at
 
+    @property
+    def told(self) -> str:
+        """What is searched, by words and by meaning: the text, with the name of who said it."""
+        name = self.data.get("name")
+        return f"{name}: {self.content}" if name else self.content
+
     def with_(self, **changes: Any) -> Record:
         """A copy with some fields changed, ready to be put back."""
         return replace(self, **changes)

@@ -203,7 +203,7 @@ class Worker:
             and record.content
             and (record.vector is None or record.vector.model != embedder.name)
         ]
-        vectors = await embed_checked(embedder, [record.content for record in wanting]) if wanting else []
+        vectors = await embed_checked(embedder, [record.told for record in wanting]) if wanting else []
         made = {record.id: vector for record, vector in zip(wanting, vectors, strict=True)}
         return [replace(record, vector=made.get(record.id, record.vector)) for record in records]
 

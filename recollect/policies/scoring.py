@@ -25,8 +25,8 @@ MEANING_LEAST = 0.1
 class Weights:
     """What each leg may add to the score at the most."""
 
-    words: float = 0.50
-    meaning: float = 0.40
+    words: float = 0.60
+    meaning: float = 0.30
     recency: float = 0.04
     importance: float = 0.06
 

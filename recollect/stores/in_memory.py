@@ -130,6 +130,11 @@ class _Room:
         self.head = replace(self.head, floor=max(self.head.floor, row.revision))
 
 
+async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> InMemoryStore:
+    """Open `memory://`: a store of its own each time."""
+    return InMemoryStore()
+
+
 class InMemoryStore:
     """All promises of the contract under one lock."""
 

@@ -7,13 +7,16 @@ it, and `forget` removes it in chunks.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from contextlib import suppress
+from pathlib import Path, PurePath
 from typing import Any
+from urllib.parse import unquote
 
-from recollect.errors import Unavailable, ValidationError
+from recollect.errors import RecollectError, Unavailable, ValidationError
 from recollect.filters import Filter, Reach
 from recollect.records import Changes, Job, Partition, Record, Vector, record_from
 from recollect.stores.contract import (
@@ -50,6 +53,7 @@ from recollect.stores.contract import (
 from recollect.stores.sqlite_codes import CodeBooks, clear_codes, nearest, put_codes
 from recollect.stores.sqlite_file import Connection, SqliteFile
 
+PATH_MAX = 4_096
 _PLACE_BITS = 7  # a commit has at most 96 operations, so (revision, place) fits one integer
 _Slots = dict[str, tuple[str, int]]
 _ROW = "id, layer, session, payload, model, vector, version, born"
@@ -76,6 +80,29 @@ with recursive found (layer) as (
   from found where found.layer is not null)
 select layer from found where layer is not null
 """
+
+
+async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> SqliteStore:
+    """Open `sqlite:///path`, or `sqlite:///path?mode=ro` for reading only."""
+    rest = url.partition("://")[2]
+    path = unquote(rest.removesuffix("?mode=ro").removeprefix("/"))
+    if not path or "\x00" in path or len(path) > PATH_MAX:
+        raise ValidationError("write sqlite:///file.db, or sqlite:////absolute/file.db", field="url")
+    return await open_path(PurePath(path), read_only=rest.endswith("?mode=ro"), busy_timeout_s=busy_timeout_s)
+
+
+async def open_path(path: PurePath, *, read_only: bool = False, busy_timeout_s: float = 10.0) -> SqliteStore:
+    """Open a file by its path. Opening may wait for another process, so it happens on another thread."""
+    opening = asyncio.ensure_future(
+        asyncio.to_thread(SqliteStore, Path(path), read_only=read_only, busy_timeout_s=busy_timeout_s)
+    )
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        # The thread opens it all the same; nobody would close it.
+        with suppress(RecollectError):
+            await (await opening).close()
+        raise
 
 
 class SqliteStore:

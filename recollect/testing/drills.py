@@ -47,7 +47,22 @@ LEASE_S = 0.5
 """Short, so that the work of killed workers is taken up by others while the drill runs."""
 CHECK_EVERY = 25
 KINDS = {"message": 8, "interaction": 6, "batch": 3, "memory": 6, "update": 4, "forget": 3, "passing": 3, "erase": 0.4}
-WORDS = "tea rain garden python theme train violin bread harbour deadline invoice holiday sister budget".split()
+WORDS = [
+    "tea",
+    "rain",
+    "garden",
+    "python",
+    "theme",
+    "train",
+    "violin",
+    "bread",
+    "harbour",
+    "deadline",
+    "invoice",
+    "holiday",
+    "sister",
+    "budget",
+]
 MARK = re.compile(r"(L\d+W\d+N\d+)P\d+")
 """What makes each text findable and unlike every other: life, writer, number of the operation, place in it."""
 
@@ -161,14 +176,14 @@ async def write_until_killed(path: Path, pipe: Connection, life: int, seed: int,
 
 async def _write(memory: Memory, pipe: Connection, life: int, chance: random.Random, writer: Writer) -> None:
     if writer.again is not None:
-        await _perform(memory, writer.again, again=True)
+        await perform(memory, writer.again, again=True)
         pipe.send(writer.again.id)
         _remember(writer, writer.again)
     number = 0
     while True:
         operation = _next(chance, life, writer, number)
         pipe.send(operation)
-        await _perform(memory, operation)
+        await perform(memory, operation)
         pipe.send(operation.id)
         _remember(writer, operation)
         number += 1
@@ -194,7 +209,8 @@ def _remember(writer: Writer, operation: Operation) -> None:
         writer.targets.pop(operation.target, None)
 
 
-async def _perform(memory: Memory, operation: Operation, *, again: bool = False) -> None:
+async def perform(memory: Memory, operation: Operation, *, again: bool = False) -> None:
+    """Make the call. Sent again, it may find that it has happened."""
     user = memory.user(operation.user)
     chat = user.session("chat")
     id, texts = operation.id, [operation.text(place) for place in range(len(operation.marks))]
@@ -343,17 +359,19 @@ class Row:
         return found.group() if found else ""
 
 
-def living_rows(path: Path) -> list[Row]:
+def living_rows(path: Path, now: int | None = None) -> list[Row]:
     """All living records, read with nothing but SQLite, in order of birth."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
         found = db.execute(
             """select org, usr, id, layer, session, payload, model is not null, born
                from records join partitions using (part, epoch)
                where dropped = 0 and (dead_at is null or dead_at > ?) order by part, born""",
-            (system_clock(),),
+            (system_clock() if now is None else now,),
         ).fetchall()
     return [
-        Row(Partition(org, user), id, layer, session, json.loads(payload).get("content", ""), payload, bool(model), born)
+        Row(
+            Partition(org, user), id, layer, session, json.loads(payload).get("content", ""), payload, bool(model), born
+        )
         for org, user, id, layer, session, payload, model, born in found
     ]
 

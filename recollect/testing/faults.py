@@ -233,4 +233,3 @@ async def cancelled_at(call: Coroutine[Any, Any, Any], at: int, *, late: bool = 
     if not task.cancelled() and task.exception() is not None:
         raise task.exception() or AssertionError
     return driven.suspended >= at
-

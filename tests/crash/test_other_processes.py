@@ -80,7 +80,7 @@ async def append_many(path: Path, writer: int) -> None:
     async with Memory.open(path, embedder=HashingEmbedder()) as memory:
         chat = memory.user("ann").session("shared")
         for number in range(APPENDS):
-            await chat.add_message("user", f"{writer} {number}")
+            await chat.add_message("user", f"{writer} {number} is what I say to everyone here")
 
 
 @pytest.mark.timeout(240)
@@ -96,7 +96,7 @@ async def test_four_processes_append_to_one_session_and_every_message_is_there_i
     rows = [row for row in living_rows(path) if row.layer == "conversation"]
     numbers = defaultdict(list)
     for row in rows:
-        writer, number = row.content.split()
+        writer, number, *_ = row.content.split()
         numbers[writer].append(int(number))
     assert len(rows) == WRITERS * APPENDS
     assert all(numbers[str(writer)] == list(range(APPENDS)) for writer in range(WRITERS))

@@ -295,7 +295,9 @@ async def test_a_quarantined_memory_never_reaches_a_prompt(memory):
 
 words = st.sampled_from(["sail", "boat", "rain", "größe", "帆", "🚤", "2026-03-01", "</memory>", "a\nb", "x" * 40])
 texts = st.lists(words, min_size=1, max_size=40).map(" ".join)
-turns = st.lists(st.tuples(st.sampled_from(["pair", "tool", "memory", "episode", "fact", "working"]), texts), max_size=12)
+turns = st.lists(
+    st.tuples(st.sampled_from(["pair", "tool", "memory", "episode", "fact", "working"]), texts), max_size=12
+)
 
 
 async def history(memory, told):
@@ -318,7 +320,7 @@ async def history(memory, told):
 
 
 @pytest.mark.parametrize("model", ["", "gpt-4o"])
-@settings(max_examples=40)
+@settings(max_examples=120)
 @given(
     told=turns,
     question=texts,

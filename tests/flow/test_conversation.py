@@ -24,7 +24,9 @@ async def said(chat):
 async def test_every_role_part_name_and_tool_call_comes_back_exactly(memory):
     chat = memory.user("ann").session("s")
     await chat.add_message("system", "Be brief.")
-    await chat.add_message("user", "  Hi,\r\n\tthere… \x00\x1b[31m 👩‍👩‍👧 e\u0301 \uffff ", name="Ann", metadata={"mood": 3})
+    await chat.add_message(
+        "user", "  Hi,\r\n\tthere… \x00\x1b[31m 👩‍👩‍👧 e\u0301 \uffff ", name="Ann", metadata={"mood": 3}
+    )
     await chat.add_message("assistant", None, tool_calls=[CALL])
     await chat.add_message("tool", '{"rain": true}', tool_call_id="call_1", name="weather")
     await chat.add_message("user", PARTS)

@@ -11,7 +11,7 @@ from recollect.stores.in_memory import InMemoryStore
 
 async def test_a_memory_must_be_opened_before_it_is_used(store_url):
     memory = Memory.open(store_url)
-    with pytest.raises(Unavailable, match="async with Memory.open") as caught:
+    with pytest.raises(Unavailable, match=r"async with Memory\.open") as caught:
         memory.user("ann")
     assert caught.value.field == "memory"
     for verb in (memory.work, memory.maintain, memory.survey, memory.users, memory.check):
@@ -155,7 +155,14 @@ async def test_the_default_embedder_needs_nothing_but_the_package(open_memory):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("no_such_setting", 1), ("embedder", "magic"), ("worker", "perhaps"), ("lease_s", 0), ("window_tokens", -5), ("claim_jobs", "many")],
+    [
+        ("no_such_setting", 1),
+        ("embedder", "magic"),
+        ("worker", "perhaps"),
+        ("lease_s", 0),
+        ("window_tokens", -5),
+        ("claim_jobs", "many"),
+    ],
 )
 def test_a_wrong_setting_is_refused_by_name(name, value):
     with pytest.raises(ValidationError) as caught:

@@ -563,29 +563,58 @@ def _waits(recollect, tmp_path) -> bool:
     return jobs["waiting"] + jobs["running"] > 1  # one of them is the upkeep of tomorrow
 
 
-def test_in_a_terminal_it_talks_and_a_mistake_does_not_end_it(tmp_path):
-    ours, theirs = pty.openpty()
-    with subprocess.Popen([*PROGRAM, "chat"], cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+class Terminal:
+    """The program in a terminal of its own, read as far as something was expected."""
+
+    def __init__(self, *arguments: str, cwd: Path) -> None:
+        self._ours, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [*PROGRAM, *arguments], cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+        )
         os.close(theirs)
-        seen = _until(ours, "you ›")
+        self._unread = b""
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+
+    def type(self, line: str) -> None:
+        os.write(self._ours, f"{line}\n".encode())
+
+    def expect(self, text: str) -> None:
+        deadline = time.monotonic() + 30
+        while text.encode() not in self._unread:
+            assert time.monotonic() < deadline, self._unread
+            if select.select([self._ours], [], [], 0.1)[0]:
+                self._unread += os.read(self._ours, 65536)
+        self._unread = self._unread.partition(text.encode())[2]
+
+
+def test_in_a_terminal_it_talks_and_a_mistake_does_not_end_it(tmp_path):
+    with Terminal("chat", cwd=tmp_path) as terminal:
         for line, answer in (
-            ("I keep bees on the roof.", "remember that"),
-            ("/bogus", "unknown"),
+            ("I keep bees on the roof.", "I'll remember that."),
+            ("/bogus", "recollect: command: unknown"),
             ("What do I keep on the roof?", "Earlier today you said"),
         ):
-            os.write(ours, f"{line}\n".encode())
-            seen += _until(ours, answer)
-        os.write(ours, b"/quit\n")
-        assert process.wait(timeout=20) == 0
-    os.close(ours)
+            terminal.expect("you ›")
+            terminal.type(line)
+            terminal.expect(answer)
+        terminal.expect("you ›")
+        terminal.type("/quit")
+        assert terminal.process.wait(timeout=20) == 0
     assert (tmp_path / "recollect.db").exists()
 
 
-def _until(descriptor: int, text: str, timeout_s: float = 30) -> str:
-    seen = ""
-    deadline = time.monotonic() + timeout_s
-    while text not in seen:
-        assert time.monotonic() < deadline, seen
-        if select.select([descriptor], [], [], 0.1)[0]:
-            seen += os.read(descriptor, 65536).decode(errors="replace")
-    return seen
+def test_erasing_in_a_terminal_asks_and_takes_no_for_an_answer(recollect, lines, tmp_path, url):
+    _remember(recollect, lines, TEA)
+    with Terminal("erase", "--url", url, cwd=tmp_path) as terminal:
+        terminal.expect("[y/N]")
+        terminal.type("n")
+        terminal.expect("Nothing was forgotten.")
+        assert terminal.process.wait(timeout=20) == 1
+    assert recollect("search", "oolong").code == 0

@@ -1,0 +1,193 @@
+"""A call that is cancelled wherever it waits has happened whole or not at all, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from recollect import Memory
+from recollect.memory import Session, User
+from recollect.stores import open_store
+from recollect.testing.drills import living_rows, unfinished_jobs
+from recollect.testing.fakes import ManualClock
+from recollect.testing.faults import SteppedStore, cancelled_at
+from recollect.testing.scenes import SCENES, opened, play, set_stage, state_of
+
+SUSPENSIONS_MAX = 200
+READS: dict[str, Callable[[Memory, User, Session], Awaitable[object]]] = {
+    "window": lambda memory, user, chat: chat.window("sliding_window_summary"),
+    "messages": lambda memory, user, chat: chat.messages(),
+    "get_context": lambda memory, user, chat: chat.get_context("Which tea?"),
+    "search_memory": lambda memory, user, chat: user.search_memory("Which tea?"),
+    "sessions": lambda memory, user, chat: user.sessions(),
+    "history": lambda memory, user, chat: user.history("tea"),
+    "list_memories": lambda memory, user, chat: user.list_memories(),
+    "export": lambda memory, user, chat: user.export(),
+    "working.get": lambda memory, user, chat: chat.working.get(),
+    "survey": lambda memory, user, chat: memory.survey(),
+    "check": lambda memory, user, chat: memory.check(),
+}
+
+
+async def works_for_others(memory: Memory) -> None:
+    """Twenty clean calls of somebody else, none of which waits for what was broken off."""
+    bob = memory.user("bob")
+    async with asyncio.timeout(10):
+        for number in range(10):
+            await bob.session("chat").add_message("user", f"Does it still work, {number}?", id=f"again{number}")
+            await bob.session("chat").messages(limit=1)
+
+
+class Leftovers:
+    """Tasks and threads that a call leaves behind."""
+
+    def __init__(self) -> None:
+        self._tasks = asyncio.all_tasks()
+        self._threads = threading.active_count()
+
+    async def none(self) -> bool:
+        for _ in range(10):
+            await asyncio.sleep(0)
+        return asyncio.all_tasks() <= self._tasks and threading.active_count() <= self._threads
+
+
+@pytest.fixture
+async def memory(tmp_path: Path):
+    async with opened(tmp_path / "memories.db") as memory:
+        await works_for_others(memory)
+        await asyncio.gather(*(memory.survey() for _ in range(8)))  # all readers have started
+        yield memory
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["under way", "just done"])
+@pytest.mark.parametrize("scene", SCENES)
+async def test_a_cancelled_write_is_whole_or_absent_and_others_go_on(memory, tmp_path, scene, late):
+    path = tmp_path / "memories.db"
+    for name in ("before", "after"):
+        await set_stage(memory, name)
+    await play(memory, scene, "after")
+    before, after = state_of(path, "before"), state_of(path, "after")
+    leftovers = Leftovers()
+    for at in range(1, SUSPENSIONS_MAX):
+        await set_stage(memory, f"user{at}")
+        reached = await cancelled_at(play(memory, scene, f"user{at}"), at, late=late)
+        await works_for_others(memory)
+        assert state_of(path, f"user{at}") in ((before, after) if reached else (after,)), f"at wait {at}"
+        assert await leftovers.none()
+        if not reached:
+            break
+    assert at > 1
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["under way", "just done"])
+@pytest.mark.parametrize("verb", READS)
+async def test_a_cancelled_read_changes_nothing_and_others_go_on(memory, tmp_path, verb, late):
+    await set_stage(memory, "ann")
+    user = memory.user("ann")
+    chat = user.session("chat")
+    before = state_of(tmp_path / "memories.db")
+    leftovers = Leftovers()
+    for at in range(1, SUSPENSIONS_MAX):
+
+        async def read() -> None:
+            await READS[verb](memory, user, chat)
+
+        reached = await cancelled_at(read(), at, late=late)
+        await works_for_others(memory)
+        assert state_of(tmp_path / "memories.db") == before
+        assert await leftovers.none()
+        if not reached:
+            break
+        await chat.add_message("user", "Something new to read.", id="new")
+        before = state_of(tmp_path / "memories.db")
+    assert at > 1
+
+
+class CancelAt:
+    """A step that cancels a task the n-th time."""
+
+    def __init__(self) -> None:
+        self.left = 0
+        self.task: asyncio.Task[int] | None = None
+
+    def __call__(self, name: str) -> None:
+        self.left -= 1
+        if self.left == 0 and self.task is not None:
+            self.task.cancel()
+
+
+async def test_work_that_is_cancelled_at_any_verb_of_the_store_is_done_by_the_next_worker_and_once(tmp_path):
+    path = tmp_path / "memories.db"
+    clock, step = ManualClock(), CancelAt()
+    async with opened(SteppedStore(await open_store(path), step), clock, window_tokens=50) as memory:
+        for at in range(1, SUSPENSIONS_MAX):
+            user = memory.user(f"user{at}")
+            texts = [f"Tree {n} stands in garden {at}, next to an old well." for n in range(4)]
+            await user.session("chat").add_messages([{"role": "user", "content": text} for text in texts])
+            await user.add_memories(texts)
+            step.task, step.left = asyncio.create_task(memory.work()), at
+            await asyncio.wait([step.task])
+            reached, step.left = step.left <= 0, 0
+            await works_for_others(memory)
+            clock.advance(minutes=10)
+            await memory.work()
+            assert await user.failures() == []
+            if not reached:
+                break
+    assert at > 20
+    rows = living_rows(path, clock())
+    assert unfinished_jobs(path) == []
+    told = [row for row in rows if row.layer in ("conversation", "long_term")]
+    assert all(row.embedded for row in told)
+    assert len([row for row in told if row.partition.user != "bob"]) == at * 8
+    assert len([row for row in rows if row.layer == "summary"]) >= at
+
+
+def own_threads() -> set[str]:
+    return {thread.name for thread in threading.enumerate() if thread.name.startswith("recollect-")}
+
+
+async def own_threads_end() -> bool:
+    """Whether nothing of a closed memory runs on, after a moment."""
+    for _ in range(100):
+        if not own_threads():
+            return True
+        await asyncio.sleep(0.02)
+    return False
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["under way", "just done"])
+async def test_a_cancelled_opening_leaves_nothing_open(tmp_path, late):
+    path = tmp_path / "memories.db"
+    for at in range(1, SUSPENSIONS_MAX):
+        memory = opened(path)
+        reached = await cancelled_at(memory.start(), at, late=late)
+        await memory.close()
+        assert await own_threads_end()
+        assert not Path(f"{path}-wal").exists(), "the last connection was closed"
+        if not reached:
+            break
+    async with opened(path) as memory:
+        await works_for_others(memory)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["under way", "just done"])
+async def test_a_cancelled_closing_closes_all_the_same(tmp_path, late):
+    path = tmp_path / "memories.db"
+    for at in range(1, SUSPENSIONS_MAX):
+        memory = opened(path, worker=True)
+        await memory.start()
+        message = await memory.user("ann").session("chat").add_message("user", "Stay.", id=f"stay{at}")
+        await memory.user("ann").session("chat").get_context("What stays?")
+        reached = await cancelled_at(memory.close(), at, late=late)
+        await memory.close()
+        assert await own_threads_end()
+        assert not Path(f"{path}-wal").exists(), "the last connection was closed"
+        assert message.id in {row.id for row in living_rows(path, ManualClock()())}
+        if not reached:
+            break
+    assert at > 1

@@ -1,0 +1,141 @@
+"""Processes end without warning, anywhere: what was acknowledged stays, and nothing is half."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from recollect import Memory
+from recollect.testing.drills import Findings, Journal, Operation, check, kill_writers, perform, settle
+from recollect.testing.fakes import HashingEmbedder
+from recollect.testing.faults import KILLED, FailingDisk, ended, start
+from recollect.testing.scenes import REPEATABLE, SCENES, opened, play, play_until, problems_of, set_stage, state_of
+
+KILLS = int(os.environ.get("RECOLLECT_KILLS", "50"))
+reachable = pytest.mark.skipif(
+    not FailingDisk.works(), reason="this Python has an SQLite of its own, whose writes are out of reach"
+)
+
+
+@pytest.mark.timeout(60 + 4 * KILLS)
+def test_writers_that_are_killed_again_and_again_lose_nothing_and_leave_nothing_half(tmp_path, seed):
+    outcome = kill_writers(tmp_path / "drill.db", KILLS, seed)
+    print(outcome)
+    assert outcome.acknowledged > KILLS
+    assert outcome.reopened_s < 2
+    assert not outcome.findings.any, outcome
+
+
+# ── at every step ────────────────────────────────────────────────────────────────────────────────
+
+
+def kill_at_steps(folder: Path, scene: str, fault: str, stride: int) -> int:
+    """Kill one call at each of its steps, and see that it has happened whole or not at all. Gives how many."""
+    stage, done = folder / "stage.db", folder / "done.db"
+    asyncio.run(_prepare(stage))
+    shutil.copy(stage, done)
+    asyncio.run(_play(done, scene))
+    before, after = state_of(stage), state_of(done)
+    for kills, at in enumerate(range(1, 500, stride)):
+        path = Path(shutil.copy(stage, folder / f"{fault} {at}.db"))
+        code = ended(start(play_until, path, scene, fault, at))
+        assert code in (0, KILLED), f"at {fault} {at}"
+        assert problems_of(path) == []
+        assert state_of(path) in ((after,) if code == 0 else (before, after)), f"half done at {fault} {at}"
+        if code == 0:
+            return kills
+        if scene in REPEATABLE:
+            asyncio.run(_play(path, scene))
+            assert state_of(path) == after, f"sent again after {fault} {at}"
+    raise AssertionError("it never came to its end")
+
+
+async def _prepare(path: Path) -> None:
+    async with opened(path) as memory:
+        await set_stage(memory, "ann")
+
+
+async def _play(path: Path, scene: str) -> None:
+    async with opened(path) as memory:
+        await play(memory, scene)
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_a_call_killed_before_or_after_any_verb_of_the_store_is_whole_or_absent(tmp_path, scene):
+    assert kill_at_steps(tmp_path, scene, "verb", 1) >= 4
+
+
+@reachable
+@pytest.mark.parametrize("scene", SCENES)
+def test_a_call_killed_in_the_middle_of_a_write_to_the_disk_is_whole_or_absent(tmp_path, scene):
+    assert kill_at_steps(tmp_path, scene, "tear", 3) >= 4
+
+
+@reachable
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["die", "tear"])
+@pytest.mark.parametrize("scene", SCENES)
+def test_a_call_killed_at_every_single_write_to_the_disk_is_whole_or_absent(tmp_path, scene, fault):
+    assert kill_at_steps(tmp_path, scene, fault, 1) >= 12
+
+
+# ── the checker ──────────────────────────────────────────────────────────────────────────────────
+
+
+SENT = [
+    Operation("L0W0N0", 0, "message", "ann", ("L0W0N0P0",)),
+    Operation("L0W0N1", 0, "batch", "ann", ("L0W0N1P0", "L0W0N1P1", "L0W0N1P2")),
+    Operation("L0W0N2", 0, "memory", "ann", ("L0W0N2P0",)),
+    Operation("L0W0N3", 0, "update", "ann", ("L0W0N3P0",), "L0W0N2"),
+    Operation("L0W0N4", 0, "message", "ann", ("L0W0N4P0",)),
+    Operation("L0W0N5", 0, "forget", "ann", (), "L0W0N4"),
+]
+DAMAGE = {
+    "delete from records where id = 'L0W0N0'": "lost",
+    "delete from records where payload like '%L0W0N1P1%'": "half",
+    "delete from records where layer = 'past'": "half",
+    "update records set dropped = 1 where id = 'L0W0N2'": "lost half",
+    "update records set vector = null, model = null where id = 'L0W0N0'": "half",
+    "insert into jobs values (1, 'enrich:x', 'enrich', '[]', 9000000000000, 1)": "half",
+    "update records set payload = replace(payload, 'L0W0N0P0', 'L9W9N9P9') where id = 'L0W0N0'": "lost phantom",
+    "insert into records select row + 100, part, id || 'b', epoch, revision, born, version, layer, session, dropped,"
+    " dead_at, digest, payload, model, vector, null from records where id = 'L0W0N0'": "duplicate",
+    "update records set part = 2 where id = 'L0W0N0'": "leak",
+    "update records set born = born + 9999 where id = 'L0W0N0'": "disorder",
+    "update records set payload = replace(payload, ' says ', ' L0W0N4P0 ') where id = 'L0W0N0'": "phantom",
+}
+
+
+@pytest.fixture
+async def told(tmp_path: Path) -> tuple[Path, Journal]:
+    """A file, and the journal of how it came about."""
+    path = tmp_path / "told.db"
+    journal = Journal()
+    async with Memory.open(path, embedder=HashingEmbedder(), worker=False) as memory:
+        await memory.user("bob").session("chat").add_message("user", "L0W1N0P0 of someone else, with many words")
+        for operation in SENT:
+            journal.take(operation)
+            await perform(memory, operation)
+            journal.take(operation.id)
+    journal.take(Operation("L0W1N0", 1, "message", "bob", ("L0W1N0P0",)))
+    await settle(path)
+    return path, journal
+
+
+@pytest.mark.parametrize(("damage", "kinds"), DAMAGE.items(), ids=DAMAGE.values())
+async def test_the_checker_sees_damage_and_calls_it_by_its_name(told, damage, kinds):
+    path, journal = told
+    assert check(path, journal) == Findings()
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute(
+            "insert or ignore into partitions select 2, org, 'eve', epoch, revision, floor, forgot from partitions"
+        )
+        db.execute(damage)
+    findings = check(path, journal)
+    assert [name for name in vars(findings) if getattr(findings, name)] == kinds.split()

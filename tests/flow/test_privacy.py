@@ -1,0 +1,381 @@
+"""Privacy: what is forgotten is gone with all that rests on it, and everything can be taken along."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from recollect.errors import Conflict, NotFound, ValidationError
+from recollect.filters import Filter
+from recollect.records import Partition
+from recollect.testing.fakes import GatedEmbedder
+
+LISBON = "My sister Clara lives in Lisbon with two cats, a parrot and a very old piano"
+
+
+async def everything(memory, user="ann"):
+    """All that the store holds of a user, the hidden layers too."""
+    where = Filter(Partition("default", user))
+    return [record async for record in memory._flow.ledger.walk(where)]
+
+
+async def holds(memory, word):
+    return word in str(await everything(memory))
+
+
+async def test_forgetting_takes_the_past_with_it(memory):
+    ann = memory.user("ann")
+    added = await ann.add_memory("The canary is yellow.")
+    await ann.add_memory("something else")
+    await memory.work()
+    for colour in ("green", "blue"):
+        await ann.update_memory(added.id, content=f"The canary is {colour}.")
+        await memory.work()
+    await ann.forget(added.id)
+    assert not await holds(memory, "canary")
+    assert len(await everything(memory)) == 1
+
+
+async def test_forgetting_takes_what_was_merged_with_it(memory):
+    ann = memory.user("ann")
+    older = await ann.add_memory(LISBON)
+    await memory.work()
+    newer = await ann.add_memory(LISBON.replace("lives", "really lives"))
+    await memory.work()
+    assert (await ann.get_memory(newer.id)).data["merged_into"] == older.id
+    await ann.forget(older.id)
+    assert await everything(memory) == []
+
+
+async def test_forgetting_takes_every_merge_however_many_there_were(memory):
+    ann = memory.user("ann")
+    older = await ann.add_memory(LISBON, id="older")
+    await memory.work()
+    for number in range(25):
+        await ann.add_memory(LISBON.replace("lives", "really lives"), id=f"copy{number}")
+        await memory.work()
+    assert (await ann.get_memory("older")).data["merged_count"] == 25
+    await ann.update_memory("copy3", content=LISBON.replace("lives", "truly lives"))
+    await ann.forget(older.id)
+    assert await everything(memory) == []
+
+
+async def test_forgetting_a_merged_one_takes_back_what_it_gave(memory):
+    ann = memory.user("ann")
+    older = await ann.add_memory(LISBON, metadata={"a": 1}, importance=0.2)
+    await memory.work()
+    newer = await ann.add_memory(LISBON.replace("lives", "really lives"), metadata={"canary": 1}, importance=0.9)
+    await memory.work()
+    assert (await ann.get_memory(older.id)).metadata == {"a": 1, "canary": 1}
+    await ann.forget(newer.id)
+    kept = await ann.get_memory(older.id)
+    assert (kept.metadata, kept.importance) == ({"a": 1}, 0.2)
+    assert newer.id not in str(await everything(memory))
+
+
+async def test_forgetting_a_message_takes_the_summary_that_rests_on_it(open_memory):
+    memory = await open_memory(window_tokens=200)
+    ann = memory.user("ann")
+    chat = ann.session("s", agent="support")
+    secret = await chat.add_message("user", "I decided to call my canary Caruso.")
+    await chat.add_message("user", "I decided to move to Lisbon in May.")
+    for number in range(30):
+        await chat.add_interaction(f"question {number} about this", f"answer {number} about that")
+    await memory.work()
+    assert "Caruso" in (await chat.get_context("What did I decide?")).system
+    await ann.forget(secret.id)
+    assert not await holds(memory, "Caruso")
+    await memory.work()
+    assert not await holds(memory, "Caruso")
+    summary, *rest = await chat.window("sliding_window_summary")
+    assert "Lisbon" in summary.content, "the summary is made again from what is left"
+    assert summary.metadata["covers"]["count"] + len(rest) == 61
+
+
+async def test_forgetting_a_recent_message_leaves_the_summary(open_memory):
+    memory = await open_memory(window_tokens=200)
+    ann = memory.user("ann")
+    chat = ann.session("s")
+    for number in range(30):
+        await chat.add_interaction(f"question {number} about this", f"answer {number} about that")
+    await memory.work()
+    before = (await chat.window("sliding_window_summary"))[0]
+    await ann.forget((await chat.window(messages=1))[0].id)
+    assert (await chat.window("sliding_window_summary"))[0].content == before.content
+
+
+async def test_forgetting_by_a_filter(memory):
+    ann = memory.user("ann")
+    await ann.add_memories([{"content": f"note {n}", "metadata": {"kind": "a" if n % 2 else "b"}} for n in range(40)])
+    await ann.session("s").add_interaction("hello", "hi")
+    await ann.session("s").add_message("user", "labelled", metadata={"kind": "a"})
+    assert (await ann.forget(where={"metadata.kind": "a"}, layer="long_term")).forgotten == {"long_term": 20}
+    assert (await ann.forget(where={"metadata.kind": "a"})).forgotten == {"conversation": 1}
+    assert (await ann.forget(where={"role": "assistant"})).forgotten == {"conversation": 1}
+    assert (await ann.forget(where={"metadata.kind": "zzz"})).count == 0
+    assert len(await everything(memory)) == 21
+
+
+async def test_forgetting_many_is_done_to_the_end(memory):
+    ann = memory.user("ann")
+    for batch in range(4):
+        await ann.add_memories([{"content": f"note {batch} {n}", "metadata": {"kind": "a"}} for n in range(90)])
+    assert (await ann.forget(where={"metadata.kind": "a"})).count == 360
+    assert await everything(memory) == []
+
+
+@pytest.mark.parametrize("given", [{}, {"ids": "x", "where": {"layer": "fact"}}, {"where": {}}, {"ids": []},
+                                   {"ids": 5}, {"ids": [5]}, {"where": {"layer": "session"}},
+                                   {"where": {"role": "user"}, "layer": "past"},
+                                   {"where": {"role": "user"}, "layer": 5}])  # fmt: skip
+async def test_forgetting_must_say_what_it_means(memory, given):
+    ann = memory.user("ann")
+    await ann.add_memory("kept")
+    with pytest.raises(ValidationError):
+        await ann.forget(**given)
+    assert len(await everything(memory)) == 1
+
+
+async def test_what_the_library_keeps_for_itself_cannot_be_reached_by_id(memory):
+    ann = memory.user("ann")
+    added = await ann.add_memory("first")
+    await ann.update_memory(added.id, content="second")
+    await ann.session("s").rename("a title")
+    hidden = [record.id for record in await everything(memory) if record.layer in ("past", "session")]
+    assert len(hidden) == 2
+    for id in hidden:
+        with pytest.raises(NotFound):
+            await ann.get_memory(id)
+        with pytest.raises(NotFound):
+            await ann.forget(id)
+
+
+# ── Erasing ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def lived(memory, user, word):
+    """A user with something in every drawer."""
+    chat = user.session("s", agent="support")
+    for number in range(20):
+        await chat.add_interaction(f"I decided that {word} number {number} is good.", f"Noted, {word}.")
+    await chat.rename(f"about {word}")
+    await chat.compress()
+    await chat.working.set({"plan": word})
+    added = await user.add_memory(f"The {word} is yellow.", metadata={"label": word})
+    await memory.work()
+    await user.update_memory(added.id, content=f"The {word} is green.")
+    await chat.add_message("user", f"still to be enriched: {word}")
+    await chat.get_context(word)
+
+
+def bytes_on_disk(folder):
+    return b"".join(path.read_bytes() for path in Path(folder).rglob("*") if path.is_file())
+
+
+async def test_erasing_leaves_nothing_and_gives_a_receipt(memory, clock, store_name, tmp_path):
+    ann, bob = memory.user("ann"), memory.user("bob")
+    await lived(memory, ann, "xylocanary")
+    await lived(memory, bob, "bobolink")
+    if store_name == "sqlite":
+        assert b"xylocanary" in bytes_on_disk(tmp_path)
+    of_bob = await everything(memory, "bob")
+    receipt = await ann.erase()
+    assert receipt.forgotten["conversation"] == 41
+    assert {"working", "summary", "session", "long_term", "past"} <= set(receipt.forgotten)
+    assert receipt.compacted
+    assert receipt.at == "2026-03-01T12:00:00Z"
+    assert await everything(memory) == []
+    assert await ann.search_memory("xylocanary") == []
+    assert await ann.sessions() == []
+    assert len(await ann.export()) == 1
+    assert await ann.session("s", agent="support").working.get() == {}
+    assert await everything(memory, "bob") == of_bob
+    await memory.work()
+    clock.advance(days=2)
+    await memory.work()
+    assert await everything(memory) == []
+    if store_name == "sqlite":
+        assert b"xylocanary" not in bytes_on_disk(tmp_path)
+        assert b"bobolink" in bytes_on_disk(tmp_path)
+
+
+async def test_an_erased_user_can_begin_anew(memory):
+    ann = memory.user("ann")
+    await ann.session("s").add_message("user", "the canary", id="m1", idempotency_key="k1")
+    await ann.erase()
+    with pytest.raises(Conflict):
+        await ann.session("s").add_message("user", "the canary", id="m1", idempotency_key="k1")
+    assert await everything(memory) == [], "a retry whose first answer was lost does not bring it back"
+    await ann.session("s").add_message("user", "a new beginning", id="m1")
+    await memory.work()
+    assert [message.content for message in await ann.session("s").window()] == ["a new beginning"]
+
+
+async def test_erasing_while_everything_is_under_way_leaves_nothing(open_memory, clock):
+    embedder = GatedEmbedder()
+    memory = await open_memory(embedder=embedder, window_tokens=200)
+    ann = memory.user("ann")
+    chat = ann.session("s")
+    for number in range(30):
+        await chat.add_interaction(f"canary question {number} about this", f"answer {number} about that")
+    await ann.add_memory("canary")
+    working = asyncio.create_task(memory.work())
+    await embedder.entered.wait()
+    await asyncio.gather(ann.erase(), chat.compress(), return_exceptions=True)
+    embedder.open.set()
+    await working
+    for _ in range(3):
+        clock.advance(days=1)
+        await memory.work()
+    assert await everything(memory) == []
+    assert (await memory.survey()).jobs_waiting == 0
+
+
+async def test_deleting_a_session_while_it_is_folded_leaves_nothing_of_it(open_memory, clock):
+    embedder = GatedEmbedder()
+    memory = await open_memory(embedder=embedder, window_tokens=200)
+    ann = memory.user("ann")
+    chat = ann.session("s")
+    for number in range(30):
+        await chat.add_interaction(f"canary question {number} about this", f"answer {number} about that")
+    working = asyncio.create_task(memory.work())
+    await embedder.entered.wait()
+    await chat.delete()
+    embedder.open.set()
+    await working
+    clock.advance(hours=1)
+    await memory.work()
+    assert await everything(memory) == []
+    assert await ann.failures() == []
+
+
+# ── Taking everything along ──────────────────────────────────────────────────────────────────────
+
+VOLATILE = ("version", "scope", "expires_at")
+
+
+def comparable(line):
+    scope = {name: value for name, value in line["scope"].items() if name not in ("org", "user")}
+    return {name: value for name, value in line.items() if name not in VOLATILE} | {"scope": scope}
+
+
+async def test_an_export_is_plain_json_whose_first_line_says_what_it_is(memory):
+    ann = memory.user("ann")
+    await lived(memory, ann, "canary")
+    head, *lines = await ann.export()
+    assert head == {"recollect": 1, "org": "default", "user": "ann", "exported_at": "2026-03-01T12:00:00Z"}
+    assert json.loads(json.dumps(lines)) == lines
+    assert {line["layer"] for line in lines} == {"conversation", "working", "long_term", "session", "past"}
+    assert "vector" not in lines[0]
+
+
+async def test_an_export_read_back_by_another_user_gives_the_same_records(memory, clock):
+    ann, bob = memory.user("ann"), memory.user("bob", org="acme")
+    await lived(memory, ann, "canary")
+    await ann.add_memory(LISBON)
+    await memory.work()
+    await ann.add_memory(LISBON.replace("lives", "really lives"))
+    await ann.session("deep").working.set(json.loads('{"a":' * 30 + "1" + "}" * 30))
+    await ann.session("wide").working.set({f"key {n}": n for n in range(500)})
+    await memory.work()
+    exported = await ann.export()
+    clock.advance(hours=1)
+    assert await bob.import_records(exported) == len(exported) - 1
+    await memory.work()
+    theirs = await bob.export()
+    assert list(map(comparable, theirs[1:])) == list(map(comparable, exported[1:]))
+    assert all(line["scope"]["user"] == "bob" and line["scope"]["org"] == "acme" for line in theirs[1:])
+    assert await ann.export() != theirs
+    assert [m.content for m in await bob.session("s", agent="support").window()] == [
+        m.content for m in await ann.session("s", agent="support").window()
+    ]
+    assert await bob.import_records(exported) == 0, "twice is once"
+    assert await bob.failures() == []
+
+
+async def test_an_imported_memory_can_be_changed_and_forgotten_with_its_past(memory):
+    ann, bob = memory.user("ann"), memory.user("bob")
+    added = await ann.add_memory("The canary is yellow.")
+    await memory.work()
+    await ann.update_memory(added.id, content="The canary is green.")
+    await bob.import_records(await ann.export())
+    await memory.work()
+    assert [record.content for record in await bob.history(added.id)] == [
+        "The canary is yellow.", "The canary is green.",
+    ]  # fmt: skip
+    await bob.update_memory(added.id, content="The canary is blue.")
+    assert len(await bob.history(added.id)) == 3
+    await bob.forget(added.id)
+    assert await everything(memory, "bob") == []
+
+
+async def test_a_large_export_is_read_back_whole(memory):
+    ann, bob = memory.user("ann"), memory.user("bob")
+    for number in range(40):
+        await ann.session("s").add_message("user", f"{number} " + "x" * 60_000)
+    exported = await ann.export()
+    assert await bob.import_records(exported) == 40
+    assert len(await everything(memory, "bob")) == 40
+
+
+LINE = {"id": "r1", "layer": "long_term", "scope": {"org": "evil", "user": "ann"}, "content": "the canary"}
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"id": None}, "id"),
+        ({"id": "a\nb"}, "id"),
+        ({"layer": "failure"}, "layer"),
+        ({"layer": "summary"}, "layer"),
+        ({"layer": None}, "layer"),
+        ({"scope": "ann"}, "line"),
+        ({"scope": {"session": "a\nb"}}, "session"),
+        ({"content": 5}, "content"),
+        ({"content": ["canary"]}, "content"),
+        ({"content": "\ud800"}, "content"),
+        ({"data": "x"}, "data"),
+        ({"data": {"seen": "many"}}, "data"),
+        ({"data": {"edits": 10**12}}, "data"),
+        ({"data": {"usage_count": -1}}, "data"),
+        ({"data": {"merged": [1]}}, "data"),
+        ({"data": {"merged_into": ["r1"]}}, "data"),
+        ({"data": {"merged_into": "r1"}}, "data"),
+        ({"layer": "conversation"}, "data"),
+        ({"layer": "conversation", "data": {"role": "boss"}}, "role"),
+        ({"layer": "conversation", "data": {"role": "user", "tool_calls": 5}}, "tool_calls"),
+        ({"layer": "conversation", "data": {"role": "user", "parts": [5]}}, "content"),
+        ({"layer": "working", "data": {"state": 5}}, "data"),
+        ({"layer": "working"}, "data"),
+        ({"layer": "past", "data": {}}, "data"),
+        ({"metadata": {"user_id": "bob"}}, "metadata"),
+        ({"importance": 7}, "importance"),
+        ({"confidence": "high"}, "confidence"),
+        ({"created_at": "yesterday"}, "created_at"),
+        ({"valid_to": 1.5}, "valid_to"),
+        ({"trust": "blind"}, "trust"),
+        ({"source": "me"}, "source"),
+        ({"source": {"span": [1]}}, "source.span"),
+        ({"source": {"message_id": 5}}, "source.message_id"),
+    ],
+    ids=str,
+)
+async def test_a_bad_line_stores_nothing_of_the_whole_import(memory, change, field):
+    bob = memory.user("bob")
+    good = [LINE | {"id": f"good{n}"} for n in range(100)]
+    with pytest.raises(ValidationError) as caught:
+        await bob.import_records([*good, LINE | change])
+    assert caught.value.field.startswith(field)
+    assert "canary" not in str(caught.value)
+    assert await everything(memory, "bob") == []
+    assert await everything(memory) == []
+
+
+@pytest.mark.parametrize("records", [None, 5, "text", {"id": "x"}, [5], ["text"], [None], [[]]])
+async def test_what_is_no_list_of_records_is_refused(memory, records):
+    with pytest.raises(ValidationError):
+        await memory.user("bob").import_records(records)
+    assert await everything(memory, "bob") == []

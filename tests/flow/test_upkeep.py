@@ -1,0 +1,195 @@
+"""Upkeep: what leaves, when and why; told before it is done, and taken back afterwards."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect.errors import NotFound
+from recollect.layers import LAYERS
+from recollect.records import DAY_MS, HOUR_MS, Changes, Partition, Record, Scope
+
+ANN = Partition("default", "ann")
+
+
+async def test_messages_live_thirty_days(memory, clock):
+    ann = memory.user("ann")
+    chat = ann.session("s")
+    await chat.add_message("user", "the old sail")
+    clock.advance(days=15)
+    await chat.add_message("user", "the new sail")
+    await memory.work()
+    clock.advance(days=15, milliseconds=-1)
+    assert len(await chat.window()) == 2
+    clock.advance(milliseconds=1)
+    assert [message.content for message in await chat.window()] == ["the new sail"]
+    assert [hit.content for hit in await ann.search_memory("sail")] == ["the new sail"]
+    assert (await ann.sessions())[0].messages == 1
+    assert "old sail" not in str((await chat.get_context("sail")).messages)
+    clock.advance(days=15)
+    assert await ann.sessions() == []
+
+
+@pytest.mark.parametrize("layer", [name for name, row in LAYERS.items() if row.life_ms is not None])
+async def test_each_layer_has_a_life_of_its_own(memory, clock, layer):
+    row = LAYERS[layer]
+    expected = {"conversation": 30 * DAY_MS, "working": 24 * HOUR_MS, "entity_cache": HOUR_MS, "summary": 30 * DAY_MS}
+    assert row.life_ms == expected[layer]
+    data = {"role": "user"} if layer == "conversation" else {"state": {}}
+    record = Record("r1", layer, Scope("default", "ann"), "x", data, expires_at=row.expires_at(clock()))
+    await memory._flow.ledger.commit(Changes(ANN, put=(record,)))
+    clock.advance(milliseconds=row.life_ms - 1)
+    assert len(await memory._flow.ledger.get(ANN, ["r1"])) == 1
+    clock.advance(milliseconds=1)
+    assert await memory._flow.ledger.get(ANN, ["r1"]) == []
+
+
+async def test_knowledge_is_kept_for_years(memory, clock):
+    ann = memory.user("ann")
+    await ann.add_memory("Ann was born in Oslo.")
+    await ann.add_memory("We met in spring.", layer="episodic")
+    clock.advance(days=3650)
+    await memory.work()
+    assert len(await ann.search_memory("Oslo spring")) == 2
+
+
+async def test_what_is_dead_is_removed_for_good_a_day_later_by_itself(memory, clock):
+    ann = memory.user("ann")
+    await ann.session("s").add_interaction("hello", "hi")
+    kept = await ann.add_memory("kept")
+    gone = await ann.add_memory("gone")
+    await memory.work()
+    await ann.forget(gone.id)
+    store = memory._flow.ledger.store
+    before = (await store.changes(ANN, None)).dropped
+    assert before == (gone.id,)
+    clock.advance(days=1, minutes=1)
+    await memory.work()
+    delta = await store.changes(ANN, None)
+    assert delta.dropped == (), "the trace of what was dropped is gone"
+    assert len(delta.put) == 3
+    clock.advance(days=31)
+    await memory.work()
+    clock.advance(hours=2)
+    await memory.work()
+    assert [record.id for record in (await store.changes(ANN, None)).put] == [kept.id]
+    assert (await memory.survey()).jobs_waiting == 0, "nothing that can die is left to look after"
+
+
+async def test_upkeep_looks_after_a_partition_for_weeks_without_failing(memory, clock):
+    ann = memory.user("ann")
+    for _ in range(60):
+        await ann.session("s").add_message("user", "another day")
+        await ann.session("s").working.set({"day": 1})
+        clock.advance(hours=13)
+        await memory.work()
+    assert await ann.failures() == []
+    assert (await memory.survey()).jobs_waiting == 1
+
+
+async def test_maintain_purges_on_demand(memory, clock):
+    ann = memory.user("ann")
+    await ann.session("s").add_interaction("hello", "hi")
+    clock.advance(days=30)
+    assert (await ann.maintain()).purged == 0, "it has been dead for less than a day"
+    clock.advance(days=1, milliseconds=1)
+    assert (await ann.maintain()).purged == 2
+    assert (await ann.maintain()).purged == 0
+
+
+async def aged(memory, clock):
+    """Old trifles, an old treasure, a pinned trifle, a used trifle, and a fresh trifle."""
+    ann = memory.user("ann")
+    records = {}
+    for name, importance, metadata in (
+        ("trifle", 0.05, {}), ("bagatelle", 0.05, {}), ("treasure", 0.9, {}), ("pinned", 0.05, {"pinned": True}),
+        ("useful", 0.05, {}),
+    ):  # fmt: skip
+        records[name] = await ann.add_memory(f"a {name} thing", importance=importance, metadata=metadata)
+    await memory.work()
+    clock.advance(days=300)
+    budget = 40
+    while not (context := await ann.get_context("a useful thing", max_tokens=budget)).sources:
+        budget += 1
+    assert [source.id for source in context.sources] == [records["useful"].id]
+    await memory.work()
+    clock.advance(days=100)
+    records["fresh"] = await ann.add_memory("a fresh thing", importance=0.05)
+    await memory.work()
+    return records
+
+
+async def current(user):
+    return sorted(r.content.split()[1] for r in (await user.list_memories())[0] if r.valid_to is None)
+
+
+async def test_pruning_retires_what_is_old_unimportant_and_unused_and_says_why(memory, clock):
+    records = await aged(memory, clock)
+    ann = memory.user("ann")
+    done = await ann.maintain()
+    assert {each.record.id for each in done.retired} == {records["trifle"].id, records["bagatelle"].id}
+    assert all("below 0.15" in each.reason and "400 days" in each.reason for each in done.retired)
+    assert await current(ann) == ["fresh", "pinned", "treasure", "useful"]
+    retired = await ann.get_memory(records["trifle"].id)
+    assert retired.valid_to == clock()
+    assert "below 0.15" in retired.data["retired"]
+    assert "trifle" not in str([hit.content for hit in await ann.search_memory("trifle thing", limit=50)])
+    assert (await ann.maintain()).retired == ()
+
+
+async def test_a_dry_run_tells_the_same_and_changes_nothing(memory, clock):
+    await aged(memory, clock)
+    ann = memory.user("ann")
+    before = await ann.export()
+    told = await ann.maintain(dry_run=True)
+    (told_by_all,) = await memory.maintain(dry_run=True)
+    assert told.dry_run
+    assert told == told_by_all
+    assert await ann.export() == before
+    done = await ann.maintain()
+    assert [(each.record.id, each.reason) for each in told.retired] == [
+        (each.record.id, each.reason) for each in done.retired
+    ]
+
+
+async def test_pruning_can_be_undone(memory, clock):
+    records = await aged(memory, clock)
+    ann = memory.user("ann")
+    await ann.maintain()
+    restored = await ann.restore(records["trifle"].id)
+    assert (restored.valid_to, "retired" in restored.data) == (None, False)
+    assert "trifle" in await current(ann)
+    assert (await ann.search_memory("trifle"))[0].id == records["trifle"].id
+    for id in (records["trifle"].id, records["treasure"].id, "unknown"):
+        with pytest.raises(NotFound):
+            await ann.restore(id)
+
+
+async def test_a_retired_memory_that_is_told_again_is_back(memory, clock):
+    records = await aged(memory, clock)
+    ann = memory.user("ann")
+    await ann.maintain()
+    again = await ann.add_memory("a trifle thing")
+    assert (again.id, again.valid_to, "retired" in again.data) == (records["trifle"].id, None, False)
+    assert "trifle" in await current(ann)
+
+
+async def test_a_user_keeps_no_more_than_the_cap(open_memory, clock):
+    memory = await open_memory(memories_max=10)
+    ann = memory.user("ann")
+    await ann.add_memories([{"content": f"a number{n} thing", "importance": n / 100} for n in range(40)])
+    await memory.user("bob").add_memory("a bob thing", importance=0.0)
+    await memory.work()
+    done = {each.partition.user: each for each in await memory.maintain()}
+    assert len(done["ann"].retired) == 30
+    assert all("more than 10" in each.reason for each in done["ann"].retired)
+    assert done["bob"].retired == ()
+    assert await current(ann) == sorted(f"number{n}" for n in range(30, 40))
+
+
+async def test_many_large_memories_are_retired_all_the_same(open_memory):
+    memory = await open_memory(memories_max=5, embedder="none")
+    ann = memory.user("ann")
+    for number in range(60):
+        await ann.add_memory(f"number {number} " + "x" * 40_000, importance=0.1)
+    assert len((await ann.maintain()).retired) == 55
+    assert len(await current(ann)) == 5
