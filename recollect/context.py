@@ -12,7 +12,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -56,8 +55,6 @@ RECENT_FLOOR = 400
 """Tokens that the newest messages get in any case, if the budget has them."""
 FOUND_MAX = 50
 """Hits that are considered for a context."""
-COUNTS_KEPT = 20_000
-"""Lines whose token counts are remembered."""
 LEARNINGS_MAX, LEARNING_CONFIDENCE = 5, 0.7
 OPENING = (
     "<memory>\n"
@@ -180,8 +177,7 @@ class ContextBuilder:
     def __init__(self, indexes: Indexes, recall: Recall, count: TokenCounter, clock: Clock) -> None:
         self._indexes = indexes
         self._recall = recall
-        # The same lines come again and again, and counting is the dearest part of packing.
-        self._count: TokenCounter = lru_cache(maxsize=COUNTS_KEPT)(count)
+        self._count = count
         self._clock = clock
 
     async def build(
@@ -196,7 +192,11 @@ class ContextBuilder:
         now = self._clock()
         index = await self._indexes.current(scope.partition)
         told = conversation is not None and (not layers or "conversation" in layers)
-        summary, recent = await conversation.recent(max_tokens) if conversation and told else (None, [])
+        summary: Record | None = None
+        recent: list[Record] = []
+        if conversation is not None and told:
+            summary = index.record(conversation.summary_id, now)
+            summary, recent = await conversation.recent(max_tokens, summary)
         hits = await self._recall.search(scope, question, layers=_searched(layers), limit=FOUND_MAX)
         records = _gather(index, scope, hits, summary, now, {message.id for message in recent})
         if layers:

@@ -290,10 +290,13 @@ class Conversation:
             created_at=self._ledger.clock(),
         )
 
-    async def recent(self, tokens_max: int) -> tuple[Record | None, list[Record]]:
-        """The running summary, and the newest messages that it does not cover, within a budget."""
-        found = await self._ledger.get(self._partition, [self.summary_id])
-        summary = found[0] if found else None
+    async def recent(self, tokens_max: int, summary: Record | None) -> tuple[Record | None, list[Record]]:
+        """The newest messages within a budget, and the running summary if they leave out what it covers."""
+        strategy = self._settings.window_strategy
+        if strategy != "sliding_window_summary":
+            window = await self.window(strategy)
+            kept = fitting.newest_within(window, tokens_max, self.tokens_of)
+            return None, fitting.without_orphans(kept, pending=False)
         born = tuple(summary.data["covers"]["born"]) if summary else (0, 0)
         newest = await self._newest("limits", None, None, tokens_max)
         newest = [message for message in newest if message.born > born]

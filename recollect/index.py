@@ -11,7 +11,7 @@ import heapq
 import math
 from bisect import bisect_right, insort
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -166,6 +166,7 @@ class PartitionIndex:
         self.records: list[Record] = []
         self.row_of: dict[str, int] = {}
         self.heads: dict[str, Record] = {}
+        self._ids: dict[str, dict[str, None]] = {}
         self.sessions: dict[str, list[tuple[Born, int]]] = {}
         self.bytes = 0
         self._model, self._dimensions, self._language = model, dimensions, language
@@ -194,13 +195,14 @@ class PartitionIndex:
         self.mark = delta.mark
 
     def _put(self, record: Record) -> None:
-        if not LAYERS[record.layer].searched:
-            self.heads[record.id] = record
-            return
         row = self.row_of.get(record.id)
         if row is not None and self.records[row].told != record.told:
             self._remove(record.id)
             row = None
+        self._ids.setdefault(record.layer, {})[record.id] = None
+        if not LAYERS[record.layer].searched:
+            self.heads[record.id] = record
+            return
         if row is None:
             row = self._add(record)
         self.records[row] = record
@@ -230,8 +232,10 @@ class PartitionIndex:
         return row
 
     def _remove(self, id: str) -> None:
-        self.heads.pop(id, None)
         row = self.row_of.pop(id, None)
+        gone = self.heads.pop(id, None) if row is None else self.records[row]
+        if gone is not None:
+            self._ids[gone.layer].pop(id, None)
         if row is None:
             return
         self._alive[row] = False
@@ -318,11 +322,8 @@ class PartitionIndex:
 
     def of_layer(self, layer: str, now: int) -> list[Record]:
         """The current records of a layer, in order of birth."""
-        if LAYERS[layer].searched:
-            held: Iterator[Record] = (self.records[row] for row in self.row_of.values())
-        else:
-            held = iter(self.heads.values())
-        found = [r for r in held if r.layer == layer and _lives(r, now) and is_current(r, now)]
+        held = (self.record(id, now) for id in self._ids.get(layer, ()))
+        found = [record for record in held if record is not None and is_current(record, now)]
         return sorted(found, key=lambda record: record.born)
 
     def session(self, session: str, now: int, after: Born = (0, 0)) -> list[Record]:

@@ -70,25 +70,36 @@ class LongTerm:
             return None if further else self._adding(adding.onto(known, now), key)
 
         try:
-            while (revision := await self._ledger.update_all(self._partition, list(asked), decide)) is None:
-                continue
+            revision = await self._add_new(adding, key)
+            while revision is None:
+                revision = await self._ledger.update_all(self._partition, list(asked), decide)
         except Conflict as conflict:
             if conflict.field != "key":
                 raise
             return await self._added_before(records)
         return adding.stored(revision)
 
+    async def _add_new(self, adding: _Adding, key: str | None) -> int | None:
+        """Write without reading first, as most of what is added is new; None if some of it is known."""
+        try:
+            return await self._ledger.commit(self._adding(adding.onto({}, self._ledger.clock()), key))
+        except Conflict as conflict:
+            if conflict.field != "id":
+                raise
+            return None
+
     def _owned(self, record: Record, key: str | None) -> Record:
         now = self._ledger.clock()
         layer = self._ledger.layers[record.layer]
         id = record.id or derived_id(record.layer, normal(record.content))
-        data = record.data if key is None else {**record.data, "key": derived_id("key", key)}
+        # Which call it came by tells the same call again from another one with the same text.
+        data = {**record.data, "key": derived_id("key", key) if key else new_id(now)[-8:]}
         return replace(record, id=id, scope=self._scope, data=data, created_at=now, expires_at=layer.expires_at(now))
 
     def _adding(self, records: tuple[Record, ...], key: str | None) -> Changes:
         refs = tuple(record.id for record in records)
         now = self._ledger.clock()
-        job = Job(f"settle:{refs[0]}:{new_id(now)}", self._partition, "settle", refs, due_at=now)
+        job = Job(f"enrich:{refs[0]}:{new_id(now)}", self._partition, "enrich", refs, due_at=now)
         return Changes(self._partition, put=records, enqueue=(job,), key=key and f"caller:{key}")
 
     async def _added_before(self, records: Sequence[Record]) -> list[Record]:
@@ -133,12 +144,12 @@ class LongTerm:
         def decide(current: Record | None, now: int) -> Changes | None:
             if current is None:
                 raise NotFound(field="id")
-            if version is not None and version != current.version:
+            if version is not None and not _unedited_since(current, version):
                 raise Conflict("it changed since it was read; get it again", field="version")
             changed[:] = [_edited(current, fields)]
             if changed[0] is current:
                 return None
-            job = Job(f"settle:{id}:{new_id(now)}", self._partition, "settle", (id,), due_at=now)
+            job = Job(f"enrich:{id}:{new_id(now)}", self._partition, "enrich", (id,), due_at=now)
             return Changes(self._partition, put=(changed[0], past_of(current, now)), enqueue=(job,))
 
         held = await self._ledger.update(self._partition, record.id, decide)
@@ -223,7 +234,14 @@ def _edited(record: Record, fields: Mapping[str, Any]) -> Record:
         return record
     if "content" in changes:
         changes["vector"] = None
-    return replace(record, data=data | {"edits": record.data.get("edits", 0) + 1}, **changes)
+    data |= {"edits": record.data.get("edits", 0) + 1, "edited": record.version + 1}
+    return replace(record, data=data, **changes)
+
+
+def _unedited_since(record: Record, version: int) -> bool:
+    """True when nobody edited it after that version was read: what enrichment writes is no edit."""
+    edited: int = record.data.get("edited", 0)
+    return max(record.born[0], edited) <= version <= record.version
 
 
 def past_of(record: Record, now: int) -> Record:

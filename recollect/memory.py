@@ -17,17 +17,30 @@ from typing import Any, Self
 from recollect import conversation, long_term, validate
 from recollect.context import Context, ContextBuilder
 from recollect.conversation import Conversation, Message, SessionInfo
+from recollect.enrichment import Enrichment
 from recollect.errors import NotFound, Unavailable, ValidationError
 from recollect.filters import Filter
 from recollect.index import Indexes
 from recollect.layers import SEARCHED_LAYERS, with_lives
 from recollect.ledger import Ledger
 from recollect.long_term import LongTerm
-from recollect.policies.tokens import TokenCounter, counter
+from recollect.policies.tokens import TokenCounter, counter, remembering
 from recollect.privacy import Privacy, Receipt
 from recollect.providers import Embedder, default_embedder
 from recollect.recall import Recall
-from recollect.records import Changes, Clock, Hit, Job, Partition, Record, Scope, as_datetime, system_clock
+from recollect.records import (
+    DAY_MS,
+    HOUR_MS,
+    Changes,
+    Clock,
+    Hit,
+    Job,
+    Partition,
+    Record,
+    Scope,
+    as_datetime,
+    system_clock,
+)
 from recollect.settings import Settings
 from recollect.stores import open_store
 from recollect.stores.contract import Store, Survey
@@ -75,6 +88,7 @@ class Memory:
             changes, embedder = changes | {"embedder": embedder}, None
         chosen = (settings or Settings.read(os.environ)).with_(changes)
         validate.choice(chosen.embedder, ("static", "none"), "embedder")
+        validate.choice(chosen.window_strategy, conversation.STRATEGIES, "window_strategy")
         if embedder is None and chosen.embedder == "static":
             embedder = default_embedder()
         return cls(chosen.url if url is None else url, chosen, embedder, clock)
@@ -506,13 +520,15 @@ class _Flow:
 
     def __init__(self, store: Store, settings: Settings, embedder: Embedder | None, clock: Clock) -> None:
         self.settings = settings
-        self.count: TokenCounter = counter(settings.model or None)
-        self.ledger = Ledger(store, clock, with_lives({}))
+        # The same lines come again and again, and counting is the dearest part of packing.
+        self.count: TokenCounter = remembering(counter(settings.model or None))
+        self.ledger = Ledger(store, clock, with_lives(_lives(settings)))
         name, dimensions = (embedder.name, embedder.dimensions) if embedder else ("", 1)
         self.indexes = Indexes(store, name, dimensions, settings.language, settings.index_mib << 20)
         self.recall = Recall(self.indexes, embedder, settings.language, clock)
         self.contexts = ContextBuilder(self.indexes, self.recall, self.count, clock)
-        self.worker = Worker(self.ledger, self.indexes, embedder, settings, self.count)
+        enrichment = Enrichment(self.ledger, self.indexes, embedder, settings)
+        self.worker = Worker(self.ledger, enrichment, settings, self.count)
         self.upkeep = Upkeep(self.ledger, self.indexes, settings)
         self._uses: Counter[tuple[Partition, str]] = Counter()
         self._tasks: list[asyncio.Task[None]] = []
@@ -564,6 +580,12 @@ class _Flow:
             except Unavailable:
                 pass  # counts only: what users said is long stored
         await self.ledger.store.close()
+
+
+def _lives(settings: Settings) -> dict[str, int | None]:
+    """The lives that a deployment can set."""
+    days = settings.conversation_days * DAY_MS
+    return {"conversation": days, "summary": days, "working": settings.working_hours * HOUR_MS}
 
 
 def _session_info(id: str, messages: Sequence[Record], head: Record | None) -> SessionInfo:

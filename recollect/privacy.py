@@ -165,7 +165,7 @@ class Privacy:
             return 0
         now = self._ledger.clock()
         refs = tuple(id for id, record in new.items() if self._ledger.layers[record.layer].embedded)
-        jobs = (Job(f"settle:{new_id(now)}", self._partition, "settle", refs, due_at=now),) if refs else ()
+        jobs = (Job(f"enrich:{new_id(now)}", self._partition, "enrich", refs, due_at=now),) if refs else ()
         try:
             await self._ledger.commit(Changes(self._partition, put=tuple(new.values()), enqueue=jobs))
         except Conflict as conflict:

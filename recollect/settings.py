@@ -34,6 +34,10 @@ class Settings:
     """Enrich inside this process. Switch off where `recollect worker` runs beside it."""
     busy_timeout_s: float = 10.0
     """How long a write waits for another process that holds the file."""
+    conversation_days: int = 30
+    """How long messages live."""
+    working_hours: int = 24
+    """How long a working state lives after its last change."""
     window_strategy: str = "sliding_window_summary"
     """The window of a conversation that goes into a context."""
     window_messages: int = 50

@@ -1,4 +1,4 @@
-"""Claim, enrich, merge, commit: what happens to a message after it is safely stored.
+"""Claim, enrich, commit: what happens to a message after it is safely stored.
 
 A job's results and its end are one commit. A crash before it leaves the job to be claimed again,
 a crash after it leaves nothing to do, and a worker that lost its lease writes nothing. Work that
@@ -9,21 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from recollect.conversation import Conversation
+from recollect.enrichment import Enrichment
 from recollect.errors import Conflict, RecollectError, Unavailable
 from recollect.filters import Filter
-from recollect.index import Indexes, PartitionIndex
-from recollect.ledger import Ledger, portions
-from recollect.policies.importance import importance
-from recollect.policies.merging import merged, near_duplicate
+from recollect.ledger import Ledger
 from recollect.policies.tokens import TokenCounter
-from recollect.providers import Embedder, embed_checked, floats
 from recollect.records import DAY_MS, HOUR_MS, Changes, Job, Partition, Record, Scope, derived_id
 from recollect.settings import Settings
 from recollect.stores.contract import LeaseLost
@@ -32,12 +27,8 @@ log = logging.getLogger("recollect.worker")
 
 CONFLICT_TRIES = 3
 """How often a job reads and decides again when what it read was changed meanwhile."""
-ENRICHED_RECORDS, ENRICHED_BYTES = 45, 400_000
-"""How much is enriched at a time: a record may bring an older one with it, and all go into one commit."""
-NEAREST = 8
-"""How many of the nearest memories are looked at for one that says the same."""
-TOKENS_PER_CHARACTER = 0.2
-"""No text has fewer tokens than this a character, about: a cheap look before folding is considered."""
+TOGETHER_RECORDS = 30
+"""Records that several jobs of one partition may enrich in one commit: each may bring an older one and end a job."""
 
 Handler = Callable[[Job], Awaitable[Changes]]
 
@@ -45,20 +36,13 @@ Handler = Callable[[Job], Awaitable[Changes]]
 class Worker:
     """Runs the jobs of a store, in this process or beside it, any number of them."""
 
-    def __init__(
-        self, ledger: Ledger, indexes: Indexes, embedder: Embedder | None, settings: Settings, count: TokenCounter
-    ) -> None:
+    def __init__(self, ledger: Ledger, enrichment: Enrichment, settings: Settings, count: TokenCounter) -> None:
         self._ledger = ledger
-        self._indexes = indexes
-        self._embedder = embedder
+        self._enrichment = enrichment
         self._settings = settings
         self._count = count
-        self._handlers: dict[str, Handler] = {
-            "enrich": self._enrich,
-            "settle": self._enrich,
-            "fold": self._fold,
-            "upkeep": self._upkeep,
-        }
+        self._handlers: dict[str, Handler] = {"enrich": self._enrich, "fold": self._fold, "upkeep": self._upkeep}
+        self._rounds = asyncio.Lock()
         self.done = 0
         self.failed = 0
 
@@ -80,36 +64,52 @@ class Worker:
                     pass
 
     async def work(self) -> int:
-        """Run what is due until nothing is. Gives how many jobs were run."""
+        """Run what is due until nothing is, and wait for what this process already runs."""
         total = 0
         while count := await self.round():
             total += count
         return total
 
     async def round(self) -> int:
-        """Claim some jobs and run them side by side.
+        """Claim some jobs and run them: partitions side by side, those of one partition in turn.
 
-        Jobs that compare new memories with known ones take turns within a partition, so that each
-        sees what the one before it has written.
+        In turn, because enriching compares what is new with what is known, and has to see what the
+        job before has written.
         """
-        jobs = await self._ledger.store.claim(self._ledger.clock(), self._settings.lease_s, self._settings.claim_jobs)
-        rows: dict[object, list[Job]] = {}
-        for job in jobs:
-            rows.setdefault(job.partition if job.kind == "settle" else (job.partition, job.id), []).append(job)
-        await asyncio.gather(*(self._run_in_turn(row) for row in rows.values()))
-        return len(jobs)
+        async with self._rounds:
+            settings = self._settings
+            jobs = await self._ledger.store.claim(self._ledger.clock(), settings.lease_s, settings.claim_jobs)
+            by_partition: dict[Partition, list[Job]] = {}
+            for job in jobs:
+                by_partition.setdefault(job.partition, []).append(job)
+            await asyncio.gather(*(self._run_in_turn(row) for row in by_partition.values()))
+            return len(jobs)
 
-    # ── one job ──────────────────────────────────────────────────────────────────────────────────
+    # ── the jobs of one partition ────────────────────────────────────────────────────────────────
 
     async def _run_in_turn(self, jobs: Sequence[Job]) -> None:
-        hearts = [asyncio.create_task(self._keep_lease(job)) for job in jobs]
+        held = list(jobs)
+        async with self._keeping(held):
+            for group in _groups(jobs):
+                if len(group) == 1 or not await self._enrich_together(group):
+                    for job in group:
+                        await self._run(job)
+                held[:] = [job for job in held if job not in group]
+
+    async def _enrich_together(self, jobs: Sequence[Job]) -> bool:
+        """Enrich for several jobs in one commit. If that fails, each has to be run for itself."""
+        partition = jobs[0].partition
+        refs = list(dict.fromkeys(ref for job in jobs for ref in job.refs))
         try:
-            for job, heart in zip(jobs, hearts, strict=True):
-                await self._run(job)
-                heart.cancel()
-        finally:
-            for heart in hearts:
-                heart.cancel()
+            changes, later = await self._enrichment.enrich(partition, refs)
+            if later:
+                return False
+            await self._ledger.commit(changes.and_(finish=tuple(jobs)))
+        except Exception as error:
+            log.debug("%d jobs could not be run together: %s", len(jobs), reason_of(error))
+            return False
+        self.done += len(jobs)
+        return True
 
     async def _run(self, job: Job) -> None:
         try:
@@ -134,16 +134,26 @@ class Worker:
                 if isinstance(conflict, LeaseLost) or attempt == CONFLICT_TRIES - 1:
                     raise
 
-    async def _keep_lease(self, job: Job) -> None:
-        """Extend the lease of a job that takes long: finish it and enqueue it, with the same attempt."""
+    @asynccontextmanager
+    async def _keeping(self, held: list[Job]) -> AsyncIterator[None]:
+        """Extend the leases of jobs for as long as they are held."""
+        heart = asyncio.create_task(self._keep_leases(held))
+        try:
+            yield
+        finally:
+            heart.cancel()
+
+    async def _keep_leases(self, held: list[Job]) -> None:
         while True:
             await asyncio.sleep(self._settings.lease_s / 3)
-            due_at = self._ledger.clock() + int(self._settings.lease_s * 1000)
-            try:
-                again = replace(job, due_at=due_at)
-                await self._ledger.commit(Changes(job.partition, finish=(job,), enqueue=(again,)))
-            except RecollectError:
-                return
+            for job in list(held):
+                due_at = self._ledger.clock() + int(self._settings.lease_s * 1000)
+                try:
+                    # Finished and enqueued again with the same attempt: only its time has moved.
+                    again = replace(job, due_at=due_at)
+                    await self._ledger.commit(Changes(job.partition, finish=(job,), enqueue=(again,)))
+                except RecollectError:
+                    continue  # done by now, lost, or the store is away: the commit at the end will tell
 
     async def _put_off(self, job: Job, error: Exception) -> None:
         """Try again later, a little later each time; at last keep the failure where people see it."""
@@ -171,53 +181,11 @@ class Worker:
     # ── what jobs do ─────────────────────────────────────────────────────────────────────────────
 
     async def _enrich(self, job: Job) -> Changes:
-        """Meaning and importance of new records, near-duplicates merged, folding when it is due."""
-        found = await self._ledger.get(job.partition, job.refs)
-        if not found:
-            return Changes(job.partition)
-        records, *rest = portions(found, count_max=ENRICHED_RECORDS, bytes_max=ENRICHED_BYTES)
-        rated = [_rated(record) for record in await self._embedded(records)]
-        put = {record.id: record for record in rated}
-        enqueue: tuple[Job, ...] = ()
-        memories = [record for record in rated if record.layer == "long_term"]
-        sessions = {(r.scope.session, r.scope.agent) for r in rated if r.layer == "conversation"}
-        if memories or sessions:
-            index = await self._indexes.current(job.partition)
-            put |= _merge_near(index, memories, self._ledger.clock())
-            enqueue = tuple(self._folds(index, job.partition, sessions))
-        later = tuple(record.id for portion in rest for record in portion)
+        changes, later = await self._enrichment.enrich(job.partition, job.refs)
         if later:
-            enqueue += (replace(job, id=f"{job.id}+", refs=later, due_at=self._ledger.clock(), attempt=0),)
-        needs = tuple(record.id for record in records)
-        return Changes(job.partition, put=tuple(put.values()), needs=needs, enqueue=enqueue)
-
-    async def _embedded(self, records: Sequence[Record]) -> list[Record]:
-        """The records with their vectors; one call of the embedder for all of them."""
-        embedder = self._embedder
-        if embedder is None:
-            return list(records)
-        wanting = [
-            record
-            for record in records
-            if self._ledger.layers[record.layer].embedded
-            and record.content
-            and (record.vector is None or record.vector.model != embedder.name)
-        ]
-        vectors = await embed_checked(embedder, [record.told for record in wanting]) if wanting else []
-        made = {record.id: vector for record, vector in zip(wanting, vectors, strict=True)}
-        return [replace(record, vector=made.get(record.id, record.vector)) for record in records]
-
-    def _folds(self, index: PartitionIndex, partition: Partition, sessions: Iterable[tuple[str, str]]) -> Iterable[Job]:
-        """A job for each session that has grown beyond its window."""
-        now = self._ledger.clock()
-        for session, agent in sessions:
-            scope = Scope(partition.org, partition.user, agent, session)
-            summary = index.record(self._ledger.layers["summary"].head_id(scope), now)
-            born = tuple(summary.data["covers"]["born"]) if summary else (0, 0)
-            since = index.session(session, now, after=born)
-            characters = sum(len(message.content) for message in since)
-            if characters * TOKENS_PER_CHARACTER + 4 * len(since) > self._settings.window_tokens:
-                yield Job(f"fold:{derived_id(session)}", partition, "fold", (session, agent), due_at=now)
+            rest = replace(job, id=f"{job.id}+", refs=later, due_at=self._ledger.clock(), attempt=0)
+            changes = changes.and_(enqueue=(rest,))
+        return changes
 
     async def _fold(self, job: Job) -> Changes:
         session, agent = job.refs
@@ -243,48 +211,14 @@ def reason_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if isinstance(error, RecollectError) else type(error).__name__
 
 
-def _rated(record: Record) -> Record:
-    """With the importance that its text has, unless the caller said how important it is."""
-    if record.data.get("rated") or not record.content:
-        return record
-    role = record.data.get("role", "user")
-    rating = importance(record.content, role, repeated=record.data.get("seen", 1) - 1)
-    return replace(record, importance=round(rating, 4))
-
-
-def _merge_near(index: PartitionIndex, memories: Sequence[Record], now: int) -> dict[str, Record]:
-    """Of memories that say the same, the newer ended in favour of the older; both sides to be put."""
-    changed: dict[str, Record] = {}
-    alive = index.alive(now, ("long_term",))
-    for place, memory in enumerate(memories):
-        for known, cosine in (*_near(memory, memories[:place]), *_near_in(index, alive, memory, memories)):
-            pair = (changed.get(known.id, known), changed.get(memory.id, memory))
-            older, newer = sorted(pair, key=lambda record: record.born)
-            both_live = older.valid_to is None and newer.valid_to is None
-            if both_live and near_duplicate(older.content, newer.content, cosine):
-                kept, ended = merged(older, newer, similarity=round(cosine, 4), now=now)
-                changed |= {kept.id: kept, ended.id: ended}
-    return changed
-
-
-def _near(memory: Record, others: Sequence[Record]) -> Iterable[tuple[Record, float]]:
-    """Other memories of the same job, which the index has no vectors of yet."""
-    if memory.vector is None:
-        return
-    for other in others:
-        if other.vector is not None:
-            yield other, float(floats(other.vector) @ floats(memory.vector))
-
-
-def _near_in(
-    index: PartitionIndex, alive: NDArray[np.bool_], memory: Record, taken: Sequence[Record]
-) -> Iterable[tuple[Record, float]]:
-    """The nearest memories of the index."""
-    if memory.vector is None:
-        return
-    ids = {record.id for record in taken}
-    cosines = np.where(alive, index.meaning(floats(memory.vector), alive), np.float32(-2))
-    for row in cosines.argsort()[::-1][: NEAREST + len(ids)]:
-        other = index.records[row]
-        if alive[row] and other.id not in ids:
-            yield other, float(cosines[row])
+def _groups(jobs: Sequence[Job]) -> Iterator[list[Job]]:
+    """Jobs in order, neighbours that enrich taken together as long as they fit one commit."""
+    group: list[Job] = []
+    for job in jobs:
+        size = sum(len(each.refs) for each in group) + len(job.refs)
+        if group and (job.kind != "enrich" or group[0].kind != "enrich" or size > TOGETHER_RECORDS):
+            yield group
+            group = []
+        group.append(job)
+    if group:
+        yield group

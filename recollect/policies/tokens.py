@@ -21,6 +21,9 @@ TokenCounter = Callable[[str], int]
 MESSAGE_OVERHEAD = 4
 """Tokens that chat formats put around each message, for its role and its ends."""
 
+REMEMBERED_CHARACTERS = 2_000
+"""Longer texts are counted anew each time, so that what is remembered stays small."""
+
 
 def estimate(text: str) -> int:
     """About how many tokens this is to a current model, seldom fewer than it really is.
@@ -43,6 +46,12 @@ def counter(model: str | None = None) -> TokenCounter:
         if names.match(name) and importlib.util.find_spec("rs_bpe") is not None:
             return _exact(vocabulary)
     return estimate
+
+
+def remembering(count: TokenCounter, texts_max: int = 16_384) -> TokenCounter:
+    """The same counter, quick with texts that it has counted before. Long texts are not kept."""
+    known = functools.lru_cache(texts_max)(count)
+    return lambda text: known(text) if len(text) <= REMEMBERED_CHARACTERS else count(text)
 
 
 def message_tokens(count: TokenCounter, role: str, text: str) -> int:

@@ -47,22 +47,7 @@ LEASE_S = 0.5
 """Short, so that the work of killed workers is taken up by others while the drill runs."""
 CHECK_EVERY = 25
 KINDS = {"message": 8, "interaction": 6, "batch": 3, "memory": 6, "update": 4, "forget": 3, "passing": 3, "erase": 0.4}
-WORDS = [
-    "tea",
-    "rain",
-    "garden",
-    "python",
-    "theme",
-    "train",
-    "violin",
-    "bread",
-    "harbour",
-    "deadline",
-    "invoice",
-    "holiday",
-    "sister",
-    "budget",
-]
+WORDS = ("tea", "rain", "garden", "python", "theme", "train", "violin", "bread", "harbour", "deadline", "invoice")
 MARK = re.compile(r"(L\d+W\d+N\d+)P\d+")
 """What makes each text findable and unlike every other: life, writer, number of the operation, place in it."""
 
@@ -261,7 +246,7 @@ class Outcome:
 
 
 def kill_writers(
-    path: Path, kills: int, seed: int, *, life_ms: tuple[int, int] = LIFE_MS, progress: Callable[[int], None] = id
+    path: Path, kills: int, seed: int, *, life_ms: tuple[int, int] = LIFE_MS, progress: Callable[[int], object] = id
 ) -> Outcome:
     """The drill: kill, go on, kill again; check the file from time to time and at the end."""
     chance = random.Random(seed)
@@ -347,11 +332,9 @@ class Row:
     partition: Partition
     id: str
     layer: str
-    session: str
     content: str
     payload: str
     embedded: bool
-    born: int
 
     @property
     def mark(self) -> str:
@@ -363,16 +346,14 @@ def living_rows(path: Path, now: int | None = None) -> list[Row]:
     """All living records, read with nothing but SQLite, in order of birth."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
         found = db.execute(
-            """select org, usr, id, layer, session, payload, model is not null, born
+            """select org, usr, id, layer, payload, model is not null
                from records join partitions using (part, epoch)
                where dropped = 0 and (dead_at is null or dead_at > ?) order by part, born""",
             (system_clock() if now is None else now,),
         ).fetchall()
     return [
-        Row(
-            Partition(org, user), id, layer, session, json.loads(payload).get("content", ""), payload, bool(model), born
-        )
-        for org, user, id, layer, session, payload, model, born in found
+        Row(Partition(org, user), id, layer, json.loads(payload).get("content", ""), payload, bool(model))
+        for org, user, id, layer, payload, model in found
     ]
 
 

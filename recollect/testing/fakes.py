@@ -55,9 +55,11 @@ class HashingEmbedder:
         self.name = f"{name}-{dimensions}"
         self.dimensions = dimensions
         self.calls = 0
+        self.texts = 0
 
     async def embed(self, texts: Sequence[str]) -> Floats:
         self.calls += 1
+        self.texts += len(texts)
         rows = np.zeros((len(texts), self.dimensions), np.float32)
         for row, text in zip(rows, texts, strict=True):
             for term in terms(text, "en"):

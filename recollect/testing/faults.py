@@ -103,7 +103,8 @@ class _Vfs(ctypes.Structure):
         ("version", ctypes.c_int), ("file_size", ctypes.c_int), ("path_max", ctypes.c_int),
         ("next", ctypes.c_void_p), ("name", ctypes.c_char_p), ("data", ctypes.c_void_p),
         *((f"method_{n}", ctypes.c_void_p) for n in range(13)),
-        ("set_system_call", ctypes.c_void_p), ("get_system_call", ctypes.c_void_p), ("next_system_call", ctypes.c_void_p),
+        ("set_system_call", ctypes.c_void_p), ("get_system_call", ctypes.c_void_p),
+        ("next_system_call", ctypes.c_void_p),
     ]  # fmt: skip
 
 

@@ -227,7 +227,7 @@ async def test_two_workers_share_the_jobs_and_do_each_once(open_memory, tmp_path
         await first.user(f"user {number % 5}").session("s").add_message("user", f"message number {number}")
     counts = await asyncio.gather(first.work(), second.work())
     assert sum(counts) == 40
-    assert sum(embedder.calls for embedder in embedders) == 40
+    assert sum(embedder.texts for embedder in embedders) == 40
     assert min(counts) > 0
     assert (await first.survey()).jobs_running == 0
 
