@@ -195,8 +195,7 @@ class ContextBuilder:
         summary: Record | None = None
         recent: list[Record] = []
         if conversation is not None and told:
-            summary = index.record(conversation.summary_id, now)
-            summary, recent = await conversation.recent(max_tokens, summary)
+            summary, recent = await conversation.recent(max_tokens, index)
         hits = await self._recall.search(scope, question, layers=_searched(layers), limit=FOUND_MAX)
         records = _gather(index, scope, hits, summary, now, {message.id for message in recent})
         if layers:

@@ -15,6 +15,7 @@ from recollect import validate
 from recollect.enrich import summaries
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Filter
+from recollect.index import PartitionIndex
 from recollect.ledger import Ledger, portions
 from recollect.policies import fitting
 from recollect.policies.tokens import TokenCounter, message_tokens
@@ -290,17 +291,24 @@ class Conversation:
             created_at=self._ledger.clock(),
         )
 
-    async def recent(self, tokens_max: int, summary: Record | None) -> tuple[Record | None, list[Record]]:
+    async def recent(self, tokens_max: int, index: PartitionIndex) -> tuple[Record | None, list[Record]]:
         """The newest messages within a budget, and the running summary if they leave out what it covers."""
         strategy = self._settings.window_strategy
         if strategy != "sliding_window_summary":
             window = await self.window(strategy)
             kept = fitting.newest_within(window, tokens_max, self.tokens_of)
             return None, fitting.without_orphans(kept, pending=False)
+        now = self._ledger.clock()
+        summary = index.record(self.summary_id, now)
         born = tuple(summary.data["covers"]["born"]) if summary else (0, 0)
-        newest = await self._newest("limits", None, None, tokens_max)
-        newest = [message for message in newest if message.born > born]
-        kept = fitting.newest_within(newest, tokens_max, self.tokens_of)
+        newest: list[Record] = []
+        room = tokens_max
+        for message in index.newest(self._scope.session, now, after=born):
+            newest.append(message)
+            room -= self.tokens_of(message)
+            if room < 0 and message.data["role"] == "user":
+                break  # a call stands after the message of the user that led to it
+        kept = fitting.newest_within(newest[::-1], tokens_max, self.tokens_of)
         return summary, fitting.without_orphans(kept, pending=False)
 
     # ── the running summary ──────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ import heapq
 import math
 from bisect import bisect_right, insort
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -331,6 +331,14 @@ class PartitionIndex:
         rows = self.sessions.get(session, [])
         start = bisect_right(rows, (after, len(self.records)))
         return [record for _, row in rows[start:] if _lives(record := self.records[row], now)]
+
+    def newest(self, session: str, now: int, after: Born = (0, 0)) -> Iterator[Record]:
+        """The same, from the newest back, read only as far as somebody asks."""
+        for born, row in reversed(self.sessions.get(session, [])):
+            if born <= after:
+                return
+            if _lives(self.records[row], now):
+                yield self.records[row]
 
     def neighbours(self, record: Record, now: int, reach: int = 1) -> tuple[Record, ...]:
         """The messages right before and after a message."""

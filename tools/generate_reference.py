@@ -183,7 +183,10 @@ def _filters() -> str:
 
 
 def _stores() -> str:
-    rows = [(f"`{scheme}://`", f"`{module}`", about) for scheme, (module, about) in SCHEMES.items()]
+    rows = [
+        (f"`{scheme}://`", f"`{module}`", (importlib.import_module(module).__doc__ or "").partition("\n")[0])
+        for scheme, module in SCHEMES.items()
+    ]
     abilities = [(f"`{name}`", about) for name, about in ABILITIES.items()]
     return (
         "## Stores\n\n" + _table(("URL", "module", "where"), rows)

@@ -22,6 +22,10 @@ def _calls(message: Record) -> frozenset[str]:
     return frozenset(str(call.get("id") or "") for call in calls if isinstance(call, Mapping))
 
 
+def _uses_tools(messages: Sequence[Record]) -> bool:
+    return any(message.data.get("role") == "tool" or "tool_calls" in message.data for message in messages)
+
+
 def _answers(messages: Sequence[Record]) -> dict[int, int]:
     """Place of each tool result -> place of its call: the nearest one before it, as ids may come again."""
     latest: dict[str, int] = {}
@@ -39,6 +43,8 @@ def units(messages: Sequence[Record]) -> list[Unit]:
 
     A call, its results and whatever lies between them are one piece; everything else stands alone.
     """
+    if not _uses_tools(messages):
+        return [(message,) for message in messages]
     ends = list(range(len(messages)))
     for result, call in _answers(messages).items():
         ends[call] = max(ends[call], result)
@@ -60,6 +66,8 @@ def without_orphans(messages: Sequence[Record], *, pending: bool = True) -> list
     A call at the very end may still be waiting for its results; `pending=False` drops that one too,
     as is needed when something other than a result comes next.
     """
+    if not _uses_tools(messages):
+        return list(messages)
     answers = _answers(messages)
     results: dict[int, list[int]] = {place: [] for place, message in enumerate(messages) if _calls(message)}
     for result, call in answers.items():

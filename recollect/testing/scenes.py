@@ -36,8 +36,8 @@ async def set_stage(memory: Memory, name: str) -> None:
     await chat.add_messages(
         [{"role": "user", "content": f"I planted tree {n} in the garden.", "id": f"tree{n}"} for n in range(6)]
     )
-    await user.add_memory("Ann drinks green tea.", id="tea")
-    await user.add_memory("Ann plays the violin on Sundays.", id="violin")
+    await user.add_memory("Ann drinks green tea.", id="tea", idempotency_key="tea")
+    await user.add_memory("Ann plays the violin on Sundays.", id="violin", idempotency_key="violin")
     await memory.work()
     await user.update_memory("tea", content="Ann drinks black tea now.")
     await chat.compress()
@@ -56,7 +56,7 @@ SCENES: dict[str, Scene] = {
     "add_message": lambda memory, user, chat: chat.add_message("user", "Tea, please.", id="please"),
     "add_interaction": lambda memory, user, chat: chat.add_interaction("Hi.", "Hello!", idempotency_key="greeting"),
     "add_messages": lambda memory, user, chat: chat.add_messages(BATCH, idempotency_key="cats"),
-    "add_memory": lambda memory, user, chat: user.add_memory("Ann has a sister in Oslo.", id="sister"),
+    "add_memory": lambda memory, user, chat: user.add_memory("Ann has a sister.", idempotency_key="sister"),
     "add_memories": lambda memory, user, chat: user.add_memories(MEMORIES, idempotency_key="trains"),
     "update_memory": lambda memory, user, chat: user.update_memory("tea", content="Ann drinks no tea at all."),
     "forget a message": lambda memory, user, chat: _forget_again(user, "tree5"),
@@ -74,8 +74,8 @@ SCENES: dict[str, Scene] = {
 """Calls that write, by name; each finds the stage set."""
 
 REPEATABLE = {
-    "add_message", "add_interaction", "add_messages", "forget a message", "forget a memory",
-    "rename", "working.clear", "delete", "erase",
+    "add_message", "add_interaction", "add_messages", "add_memory", "add_memories", "forget a message",
+    "forget a memory", "rename", "working.clear", "delete", "erase",
 }  # fmt: skip
 """Those that may be sent again when no answer came, and then have happened once."""
 
