@@ -160,14 +160,14 @@ class Conversation:
             revision = await self._ledger.commit(changes)
         except Conflict as conflict:
             return await self._already_there(records, key, conflict)
-        return [replace(record, version=revision, born=(revision, place)) for place, record in enumerate(records)]
+        return [record.with_(version=revision, born=(revision, place)) for place, record in enumerate(records)]
 
     def _owned(self, message: Record, now: int, key: str | None, place: int) -> Record:
         id = message.id
         if not id:
             id = new_id(now) if key is None else derived_id("message", self._scope.session, key, str(place))
         scope = self._layer.scope_of(self._scope)
-        return replace(message, id=id, scope=scope, created_at=now, expires_at=self._layer.expires_at(now))
+        return message.with_(id=id, scope=scope, created_at=now, expires_at=self._layer.expires_at(now))
 
     async def _already_there(self, records: Sequence[Record], key: str | None, conflict: Conflict) -> list[Record]:
         """The same messages sent again are the ones that were stored; anything else is a conflict."""
@@ -398,8 +398,7 @@ class Conversation:
 
     def _copy_of(self, record: Record) -> Record:
         now = self._ledger.clock()
-        return replace(
-            record,
+        return record.with_(
             id=derived_id("branch", self._scope.session, record.id),
             scope=self._layer.scope_of(self._scope),
             created_at=now,
@@ -415,7 +414,7 @@ class Conversation:
 
         def decide(record: Record | None, now: int) -> Changes:
             head = record or Record(id, "session", layer.scope_of(self._scope), created_at=now)
-            return Changes(self._partition, put=(replace(head, **fields),))
+            return Changes(self._partition, put=(head.with_(**fields),))
 
         await self._ledger.update(self._partition, id, decide)
 

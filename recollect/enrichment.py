@@ -6,7 +6,6 @@ Everything is decided from what was read; the worker commits it together with th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +68,7 @@ class Enrichment:
         ]
         vectors = await embed_checked(embedder, [record.told for record in wanting]) if wanting else []
         made = {record.id: vector for record, vector in zip(wanting, vectors, strict=True)}
-        return [replace(record, vector=made.get(record.id, record.vector)) for record in records]
+        return [record.with_(vector=made.get(record.id, record.vector)) for record in records]
 
     def _folds(self, index: PartitionIndex, partition: Partition, sessions: Iterable[tuple[str, str]]) -> Iterable[Job]:
         """A job for each session that has grown beyond its window."""
@@ -90,7 +89,7 @@ def _rated(record: Record) -> Record:
         return record
     role = record.data.get("role", "user")
     rating = importance(record.content, role, repeated=record.data.get("seen", 1) - 1)
-    return replace(record, importance=round(rating, 4))
+    return record.with_(importance=round(rating, 4))
 
 
 def _merge_near(index: PartitionIndex, memories: Sequence[Record], now: int) -> dict[str, Record]:

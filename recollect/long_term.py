@@ -6,7 +6,6 @@ The id of a memory is made from its text, so the same text written by many at on
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from recollect import validate
@@ -94,7 +93,7 @@ class LongTerm:
         id = record.id or derived_id(record.layer, normal(record.content))
         # Which call it came by tells the same call again from another one with the same text.
         data = {**record.data, "key": derived_id("key", key) if key else new_id(now)[-8:]}
-        return replace(record, id=id, scope=self._scope, data=data, created_at=now, expires_at=layer.expires_at(now))
+        return record.with_(id=id, scope=self._scope, data=data, created_at=now, expires_at=layer.expires_at(now))
 
     def _adding(self, records: tuple[Record, ...], key: str | None) -> Changes:
         refs = tuple(record.id for record in records)
@@ -153,7 +152,7 @@ class LongTerm:
             return Changes(self._partition, put=(changed[0], past_of(current, now)), enqueue=(job,))
 
         held = await self._ledger.update(self._partition, record.id, decide)
-        return replace(changed[0], version=held)
+        return changed[0].with_(version=held)
 
     async def history(self, id: str) -> list[Record]:
         """What a memory was, oldest first, the present one last."""
@@ -187,7 +186,7 @@ class _Adding:
         stored = {}
         for place, (id, record) in enumerate(self._put.items()):
             fresh = {"version": revision, "born": (revision, place)}
-            stored[id] = replace(record, **(fresh if record.version == 0 else {"version": record.version + 1}))
+            stored[id] = record.with_(**(fresh if record.version == 0 else {"version": record.version + 1}))
         return [stored[id] for id in self._homes]
 
 
@@ -200,7 +199,7 @@ def _onto(known: Mapping[str, Record], record: Record, now: int) -> Record:
         if record.id != derived_id(record.layer, normal(record.content)):
             raise Conflict("this id belongs to another memory", field="id")
         # The text that gave the id its name was edited since: this is a memory of its own.
-        return replace(record, id=new_id(record.created_at))
+        return record.with_(id=new_id(record.created_at))
     # Only ever into an older one, so that this ends whatever was imported.
     while (into := known.get(held.data.get("merged_into", ""))) is not None and into.born < held.born:
         held = into
@@ -216,8 +215,7 @@ def _said_again(known: Record, again: Record, now: int) -> Record:
     ended = ("retired", *(("merged_into", "reason", "before_merge") if "merged_into" in known.data else ()))
     kept = {name: value for name, value in known.data.items() if name not in ended}
     told = {"seen": known.data.get("seen", 1) + 1, "last_seen": iso(now)}
-    return replace(
-        known,
+    return known.with_(
         data=kept | told | dict(again.data),
         metadata=dict(again.metadata) | dict(known.metadata),
         importance=max(known.importance, again.importance) if again.data.get("rated") else known.importance,
@@ -235,7 +233,7 @@ def _edited(record: Record, fields: Mapping[str, Any]) -> Record:
     if "content" in changes:
         changes["vector"] = None
     data |= {"edits": record.data.get("edits", 0) + 1, "edited": record.version + 1}
-    return replace(record, data=data, **changes)
+    return record.with_(data=data, **changes)
 
 
 def _unedited_since(record: Record, version: int) -> bool:
@@ -270,8 +268,7 @@ def past_ids(record: Record) -> list[str]:
 
 
 def _from_past(record: Record, entry: Record) -> Record:
-    return replace(
-        entry,
+    return entry.with_(
         id=record.id,
         layer=record.layer,
         data=entry.data["data"],

@@ -12,7 +12,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -144,8 +144,13 @@ class Record:
         return f"{name}: {self.content}" if name else self.content
 
     def with_(self, **changes: Any) -> Record:
-        """A copy with some fields changed, ready to be put back."""
-        return replace(self, **changes)
+        """A copy with some fields changed, ready to be put back. Quicker than `dataclasses.replace`."""
+        copy = object.__new__(Record)
+        for name in _FIELDS:
+            object.__setattr__(copy, name, changes.pop(name) if name in changes else getattr(self, name))
+        if changes:
+            raise TypeError(f"a record has no {', '.join(changes)}")
+        return copy
 
     def to_dict(self) -> dict[str, Any]:
         """The record as documented JSON: ISO times, no vector."""
@@ -182,6 +187,8 @@ class Record:
             "version": self.version,
         }
 
+
+_FIELDS = tuple(field.name for field in fields(Record))
 
 # The fields of a payload that are written as they are, with the value that is left out.
 _PLAIN: tuple[tuple[str, Any], ...] = (

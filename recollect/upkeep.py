@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from recollect.errors import Conflict, NotFound
 from recollect.filters import Filter
@@ -77,7 +77,7 @@ class Upkeep:
         """End the chosen, with the reason. Gives those that were ended."""
         reasons = {each.record.id: each for each in chosen}
         ended = (
-            replace(each.record, valid_to=now, data=dict(each.record.data) | {"retired": each.reason})
+            each.record.with_(valid_to=now, data=dict(each.record.data) | {"retired": each.reason})
             for each in chosen
         )  # fmt: skip
         done: list[Pruned] = []
@@ -94,10 +94,10 @@ class Upkeep:
         record = await self._ledger.one(partition, id)
         if "merged_into" in record.data:
             older = await self._ledger.get(partition, [record.data["merged_into"]])
-            alone = replace(record, valid_to=None, data=_without(record, "merged_into", "reason", "before_merge"))
+            alone = record.with_(valid_to=None, data=_without(record, "merged_into", "reason", "before_merge"))
             put = unmerged(older[0], record) if older else (alone,)
         elif "retired" in record.data:
-            put = (replace(record, valid_to=None, data=_without(record, "retired")),)
+            put = (record.with_(valid_to=None, data=_without(record, "retired")),)
         else:
             raise NotFound("nothing was ended here that could be taken back", field="id")
         await self._ledger.commit(Changes(partition, put=put))
@@ -115,8 +115,7 @@ async def note_uses(ledger: Ledger, uses: Counter[tuple[Partition, str]]) -> Non
             records = await ledger.get(partition, ids[start : start + CHUNK])
             now = ledger.clock()
             used = (
-                replace(
-                    r,
+                r.with_(
                     data=dict(r.data) | {"usage_count": r.data.get("usage_count", 0) + counts[r.id], "last_used": now},
                 )
                 for r in records

@@ -7,7 +7,6 @@ version it was read with is refused when somebody else was faster.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from recollect import validate
@@ -104,7 +103,7 @@ class Working:
             old = record or Record(self._id, "working", self._scope, created_at=now)
             # The number of the write makes two equal writes in a row two versions.
             data = {"state": value, "write": old.data.get("write", 0) + 1}
-            made = replace(old, data=data, expires_at=self._layer.expires_at(now))
+            made = old.with_(data=data, expires_at=self._layer.expires_at(now))
             return Changes(self._scope.partition, put=(made,))
 
         state.version = await self._ledger.update(self._scope.partition, self._id, decide)

@@ -21,7 +21,7 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields
@@ -428,8 +428,7 @@ def _compare(
         _tell_missing(journal.sent[mark.partition("P")[0]], mark, there, findings)
     findings.phantom += [f"{mark} should be gone" for mark in there.keys() - world.owner.keys()]
     findings.leak += [f"{mark} is with {user}" for mark, user in there.items() if world.owner.get(mark, user) != user]
-    seen: set[str] = set()
-    findings.duplicate += [row.mark for row in rows if row.mark in seen or seen.add(row.mark)]  # type: ignore[func-returns-value]
+    findings.duplicate += [mark for mark, times in Counter(row.mark for row in rows).items() if times > 1]
     findings.half += [
         f"{target} lacks its past {mark}"
         for target, marks in world.showed.items()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -195,3 +195,21 @@ class CountingStore:
 
     def describe(self) -> dict[str, Any]:
         return self._store.describe()
+
+
+class MeddlingStore(CountingStore):
+    """Does something right before a commit that it is told to wait for, as another process might."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._meddle: tuple[Callable[[Changes], bool], Callable[[], Awaitable[object]]] | None = None
+
+    def before(self, wanted: Callable[[Changes], bool], act: Callable[[], Awaitable[object]]) -> None:
+        """Act once, right before the next commit that is wanted."""
+        self._meddle = wanted, act
+
+    async def commit(self, changes: Changes, now: int) -> int:
+        if self._meddle is not None and self._meddle[0](changes):
+            (_, act), self._meddle = self._meddle, None
+            await act()
+        return await super().commit(changes, now)

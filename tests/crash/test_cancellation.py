@@ -138,7 +138,7 @@ async def test_work_that_is_cancelled_at_any_verb_of_the_store_is_done_by_the_ne
             assert await user.failures() == []
             if not reached:
                 break
-    assert at > 20
+    assert at > 10
     rows = living_rows(path, clock())
     assert unfinished_jobs(path) == []
     told = [row for row in rows if row.layer in ("conversation", "long_term")]

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -14,10 +15,11 @@ import pytest
 from recollect import Memory
 from recollect.testing.drills import Findings, Journal, Operation, check, kill_writers, perform, settle
 from recollect.testing.fakes import HashingEmbedder
-from recollect.testing.faults import KILLED, FailingDisk, ended, start
+from recollect.testing.faults import KILLED, FailingDisk, die, ended, start
 from recollect.testing.scenes import REPEATABLE, SCENES, opened, play, play_until, problems_of, set_stage, state_of
 
 KILLS = int(os.environ.get("RECOLLECT_KILLS", "50"))
+LARGE_ROWS = 100_000
 reachable = pytest.mark.skipif(
     not FailingDisk.works(), reason="this Python has an SQLite of its own, whose writes are out of reach"
 )
@@ -30,6 +32,29 @@ def test_writers_that_are_killed_again_and_again_lose_nothing_and_leave_nothing_
     assert outcome.acknowledged > KILLS
     assert outcome.reopened_s < 2
     assert not outcome.findings.any, outcome
+
+
+async def write_much_and_die(path: Path) -> None:
+    """A hundred thousand messages, the last of them only in the log."""
+    memory = await opened(path).start()
+    for batch in range(LARGE_ROWS // 90 + 1):
+        chat = memory.user("ann").session(f"chat{batch % 50}")
+        await chat.add_messages([{"role": "user", "content": f"Message {n} of batch {batch}."} for n in range(90)])
+    die()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_a_large_file_whose_writer_was_killed_opens_within_two_seconds(tmp_path):
+    path = tmp_path / "large.db"
+    assert ended(start(write_much_and_die, path), 500) == KILLED
+    begun = time.perf_counter()
+    async with opened(path) as memory:
+        await memory.user("ann").session("chat1").messages(limit=1)
+        seconds = time.perf_counter() - begun
+        assert sum((await memory.survey()).records.values()) >= LARGE_ROWS
+    print(f"{LARGE_ROWS} rows: open and read after {seconds * 1000:.0f} ms")
+    assert seconds < 2
 
 
 # ── at every step ────────────────────────────────────────────────────────────────────────────────

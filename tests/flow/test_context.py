@@ -201,6 +201,25 @@ async def test_layers_can_be_chosen(memory):
     assert [section.name for section in context.sections] == ["profile"]
 
 
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({"window_strategy": "last_messages", "window_messages": 4}, 4),
+        ({"window_strategy": "last_turns", "window_turns": 3}, 6),
+        ({"window_strategy": "token_budget", "window_tokens": 30}, 2),
+        ({"window_strategy": "sliding_window_summary"}, 40),
+    ],
+)
+async def test_a_deployment_can_choose_the_window_of_its_contexts(open_memory, chosen, expected):
+    memory = await open_memory(**chosen)
+    chat = memory.user("ann").session("s")
+    for number in range(20):
+        await chat.add_interaction(f"question {number}", f"answer {number}")
+    context = await chat.get_context("what now?")
+    recent = [message["content"] for message in context.messages if message["role"] != "system"]
+    assert (len(recent), recent[-2:]) == (expected + 1, ["answer 19", "what now?"])
+
+
 async def test_a_context_of_the_user_needs_no_session(memory):
     await full_house(memory)
     ann = memory.user("ann")
@@ -209,6 +228,17 @@ async def test_a_context_of_the_user_needs_no_session(memory):
     assert "sunny" in context.system
     assert "choosing a thread" not in context.system
     assert [message["role"] for message in context.messages] == ["system", "user"]
+
+
+async def test_the_newest_messages_have_no_holes(memory):
+    chat = memory.user("ann").session("s")
+    for number in range(12):
+        await chat.add_message("user", f"number {number} " + "long " * (60 if number == 8 else 1))
+    await memory.work()
+    for budget in range(30, 400, 10):
+        said = [m["content"] for m in (await chat.get_context("And?", max_tokens=budget)).messages]
+        numbers = [int(text.split()[1]) for text in said if text.startswith("number ")]
+        assert numbers == list(range(12 - len(numbers), 12))
 
 
 async def test_a_call_and_its_result_go_in_together_or_not_at_all(memory):

@@ -7,6 +7,8 @@ import asyncio
 import pytest
 
 from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
+from recollect.stores import open_store
+from recollect.testing.fakes import MeddlingStore
 
 LISBON = "My sister Clara lives in Lisbon with two cats, a parrot and a very old piano"
 LISBON_TOO = "My sister Clara really lives in Lisbon with two cats, a parrot and a very old piano"
@@ -85,6 +87,7 @@ async def test_an_updated_memory_is_found_by_its_new_words_and_not_by_the_old(me
     await ann.update_memory(added.id, content="The dentist moved to Castle Square.")
     (hit,) = await ann.search_memory("castle")
     assert (hit.content, hit.legs["words"].score > 0) == ("The dentist moved to Castle Square.", True)
+    assert hit.record.vector is None, "the meaning of the old text is not that of the new one"
     await memory.work()
     (hit,) = await ann.search_memory("harbour")
     assert hit.legs["words"].score == 0
@@ -111,6 +114,19 @@ async def test_an_update_that_changes_nothing_is_no_edit(memory):
     for _ in range(3):
         same = await ann.update_memory(added.id, content="first", metadata={"a": 1}, importance=0.4)
         assert same.version == (await ann.get_memory(added.id)).version
+    assert len(await ann.history(added.id)) == 1
+
+
+async def test_an_update_wins_over_what_another_process_does_to_the_same_memory(store_url, open_memory):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    added = await ann.add_memory("version 0")
+    store.before(lambda changes: any(r.layer == "past" for r in changes.put), memory.work)
+    await ann.update_memory(added.id, content="version 1")
+    store.before(lambda changes: added.id in [r.id for r in changes.put], lambda: ann.forget(added.id))
+    again = await ann.add_memory("version 1", id=added.id)
+    assert (again.id, again.data.get("seen")) == (added.id, None), "what was forgotten meanwhile begins anew"
     assert len(await ann.history(added.id)) == 1
 
 

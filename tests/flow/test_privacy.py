@@ -11,7 +11,8 @@ import pytest
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Filter
 from recollect.records import Partition
-from recollect.testing.fakes import GatedEmbedder
+from recollect.stores import open_store
+from recollect.testing.fakes import GatedEmbedder, MeddlingStore
 
 LISBON = "My sister Clara lives in Lisbon with two cats, a parrot and a very old piano"
 
@@ -232,6 +233,21 @@ async def test_erasing_while_everything_is_under_way_leaves_nothing(open_memory,
         await memory.work()
     assert await everything(memory) == []
     assert (await memory.survey()).jobs_waiting == 0
+
+
+async def test_a_summary_that_is_about_to_be_written_misses_what_was_just_forgotten(store_url, open_memory):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store, window_tokens=200)
+    ann = memory.user("ann")
+    chat = ann.session("s")
+    secret = await chat.add_message("user", "I decided to call my canary Caruso.")
+    for number in range(30):
+        await chat.add_interaction(f"question {number} about this", f"answer {number} about that")
+    store.before(lambda changes: any(r.layer == "summary" for r in changes.put), lambda: ann.forget(secret.id))
+    await memory.work()
+    assert (await memory.survey()).records["summary"] == 1
+    assert not await holds(memory, "Caruso")
+    assert await ann.failures() == []
 
 
 async def test_deleting_a_session_while_it_is_folded_leaves_nothing_of_it(open_memory, clock):

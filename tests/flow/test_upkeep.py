@@ -43,6 +43,20 @@ async def test_each_layer_has_a_life_of_its_own(memory, clock, layer):
     assert await memory._flow.ledger.get(ANN, ["r1"]) == []
 
 
+async def test_a_deployment_can_choose_other_lives(open_memory, clock):
+    memory = await open_memory(conversation_days=2, working_hours=1)
+    chat = memory.user("ann").session("s")
+    await chat.add_interaction("hello", "hi")
+    await chat.compress()
+    await chat.working.set({"n": 1})
+    clock.advance(hours=1)
+    assert await chat.working.get() == {}
+    clock.advance(hours=47, milliseconds=-1)
+    assert len(await chat.window("sliding_window_summary")) == 2
+    clock.advance(milliseconds=1)
+    assert await chat.window("sliding_window_summary") == []
+
+
 async def test_knowledge_is_kept_for_years(memory, clock):
     ann = memory.user("ann")
     await ann.add_memory("Ann was born in Oslo.")
