@@ -14,9 +14,11 @@ importing this package costs next to nothing.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # type checkers take it for true; `typing` itself would cost more than all the rest here
 if TYPE_CHECKING:
+    from typing import Any
+
     from recollect.context import Context
     from recollect.conversation import Message
     from recollect.errors import RecollectError

@@ -315,8 +315,9 @@ def _gather(
     learnings.sort(key=lambda record: -int(record.data.get("usage_count", 0)))
     records["learnings"] = learnings[:LEARNINGS_MAX]
     records["summary"] = [summary] if summary else []
-    working = index.record(LAYERS["working"].head_id(scope), now)
-    records["working"] = [working] if working else []
+    states = (Scope(scope.org, scope.user), scope)
+    heads = dict.fromkeys(LAYERS["working"].head_id(state) for state in states)
+    records["working"] = [state for id in heads if (state := index.record(id, now)) is not None]
     taken = {record.id for found in records.values() for record in found} | shown
     for hit in hits:
         section = "knowledge" if hit.record.layer == "conversation" else LAYERS[hit.record.layer].section

@@ -6,6 +6,7 @@ The id of a memory is made from its text, so the same text written by many at on
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from recollect import validate
@@ -45,6 +46,31 @@ def draft(
         event_at=validate.moment(created_at, "created_at"),
         trust=validate.choice(trust, ("trusted", "untrusted"), "trust"),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of one memory that was looked at once: the new values, and the version that was read."""
+
+    id: str
+    fields: Mapping[str, Any]
+    version: int | None = None
+
+
+def edit(
+    id: Any, *, content: Any = None, metadata: Any = None, importance: Any = None, version: int | None = None
+) -> Edit:
+    """Look at a change; it must change something."""
+    fields: dict[str, Any] = {}
+    if content is not None:
+        fields["content"] = validate.text(content)
+    if metadata is not None:
+        fields["metadata"] = validate.metadata(metadata)
+    if importance is not None:
+        fields["importance"] = validate.unit_interval(importance, "importance")
+    if not fields:
+        raise ValidationError("give content, metadata or importance", field="content")
+    return Edit(validate.identifier(id, "id"), fields, version)
 
 
 class LongTerm:
@@ -117,42 +143,32 @@ class LongTerm:
             raise NotFound(field="id")
         return record
 
-    async def update(
-        self,
-        id: str,
-        *,
-        content: Any = None,
-        metadata: Mapping[str, Any] | None = None,
-        importance: Any = None,
-        version: int | None = None,
-    ) -> Record:
-        """Change a memory; what it was before is kept in its history."""
-        fields: dict[str, Any] = {}
-        if content is not None:
-            fields["content"] = validate.text(content)
-        if metadata is not None:
-            fields["metadata"] = validate.metadata(metadata)
-        if importance is not None:
-            fields["importance"] = validate.unit_interval(importance, "importance")
-        if not fields:
-            raise ValidationError("give content, metadata or importance", field="content")
-        record = await self.get(id)
-        validate.choice(record.layer, ADDABLE, "layer")
-        changed = [record]
+    async def get_many(self, ids: Sequence[str]) -> list[Record]:
+        """Those of these memories that are there, in the order asked."""
+        found = await self._ledger.get(self._partition, [validate.identifier(id, "ids") for id in ids])
+        return [record for record in found if self._ledger.layers[record.layer].public]
 
-        def decide(current: Record | None, now: int) -> Changes | None:
-            if current is None:
-                raise NotFound(field="id")
-            if version is not None and not _unedited_since(current, version):
-                raise Conflict("it changed since it was read; get it again", field="version")
-            changed[:] = [_edited(current, fields)]
-            if changed[0] is current:
+    async def update(self, edits: Sequence[Edit]) -> list[Record]:
+        """Change memories in one commit, all or none; what they were before is kept in their history."""
+        if len({edit.id for edit in edits}) != len(edits):
+            raise ValidationError("one memory is changed twice in one call", field="id")
+        changed: dict[str, Record] = {}
+
+        def decide(known: Mapping[str, Record], now: int) -> Changes | None:
+            put: list[Record] = []
+            for edit in edits:
+                current = _editable(known, edit)
+                changed[edit.id] = _edited(current, edit.fields)
+                if changed[edit.id] is not current:
+                    put += [changed[edit.id], past_of(current, now)]
+            if not put:
                 return None
-            job = Job(f"enrich:{id}:{new_id(now)}", self._partition, "enrich", (id,), due_at=now)
-            return Changes(self._partition, put=(changed[0], past_of(current, now)), enqueue=(job,))
+            refs = tuple(record.id for record in put[::2])
+            job = Job(f"enrich:{refs[0]}:{new_id(now)}", self._partition, "enrich", refs, due_at=now)
+            return Changes(self._partition, put=tuple(put), enqueue=(job,))
 
-        held = await self._ledger.update(self._partition, record.id, decide)
-        return changed[0].with_(version=held)
+        revision = await self._ledger.update_all(self._partition, [edit.id for edit in edits], decide)
+        return [_written(changed[edit.id], revision) for edit in edits]
 
     async def history(self, id: str) -> list[Record]:
         """What a memory was, oldest first, the present one last."""
@@ -222,6 +238,23 @@ def _said_again(known: Record, again: Record, now: int) -> Record:
         confidence=max(known.confidence, again.confidence),
         valid_to=None,
     )
+
+
+def _editable(known: Mapping[str, Record], edit: Edit) -> Record:
+    """The memory as it stands, if it may be changed so."""
+    current = known.get(edit.id)
+    if current is None or current.layer == "past":
+        raise NotFound(field="id")
+    validate.choice(current.layer, ADDABLE, "layer")
+    if edit.version is not None and not _unedited_since(current, edit.version):
+        raise Conflict("it changed since it was read; get it again", field="version")
+    return current
+
+
+def _written(record: Record, revision: int | None) -> Record:
+    """The record with the version that an edit of it got; without a revision nothing was written."""
+    edited = record.data.get("edited", 0) > record.version
+    return record.with_(version=record.version + 1) if revision is not None and edited else record
 
 
 def _edited(record: Record, fields: Mapping[str, Any]) -> Record:

@@ -31,10 +31,8 @@ from recollect.recall import Recall
 from recollect.records import (
     DAY_MS,
     HOUR_MS,
-    Changes,
     Clock,
     Hit,
-    Job,
     Partition,
     Record,
     Scope,
@@ -48,6 +46,8 @@ from recollect.upkeep import Maintained, Upkeep, note_uses
 from recollect.worker import Worker
 from recollect.working import Working
 
+USED_HITS = 5
+"""Hits of a context that count as used when they went into it."""
 USES_FLUSH_S = 30.0
 """How long the counts of what was used wait before they are written down together."""
 
@@ -147,6 +147,16 @@ class Memory:
             found += page
         return found
 
+    async def failures(self) -> list[Record]:
+        """Work that was given up, of all users: for operators."""
+        return [
+            failure for partition in await self.users() for failure in await self._running.worker.failures(partition)
+        ]
+
+    async def retry(self, failure: Record) -> None:
+        """Give failed work of any user another round of tries."""
+        await self._running.worker.retry(failure.scope.partition, failure.id)
+
     async def check(self) -> list[str]:
         """What is wrong with the stored data; empty when all is well."""
         return list(await self._running.ledger.store.check())
@@ -239,6 +249,10 @@ class User:
         """One memory by its id."""
         return await self._long_term.get(id)
 
+    async def get_memories(self, ids: Sequence[str]) -> list[Record]:
+        """Those of these memories that are there, in the order asked."""
+        return await self._long_term.get_many(validate.batch(ids, "ids"))
+
     async def update_memory(
         self,
         id: str,
@@ -249,9 +263,13 @@ class User:
         version: int | None = None,
     ) -> Record:
         """Change a memory; what it was stays in its history. A stale `version` is a `Conflict`."""
-        return await self._long_term.update(
-            id, content=content, metadata=metadata, importance=importance, version=version
-        )
+        edit = long_term.edit(id, content=content, metadata=metadata, importance=importance, version=version)
+        return (await self._long_term.update([edit]))[0]
+
+    async def update_memories(self, items: Sequence[Mapping[str, Any]]) -> list[Record]:
+        """Change up to 45 memories in one commit, all or none. An item is the arguments of `update_memory`."""
+        edits = [_call(long_term.edit, item) for item in validate.batch(items)]
+        return await self._long_term.update(edits)
 
     async def history(self, id: str) -> list[Record]:
         """What a memory was, oldest first, the present one last."""
@@ -350,17 +368,11 @@ class User:
 
     async def failures(self) -> list[Record]:
         """Work that was given up, with the reason of each."""
-        where = Filter(self._scope.partition, layers=("failure",))
-        return [record async for record in self._flow.ledger.walk(where)]
+        return await self._flow.worker.failures(self._scope.partition)
 
     async def retry(self, failure_id: str) -> None:
         """Give failed work another round of tries."""
-        record = await self._flow.ledger.one(self._scope.partition, validate.identifier(failure_id, "failure_id"))
-        if record.layer != "failure":
-            raise NotFound(field="failure_id")
-        data = record.data
-        job = Job(data["job"], self._scope.partition, data["kind"], tuple(data["refs"]), self._flow.ledger.clock())
-        await self._flow.ledger.commit(Changes(self._scope.partition, drop=(record.id,), enqueue=(job,)))
+        await self._flow.worker.retry(self._scope.partition, validate.identifier(failure_id, "failure_id"))
 
 
 class Session:
@@ -553,8 +565,10 @@ class _Flow:
         _check_quality(quality)
         question = await self.recall.question(text, validate.moment(at, "at"))
         context = await self.contexts.build(scope, conversation, replace(question, text=text), budget, chosen)
+        # What stands at the end only because there was room for it is not called used.
+        found = {hit.id for hit in context.hits[:USED_HITS]}
         for source in context.sources:
-            if source.layer == "long_term":
+            if source.layer == "long_term" and source.id in found:
                 self._uses[scope.partition, source.id] += 1
         return context
 
@@ -629,12 +643,11 @@ def _arguments(message: Message) -> dict[str, Any]:
     return {name: getattr(message, name) for name in names} | ({"id": message.id} if message.id else {})
 
 
-def _call(make: Any, given: Any) -> Record:
-    """Make a draft from named arguments, where an unknown or missing name is a typed error."""
+def _call(make: Any, given: Any) -> Any:
+    """Make a draft or an edit from named arguments, where an unknown or missing name is a typed error."""
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise ValidationError("an item is a text or an object with named fields", field="items")
     try:
-        made: Record = make(**given)
+        return make(**given)
     except TypeError as error:
         raise ValidationError("an item has an unknown field, or lacks one", field="items") from error
-    return made

@@ -127,7 +127,7 @@ class Recall:
             index = await self._indexes.current(partition)
             if len(index):
                 scored.append(_score(index, question, layers, now))
-        return _select(scored, test, limit)
+        return _select(scored, test, limit, now)
 
 
 def _score(index: PartitionIndex, question: Question, layers: Sequence[str], now: int) -> _Scored:
@@ -160,7 +160,7 @@ def _best(scores: Scores, alive: NDArray[np.bool_], all_alive: bool) -> float:
     return float(scores.max() if all_alive else np.max(scores, where=alive, initial=0.0))
 
 
-def _select(scored: Sequence[_Scored], test: Condition | None, limit: int) -> list[Hit]:
+def _select(scored: Sequence[_Scored], test: Condition | None, limit: int, now: int) -> list[Hit]:
     """The first rows that pass the filter, without texts that were just given."""
     # A filter may have to go far down; without one, only repeated texts are passed over.
     count = 2 * limit + 16 if test is None else max((len(each.total) for each in scored), default=0)
@@ -180,5 +180,6 @@ def _select(scored: Sequence[_Scored], test: Condition | None, limit: int) -> li
         if record.content in seen or (test is not None and not test.holds(record)):
             continue
         seen.add(record.content)
-        hits.append(Hit(record, score, len(hits) + 1, Legs(each, row)))
+        near = each.index.neighbours(record, now) if record.layer == "conversation" else ()
+        hits.append(Hit(record, score, len(hits) + 1, Legs(each, row), near))
     return hits

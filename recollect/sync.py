@@ -129,6 +129,14 @@ class Memory:
         """Every (org, user) that has something: for operators."""
         return self._running.run("Memory.users", self._inner.users())
 
+    def failures(self) -> list[Record]:
+        """Work that was given up, of all users: for operators."""
+        return self._running.run("Memory.failures", self._inner.failures())
+
+    def retry(self, failure: Record) -> None:
+        """Give failed work of any user another round of tries."""
+        self._running.run("Memory.retry", self._inner.retry(failure))
+
     def check(self) -> list[str]:
         """What is wrong with the stored data; empty when all is well."""
         return self._running.run("Memory.check", self._inner.check())
@@ -194,6 +202,10 @@ class User:
         """One memory by its id."""
         return self._running.run("User.get_memory", self._inner.get_memory(id))
 
+    def get_memories(self, ids: Sequence[str]) -> list[Record]:
+        """Those of these memories that are there, in the order asked."""
+        return self._running.run("User.get_memories", self._inner.get_memories(ids))
+
     def update_memory(
         self,
         id: str,
@@ -208,6 +220,10 @@ class User:
             "User.update_memory",
             self._inner.update_memory(id, content=content, metadata=metadata, importance=importance, version=version),
         )
+
+    def update_memories(self, items: Sequence[Mapping[str, Any]]) -> list[Record]:
+        """Change up to 45 memories in one commit, all or none. An item is the arguments of `update_memory`."""
+        return self._running.run("User.update_memories", self._inner.update_memories(items))
 
     def history(self, id: str) -> list[Record]:
         """What a memory was, oldest first, the present one last."""

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from recollect.conversation import Conversation
 from recollect.enrichment import Enrichment
-from recollect.errors import Conflict, RecollectError, Unavailable
+from recollect.errors import Conflict, NotFound, RecollectError, Unavailable
 from recollect.filters import Filter
 from recollect.ledger import Ledger
 from recollect.policies.tokens import TokenCounter
@@ -177,6 +177,20 @@ class Worker:
         data = {"job": job.id, "kind": job.kind, "refs": list(job.refs), "attempts": job.attempt}
         version = known[0].version if known else 0
         return Record(id, "failure", scope, reason_of(error), data, created_at=now, version=version)
+
+    async def failures(self, partition: Partition) -> list[Record]:
+        """Work of a partition that was given up, with the reason of each."""
+        where = Filter(partition, layers=("failure",))
+        return [record async for record in self._ledger.walk(where)]
+
+    async def retry(self, partition: Partition, id: str) -> None:
+        """Give failed work another round of tries."""
+        record = await self._ledger.one(partition, id, "failure_id")
+        if record.layer != "failure":
+            raise NotFound(field="failure_id")
+        data = record.data
+        job = Job(data["job"], partition, data["kind"], tuple(data["refs"]), self._ledger.clock())
+        await self._ledger.commit(Changes(partition, drop=(id,), enqueue=(job,)))
 
     # ── what jobs do ─────────────────────────────────────────────────────────────────────────────
 

@@ -29,7 +29,7 @@ from recollect.interfaces.output import (
     table,
 )
 from recollect.memory import Memory
-from recollect.records import Partition, Record
+from recollect.records import Record
 from recollect.settings import Settings
 from recollect.upkeep import Maintained
 
@@ -87,7 +87,7 @@ def worker(
     Example: recollect worker --failures
     """
     if failures:
-        _show_failures(run(url, _failures), as_json)
+        _show_failures(run(url, lambda memory: memory.failures()), as_json)
     elif retry is not None:
         run(url, lambda memory: _retry(memory, retry))
         emit({"retry": retry}) if as_json else say("It will be tried again.")
@@ -126,30 +126,22 @@ async def _work(memory: Memory, once: bool) -> dict[str, int]:
     return jobs
 
 
-async def _failures(memory: Memory) -> list[tuple[Partition, Record]]:
-    found: list[tuple[Partition, Record]] = []
-    for owner in await memory.users():
-        if owner.user:
-            found += [(owner, record) for record in await memory.user(owner.user, org=owner.org).failures()]
-    return found
-
-
 async def _retry(memory: Memory, id: str) -> None:
-    for owner, record in await _failures(memory):
-        if record.id == id:
-            return await memory.user(owner.user, org=owner.org).retry(id)
+    for failure in await memory.failures():
+        if failure.id == id:
+            return await memory.retry(failure)
     raise NotFound(field="retry")
 
 
-def _show_failures(found: list[tuple[Partition, Record]], as_json: bool) -> None:
+def _show_failures(found: list[Record], as_json: bool) -> None:
     if as_json:
         emit([
-            {"id": record.id, "org": owner.org, "user": owner.user, "at": day_and_time(record.created_at),
-             "kind": record.data["kind"], "attempts": record.data["attempts"], "reason": record.content}
-            for owner, record in found
+            {"id": r.id, "org": r.scope.org, "user": r.scope.user, "at": day_and_time(r.created_at),
+             "kind": r.data["kind"], "attempts": r.data["attempts"], "reason": r.content}
+            for r in found
         ])  # fmt: skip
     elif found:
-        rows = [(r.id, o.user, day_and_time(r.created_at), r.data["kind"], r.content) for o, r in found]
+        rows = [(r.id, r.scope.user, day_and_time(r.created_at), r.data["kind"], r.content) for r in found]
         table(["id", "user", "when", "work", "reason"], rows)
     else:
         say("No work was given up.")

@@ -13,6 +13,7 @@ import os
 import queue
 import sqlite3
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +36,7 @@ WAL_PAGES = 4_000  # pages between checkpoints: about 32 MiB
 WAL_LIMIT_BYTES = 32 * 1024 * 1024
 MAGIC = b"SQLite format 3\x00"
 HEADER_BYTES = 100
+CHECKPOINT_PAUSE_S = 0.01
 SQLITE_VERSION = sqlite3.sqlite_version
 
 
@@ -397,9 +399,12 @@ def _is_writable(path: Path) -> bool:
 
 def _compact(db: Connection) -> None:
     db.execute("vacuum")
-    blocked = db.execute("pragma wal_checkpoint(truncate)").fetchone()[0]
-    if blocked:
-        raise Busy("somebody still reads what was forgotten; compact again", field="store")
+    until = time.monotonic() + _pragma(db, "busy_timeout") / 1000
+    # Readers are waited for, but the checkpoint of another process makes ours end at once, undone.
+    while db.execute("pragma wal_checkpoint(truncate)").fetchone()[0]:
+        if time.monotonic() > until:
+            raise Busy("somebody still reads what was forgotten; compact again", field="store")
+        time.sleep(CHECKPOINT_PAUSE_S)
 
 
 def _roll_back(db: Connection) -> None:

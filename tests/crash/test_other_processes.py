@@ -16,7 +16,7 @@ import pytest
 from recollect import Memory
 from recollect.errors import Busy
 from recollect.testing.drills import living_rows, settle, unfinished_jobs
-from recollect.testing.fakes import HashingEmbedder
+from recollect.testing.fakes import HashingEmbedder, ManualClock
 from recollect.testing.faults import ended, start
 from recollect.testing.scenes import opened, state_of
 
@@ -74,6 +74,21 @@ async def test_when_it_takes_too_long_every_waiting_write_is_busy_after_the_set_
         await asyncio.sleep(max(0.0, 5.2 - (time.monotonic() - begun)))
         await chat.add_message("user", "And now?")
         assert len((await chat.messages())[0]) == 2
+
+
+async def erase_many(path: Path, writer: int) -> None:
+    async with opened(path) as memory:
+        for number in range(10):
+            user = memory.user(f"{writer} {number}")
+            await user.session("chat").add_message("user", "A secret that must not stay.")
+            assert (await user.erase()).compacted
+
+
+async def test_processes_that_erase_at_the_same_time_wait_for_each_other_and_leave_no_trace(path):
+    processes = [start(erase_many, path, writer) for writer in range(3)]
+    assert [await asyncio.to_thread(ended, each) for each in processes] == [0] * 3
+    assert all(b"secret" not in each.read_bytes() for each in path.parent.iterdir())
+    assert [row.content for row in living_rows(path, ManualClock()())] == ["First."]
 
 
 async def append_many(path: Path, writer: int) -> None:

@@ -214,7 +214,7 @@ def id_cases():
         yield f"C7 forget {id}", lambda s, i=id: s.ann.forget(i), NotFound, "id"
         yield f"C7 forget with one's own {id}", lambda s, i=id: s.ann.forget(["mine", i]), NotFound, "id"
         yield f"C7 restore {id}", lambda s, i=id: s.ann.restore(i), NotFound, "id"
-        yield f"C7 retry {id}", lambda s, i=id: s.ann.retry(i), NotFound, "id"
+        yield f"C7 retry {id}", lambda s, i=id: s.ann.retry(i), NotFound, "failure_id"
         yield f"C7 branch {id}", lambda s, i=id: s.chat.branch(i, "other"), NotFound, "message_id"
     yield "F11 taken id", lambda s: s.chat.add_message("user", SECRET, id="said"), Conflict, "id"
     yield "C11 taken id elsewhere", lambda s: s.ann.session("t").add_message("user", SECRET, id="said"), Conflict, "id"
