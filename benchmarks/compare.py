@@ -35,6 +35,7 @@ CALLERS = 128
 AIMS: dict[str, dict[str, float]] = {
     "warm": {"mem0": 2_000, "Chroma": 150, "InMemoryStore": 25, "SqliteStore": 12},
     "first": {"mem0": 350, "Chroma": 30, "InMemoryStore": 7, "SqliteStore": 4},
+    "row": {},
     "open": {},
     "add": {"Chroma": 10, "mem0": 4},
 }
@@ -120,6 +121,23 @@ async def search_warm(race: Race, count: int) -> dict[str, Figures]:
     figures = {name: taken.figures() for name, taken in samples.items()}
     for contestant in race.contestants:
         figures[contestant.name].recall = await recall_of(race, contestant, questions[: len(race.users)])
+    return figures
+
+
+async def search_in_a_row(race: Race, count: int) -> dict[str, Figures]:
+    """The same, each contestant asking all its questions in a row.
+
+    Between two calls of ours the others touch many megabytes, and our code and data have to come
+    back into the processor's caches; a process that serves one memory does not pay for that.
+    """
+    questions = race.questions(max(1, count // len(race.users)))
+    say(f"warm search in a row: {len(questions)} questions")
+    figures = {}
+    for contestant in race.contestants:
+        taken = Samples()
+        for question in questions:
+            await taken.measure(lambda asked=question, peer=contestant: searching(asked)(peer))  # type: ignore[misc]
+        figures[contestant.name] = taken.figures()
     return figures
 
 
@@ -278,6 +296,7 @@ async def compare(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     result: dict[str, Any] = {"versions": {one.name: version_of(one) for one in race.contestants}}
     sections: list[tuple[str, str, Callable[[], Awaitable[dict[str, Figures]]]]] = [
         ("warm", "user search, warm", lambda: search_warm(race, options.queries)),
+        ("row", "user search, warm, each contestant in a row", lambda: search_in_a_row(race, options.queries)),
         ("first", "first touch of a user after opening", lambda: search_first(race, options.rounds)),
         ("open", "close, open and first answer", lambda: open_and_answer(race, 5)),
         ("add", "durable add, one caller", lambda: add_alone(race, options.adds)),
