@@ -387,14 +387,34 @@ class Conversation:
         if last.layer != "conversation" or last.scope.session != self._scope.session:
             raise NotFound(field="message_id")
         target = Conversation(self._ledger, into, self._settings, self._count)
-        if (await self._ledger.list(target._all(), limit=1)).records:
-            raise Conflict("the new session already has messages; choose another id", field="session")
         where = replace(self._all(), born_before=(last.born[0], last.born[1] + 1))
         copies = [target._copy_of(record) async for record in self._ledger.walk(where)]
-        for portion in portions(copies):
-            await self._ledger.commit(Changes(self._partition, put=tuple(portion)))
-        await target._set_head(data={"parent": self._scope.session})
+        there = {record.id async for record in self._ledger.walk(target._all())}
+        head = await target._head()
+        # A branch that was broken off has copies but no parent yet: the same call goes on with it.
+        if there - {copy.id for copy in copies} or (there and "parent" in head.data):
+            raise Conflict("the new session already has messages; choose another id", field="session")
+        pieces = list(portions(copy for copy in copies if copy.id not in there)) or [[]]
+        head = head.with_(data=dict(head.data) | {"parent": self._scope.session})
+        for place, piece in enumerate(pieces, start=1):
+            put = (*piece, head) if place == len(pieces) else tuple(piece)
+            await self._ledger.commit(Changes(self._partition, put=put, enqueue=target._enriching(piece)))
         return len(copies)
+
+    def _enriching(self, copies: Sequence[Record]) -> tuple[Job, ...]:
+        """The work for copies of messages that were not enriched yet."""
+        now = self._ledger.clock()
+        refs = tuple(copy.id for copy in copies if copy.vector is None)
+        return (Job(f"enrich:{refs[0]}:{new_id(now)}", self._partition, "enrich", refs, due_at=now),) if refs else ()
+
+    async def _head(self) -> Record:
+        """What is known of the session as a whole."""
+        layer = self._ledger.layers["session"]
+        fresh = Record(
+            layer.head_id(self._scope), "session", layer.scope_of(self._scope), created_at=self._ledger.clock()
+        )
+        found = await self._ledger.get(self._partition, [fresh.id])
+        return found[0] if found else fresh
 
     def _copy_of(self, record: Record) -> Record:
         now = self._ledger.clock()

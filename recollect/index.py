@@ -178,6 +178,8 @@ class PartitionIndex:
         self._layers: dict[str, int] = {}
         self._layer: NDArray[np.int16] = np.zeros(64, np.int16)
         self._ends: list[tuple[int, int, int]] = []
+        self._ended: list[tuple[int, int, int]] = []
+        self._ended_until = 0
         self._masks: dict[tuple[str, ...], tuple[NDArray[np.bool_], bool]] = {}
         self._prior: tuple[int, Scores] | None = None
         self._dead = 0
@@ -248,17 +250,27 @@ class PartitionIndex:
                 del self.sessions[record.scope.session]
 
     def _bury_ended(self, now: int) -> None:
-        """Hide what has expired or ended by now."""
+        """Hide what has expired or ended by now; show it again when the clock turns out to have been ahead."""
+        if now < self._ended_until:
+            self._masks.clear()
+            for end in self._ended:
+                heapq.heappush(self._ends, end)
+                self._hide(*end[1:], hidden=False)
+            self._ended, self._ended_until = [], 0
         while self._ends and self._ends[0][0] <= now:
             self._masks.clear()
-            _, row, version = heapq.heappop(self._ends)
-            record = self.records[row]
-            if self.row_of.get(record.id) != row or record.version != version:
-                continue
-            if record.expires_at is not None and record.expires_at <= now:
-                self._remove(record.id)
-            else:
-                self._alive[row] = False
+            end = heapq.heappop(self._ends)
+            if self._hide(*end[1:], hidden=True):
+                self._ended.append(end)
+                self._ended_until = max(self._ended_until, end[0])
+
+    def _hide(self, row: int, version: int, *, hidden: bool) -> bool:
+        """Hide a row or show it again; False when the row is no longer the one that is meant."""
+        record = self.records[row]
+        meant = self.row_of.get(record.id) == row and record.version == version
+        if meant:
+            self._alive[row] = not hidden and record.trust != "quarantined"
+        return meant
 
     @property
     def is_wasteful(self) -> bool:

@@ -15,6 +15,8 @@ from recollect.ledger import Ledger
 from recollect.policies.merging import normal
 from recollect.records import Changes, Job, Record, Scope, derived_id, iso, new_id
 
+KEY_DIGITS, KEYS_KEPT = 8, 8
+"""How much is kept of the key of a call that told a memory, and of how many calls."""
 ADDABLE = ("long_term", "episodic")
 """Layers whose records are free text; the others have verbs of their own."""
 
@@ -118,7 +120,7 @@ class LongTerm:
         layer = self._ledger.layers[record.layer]
         id = record.id or derived_id(record.layer, normal(record.content))
         # Which call it came by tells the same call again from another one with the same text.
-        data = {**record.data, "key": derived_id("key", key) if key else new_id(now)[-8:]}
+        data = {**record.data, "keys": [derived_id("key", key or new_id(now))[:KEY_DIGITS]]}
         return record.with_(id=id, scope=self._scope, data=data, created_at=now, expires_at=layer.expires_at(now))
 
     def _adding(self, records: tuple[Record, ...], key: str | None) -> Changes:
@@ -132,7 +134,8 @@ class LongTerm:
         known = {record.id: record for record in await self._ledger.get(self._partition, [r.id for r in records])}
         for record in records:
             held = known.get(record.id)
-            if held is None or held.data.get("key") != record.data["key"] or not _same_text(held, record):
+            calls = held.data.get("keys", ()) if held else ()
+            if held is None or record.data["keys"][0] not in calls or not _same_text(held, record):
                 raise Conflict("this idempotency key was used for other memories, or they are gone", field="key")
         return [known[record.id] for record in records]
 
@@ -230,9 +233,10 @@ def _said_again(known: Record, again: Record, now: int) -> Record:
     """The memory after it was written once more: counted, never weaker, richer by new metadata."""
     ended = ("retired", *(("merged_into", "reason", "before_merge") if "merged_into" in known.data else ()))
     kept = {name: value for name, value in known.data.items() if name not in ended}
-    told = {"seen": known.data.get("seen", 1) + 1, "last_seen": iso(now)}
+    keys = [*known.data.get("keys", ()), *again.data["keys"]][-KEYS_KEPT:]
+    told = {"seen": known.data.get("seen", 1) + 1, "last_seen": iso(now), "keys": keys}
     return known.with_(
-        data=kept | told | dict(again.data),
+        data=kept | dict(again.data) | told,
         metadata=dict(again.metadata) | dict(known.metadata),
         importance=max(known.importance, again.importance) if again.data.get("rated") else known.importance,
         confidence=max(known.confidence, again.confidence),

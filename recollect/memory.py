@@ -587,13 +587,14 @@ class _Flow:
     async def close(self) -> None:
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self.settings.worker:
-            try:
+        try:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            if self.settings.worker:
                 await self.flush_uses()
-            except Unavailable:
-                pass  # counts only: what users said is long stored
-        await self.ledger.store.close()
+        except Unavailable:
+            pass  # counts only: what users said is long stored
+        finally:
+            await self.ledger.store.close()
 
 
 def _lives(settings: Settings) -> dict[str, int | None]:

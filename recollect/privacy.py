@@ -7,7 +7,7 @@ it, and the running summary that rests on it, which is made again from what is l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,11 +78,15 @@ class Privacy:
         doomed = await self._with_merged(records)
         touched = await self._resting_summaries(records)
         past = (id for record in doomed.values() for id in past_ids(record))
-        ids = list(dict.fromkeys((*doomed, *past, *(summary.id for summary in touched))))
-        for start in range(0, len(ids), OPERATIONS_MAX - 2):
-            await self._ledger.commit(Changes(self._partition, drop=tuple(ids[start : start + OPERATIONS_MAX - 2])))
+        # What hangs on a record goes before it, so that after a crash the same call finds what is left.
+        ids = dict.fromkeys((*past, *(summary.id for summary in touched), *doomed))
+        steps = (*ids, *self._folds(summary for summary in touched if summary.id not in doomed))
+        for start in range(0, len(steps), OPERATIONS_MAX - 1):
+            chunk = steps[start : start + OPERATIONS_MAX - 1]
+            drop = tuple(step for step in chunk if isinstance(step, str))
+            folds = tuple(step for step in chunk if isinstance(step, Job))
+            await self._ledger.commit(Changes(self._partition, drop=drop, enqueue=folds))
         await self._take_out_of_merges(doomed)
-        await self._fold_again(touched)
         return Receipt(dict(counts), iso(self._ledger.clock()))
 
     async def _with_merged(self, records: Sequence[Record]) -> dict[str, Record]:
@@ -120,12 +124,12 @@ class Privacy:
             found += await self._ledger.get(self._partition, ids[start : start + IDS_MAX])
         return [summary for summary in found if last[summary.id] <= tuple(summary.data["covers"]["born"])]
 
-    async def _fold_again(self, summaries: Sequence[Record]) -> None:
+    def _folds(self, summaries: Iterable[Record]) -> Iterable[Job]:
+        """The work of making these summaries again from what is left."""
         now = self._ledger.clock()
         for summary in summaries:
             session = summary.scope.session
-            job = Job(f"fold:{derived_id(session)}", self._partition, "fold", (session, ""), due_at=now)
-            await self._ledger.commit(Changes(self._partition, enqueue=(job,)))
+            yield Job(f"fold:{derived_id(session)}", self._partition, "fold", (session, ""), due_at=now)
 
     async def erase(self) -> Receipt:
         """Forget everything this user has, and leave no trace of it in the files."""

@@ -136,24 +136,29 @@ class Worker:
 
     @asynccontextmanager
     async def _keeping(self, held: list[Job]) -> AsyncIterator[None]:
-        """Extend the leases of jobs for as long as they are held."""
+        """Extend the leases of jobs for as long as they are held; give them back when work is broken off."""
         heart = asyncio.create_task(self._keep_leases(held))
         try:
             yield
+        except asyncio.CancelledError:
+            await asyncio.shield(self._move_leases(held, self._ledger.clock()))
+            raise
         finally:
             heart.cancel()
 
     async def _keep_leases(self, held: list[Job]) -> None:
         while True:
             await asyncio.sleep(self._settings.lease_s / 3)
-            for job in list(held):
-                due_at = self._ledger.clock() + int(self._settings.lease_s * 1000)
-                try:
-                    # Finished and enqueued again with the same attempt: only its time has moved.
-                    again = replace(job, due_at=due_at)
-                    await self._ledger.commit(Changes(job.partition, finish=(job,), enqueue=(again,)))
-                except RecollectError:
-                    continue  # done by now, lost, or the store is away: the commit at the end will tell
+            await self._move_leases(held, self._ledger.clock() + int(self._settings.lease_s * 1000))
+
+    async def _move_leases(self, held: Sequence[Job], due_at: int) -> None:
+        for job in list(held):
+            try:
+                # Finished and enqueued again with the same attempt: only its time has moved.
+                again = replace(job, due_at=due_at)
+                await self._ledger.commit(Changes(job.partition, finish=(job,), enqueue=(again,)))
+            except RecollectError:
+                continue  # done by now, lost, or the store is away: the commit at the end will tell
 
     async def _put_off(self, job: Job, error: Exception) -> None:
         """Try again later, a little later each time; at last keep the failure where people see it."""

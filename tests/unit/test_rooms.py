@@ -10,7 +10,19 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "recollect"
 
 NOUNS = {"records", "errors", "filters"}
-FLOW = {"conversation", "working", "long_term", "worker", "enrichment", "index", "recall", "context", "upkeep", "privacy", "ledger"}
+FLOW = {
+    "conversation",
+    "working",
+    "long_term",
+    "worker",
+    "enrichment",
+    "index",
+    "recall",
+    "context",
+    "upkeep",
+    "privacy",
+    "ledger",
+}
 BELOW_FLOW = NOUNS | {"layers", "policies", "providers", "enrich", "validate", "settings", "stores.contract"}
 
 SEES: dict[str, set[str]] = {
