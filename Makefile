@@ -10,7 +10,7 @@ help:            ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/'
 
 run: $(VENV)/.run   ## talk to an assistant that remembers (plays a scene where there is no terminal)
-	@$(PY) -m recollect chat
+	@trap : INT; $(PY) -m recollect chat || [ $$? -eq 130 ]
 
 test: lint          ## everything: types, style, unit, conformance, flow, interfaces, crash drills, docs
 	$(PY) -m pytest -n 2 --dist loadgroup

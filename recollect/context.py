@@ -55,6 +55,8 @@ RECENT_FLOOR = 400
 """Tokens that the newest messages get in any case, if the budget has them."""
 FOUND_MAX = 50
 """Hits that are considered for a context."""
+TOLD_MAX = 10
+"""Entries of a list that an explanation shows."""
 LEARNINGS_MAX, LEARNING_CONFIDENCE = 5, 0.7
 OPENING = (
     "<memory>\n"
@@ -137,16 +139,31 @@ class Context:
         """What went in, section by section, what was left out and why, for people."""
         lines = [f"{self.tokens} of {self.report.max_tokens} tokens"]
         for section in self.sections:
-            lines.append(f"  {section.name:<13}{section.tokens:>6} tokens, {section.items} item(s)")
-        if self.hits:
-            lines.append("found:")
-            lines += [f"  {hit.explain()}  {shown(hit.content, 60)}" for hit in self.hits[:10]]
-        if self.report.left_out:
-            lines.append("left out:")
-            lines += [f"  {each.section}: {each.reason}" for each in self.report.left_out[:10]]
-            if len(self.report.left_out) > 10:
-                lines.append(f"  and {len(self.report.left_out) - 10} more")
+            items = "1 item" if section.items == 1 else f"{section.items} items"
+            lines.append(f"  {section.name:<15}{section.tokens:>6} tokens, {items}")
+        rest = self.tokens - sum(section.tokens for section in self.sections)
+        lines += [f"  {self._rest():<15}{rest:>6} tokens"] if rest else []
+        lines += _listed("found, best first:", [self._found(hit) for hit in self.hits])
+        lines += _listed("left out:", [self._left_out(each) for each in self.report.left_out])
         return "\n".join(lines)
+
+    def _rest(self) -> str:
+        """What the tokens are for that no section has: the fence, its headings, and the question if it is added."""
+        recent = sum(section.items for section in self.sections if section.name == "recent")
+        is_asked = len(self.messages) > recent + bool(self.system)
+        return "frame, question" if self.system and is_asked else "question" if is_asked else "frame"
+
+    def _found(self, hit: Hit) -> str:
+        state = "in" if hit.id in {source.id for source in self.sources} else "not in"
+        return f"{shown(hit.content, 70)}\n    {state}, {hit.explain()}"
+
+    def _left_out(self, out: LeftOut) -> str:
+        texts = {hit.id: hit.content for hit in self.hits} | {"": self.query}
+        return f"{shown(texts.get(out.id, out.id), 70)}\n    {out.section}: {out.reason}"
+
+    def __repr__(self) -> str:
+        asked = shown(self.query, 60)
+        return f"Context({asked!r}, {self.tokens} of {self.report.max_tokens} tokens, {len(self.sources)} sources)"
 
     def to_dict(self) -> dict[str, Any]:
         """The context as documented JSON."""
@@ -197,7 +214,7 @@ class ContextBuilder:
         if conversation is not None and told:
             summary, recent = await conversation.recent(max_tokens, index)
         hits = await self._recall.search(scope, question, layers=_searched(layers), limit=FOUND_MAX)
-        records = _gather(index, scope, hits, summary, now, {message.id for message in recent})
+        records = _gather(index, scope, hits, summary, now)
         if layers:
             wanted = (*layers, "summary")
             records = {name: [r for r in found if r.layer in wanted] for name, found in records.items()}
@@ -221,17 +238,15 @@ class ContextBuilder:
             out.append(LeftOut("question", "", question_tokens, "the question alone takes over half of the budget"))
             asked, question_tokens = [], 0
         room -= question_tokens
-        lines = {name: _lines(name, found) for name, found in records.items()}
-        sections = [
-            Section(
-                name, tuple(Item(id, text, self._count(text) + 1) for id, text in lines.get(name, ())), SHARES[name]
-            )
-            for name in SECTIONS
-            if name != "recent"
-        ]
-        sections.append(self._recent_section(recent, max_tokens))
-        packed = fitting.pack(sections, max(room, 0), self._heading_tokens, PRIORITY)
+        packed = self._fit(records, recent, room, max_tokens)
+        doubled = _said_in(packed, recent)
+        if any(record.id in doubled for record in records["knowledge"]):
+            # A turn that stands among the recent ones need not be remembered too; one that does not, must.
+            records = records | {"knowledge": [r for r in records["knowledge"] if r.id not in doubled]}
+            packed = self._fit(records, recent, room, max_tokens)
         kept = {name: list(items) for name, items in packed.kept.items()}
+        doubled = _said_in(packed, recent)
+        kept["knowledge"] = [item for item in kept["knowledge"] if item.id not in doubled]
         while True:
             context = self._render(question, kept, records, recent, hits, max_tokens, asked, (*out, *packed.left_out))
             if context.tokens <= max_tokens or not any(kept.values()):
@@ -240,6 +255,19 @@ class ContextBuilder:
             name = next(name for name in reversed(PRIORITY) if kept.get(name))
             item = kept[name].pop()
             out.append(LeftOut(name, item.id, item.tokens, "no room once everything was put together"))
+
+    def _fit(
+        self, records: dict[str, list[Record]], recent: Sequence[Record], room: int, max_tokens: int
+    ) -> fitting.Packed:
+        sections = [
+            Section(
+                name, tuple(Item(id, text, self._count(text) + 1) for id, text in _lines(name, found)), SHARES[name]
+            )
+            for name, found in records.items()
+            if name != "recent"
+        ]
+        sections.append(self._recent_section(recent, max_tokens))
+        return fitting.pack(sections, max(room, 0), self._heading_tokens, PRIORITY)
 
     def _recent_section(self, recent: Sequence[Record], max_tokens: int) -> Section:
         pieces = fitting.units(recent)[::-1]
@@ -301,7 +329,7 @@ class ContextBuilder:
 
 
 def _gather(
-    index: PartitionIndex, scope: Scope, hits: Sequence[Hit], summary: Record | None, now: int, shown: set[str]
+    index: PartitionIndex, scope: Scope, hits: Sequence[Hit], summary: Record | None, now: int
 ) -> dict[str, list[Record]]:
     """The records of each section, best first."""
     records: dict[str, list[Record]] = {name: [] for name in SECTIONS}
@@ -318,13 +346,19 @@ def _gather(
     states = (Scope(scope.org, scope.user), scope)
     heads = dict.fromkeys(LAYERS["working"].head_id(state) for state in states)
     records["working"] = [state for id in heads if (state := index.record(id, now)) is not None]
-    taken = {record.id for found in records.values() for record in found} | shown
+    taken = {record.id for found in records.values() for record in found}
     for hit in hits:
         section = "knowledge" if hit.record.layer == "conversation" else LAYERS[hit.record.layer].section
         if section is None or hit.id in taken or section in ("profile", "learnings"):
             continue
         records[section].append(hit.record)
     return records
+
+
+def _said_in(packed: fitting.Packed, recent: Sequence[Record]) -> set[str]:
+    """The ids of the recent messages that found room."""
+    first = {item.id for item in packed.kept["recent"]}
+    return {message.id for unit in fitting.units(recent) if unit[0].id in first for message in unit}
 
 
 def _searched(layers: Sequence[str]) -> tuple[str, ...]:
@@ -386,6 +420,12 @@ def safe(text: str) -> str:
         text = _SELECTORS.sub("", _LINE_ENDS.sub("\n", text))
         text = "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _HIDDEN)
     return _FENCE.sub("(", text).replace("\n", "\n  ")
+
+
+def _listed(heading: str, entries: Sequence[str]) -> list[str]:
+    """The first entries under their heading, and how many more there are."""
+    more = [f"  and {len(entries) - TOLD_MAX} more"] if len(entries) > TOLD_MAX else []
+    return [heading, *(f"  {entry}" for entry in entries[:TOLD_MAX]), *more] if entries else []
 
 
 def shown(text: str, width: int) -> str:

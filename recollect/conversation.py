@@ -28,6 +28,7 @@ TOOL_SLACK = 16
 IMPORTANCE_REACH = 4
 """The window by importance looks at this many times its size of the newest messages."""
 FOLD_PAGE = 500
+"""Messages that are folded, or looked at for a window, in one go: more would hold everyone up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +249,9 @@ class Conversation:
 
     async def _summarised(self, messages: int | None, turns: int | None, tokens: int | None) -> list[Record]:
         """The running summary and the messages after it; folds further for this answer if need be."""
-        record, since = await self._unfolded()
-        split = self._split(since, messages, turns, tokens)
+        record, where = await self._unfolded()
+        newest = await self._ledger.list(where, newest_first=True, limit=FOLD_PAGE)
+        split = self._split(newest.records[::-1], messages, turns, tokens)
         summary = summaries.from_data(record.data["summary"]) if record else None
         if split.older:
             summary = self._fold(summary, split.older)
@@ -326,8 +328,12 @@ class Conversation:
         It goes on from the last summary and never reads what that covers. With `force` it folds
         even a short history. None when there is nothing to fold.
         """
-        record, since = await self._unfolded()
-        if force:
+        record, where = await self._unfolded()
+        page = await self._ledger.list(where, limit=FOLD_PAGE)
+        since = page.records
+        if page.after is not None:  # so long that the rest is for the next job
+            older = tuple(message for unit in fitting.units(since)[:-1] for message in unit)
+        elif force:
             older = fitting.split_by_tokens(since, 1, self.tokens_of).older
         else:
             older = self._within(since, self._settings.window_tokens).older
@@ -349,18 +355,18 @@ class Conversation:
             trust=min((source.trust for source in sources), key=TRUSTS.index),
             version=record.version if record else 0,
         )
-        return Changes(self._partition, put=(made,), needs=tuple(message.id for message in older))
+        more = (fold_job(self._scope, now),) if page.after is not None else ()
+        return Changes(self._partition, put=(made,), needs=tuple(message.id for message in older), enqueue=more)
 
     def _fold(self, previous: summaries.Summary | None, older: Sequence[Record]) -> summaries.Summary:
         return summaries.fold(previous, older, tokens_max=self._settings.summary_tokens, count=self._count)
 
-    async def _unfolded(self) -> tuple[Record | None, list[Record]]:
-        """The running summary, and the messages that it does not cover, in order."""
+    async def _unfolded(self) -> tuple[Record | None, Filter]:
+        """The running summary, and which messages it does not cover."""
         found = await self._ledger.get(self._partition, [self.summary_id])
         record = found[0] if found else None
         born = tuple(record.data["covers"]["born"]) if record else None
-        where = replace(self._all(), born_after=born)
-        return record, [message async for message in self._ledger.walk(where, limit=FOLD_PAGE)]
+        return record, replace(self._all(), born_after=born)
 
     # ── the session as a whole ───────────────────────────────────────────────────────────────────
 
@@ -440,9 +446,17 @@ class Conversation:
 
 
 def spoken(record: Record) -> str:
-    """All of a message that a model has to read: its text, or its parts, and its tool calls."""
-    said = str(record.data["parts"]) if "parts" in record.data else record.content
-    return said + str(record.data["tool_calls"]) if record.data.get("tool_calls") else said
+    """All of a message that a model has to read: its text, or its parts, its name and its tool calls."""
+    data = record.data
+    said = str(data["parts"]) if "parts" in data else record.content
+    if len(data) == 1:
+        return said
+    return said + "".join(str(data[key]) for key in ("name", "tool_calls", "tool_call_id") if data.get(key))
+
+
+def fold_job(scope: Scope, now: int) -> Job:
+    """The work of folding a session that has grown too long. There is one of it at a time."""
+    return Job(f"fold:{derived_id(scope.session)}", scope.partition, "fold", (scope.session, scope.agent), due_at=now)
 
 
 def _said(record: Record) -> tuple[Any, ...]:

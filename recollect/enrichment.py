@@ -10,12 +10,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.conversation import fold_job
 from recollect.index import Indexes, PartitionIndex
 from recollect.ledger import Ledger, portions
 from recollect.policies.importance import importance
 from recollect.policies.merging import merged, near_duplicate
 from recollect.providers import Embedder, embed_checked, floats
-from recollect.records import Changes, Job, Partition, Record, Scope, derived_id
+from recollect.records import Changes, Job, Partition, Record, Scope
 from recollect.settings import Settings
 
 ENRICHED_RECORDS, ENRICHED_BYTES = 45, 400_000
@@ -80,7 +81,7 @@ class Enrichment:
             since = index.session(session, now, after=born)
             characters = sum(len(message.content) for message in since)
             if characters * TOKENS_PER_CHARACTER + 4 * len(since) > self._settings.window_tokens:
-                yield Job(f"fold:{derived_id(session)}", partition, "fold", (session, agent), due_at=now)
+                yield fold_job(scope, now)
 
 
 def _rated(record: Record) -> Record:

@@ -8,7 +8,6 @@ same result on every store, and the store only keeps.
 from __future__ import annotations
 
 import heapq
-import math
 from bisect import bisect_right, insort
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,14 +19,12 @@ from numpy.typing import NDArray
 
 from recollect.layers import LAYERS, is_current
 from recollect.policies import scoring
-from recollect.policies.scoring import Scores
+from recollect.policies.scoring import K1, B, Scores, Talk, rarity, signs
 from recollect.policies.words import terms
 from recollect.providers import floats
 from recollect.records import HOUR_MS, Partition, Record
 from recollect.stores.contract import Delta, Mark, Store
 
-K1, B = 1.2, 0.75
-"""BM25: how soon repeated words stop counting, and how much length is held against a text."""
 CODES_FROM_ROWS = 10_000
 """From here on a byte per dimension is compared first and the best are compared again exactly."""
 RESCORED_ROWS = 256
@@ -38,6 +35,8 @@ FEW_ROWS = 16
 RECORD_BYTES = 1_600
 """What a record costs in memory beside its text and vector, about."""
 PAGE = 1_000
+UNHELD_LAYERS = ("past", "failure")
+"""What is only ever read by id or listed: no question and no context asks for it."""
 
 Born = tuple[int, int]
 
@@ -66,6 +65,17 @@ class Words:
         for term, count in Counter(found).items():
             postings[term].append(at | min(count, COUNT_MAX))
         self._weighed.clear()
+
+    def posted(self, term: str) -> tuple[NDArray[np.intp], Scores] | None:
+        """The rows of a term, and how often it stands in each."""
+        entries = self._postings.get(term)
+        if entries is None:
+            return None
+        packed = np.array(entries)
+        return packed >> COUNT_BITS, (packed & COUNT_MAX).astype(np.float32)
+
+    def lengths(self) -> Scores:
+        return np.array(self._lengths, np.float32)
 
     def scores(self, query: Iterable[str], size: int) -> Scores:
         """How well each row answers these terms."""
@@ -104,8 +114,7 @@ class Words:
     def _shape(self, found: int) -> tuple[float, float, float]:
         """BM25 for a term in `found` rows: what many occurrences add, and what holds one back by length."""
         size = len(self._lengths)
-        rarity = math.log1p((size - found + 0.5) / (found + 0.5))
-        return (K1 + 1) * rarity, K1 * (1 - B), K1 * B * size / max(self._total, 1)
+        return (K1 + 1) * rarity(size, found), K1 * (1 - B), K1 * B * size / max(self._total, 1)
 
 
 class Vectors:
@@ -140,9 +149,8 @@ class Vectors:
         near[best] = self._matrix[best] @ query
         return near
 
-    def row(self, row: int) -> NDArray[np.float32]:
-        vector: NDArray[np.float32] = self._matrix[row]
-        return vector
+    def matrix(self, size: int) -> NDArray[np.float32]:
+        return self._matrix[:size]
 
     def _encode(self, size: int) -> None:
         if self._scale == 0.0:
@@ -168,6 +176,7 @@ class PartitionIndex:
         self.heads: dict[str, Record] = {}
         self._ids: dict[str, dict[str, None]] = {}
         self.sessions: dict[str, list[tuple[Born, int]]] = {}
+        self.pending: dict[int, None] = {}
         self.bytes = 0
         self._model, self._dimensions, self._language = model, dimensions, language
         self.vectors = Vectors(dimensions)
@@ -182,6 +191,8 @@ class PartitionIndex:
         self._ended_until = 0
         self._masks: dict[tuple[str, ...], tuple[NDArray[np.bool_], bool]] = {}
         self._prior: tuple[int, Scores] | None = None
+        self._talk: Talk | None = None
+        self._signs: list[tuple[bool, bool, bool]] = []
         self._dead = 0
 
     # ── catching up ──────────────────────────────────────────────────────────────────────────────
@@ -190,6 +201,7 @@ class PartitionIndex:
         """Take in a page of changes."""
         self._masks.clear()
         self._prior = None
+        self._talk = None
         for id in delta.dropped:
             self._remove(id)
         for record in delta.put:
@@ -201,19 +213,26 @@ class PartitionIndex:
         if row is not None and self.records[row].told != record.told:
             self._remove(record.id)
             row = None
+        if record.layer in UNHELD_LAYERS:
+            return
         self._ids.setdefault(record.layer, {})[record.id] = None
         if not LAYERS[record.layer].searched:
+            self.bytes += RECORD_BYTES if record.id not in self.heads else 0
             self.heads[record.id] = record
             return
         if row is None:
             row = self._add(record)
         self.records[row] = record
-        self._alive[row] = record.trust != "quarantined"
+        self._alive[row] = _is_findable(record)
         self._importance[row] = record.importance
         self._when[row] = record.when
         vector = record.vector
         known = vector is not None and vector.model == self._model
         self.vectors.put(row, floats(vector) if vector and known else None)
+        if known or not LAYERS[record.layer].embedded or not record.content:
+            self.pending.pop(row, None)
+        else:
+            self.pending[row] = None
         for end in (record.expires_at, record.valid_to):
             if end is not None:
                 heapq.heappush(self._ends, (end, row, record.version))
@@ -241,6 +260,7 @@ class PartitionIndex:
         if row is None:
             return
         self._alive[row] = False
+        self.pending.pop(row, None)
         self._dead += 1
         record = self.records[row]
         if record.layer == "conversation":
@@ -269,7 +289,8 @@ class PartitionIndex:
         record = self.records[row]
         meant = self.row_of.get(record.id) == row and record.version == version
         if meant:
-            self._alive[row] = not hidden and record.trust != "quarantined"
+            self._alive[row] = not hidden and _is_findable(record)
+            self._dead += 1 if hidden else -1
         return meant
 
     @property
@@ -318,6 +339,43 @@ class PartitionIndex:
         """Cosine of each row."""
         return self.vectors.scores(query, len(self.records), alive)
 
+    def talk(self) -> Talk:
+        """What the rows are to each other; worked out after each change."""
+        if self._talk is None:
+            self.words(())
+            self._talk = self._arranged()
+        return self._talk
+
+    def _arranged(self) -> Talk:
+        size = len(self.records)
+        for record in self.records[len(self._signs) :]:
+            self._signs.append(signs(record.content))
+        flags = np.array(self._signs, np.float32).reshape(size, 3)
+        session = np.arange(size)
+        before, after = np.full(size, -1), np.full(size, -1)
+        for rows in self.sessions.values():
+            chain = np.array([row for _, row in rows])
+            session[chain] = chain[0]
+            before[chain[1:]], after[chain[:-1]] = chain[:-1], chain[1:]
+        speakers: dict[str, int] = {}
+        speaker = np.full(size, -1)
+        role = np.zeros((2, size), np.float32)
+        for row, record in enumerate(self.records):
+            name = record.data.get("name")
+            if name:
+                speaker[row] = speakers.setdefault(str(name).split()[0].lower(), len(speakers))
+            elif record.layer == "conversation":
+                role[:, row] = record.data["role"] == "user", record.data["role"] == "assistant"
+        kept, numbers = np.unique(session, return_inverse=True)
+        return Talk(
+            numbers, len(kept), before, after, self._words.lengths(), role[0], role[1], speaker, speakers,
+            flags[:, 0], flags[:, 1], flags[:, 2],
+        )  # fmt: skip
+
+    def posted(self, query: Iterable[str]) -> list[tuple[NDArray[np.intp], Scores] | None]:
+        """For each term its rows and counts."""
+        return [self._words.posted(term) for term in query]
+
     @property
     def importance(self) -> Scores:
         return self._importance[: len(self.records)]
@@ -330,7 +388,7 @@ class PartitionIndex:
         """A living record of any layer."""
         row = self.row_of.get(id)
         record = self.heads.get(id) if row is None else self.records[row]
-        return record if record is not None and _lives(record, now) else None
+        return record if record is not None and _lives(record, now) and record.trust != "quarantined" else None
 
     def of_layer(self, layer: str, now: int) -> list[Record]:
         """The current records of a layer, in order of birth."""
@@ -413,6 +471,11 @@ class Indexes:
     def _make_room(self) -> None:
         while self._bytes > self._bytes_max and len(self._held) > 1:
             self.drop(next(iter(self._held)))
+
+
+def _is_findable(record: Record) -> bool:
+    """Not set aside, and with something to find it by."""
+    return record.trust != "quarantined" and bool(record.content)
 
 
 def _lives(record: Record, now: int) -> bool:

@@ -44,8 +44,8 @@ class Ledger:
         """Commit, once. Gives the partition's revision."""
         now = self.clock()
         enqueue = changes.enqueue
-        dies = changes.drop or any(record.expires_at is not None for record in changes.put)
-        if dies and not any(job.kind == "upkeep" for job in (*enqueue, *changes.finish)):
+        writes = changes.put or changes.drop
+        if writes and not any(job.kind == "upkeep" for job in (*enqueue, *changes.finish)):
             enqueue += (Job("upkeep", changes.partition, "upkeep", due_at=now + DAY_MS),)
         changes = replace(changes, key=changes.key or new_id(now), enqueue=enqueue)
         revision = await self.store.commit(changes, now)

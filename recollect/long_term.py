@@ -299,9 +299,10 @@ def past_of(record: Record, now: int) -> Record:
     )
 
 
-def past_ids(record: Record) -> list[str]:
-    """The ids of what a record was before each of its edits, oldest first."""
-    return [derived_id("past", record.id, str(edit)) for edit in range(1, record.data.get("edits", 0) + 1)]
+def past_ids(record: Record, later: int = 0) -> list[str]:
+    """The ids of what a record was before each of its edits, oldest first, and of some edits to come."""
+    last = record.data.get("edits", 0) + later
+    return [derived_id("past", record.id, str(edit)) for edit in range(1, last + 1)]
 
 
 def _from_past(record: Record, entry: Record) -> Record:

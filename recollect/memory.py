@@ -18,7 +18,7 @@ from recollect import conversation, long_term, validate
 from recollect.context import Context, ContextBuilder
 from recollect.conversation import Conversation, Message, SessionInfo
 from recollect.enrichment import Enrichment
-from recollect.errors import NotFound, Unavailable, ValidationError
+from recollect.errors import NotFound, RecollectError, Unavailable, ValidationError
 from recollect.filters import Filter
 from recollect.index import Indexes
 from recollect.layers import SEARCHED_LAYERS, with_lives
@@ -48,6 +48,8 @@ from recollect.working import Working
 
 USED_HITS = 5
 """Hits of a context that count as used when they went into it."""
+CLOSE_WORK_S = 2.0
+"""How long closing goes on with work that is due; the rest waits for the next worker."""
 USES_FLUSH_S = 30.0
 """How long the counts of what was used wait before they are written down together."""
 
@@ -175,6 +177,9 @@ class Memory:
             "jobs": {"done": flow.worker.done, "failed": flow.worker.failed},
         }
 
+    def __repr__(self) -> str:
+        return f"<Memory {'open' if self._flow else 'not open'}>"
+
     @property
     def _running(self) -> _Flow:
         if self._flow is None:
@@ -190,6 +195,9 @@ class User:
         self._scope = scope
         self._long_term = LongTerm(flow.ledger, scope)
         self._privacy = Privacy(flow.ledger, flow.indexes, scope.partition)
+
+    def __repr__(self) -> str:
+        return f"<User {self.id!r} of org {self._scope.org!r}>"
 
     @property
     def id(self) -> str:
@@ -280,6 +288,7 @@ class User:
         after: str | None = None,
     ) -> tuple[list[Record], str | None]:  # fmt: skip
         """A page of memories in order of birth, and the cursor of the next (None at the end)."""
+        # No times like "-7d" here: they would mean another moment on every page.
         filter = Filter(self._scope.partition, layers=(validate.layer(layer),), test=validate.where(where))
         page = await self._flow.ledger.list(filter, limit=validate.limit(limit), after=_cursor(after))
         return list(page.records), page.after
@@ -382,6 +391,9 @@ class Session:
         self._flow = flow
         self._scope = scope
         self._conversation = Conversation(flow.ledger, scope, flow.settings, flow.count)
+
+    def __repr__(self) -> str:
+        return f"<Session {self.id!r} of user {self._scope.user!r}, org {self._scope.org!r}>"
 
     @property
     def id(self) -> str:
@@ -546,8 +558,9 @@ class _Flow:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
+        self._tasks = [asyncio.create_task(self._flush_regularly())]
         if self.settings.worker:
-            self._tasks = [asyncio.create_task(self.worker.run()), asyncio.create_task(self._flush_regularly())]
+            self._tasks.append(asyncio.create_task(self.worker.run()))
 
     async def context(
         self,
@@ -574,27 +587,42 @@ class _Flow:
 
     async def flush_uses(self) -> None:
         uses, self._uses = self._uses, Counter()
-        await note_uses(self.ledger, uses)
+        try:
+            await note_uses(self.ledger, uses)
+        except RecollectError:
+            self._uses.update(uses)
+            raise
 
     async def _flush_regularly(self) -> None:
         while True:
             await asyncio.sleep(USES_FLUSH_S)
             try:
                 await self.flush_uses()
-            except Unavailable:
-                continue
+            except RecollectError:
+                continue  # they are kept and tried again
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
         try:
+            await self._finish_work()
+            for task in self._tasks:
+                task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
-            if self.settings.worker:
-                await self.flush_uses()
-        except Unavailable:
-            pass  # counts only: what users said is long stored
+            await self.flush_uses()
+        except RecollectError:
+            pass  # counts and work for later: what users said is long stored
         finally:
+            for task in self._tasks:
+                task.cancel()
             await self.ledger.store.close()
+
+    async def _finish_work(self) -> None:
+        """Do what is due, for a moment: a short script then leaves nothing to the next one."""
+        if self.settings.worker:
+            try:
+                async with asyncio.timeout(CLOSE_WORK_S):
+                    await self.worker.work()
+            except TimeoutError:
+                pass
 
 
 def _lives(settings: Settings) -> dict[str, int | None]:
@@ -605,7 +633,8 @@ def _lives(settings: Settings) -> dict[str, int | None]:
 
 def _session_info(id: str, messages: Sequence[Record], head: Record | None) -> SessionInfo:
     first = next((m for m in messages if m.data["role"] == "user" and m.content), messages[0])
-    title = head.content if head and head.content else " ".join(first.content.split())[:60]
+    told = " ".join(first.content.split())
+    title = head.content if head and head.content else told if len(told) <= 60 else told[:59] + "…"
     return SessionInfo(
         id=id,
         title=title,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recollect import validate
+from recollect.conversation import fold_job
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Condition, Filter
 from recollect.index import Indexes
@@ -19,11 +20,13 @@ from recollect.layers import PUBLIC_LAYERS
 from recollect.ledger import Ledger, portions
 from recollect.long_term import past_ids
 from recollect.policies.merging import merges_of, unmerged
-from recollect.records import TRUSTS, Changes, Job, Partition, Record, Scope, Source, derived_id, iso, new_id
+from recollect.records import TRUSTS, Changes, Job, Partition, Record, Scope, Source, iso, new_id
 from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX, forget_whole
 
 EXPORT_FORMAT = 1
 EXPORTED_LAYERS = (*PUBLIC_LAYERS, "session", "past")
+LATER_EDITS = 4
+"""Edits that may slip in while a record is being forgotten."""
 NEEDED_DATA = {"conversation": ("role",), "working": ("state",), "past": ("data", "of", "version", "layer")}
 """What the data of a layer must have for the rest of the flow to read it."""
 COUNTS = ("seen", "edits", "usage_count", "merged_count", "write")
@@ -75,9 +78,18 @@ class Privacy:
 
     async def _forget(self, records: Sequence[Record]) -> Receipt:
         counts = Counter(record.layer for record in records)
+        doomed = await self._drop(records, later_edits=0)
+        # An edit, a fold or a merge that was under way may have written after this looked. What begins
+        # after the drop is refused by the store, so a second look finds all that there can be.
+        doomed |= await self._drop(records, later_edits=LATER_EDITS)
+        await self._take_out_of_merges(doomed)
+        return Receipt(dict(counts), iso(self._ledger.clock()))
+
+    async def _drop(self, records: Sequence[Record], later_edits: int) -> dict[str, Record]:
+        """Drop records with all that holds their text. Gives the records that went."""
         doomed = await self._with_merged(records)
         touched = await self._resting_summaries(records)
-        past = (id for record in doomed.values() for id in past_ids(record))
+        past = (id for record in doomed.values() for id in past_ids(record, later_edits))
         # What hangs on a record goes before it, so that after a crash the same call finds what is left.
         ids = dict.fromkeys((*past, *(summary.id for summary in touched), *doomed))
         steps = (*ids, *self._folds(summary for summary in touched if summary.id not in doomed))
@@ -86,8 +98,7 @@ class Privacy:
             drop = tuple(step for step in chunk if isinstance(step, str))
             folds = tuple(step for step in chunk if isinstance(step, Job))
             await self._ledger.commit(Changes(self._partition, drop=drop, enqueue=folds))
-        await self._take_out_of_merges(doomed)
-        return Receipt(dict(counts), iso(self._ledger.clock()))
+        return doomed
 
     async def _with_merged(self, records: Sequence[Record]) -> dict[str, Record]:
         """These records and all that were merged into them, step by step."""
@@ -128,15 +139,12 @@ class Privacy:
         """The work of making these summaries again from what is left."""
         now = self._ledger.clock()
         for summary in summaries:
-            session = summary.scope.session
-            yield Job(f"fold:{derived_id(session)}", self._partition, "fold", (session, ""), due_at=now)
+            yield fold_job(summary.scope, now)
 
     async def erase(self) -> Receipt:
         """Forget everything this user has, and leave no trace of it in the files."""
         now = self._ledger.clock()
-        index = await self._indexes.current(self._partition)
-        held = (*(index.records[row] for row in index.row_of.values()), *index.heads.values())
-        counts = Counter(record.layer for record in held)
+        counts = Counter([record.layer async for record in self._ledger.walk(Filter(self._partition))])
         await forget_whole(self._ledger.store, self._partition, now)
         self._indexes.drop(self._partition)
         await self._ledger.store.compact()

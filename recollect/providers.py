@@ -153,6 +153,8 @@ class StaticEmbedder:
 
     name = "wordllama-l2-256"
     dimensions = 256
+    immediate = True
+    """Quick enough to be asked in the middle of a search, for what was just written."""
 
     def __init__(self, folder: Path | None = None) -> None:
         home = folder or _package_folder()

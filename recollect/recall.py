@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.errors import EmbeddingError
 from recollect.filters import Condition
 from recollect.index import Indexes, PartitionIndex
 from recollect.policies import scoring
-from recollect.policies.scoring import Scores
+from recollect.policies.scoring import Asked, Scores
 from recollect.policies.words import query_terms
-from recollect.providers import Embedder
+from recollect.providers import Embedder, embed_checked, floats
 from recollect.records import Clock, Hit, Leg, Partition, Record, Scope
 
 log = logging.getLogger("recollect.recall")
@@ -25,9 +26,12 @@ EMBED_WAIT_S = 2.0
 """How long a question waits for its vector. A person is waiting too, and words alone find most of it."""
 NOT_FOUND = -9.0
 """The score of a row that may not be found: under every score that the legs can give."""
+READ_AT_ONCE = 64
+"""New rows that a search reads for itself; more are left to the worker."""
+RANKED_MAX = 300_000
+"""Comparisons that are made to tell the places of hits in each leg."""
 SORTED_ROWS = 512
 """Up to so many rows are simply sorted; of more, the best are picked out first."""
-LEGS = ("words", "meaning", "recency", "importance")
 QUERY_CHARACTERS = 2_000
 """How much of a question is searched for: a pasted document is not a better question."""
 
@@ -40,11 +44,16 @@ class Question:
     terms: tuple[str, ...]
     vector: NDArray[np.float32] | None
     at: int
+    asked: Asked
 
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """One index with the score of each of its rows, and what the score is made of."""
+    """One index with the score of each of its rows, and what the score is made of.
+
+    `talk` has the rows that are turns, their kind and features; None when there are none among
+    the rows that may be found.
+    """
 
     index: PartitionIndex
     total: Scores
@@ -53,37 +62,8 @@ class _Scored:
     meaning: Scores | None
     meaning_factor: float
     at: int
-
-
-class Legs(Mapping[str, Leg]):
-    """Why a row was found, worked out when somebody asks."""
-
-    def __init__(self, scored: _Scored, row: int) -> None:
-        self._scored, self._row = scored, row
-
-    def __getitem__(self, name: str) -> Leg:
-        scores, factor = self._leg(name)
-        score = float(scores[self._row])
-        return Leg(score, int(np.count_nonzero(scores > score)) + 1, score * factor)
-
-    def _leg(self, name: str) -> tuple[Scores, float]:
-        scored = self._scored
-        if name == "words":
-            return scored.words, scored.word_factor
-        if name == "meaning" and scored.meaning is not None:
-            return scored.meaning, scored.meaning_factor
-        size = len(scored.total)
-        if name == "recency":
-            return scoring.recency(scored.index.when[:size], scored.at), scoring.WEIGHTS.recency
-        if name == "importance":
-            return scored.index.importance[:size], scoring.WEIGHTS.importance
-        raise KeyError(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(name for name in LEGS if name != "meaning" or self._scored.meaning is not None)
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
+    alive: NDArray[np.bool_]
+    talk: tuple[NDArray[np.bool_], str, NDArray[np.float32]] | None
 
 
 class Recall:
@@ -100,7 +80,7 @@ class Recall:
         text = text[:QUERY_CHARACTERS]
         vector = await self._vector(self._embedder, text) if self._embedder is not None else None
         terms = tuple(dict.fromkeys(query_terms(text, self._language)))
-        return Question(text, terms, vector, self._clock() if at is None else at)
+        return Question(text, terms, vector, self._clock() if at is None else at, Asked.of(text))
 
     async def _vector(self, embedder: Embedder, text: str) -> NDArray[np.float32] | None:
         """The question as a vector of length one; None when the embedder fails or lets it wait."""
@@ -117,6 +97,22 @@ class Recall:
         vector: NDArray[np.float32] = (rows[0] / np.float32(math.sqrt(square))).astype(np.float32, copy=False)
         return vector
 
+    async def _read_new(self, index: PartitionIndex) -> None:
+        """Give rows their meaning that the worker has not come to yet, where the embedder is quick."""
+        rows = list(index.pending)
+        if not rows or len(rows) > READ_AT_ONCE or not getattr(self._embedder, "immediate", False):
+            return
+        assert self._embedder is not None
+        records = [index.records[row] for row in rows]
+        try:
+            vectors = await embed_checked(self._embedder, [record.told for record in records])
+        except EmbeddingError:
+            return  # the worker tries again, and tells
+        for row, record, vector in zip(rows, records, vectors, strict=True):
+            if row in index.pending and index.records[row] is record:
+                index.vectors.put(row, None if vector is None else floats(vector))
+                del index.pending[row]
+
     async def search(
         self, scope: Scope, question: Question, *, layers: Sequence[str] = (), test: Condition | None = None, limit: int
     ) -> list[Hit]:
@@ -126,26 +122,45 @@ class Recall:
         for partition in dict.fromkeys((scope.partition, Partition(scope.org, ""))):
             index = await self._indexes.current(partition)
             if len(index):
+                await self._read_new(index)
                 scored.append(_score(index, question, layers, now))
         return _select(scored, test, limit, now)
 
 
 def _score(index: PartitionIndex, question: Question, layers: Sequence[str], now: int) -> _Scored:
-    """Every leg over every row, scaled inside the query, weighed and added."""
+    """Every row by what it is: notes by words and meaning, turns by all that is known of them."""
     alive, all_alive = index.mask(now, layers)
     words = index.words(question.terms)
     word_factor = scoring.word_factor(_best(words, alive, all_alive))
-    total: Scores = index.prior(question.at) + words * np.float32(word_factor)
+    prior = index.prior(question.at)
+    total: Scores = prior + words * np.float32(word_factor)
     meaning, meaning_factor = None, 0.0
     if question.vector is not None:
         meaning = index.meaning(question.vector, alive)
         meaning_factor = scoring.meaning_factor(_best(meaning, alive, all_alive))
         total += meaning * np.float32(meaning_factor)
-    else:
+    talk = None
+    turns = index.mask(now, ("conversation",))[0] & alive
+    if question.asked.question and turns.any():
+        talk = _talk(index, question, turns, words, meaning)
+        total = np.where(turns, prior + scoring.talk_scores(talk[1], talk[2]), total)
+    if question.vector is None:
         total[words == 0] = NOT_FOUND
     if not all_alive:
         total[~alive] = NOT_FOUND
-    return _Scored(index, total, words, word_factor, meaning, meaning_factor, question.at)
+    return _Scored(index, total, words, word_factor, meaning, meaning_factor, question.at, alive, talk)
+
+
+def _talk(
+    index: PartitionIndex, question: Question, turns: NDArray[np.bool_], words: Scores, meaning: Scores | None
+) -> tuple[NDArray[np.bool_], str, NDArray[np.float32]]:
+    """The features of the turns; other rows do not count among them."""
+    talk = index.talk()
+    words = np.where(turns, words, np.float32(0))
+    heard = None if meaning is None else np.where(turns, meaning, np.float32(0))
+    vectors = index.vectors.matrix(len(words)) if meaning is not None else None
+    features = scoring.talk_features(talk, question.asked, words, heard, vectors, index.posted(question.terms))
+    return turns, talk.kind, features
 
 
 def _ordered(total: Scores, count: int) -> NDArray[np.intp]:
@@ -170,16 +185,59 @@ def _select(scored: Sequence[_Scored], test: Condition | None, limit: int, now: 
         ranked += zip(each.total[rows].tolist(), [place] * len(rows), rows.tolist(), strict=True)
     if len(scored) > 1:
         ranked.sort(key=lambda entry: -entry[0])
-    hits: list[Hit] = []
+    chosen: list[tuple[float, int, int]] = []
     seen: set[str] = set()
     for score, place, row in ranked:
-        if score == NOT_FOUND or len(hits) == limit:
+        if score == NOT_FOUND or len(chosen) == limit:
             break
-        each = scored[place]
-        record: Record = each.index.records[row]
-        if record.content in seen or (test is not None and not test.holds(record)):
-            continue
-        seen.add(record.content)
-        near = each.index.neighbours(record, now) if record.layer == "conversation" else ()
-        hits.append(Hit(record, score, len(hits) + 1, Legs(each, row), near))
-    return hits
+        record = scored[place].index.records[row]
+        if record.content not in seen and (test is None or test.holds(record)):
+            seen.add(record.content)
+            chosen.append((score, place, row))
+    legs = {place: _legs(each, [row for _, at, row in chosen if at == place]) for place, each in enumerate(scored)}
+    return [
+        Hit(record, score, number, legs[place][row], _near(scored[place].index, record, now))
+        for number, (score, place, row) in enumerate(chosen, 1)
+        if (record := scored[place].index.records[row])
+    ]
+
+
+def _near(index: PartitionIndex, record: Record, now: int) -> tuple[Record, ...]:
+    return index.neighbours(record, now) if record.layer == "conversation" else ()
+
+
+def _legs(scored: _Scored, rows: list[int]) -> dict[int, dict[str, Leg]]:
+    """Why each of these rows was found: what every leg added, and the place it has there among the living."""
+    if not rows:
+        return {}
+    raw = {
+        "words": scored.words,
+        "recency": scoring.recency(scored.index.when[: len(scored.total)], scored.at),
+        "importance": scored.index.importance[: len(scored.total)],
+    }
+    factors = {
+        "words": scored.word_factor,
+        "recency": scoring.WEIGHTS.recency,
+        "importance": scoring.WEIGHTS.importance,
+    }
+    if scored.meaning is not None:
+        raw["meaning"], factors["meaning"] = scored.meaning, scored.meaning_factor
+    ranks = {name: _ranks(scores, scored.alive, rows) for name, scores in raw.items()}
+    found: dict[int, dict[str, Leg]] = {}
+    for at, row in enumerate(rows):
+        shares = {name: float(scores[row]) * factors[name] for name, scores in raw.items()}
+        if scored.talk is not None and scored.talk[0][row]:
+            shares |= scoring.leg_shares(scored.talk[1], scored.talk[2], row)
+        found[row] = {
+            name: Leg(float(raw[name][row]), ranks[name][at], share) if name in raw else Leg(share, 0, share)
+            for name, share in shares.items()
+        }
+    return found
+
+
+def _ranks(scores: Scores, alive: NDArray[np.bool_], rows: list[int]) -> list[int]:
+    """The place of each row by these scores alone; 0 where there are too many rows to count."""
+    if len(scores) * len(rows) > RANKED_MAX:
+        return [0] * len(rows)
+    others = scores[alive]
+    return ((others[None, :] > scores[rows][:, None]).sum(axis=1) + 1).tolist()  # type: ignore[no-any-return]

@@ -49,7 +49,8 @@ def iso(time_ms: int | None) -> str | None:
 # Chance of our own: not the one that an application may seed, and another one in every process.
 # It is not `os.urandom`, which lets go of the interpreter at each call and so waits for its turn.
 _chance = random.Random()
-os.register_at_fork(after_in_child=_chance.seed)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_chance.seed)
 
 
 def new_id(now: int) -> str:
@@ -142,6 +143,10 @@ class Record:
         """What is searched, by words and by meaning: the text, with the name of who said it."""
         name = self.data.get("name")
         return f"{name}: {self.content}" if name else self.content
+
+    def __repr__(self) -> str:
+        owner = "/".join(filter(None, (self.scope.org, self.scope.user, self.scope.session)))
+        return f"Record({_begin(self.content)!r}, layer={self.layer!r}, of={owner!r}, id={self.id!r})"
 
     def with_(self, **changes: Any) -> Record:
         """A copy with some fields changed, ready to be put back. Quicker than `dataclasses.replace`."""
@@ -322,6 +327,24 @@ class Hit(NamedTuple):
         return self.record.content
 
     def explain(self) -> str:
-        """One line: the place, the score, and what each leg added to it."""
-        legs = ", ".join(f"{name} {leg.share:+.3f} (#{leg.rank})" for name, leg in self.legs.items())
-        return f"#{self.place} {self.score:.3f} = {legs or 'listed'}"
+        """One line: the score, and what each leg added to it, the most first. What added nothing is not named."""
+        legs = sorted(self.legs.items(), key=lambda item: -item[1].share)
+        parts = [_told(name, leg) for name, leg in legs if abs(leg.share) >= LEAST_TOLD]
+        return f"{self.score:.2f} = {' '.join(parts).removeprefix('+ ')}" if parts else f"{self.score:.2f}"
+
+    def __repr__(self) -> str:
+        return f"Hit(#{self.place}, {self.score:.2f}, {_begin(self.content)!r}, id={self.id!r})"
+
+
+LEAST_TOLD = 0.005
+"""What rounds to 0.00 explains nothing."""
+
+
+def _told(name: str, leg: Leg) -> str:
+    """What a leg added or took, with the place it gives by itself where that is of interest."""
+    place = f" (#{leg.rank})" if name in ("words", "meaning") else ""
+    return f"{'-' if leg.share < 0 else '+'} {name} {abs(leg.share):.2f}{place}"
+
+
+def _begin(text: str) -> str:
+    return text if len(text) <= 60 else text[:59] + "…"

@@ -6,6 +6,7 @@ defaults below.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -54,6 +55,8 @@ class Settings:
     """How often an idle worker looks for jobs that other processes left."""
     claim_jobs: int = 32
     """Jobs a worker takes at a time."""
+    job_timeout_s: float = 120.0
+    """How long one try of a job may take before it counts as failed."""
     job_attempts_max: int = 5
     """Tries before a job becomes a visible failure."""
     retry_s: float = 2.0
@@ -102,6 +105,8 @@ def _parsed(name: str, value: Any) -> Any:
         if isinstance(value, bool) != (wanted is bool) or (wanted is str and not isinstance(value, str)):
             raise TypeError
         parsed = wanted(value)
+        if (wanted is int and isinstance(value, float)) or (wanted is float and not math.isfinite(parsed)):
+            raise ValueError
     except (KeyError, TypeError, ValueError) as error:
         raise ValidationError(f"must be of type {wanted.__name__}", field=name) from error
     if (wanted in (int, float) and not parsed > 0) or (name in ("url", "embedder") and not parsed):

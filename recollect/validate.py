@@ -555,9 +555,7 @@ class _Conditions:
 
     def _field(self, key: object, value: object) -> Condition:
         if not isinstance(key, str) or not _is_field(key):
-            raise ValidationError(
-                f"must use and, or, not, metadata.<key> or a field ({', '.join(FIELDS)})", field="where"
-            )
+            raise ValidationError(f"{_unknown_key(key)}; there are {', '.join(FIELDS)}, and, or, not", field="where")
         if isinstance(value, dict):
             asked = value
         else:
@@ -611,6 +609,15 @@ class _Conditions:
 def _is_field(key: str) -> bool:
     prefix, _, label = key.partition(".")
     return key in FIELDS or (prefix == "metadata" and metadata_key(label) and label not in RESERVED_METADATA)
+
+
+def _unknown_key(key: object) -> str:
+    """Names the key, which is no content, and what may have been meant by it."""
+    if not isinstance(key, str):
+        return "a key must be text"
+    if metadata_key(key) and key not in RESERVED_METADATA:
+        return f"unknown key {key}; a label of your own is metadata.{key}"
+    return f"unknown key {key[:40]!a}"
 
 
 def _label(value: object, field: str, in_range: bool) -> str | int | float | bool:

@@ -77,13 +77,26 @@ class Worker:
         job before has written.
         """
         async with self._rounds:
-            settings = self._settings
-            jobs = await self._ledger.store.claim(self._ledger.clock(), settings.lease_s, settings.claim_jobs)
+            jobs = await self._claim()
             by_partition: dict[Partition, list[Job]] = {}
             for job in jobs:
                 by_partition.setdefault(job.partition, []).append(job)
             await asyncio.gather(*(self._run_in_turn(row) for row in by_partition.values()))
             return len(jobs)
+
+    async def _claim(self) -> Sequence[Job]:
+        """Claim jobs; what is claimed while this is cancelled is given back at once."""
+        settings = self._settings
+        claim = self._ledger.store.claim(self._ledger.clock(), settings.lease_s, settings.claim_jobs)
+        claiming = asyncio.ensure_future(claim)
+        try:
+            return await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            try:
+                await self._move_leases(await claiming, self._ledger.clock())
+            except RecollectError:
+                pass  # the leases end by themselves
+            raise
 
     # ── the jobs of one partition ────────────────────────────────────────────────────────────────
 
@@ -94,14 +107,17 @@ class Worker:
                 if len(group) == 1 or not await self._enrich_together(group):
                     for job in group:
                         await self._run(job)
-                held[:] = [job for job in held if job not in group]
+                        held.remove(job)
+                else:
+                    held[:] = [job for job in held if job not in group]
 
     async def _enrich_together(self, jobs: Sequence[Job]) -> bool:
         """Enrich for several jobs in one commit. If that fails, each has to be run for itself."""
         partition = jobs[0].partition
         refs = list(dict.fromkeys(ref for job in jobs for ref in job.refs))
         try:
-            changes, later = await self._enrichment.enrich(partition, refs)
+            async with asyncio.timeout(self._settings.job_timeout_s):
+                changes, later = await self._enrichment.enrich(partition, refs)
             if later:
                 return False
             await self._ledger.commit(changes.and_(finish=tuple(jobs)))
@@ -126,7 +142,8 @@ class Worker:
         if handler is None:
             raise Unavailable(f"this version does not know jobs of kind {job.kind}", field="kind")
         for attempt in range(CONFLICT_TRIES):
-            changes = await handler(job)
+            async with asyncio.timeout(self._settings.job_timeout_s):
+                changes = await handler(job)
             try:
                 await self._ledger.commit(changes.and_(finish=(job,)))
                 return
@@ -167,10 +184,10 @@ class Worker:
         if job.attempt < self._settings.job_attempts_max:
             wait_ms = int(self._settings.retry_s * 1000 * 2 ** (job.attempt - 1))
             changes = changes.and_(enqueue=(replace(job, due_at=now + wait_ms),))
-        else:
-            self.failed += 1
-            changes = changes.and_(put=(await self._failure(job, error, now),))
         try:
+            if job.attempt >= self._settings.job_attempts_max:
+                changes = changes.and_(put=(await self._failure(job, error, now),))
+                self.failed += 1
             await self._ledger.commit(changes)
         except RecollectError as second:
             log.warning("job %s could not be put off: %s", job.kind, reason_of(second))
@@ -221,7 +238,7 @@ class Worker:
             gone = await self._ledger.store.forget(where, now)
         if gone.next_at is None:
             return Changes(job.partition)
-        due_at = max(gone.next_at + DAY_MS, now + HOUR_MS)
+        due_at = max(min(gone.next_at, now) + DAY_MS, now + HOUR_MS)
         return Changes(job.partition, enqueue=(Job("upkeep", job.partition, "upkeep", due_at=due_at),))
 
 

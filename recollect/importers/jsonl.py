@@ -265,8 +265,9 @@ def _id(given: Mapping[str, Any], made: str) -> tuple[str, bool]:
 
 
 def _check_names(given: Mapping[str, Any], known: Sequence[str]) -> None:
-    if not set(given) <= set(known):
-        raise ValidationError(f"has an unknown field; known are {', '.join(known)}", field="line")
+    unknown = next((name for name in given if name not in known), None)
+    if unknown is not None:
+        raise ValidationError(f"has an unknown field {unknown[:40]!a}; known are {', '.join(known)}", field="line")
 
 
 # ── Storing ──────────────────────────────────────────────────────────────────────────────────────

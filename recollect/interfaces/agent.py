@@ -18,6 +18,10 @@ from recollect.records import Hit, Record, as_datetime
 
 QUOTES_MAX = 3
 """Memories quoted in one answer: more are a list, not an answer."""
+THINGS_MAX = 5
+"""Things that are told when somebody asks what is known of them."""
+THINGS_READ = 200
+"""The found memories among which these are the most important."""
 QUOTE_CHARACTERS = 240
 """Of a longer message, only the sentence that fits the question best is quoted."""
 RUNNER_UP = 0.75
@@ -35,6 +39,11 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 _OF_YOU = re.compile(r"\b(?:did|have|had) you\b|\byou (?:said|told|suggested|recommended|advised|answered)\b", re.I)
+_OF_ME = re.compile(
+    r"what (?:do|can|did) you (?:know|remember|recall)(?: (?:about|of) me)?\W*$|what have I (?:told|said to) you\W*$"
+    r"|(?:tell me )?(?:everything|all|what) you (?:know|remember) (?:about|of) me\W*$|who am I\W*$",
+    re.IGNORECASE,
+)
 _GREETS = re.compile(r"(?:hello|hi|hey|good (?:morning|evening|day|afternoon))\b", re.IGNORECASE)
 _THANKS = re.compile(r"(?:thanks|thank you|cheers)\b", re.IGNORECASE)
 
@@ -61,6 +70,9 @@ class MemoryAgent:
         questions = [sentence for sentence in _sentences(text) if is_question(sentence)]
         asked = " ".join(questions) or text
         context = await chat.get_context(asked, at=at)
+        if _OF_ME.match(asked.strip()):
+            things = await _most_important(chat, asked, at)
+            return Answer(_known(things, now), tuple(things), context)
         if not questions:
             return Answer(_acknowledged(text), (), context)
         hits, sure = _that_answer(asked, context.hits)
@@ -89,6 +101,26 @@ def _acknowledged(text: str) -> str:
     if _GREETS.match(text):
         return "Hello! Tell me something, and ask me about it later." if alone else "Hello! I'll remember that."
     return "I'll remember that."
+
+
+async def _most_important(chat: Session, question: str, at: datetime | None) -> list[Hit]:
+    """What the user said that matters most, whatever it is about; the same words only once."""
+    own = {"or": [{"role": "user"}, {"layer": ["long_term"]}]}
+    found = await chat.search_memory(question, where=own, limit=THINGS_READ, at=at)
+    said = {" ".join(hit.content.casefold().split()): hit for hit in found if _is_a_thing(hit.record, question)}
+    return sorted(said.values(), key=lambda hit: -hit.record.importance)[:THINGS_MAX]
+
+
+def _is_a_thing(record: Record, question: str) -> bool:
+    small_talk = len(record.content.split()) <= 3 and (_GREETS.match(record.content) or _THANKS.match(record.content))
+    return not small_talk and _may_be_quoted(record, question)
+
+
+def _known(things: Sequence[Hit], now: datetime) -> str:
+    if not things:
+        return "I don't know anything about you yet. Tell me something."
+    said = "\n".join(f"– {_capital(_quoted('', hit.record, now))}" for hit in things)
+    return f"This is what seems to matter most of what I was told:\n{said}"
 
 
 def _that_answer(question: str, hits: Sequence[Hit]) -> tuple[list[Hit], bool]:

@@ -10,12 +10,25 @@ import typer
 from rich.text import Text
 
 from recollect.context import Context
+from recollect.conversation import SessionInfo
 from recollect.errors import NotFound, ValidationError
 from recollect.interfaces import chat as talking
 from recollect.interfaces.moving import show_receipt
-from recollect.interfaces.options import Json, Layer, Org, Url, Where, Who, filter_of, for_user
-from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table, visible
+from recollect.interfaces.options import DryRun, Json, Layer, Org, Url, Where, Who, filter_of, for_user, place
+from recollect.interfaces.output import (
+    NOT_FOUND,
+    complain,
+    day_and_time,
+    emit,
+    entries,
+    one_line,
+    plural,
+    say,
+    table,
+    visible,
+)
 from recollect.memory import Session, User
+from recollect.privacy import Receipt
 from recollect.records import Hit
 
 
@@ -28,14 +41,15 @@ def chat(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Talk to an assistant that answers from memory. Without a terminal, watch a short scene.
+    """Talk to an assistant that answers from memory; without a terminal or lines to say, watch a short scene.
 
     Example: recollect chat --session monday
     """
-    if script is None and not sys.stdin.isatty():
+    said = talking.script(script) if script is not None else None if sys.stdin.isatty() else talking.piped()
+    if script is None and said == []:
         talking.play(url, org, user, agent, as_json)
     else:
-        talking.talk(url, org, user, session, agent, script, as_json)
+        talking.talk(url, org, user, session, agent, said, as_json)
 
 
 def search(
@@ -58,9 +72,9 @@ def search(
     if as_json:
         emit([_hit_json(hit) for hit in hits])
     elif hits:
-        table(["#", "when", "from", "score", "memory"], [_hit_row(hit, explain) for hit in hits], right=["#", "score"])
+        entries([(hit.place, _hit_text(hit, explain)) for hit in hits])
     else:
-        say("Nothing found.")
+        say(f"Nothing found for {one_line(user, 60)} in {place(url)}.")
     if not hits:
         raise typer.Exit(NOT_FOUND)
 
@@ -70,13 +84,14 @@ def _hit_json(hit: Hit) -> dict[str, Any]:
     return {"place": hit.place, "score": hit.score, "legs": legs, "record": hit.record.to_dict()}
 
 
-def _hit_row(hit: Hit, explain: bool) -> list[object]:
+def _hit_text(hit: Hit, explain: bool) -> Text:
+    """The memory first, then where it comes from and how it was found."""
     record = hit.record
-    memory = Text(one_line(record.content, 300))
-    if explain:
-        memory.append(f"\n{record.id}\n{hit.explain()}", style="dim")
-    source = record.data.get("role") or record.layer
-    return [hit.place, day_and_time(record.when), source, f"{hit.score:.2f}", memory]
+    source = visible(str(record.data.get("role") or record.layer))
+    where = f"{source} in {visible(record.scope.session)}" if record.scope.session else source
+    more = f"id {record.id}\n{hit.explain()}" if explain else f"score {hit.score:.2f}"
+    text = Text(one_line(record.content, 300))
+    return text.append(f"\n{day_and_time(record.when)}, {where}, {more}", style="dim")
 
 
 def context(
@@ -105,6 +120,9 @@ def context(
     for message in built.messages:
         say(f"{message['role']}:", style="bold")
         say(visible(str(message["content"])) + "\n")
+    if built.report.left_out and not built.report.kept:
+        found = plural(len(built.report.left_out), "item")
+        complain(f"nothing fits into {max_tokens} tokens, {found} left out; give more with --max-tokens")
     if explain:
         say(visible(built.explain()), style="dim")
 
@@ -113,6 +131,7 @@ def sessions(
     show: Annotated[str | None, typer.Option(metavar="ID", help="Show a session.")] = None,
     rename: Annotated[tuple[str, str] | None, typer.Option(metavar="ID TITLE", help="Give a session a title.")] = None,
     delete: Annotated[str | None, typer.Option(metavar="ID", help="Forget a session.")] = None,
+    dry_run: DryRun = False,
     limit: Annotated[int, typer.Option(help="How many at the most, 1 to 1000.")] = 100,
     url: Url = None,
     org: Org = "default",
@@ -131,14 +150,29 @@ def sessions(
         for_user(url, org, user, lambda who: _rename(who, *rename))
         emit({"renamed": rename[0]}) if as_json else say("Renamed.")
     elif delete is not None:
-        show_receipt(for_user(url, org, user, lambda who: who.session(delete).delete()), as_json)
+        _delete_session(url, org, user, delete, dry_run, as_json)
     else:
-        listed = for_user(url, org, user, lambda who: who.sessions(limit=limit))
-        if as_json:
-            emit([info.to_dict() for info in listed])
-            return
+        _list_sessions(for_user(url, org, user, lambda who: who.sessions(limit=limit)), user, url, as_json)
+
+
+def _list_sessions(listed: list[SessionInfo], user: str, url: str | None, as_json: bool) -> None:
+    if as_json:
+        emit([info.to_dict() for info in listed])
+    elif listed:
         rows = [(i.id, i.messages, day_and_time(i.last_activity), one_line(i.title, 80)) for i in listed]
         table(["id", "messages", "last activity", "title"], rows, right=["messages"])
+    else:
+        say(f"No sessions of {one_line(user, 60)} in {place(url)}.")
+    if not listed:
+        raise typer.Exit(NOT_FOUND)
+
+
+def _delete_session(url: str | None, org: str, user: str, id: str, dry_run: bool, as_json: bool) -> None:
+    if dry_run:
+        messages = for_user(url, org, user, lambda who: who.session(id).export())["messages"]
+        show_receipt(Receipt({"conversation": len(messages)} if messages else {}), as_json, dry_run=True)
+    else:
+        show_receipt(for_user(url, org, user, lambda who: who.session(id).delete()), as_json)
 
 
 def _show_session(session: dict[str, Any], as_json: bool) -> None:

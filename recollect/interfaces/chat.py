@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
+import select
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from rich.padding import Padding
 from rich.rule import Rule
@@ -17,10 +20,22 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect import validate
-from recollect.errors import RecollectError, ValidationError
+from recollect.errors import NotFound, RecollectError, ValidationError
 from recollect.importers.jsonl import open_file
-from recollect.interfaces.agent import Answer, MemoryAgent
-from recollect.interfaces.output import complain, day_and_time, emit, one_line, plural, say, screen, visible
+from recollect.interfaces.agent import Answer, MemoryAgent, is_question
+from recollect.interfaces.options import place
+from recollect.interfaces.output import (
+    complain,
+    day_and_time,
+    emit,
+    one_line,
+    ordinal,
+    plain,
+    plural,
+    say,
+    screen,
+    visible,
+)
 from recollect.memory import Memory, Session, User
 from recollect.records import Hit, new_id, system_clock
 
@@ -28,17 +43,35 @@ with contextlib.suppress(ImportError):
     import readline  # noqa: F401  where it is there, `input` has a history and arrow keys
 
 SCRIPT_BYTES = validate.LIMITS.body_bytes
+QUOTES = "quotes"
+"""The label of a reply under which stand the ids of what it quotes."""
 PROMPT = "      you › "
 
 HELP = """\
 Tell me something, and ask me about it later, in this session or another.
 
-  /context     what went into the context of the last turn, and what was left out
-  /why         the memories behind the last answer, and how each was found
+  /why         the memories behind the last answer
+  /context     what a model would have been given
   /sessions    the conversations that are remembered
-  /new         begin another session
+  /session ID  go back to one of them
+  /new [NAME]  begin another session
   /forget ID   forget a memory; /why shows the ids
   /quit        leave (Ctrl-D does too)"""
+
+SPOKEN_COMMANDS = dict.fromkeys(("quit", "exit", "bye", "goodbye", "/exit", "/bye"), "/quit") | {
+    "help": "/help",
+    "?": "/help",
+    "/?": "/help",
+}
+"""What people write who have not read the help."""
+FORGET_HINT = (
+    "I did not keep that. To forget something, ask me about it first; "
+    "/why then shows its id, and /forget ID forgets it."
+)
+_FORGET = re.compile(r"(?:please\s+)?forget(?:\s|\W*$)", re.IGNORECASE)
+PIPE_WAIT_S = 1.0
+"""How long standard input that is no terminal may take for its first line before the scene is played."""
+FORGET_MAX = validate.LIMITS.batch_items
 
 SCENE = (
     (
@@ -79,17 +112,23 @@ class Talk:
     async def turn(self, text: str, at: datetime | None = None) -> Answer:
         """Answer, remember both sides, and take in what was said before the next turn."""
         self.last = await MemoryAgent().answer(self.chat, text, at=at)
-        await self.chat.add_interaction(text, self.last.text, created_at=at)
+        said = {"role": "user", "content": text, "created_at": at}
+        reply: dict[str, Any] = {"role": "assistant", "content": self.last.text, "created_at": at}
+        if self.last.hits:
+            reply["metadata"] = {QUOTES: [hit.id for hit in self.last.hits]}
+        await self.chat.add_messages([said, reply])
         await self.memory.work()
         return self.last
 
     async def command(self, line: str) -> str:
         """What a slash command has to say."""
         name, _, argument = line.partition(" ")
+        name = name.lower()
         commands: dict[str, Callable[[str], Awaitable[str]]] = {
             "/context": self._context,
             "/why": self._why,
             "/sessions": self._sessions,
+            "/session": self._session,
             "/new": self._new,
             "/forget": self._forget,
             "/help": self._help,
@@ -103,7 +142,7 @@ class Talk:
 
     async def _why(self, _: str) -> str:
         hits = self.last.hits if self.last else ()
-        return "\n".join(map(_reason, hits)) or "The last turn rests on no memory."
+        return "\n\n".join(map(_reason, hits)) or "The last turn rests on no memory."
 
     async def _sessions(self, _: str) -> str:
         listed = await self.user.sessions(limit=20)
@@ -113,13 +152,46 @@ class Talk:
             for info in listed
         ) or "Nothing is remembered yet."  # fmt: skip
 
-    async def _new(self, _: str) -> str:
-        self.chat, self.last = self.user.session(new_session_id(), agent=self.agent_name), None
+    async def _new(self, name: str) -> str:
+        self.chat, self.last = self.user.session(name or new_session_id(), agent=self.agent_name), None
         return f"This is session {self.chat.id} now."
 
+    async def _session(self, id: str) -> str:
+        if not id:
+            return f"This is session {self.chat.id}. /session ID goes to another one; /sessions lists them."
+        chat = self.user.session(id, agent=self.agent_name)
+        if not (await chat.messages(limit=1))[0]:
+            raise NotFound("no such session; /sessions lists them")
+        self.chat, self.last = chat, None
+        return f"This is session {id} again."
+
     async def _forget(self, id: str) -> str:
+        if not id:
+            return "Which one? Ask me about it; /why then shows its id, and /forget ID forgets it."
+        replies = await self._quoting(id)
+        for start in range(0, len(replies), FORGET_MAX):
+            await self.user.forget(replies[start : start + FORGET_MAX])
         receipt = await self.user.forget(id)
-        return f"Forgotten: {plural(receipt.count, 'memory')}."
+        self.last = None
+        more = f", and {plural(len(replies), 'reply')} of mine that quoted it" if replies else ""
+        return f"Forgotten: {plural(receipt.count, 'memory')}{more}."
+
+    async def _quoting(self, id: str) -> list[str]:
+        """Replies that quote a memory, and those that quote them."""
+        await self.user.get_memory(id)
+        quotes: dict[str, set[str]] = {}
+        after: str | None = None
+        while True:
+            page, after = await self.user.list_memories(
+                layer="conversation", where={f"metadata.{QUOTES}": {"exists": True}}, limit=1000, after=after
+            )
+            quotes |= {record.id: set(map(str, record.metadata[QUOTES])) for record in page}
+            if after is None:
+                break
+        doomed = {id}
+        while more := {reply for reply, quoted in quotes.items() if reply not in doomed and quoted & doomed}:
+            doomed |= more
+        return sorted(doomed - {id})
 
     async def _help(self, _: str) -> str:
         return HELP
@@ -131,17 +203,19 @@ def new_session_id() -> str:
 
 
 def _reason(hit: Hit) -> str:
-    return f"{hit.explain()}\n  {hit.id}  {one_line(hit.content, 80)}"
+    place = "best" if hit.place == 1 else f"{ordinal(hit.place)} best"
+    return f"{one_line(hit.content, 300)}\n   {place} of what was found: {hit.explain()}\n   id {hit.id}"
 
 
 # ── In a terminal or from a script ───────────────────────────────────────────────────────────────
 
 
 def talk(
-    url: str | None, org: str, user: str, session: str | None, agent: str, script: str | None, as_json: bool
+    url: str | None, org: str, user: str, session: str | None, agent: str, said: Sequence[str] | None, as_json: bool
 ) -> None:
-    """Talk until the lines end. In a terminal a mistake is told and the talk goes on."""
-    lines = _typed() if script is None else iter(_script(script))
+    """Say these lines, or talk in the terminal until they end; there a mistake is told and the talk goes on."""
+    is_typed = said is None
+    lines = _typed() if said is None else iter(said)
     # Reading a line stands outside the event loop, so that Ctrl-C ends the waiting at once.
     with asyncio.Runner() as runner:
         memory = runner.run(Memory.open(url, worker=False).start())
@@ -149,19 +223,25 @@ def talk(
             owner = memory.user(user, org=org)
             chat = owner.session(session if session is not None else new_session_id(), agent=agent)
             talk = Talk(memory, owner, chat, agent)
-            if script is None:
-                say("I remember what you tell me. /help lists what else I can do.", style="dim")
-            for line in lines:
+            if is_typed:
+                say(f"I remember what you tell me, in {place(url)}. /help lists what else I can do.", style="dim")
+            for line in map(_command_of, lines):
                 if line == "/quit":
                     return
                 try:
-                    runner.run(_hear(talk, line, as_json, echo=script is not None))
+                    runner.run(_hear(talk, line, as_json, echo=not is_typed))
                 except RecollectError as error:
-                    if script is not None:
+                    if not is_typed:
                         raise
-                    complain(str(error))
+                    complain(plain(error))
         finally:
             runner.run(memory.close())
+
+
+def _command_of(line: str) -> str:
+    """The command that a line is, whatever its case and its end; any other line as it is."""
+    word = line.lower().rstrip(".! ")
+    return SPOKEN_COMMANDS.get(word, "/quit" if word == "/quit" else line)
 
 
 def _typed() -> Iterator[str]:
@@ -178,12 +258,25 @@ def _typed() -> Iterator[str]:
             yield line
 
 
-def _script(name: str) -> list[str]:
+def piped() -> list[str]:
+    """The lines that stand on a standard input that is no terminal; none if none come."""
+    try:
+        comes = bool(select.select([sys.stdin], [], [], PIPE_WAIT_S)[0])
+    except (OSError, ValueError):
+        comes = True  # no stream of the system, so reading it does not wait
+    raw = sys.stdin.buffer.read(SCRIPT_BYTES + 1) if comes else b""
+    return _lines(raw) if raw.strip() else []
+
+
+def script(name: str) -> list[str]:
+    """The lines of a file, or of standard input (-)."""
     if name == "-":
-        raw = sys.stdin.buffer.read(SCRIPT_BYTES + 1)
-    else:
-        with open_file(Path(name)) as file:
-            raw = file.read(SCRIPT_BYTES + 1)
+        return _lines(sys.stdin.buffer.read(SCRIPT_BYTES + 1))
+    with open_file(Path(name)) as file:
+        return _lines(file.read(SCRIPT_BYTES + 1))
+
+
+def _lines(raw: bytes) -> list[str]:
     text = raw.decode("utf-8", "surrogateescape")
     validate.text(text, "script", SCRIPT_BYTES)
     return [line.strip() for line in text.splitlines() if line.strip()]
@@ -200,6 +293,9 @@ async def _hear(talk: Talk, line: str, as_json: bool, *, echo: bool, at: datetim
         return
     if echo and not as_json:
         _spoken("you", line, "cyan")
+    if _FORGET.match(line) and not is_question(line):
+        emit({"hint": FORGET_HINT}) if as_json else say(FORGET_HINT, style="dim")
+        return
     answer = await talk.turn(line, at)
     if as_json:
         sources = [hit.id for hit in answer.hits]

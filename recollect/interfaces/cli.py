@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from recollect import __version__
 from recollect.errors import RecollectError
-from recollect.interfaces import asking, moving, operating
+from recollect.interfaces import asking, keeping, moving, operating
 from recollect.interfaces.output import (
     BAD_INPUT,
     EXIT_CODES_HELP,
@@ -22,6 +22,7 @@ from recollect.interfaces.output import (
     UNAVAILABLE,
     complain,
     exit_code,
+    plain,
     say,
 )
 
@@ -40,7 +41,7 @@ class Commands(TyperGroup):
             code = super().main(*args, **{**extra, "standalone_mode": False})
             sys.stdout.flush()
         except RecollectError as error:
-            complain(str(error))
+            complain(plain(error))
             code = exit_code(error)
         except _UsageError as error:
             complain(f"usage: {error.format_message()} (--help says more)")
@@ -52,6 +53,17 @@ class Commands(TyperGroup):
         except Exception as error:
             code = _unexpected(error)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+class Command(TyperCommand):
+    """One command. Its help shows no type for what takes no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters = super().get_params(ctx)
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
 
 
 def _output_failed(error: OSError) -> int:
@@ -93,9 +105,12 @@ def start(
 
 _COMMANDS: dict[str, Callable[..., None]] = {
     "chat": asking.chat,
+    "add": keeping.add,
     "search": asking.search,
     "context": asking.context,
     "sessions": asking.sessions,
+    "list": keeping.list_memories,
+    "history": keeping.history,
     "import": moving.import_file,
     "export": moving.export,
     "forget": moving.forget,
@@ -107,7 +122,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "bench": operating.bench,
 }
 for name, command in _COMMANDS.items():
-    app.command(name, epilog=EXIT_CODES_HELP)(command)
+    app.command(name, cls=Command, epilog=EXIT_CODES_HELP)(command)
 
 
 def main() -> None:

@@ -6,11 +6,13 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from recollect.errors import Corrupt, RecollectError
+from recollect.interfaces.options import place
 from recollect.memory import Memory
 from recollect.records import HOUR_MS, system_clock
 from recollect.settings import Settings
@@ -61,7 +63,7 @@ async def examine(url: str | None) -> AsyncIterator[Check]:
             async for check in _look_inside(memory):
                 yield check
     except RecollectError as error:
-        yield _not_opened(error)
+        yield _not_opened(place(chosen), error)
 
 
 def _for_reading(url: str) -> str:
@@ -76,17 +78,17 @@ def _at_least(name: str, have: tuple[int, ...], least: tuple[int, ...]) -> Check
     return Check(FAIL, name, version, f"Recollect needs {'.'.join(map(str, least))} or later")
 
 
-def _not_opened(error: RecollectError) -> Check:
+def _not_opened(where: str, error: RecollectError) -> Check:
     advice = "check --url, RECOLLECT_URL and recollect.toml; a new file is made on first use"
     if isinstance(error, Corrupt):
         advice = "keep a copy as it is; bring back a backup or an export, or try `sqlite3 FILE .recover` on the copy"
-    return Check(FAIL, "store", str(error), advice)
+    return Check(FAIL, "store", f"{where}: {error.message}".rstrip("."), advice)
 
 
 async def _look_inside(memory: Memory) -> AsyncIterator[Check]:
     described = memory.describe()
     store = described["store"]
-    yield Check(OK, "store", f"{store.get('store')} opens, and its schema is this version's")
+    yield Check(OK, "store", f"{absolute(store)} opens, and its schema is this version's")
     if DURABLE not in described["abilities"]:
         yield Check(WARN, "durability", "memories are gone when the process ends", "use a sqlite:/// URL to keep them")
     problems = await memory.check()
@@ -95,7 +97,7 @@ async def _look_inside(memory: Memory) -> AsyncIterator[Check]:
     else:
         yield Check(OK, "data", "no damage found")
     if store.get("store") == "sqlite":
-        yield _free_space(Path(str(store["url"]).removeprefix("sqlite:///")))
+        yield _free_space(Path(absolute(store)))
     if str(described["embedder"]).startswith("none"):
         advice = "pip install --force-reinstall wordllama, unless it was switched off"
         yield Check(WARN, "embedder", "none: search finds words, not meaning", advice)
@@ -105,8 +107,14 @@ async def _look_inside(memory: Memory) -> AsyncIterator[Check]:
         yield check
 
 
+def absolute(store: Mapping[str, Any]) -> str:
+    """Where a store is, in full: the path of its file, else what it says of itself."""
+    url = str(store.get("url", store.get("store")))
+    return str(Path(url.removeprefix("sqlite:///")).absolute()) if store.get("store") == "sqlite" else url
+
+
 def _free_space(path: Path) -> Check:
-    free = shutil.disk_usage(path.absolute().parent).free
+    free = shutil.disk_usage(path.parent).free
     found = f"{free / (1 << 30):.1f} GiB free"
     if free < FREE_MIN_BYTES:
         return Check(FAIL, "disk", found, "free some space: the next write may fail")

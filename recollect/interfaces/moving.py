@@ -8,25 +8,38 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import typer
 
 from recollect import validate
-from recollect.errors import ValidationError
+from recollect.errors import NotFound, ValidationError
 from recollect.importers import jsonl
 from recollect.interfaces.files import check_target, write_lines
-from recollect.interfaces.options import Json, Layer, Org, Url, Where, Who, filter_of, for_user, run
-from recollect.interfaces.output import BAD_INPUT, NOT_FOUND, emit, json_line, one_line, plural, progress, say, table
-from recollect.memory import Memory
+from recollect.interfaces.options import DryRun, Json, Layer, Org, Url, Where, Who, filter_of, for_user, place, run
+from recollect.interfaces.output import (
+    BAD_INPUT,
+    NOT_FOUND,
+    complain,
+    emit,
+    json_line,
+    one_line,
+    plural,
+    progress,
+    say,
+    table,
+)
+from recollect.layers import PUBLIC_LAYERS
+from recollect.memory import Memory, User
 from recollect.privacy import Receipt
 from recollect.settings import Settings
 
 
 def export(
-    file: Annotated[Path | None, typer.Argument(help="Where to; else standard ", show_default=False)] = None,
+    file: Annotated[Path | None, typer.Argument(help="Where to; else standard output.", show_default=False)] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     url: Url = None,
     org: Org = "default",
@@ -41,6 +54,8 @@ def export(
         check_target(file, force=force)
     with progress("Exporting", None):
         lines = for_user(url, org, user, lambda who: who.export())
+    if len(lines) == 1:
+        complain(f"nothing is remembered of {one_line(user, 60)} in {place(url)}")
     if file is None:
         for line in lines:
             emit(line)
@@ -81,7 +96,7 @@ def import_file(
                     dry_run=dry_run, advance=advance,
                 )  # fmt: skip
             if outcome.new and Settings.read(os.environ).worker:
-                await _take_in(memory)
+                await take_in(memory)
             return outcome
 
         outcome = run(url, bring_in)
@@ -106,7 +121,7 @@ def _source(name: str, *, rewinds: bool) -> Iterator[tuple[BinaryIO, int | None]
         yield sys.stdin.buffer, None
 
 
-async def _take_in(memory: Memory) -> None:
+async def take_in(memory: Memory) -> None:
     """Embed and rate what came in, with a bar."""
     waiting = (await memory.survey()).jobs_waiting
     before = memory.describe()["jobs"]["done"]
@@ -125,7 +140,8 @@ def _show_import(outcome: jsonl.Imported, as_json: bool) -> None:
     read = ", ".join(plural(count, noun) for noun, count in kinds if count) or "nothing"
     stored = f"{outcome.new:,} new, {outcome.known:,} known already" if outcome.stored else "nothing stored"
     expired = f", {plural(outcome.expired, 'record')} past their life" if outcome.expired else ""
-    say(f"Read {read}: {stored}{expired}.")
+    refused = f", {plural(outcome.bad, 'line')} refused" if outcome.bad else ""
+    say(f"Read {read}: {stored}{expired}{refused}.")
     if outcome.problems:
         table(["line", "reason"], [(problem.line, problem.reason) for problem in outcome.problems], right=["line"])
         if outcome.bad > len(outcome.problems):
@@ -136,6 +152,7 @@ def forget(
     ids: Annotated[list[str] | None, typer.Argument(help="Ids of memories or messages.", show_default=False)] = None,
     where: Where = None,
     layer: Layer = None,
+    dry_run: DryRun = False,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
@@ -146,8 +163,31 @@ def forget(
     Example: recollect forget --where '{"metadata.topic": "work"}'
     """
     test = filter_of(where)
-    receipt = for_user(url, org, user, lambda who: who.forget(ids or None, where=test, layer=layer or None))
-    show_receipt(receipt, as_json)
+    if dry_run:
+        receipt = for_user(url, org, user, lambda who: _would_forget(who, ids or [], test, layer or PUBLIC_LAYERS))
+    else:
+        receipt = for_user(url, org, user, lambda who: who.forget(ids or None, where=test, layer=layer or None))
+    show_receipt(receipt, as_json, dry_run=dry_run)
+
+
+async def _would_forget(user: User, ids: Sequence[str], where: Any, layers: Sequence[str]) -> Receipt:
+    """What `forget` would be given; what rests on it is not counted in a receipt either."""
+    if bool(ids) == (where is not None):
+        raise ValidationError("give ids or a filter", field="ids")
+    if ids:
+        found = await user.get_memories(ids)
+        if len(found) < len(set(ids)):
+            raise NotFound(field="id")
+        return Receipt(Counter(record.layer for record in found))
+    counts: Counter[str] = Counter()
+    for layer in layers:
+        after: str | None = None
+        while True:
+            page, after = await user.list_memories(layer=layer, where=where, after=after)
+            counts[layer] += len(page)
+            if after is None:
+                break
+    return Receipt(+counts)
 
 
 def erase(
@@ -171,12 +211,14 @@ def erase(
     show_receipt(for_user(url, org, user, lambda who: who.erase()), as_json)
 
 
-def show_receipt(receipt: Receipt, as_json: bool) -> None:
+def show_receipt(receipt: Receipt, as_json: bool, *, dry_run: bool = False) -> None:
     if as_json:
-        emit(receipt.to_dict())
+        emit(receipt.to_dict() | ({"dry_run": True} if dry_run else {}))
     elif receipt.count:
-        table(["layer", "forgotten"], sorted(receipt.forgotten.items()), right=["forgotten"])
-        say(f"{plural(receipt.count, 'record')} forgotten at {receipt.at}.")
+        heading = "would be forgotten" if dry_run else "forgotten"
+        table(["layer", heading], sorted(receipt.forgotten.items()), right=[heading])
+        said = "would be forgotten; nothing was changed" if dry_run else f"forgotten at {receipt.at}"
+        say(f"{plural(receipt.count, 'record')} {said}.")
     else:
         say("There was nothing to forget.")
     if not receipt.count:

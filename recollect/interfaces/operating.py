@@ -6,6 +6,8 @@ import asyncio
 import os
 import signal
 import tempfile
+from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +17,7 @@ from rich.text import Text
 from recollect.errors import NotFound, Unavailable, ValidationError
 from recollect.interfaces import bench as speed
 from recollect.interfaces import doctor as health
-from recollect.interfaces.options import Json, Url, run
+from recollect.interfaces.options import Json, Url, look, place, run
 from recollect.interfaces.output import (
     NOT_FOUND,
     complain,
@@ -47,7 +49,7 @@ def maintain(
     Example: recollect maintain --dry-run
     """
     with progress("Looking after memories", None):
-        done = run(url, lambda memory: memory.maintain(dry_run=dry_run))
+        done = look(url, lambda memory: memory.maintain(dry_run=dry_run))
     if as_json:
         emit([_maintained_json(each) for each in done])
         return
@@ -63,6 +65,8 @@ def maintain(
     ]
     if reasons:
         table(["user", "id", "reason", "memory"], reasons)
+    elif not any(each.purged for each in done):
+        say("There was nothing to do." if not dry_run else "There is nothing to retire.")
 
 
 def _maintained_json(done: Maintained) -> dict[str, Any]:
@@ -87,17 +91,23 @@ def worker(
     Example: recollect worker --failures
     """
     if failures:
-        _show_failures(run(url, lambda memory: memory.failures()), as_json)
+        _show_failures(look(url, lambda memory: memory.failures()), as_json)
     elif retry is not None:
-        run(url, lambda memory: _retry(memory, retry))
+        look(url, lambda memory: _retry(memory, retry))
         emit({"retry": retry}) if as_json else say("It will be tried again.")
     else:
-        with progress("Taking in what was said; Ctrl-C stops", None):
-            jobs = run(url, lambda memory: _work(memory, once))
-        emit(jobs) if as_json else say(f"{plural(jobs['done'], 'job')} done, {jobs['failed']} given up.")
+        if not as_json:
+            say(f"Taking in what was said, in {place(url)}." + ("" if once else " Ctrl-C stops."))
+        jobs = run(url, lambda memory: _work(memory, once, quiet=as_json))
+        later = f" {plural(jobs['waiting'], 'job')} for later." if jobs["waiting"] else ""
+        emit(jobs) if as_json else say(_told(jobs) + later)
 
 
-async def _work(memory: Memory, once: bool) -> dict[str, int]:
+def _told(jobs: Mapping[str, int]) -> str:
+    return f"{plural(jobs['done'], 'job')} done, {jobs['failed']} given up."
+
+
+async def _work(memory: Memory, once: bool, *, quiet: bool) -> dict[str, int]:
     """Work until nothing is due, or until someone asks to stop; what has begun is finished."""
     stop = asyncio.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
@@ -111,7 +121,8 @@ async def _work(memory: Memory, once: bool) -> dict[str, int]:
         try:
             if not work.done():
                 work.cancel()
-            await work
+            if await work and not (once or quiet):
+                say(f"{datetime.now():%H:%M:%S}  {_told(memory.describe()['jobs'])}", style="dim")
         except asyncio.CancelledError:
             break
         except Unavailable as error:
@@ -123,7 +134,7 @@ async def _work(memory: Memory, once: bool) -> dict[str, int]:
         await asyncio.wait([stopped], timeout=poll_s)
     stopped.cancel()
     jobs: dict[str, int] = memory.describe()["jobs"]
-    return jobs
+    return jobs | {"waiting": (await memory.survey()).jobs_waiting}
 
 
 async def _retry(memory: Memory, id: str) -> None:
@@ -153,7 +164,7 @@ def stats(url: Url = None, as_json: Json = False) -> None:
     Example: recollect stats --json
     """
 
-    async def look(memory: Memory) -> dict[str, Any]:
+    async def count(memory: Memory) -> dict[str, Any]:
         survey = await memory.survey()
         return {
             "users": survey.partitions,
@@ -163,17 +174,23 @@ def stats(url: Url = None, as_json: Json = False) -> None:
             "uses": memory.describe(),
         }
 
-    found = run(url, look)
+    found = look(url, count)
     if as_json:
         emit(found)
         return
     jobs, uses = found["jobs"], found["uses"]
-    rows = [("users", f"{found['users']:,}")]
-    rows += [(layer, f"{count:,}") for layer, count in sorted(found["records"].items())]
+    store = {name: value for name, value in uses["store"].items() if name != "url"}
+    rows = [("users", plural(found["users"], "user"))]
+    rows += [(layer, plural(records, "record")) for layer, records in sorted(found["records"].items())]
     rows += [("jobs", f"{jobs['waiting']} waiting, {jobs['running']} running"), ("size", size(found["bytes"]))]
-    rows += [(name, str(value)) for name, value in uses["store"].items()]
-    rows += [(name, str(uses[name])) for name in ("embedder", "enrichment", "tokens")]
-    table(["what", "how much"], rows)
+    rows += [("where", health.absolute(uses["store"]))]
+    rows += [(name.replace("_", " "), _yes_or_no(value)) for name, value in store.items()]
+    rows += [("embedder", uses["embedder"]), ("enrichment", uses["enrichment"]), ("token counts", uses["tokens"])]
+    table(["what", "found"], rows)
+
+
+def _yes_or_no(value: object) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def doctor(url: Url = None, as_json: Json = False) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
+from urllib.parse import unquote
 
 import typer
 
 from recollect import validate
-from recollect.errors import ValidationError
+from recollect.errors import NotFound, ValidationError
 from recollect.memory import Memory, User
+from recollect.settings import Settings
 
 T = TypeVar("T")
 
@@ -21,12 +26,16 @@ Url = Annotated[
 Org = Annotated[str, typer.Option(help="Organisation of the user.")]
 Who = Annotated[str, typer.Option("--user", help="Whose memories.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, for programs.")]
-Layer = Annotated[list[str] | None, typer.Option(help="Only this layer; may be given again.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be forgotten.")]
+Layer = Annotated[list[str] | None, typer.Option(metavar="LAYER", help="Only this layer; may be given again.")]
 Where = Annotated[str | None, typer.Option(metavar="JSON", help='Filter, as {"metadata.topic": "work"}.')]
 
 
 def run(url: str | None, step: Callable[[Memory], Awaitable[T]]) -> T:
-    """Open the memory, do one thing with it, and close it. No worker: a command does what it says."""
+    """Open the memory, do one thing with it, and close it. No worker: a command does what it says.
+
+    A file that is not there is made.
+    """
 
     async def go() -> T:
         async with Memory.open(url, worker=False) as memory:
@@ -35,9 +44,48 @@ def run(url: str | None, step: Callable[[Memory], Awaitable[T]]) -> T:
     return asyncio.run(go())
 
 
+def look(url: str | None, step: Callable[[Memory], Awaitable[T]]) -> T:
+    """The same for what makes no sense without memories: a file that is not there is not made."""
+    if not _is_missing(_file(url)):
+        return run(url, step)
+    # What was asked for is still looked at: a mistake in it is told before the missing file is.
+    with contextlib.suppress(NotFound):
+        run("memory://", step)
+    raise NotFound(f"no memories yet in {place(url)}; `recollect chat`, `add` or `import` makes it")
+
+
 def for_user(url: str | None, org: str, user: str, step: Callable[[User], Awaitable[T]]) -> T:
     """The same for what concerns one user."""
-    return run(url, lambda memory: step(memory.user(user, org=org)))
+    return look(url, lambda memory: step(memory.user(user, org=org)))
+
+
+def place(url: str | None) -> str:
+    """Where memories are looked for, as people say it; of a URL that may hold a secret only its kind."""
+    path = _file(url)
+    return str(path) if path else f"{_chosen(url).partition('://')[0]}://"
+
+
+def _chosen(url: str | None) -> str:
+    return Settings.read(os.environ).url if url is None else url
+
+
+def _file(url: str | None) -> Path | None:
+    scheme, _, rest = _chosen(url).partition("://")
+    name = unquote(rest.removesuffix("?mode=ro").removeprefix("/"))
+    return Path(name) if scheme == "sqlite" and name else None
+
+
+def _is_missing(path: Path | None) -> bool:
+    """Whether the file alone is missing; whatever else is wrong with its name is for the store to say."""
+    if path is None:
+        return False
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return path.parent.is_dir()
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 def filter_of(where: str | None) -> Any:

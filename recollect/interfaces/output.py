@@ -17,6 +17,7 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.padding import Padding
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
 from rich.table import Table
 from rich.text import Text
@@ -27,6 +28,8 @@ from recollect.records import as_datetime
 
 PIPE_COLUMNS = 100
 """Width of tables when nobody says how wide the screen is."""
+LAST_COLUMN_MIN = 24
+"""Under this, a column of texts is a tower of syllables."""
 NOT_FOUND, BAD_INPUT, CONFLICT, UNAVAILABLE, CORRUPT, INTERRUPTED = 1, 2, 3, 4, 5, 130
 EXIT_CODES: tuple[tuple[type[RecollectError], int], ...] = (
     (NotFound, NOT_FOUND),
@@ -40,6 +43,7 @@ EXIT_CODES_HELP = (
     "4 the store is unavailable or busy, 5 the stored data is corrupt, 130 interrupted."
 )
 
+_NOUNS = {"id": "memory", "session": "session", "retry": "failed work", "failure_id": "failed work", "user": "user"}
 _SHOWN_AS_ESCAPES = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
 _JOINERS = "\u200c\u200d"  # they hold emoji and Persian words together, and hide nothing
 _HIDDEN_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]")
@@ -84,13 +88,39 @@ def _width() -> int | None:
     return None if sys.stdout.isatty() else PIPE_COLUMNS
 
 
-def say(text: str = "", style: str | None = None) -> None:
-    """One piece of text for people, wrapped at words."""
-    screen().print(Text(text), style=style)
+def say(said: str = "", style: str | None = None) -> None:
+    """One piece of text for people; a long line is wrapped under its beginning. In a pipe a line is a line."""
+    console = screen()
+    if not sys.stdout.isatty():
+        console.print(Text(said), style=style, soft_wrap=True)
+        return
+    for line in said.split("\n"):
+        indent = len(line) - len(line.lstrip(" "))
+        text = Text(line.strip(" ") or " ")  # an empty one would take no line at all
+        console.print(Padding(text, (0, 0, 0, indent), expand=False), style=style)
+
+
+def entries(rows: Sequence[tuple[object, Text]]) -> None:
+    """Texts with a label before each; further lines stand under the first. In a pipe nothing is wrapped."""
+    width = max(len(str(label)) for label, _ in rows)
+    if not sys.stdout.isatty():
+        for label, text in rows:
+            say(f"{label!s:>{width}}  " + text.plain.replace("\n", "\n" + " " * (width + 2)))
+        return
+    drawn = Table.grid(padding=(0, 2, 0, 0))
+    drawn.add_column(justify="right", width=width)
+    for label, text in rows:
+        drawn.add_row(str(label), text)
+    screen().print(drawn)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[str] = ()) -> None:
-    """Rows under their headings; the last column takes the room that is left."""
+    """Rows under their headings; the last column takes the room that is left, or a line of its own."""
+    if _is_narrow(columns, rows):
+        for row in rows:
+            say("  ".join(visible(str(cell)) for cell in row[:-1]), style="dim")
+            say(f"  {visible(str(row[-1]))}")
+        return
     drawn = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, expand=False)
     for name in columns:
         last = name == columns[-1]
@@ -99,6 +129,13 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Se
     for row in rows:
         drawn.add_row(*(cell if isinstance(cell, Text) else Text(visible(str(cell))) for cell in row))
     screen().print(drawn)
+
+
+def _is_narrow(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> bool:
+    """Whether the screen leaves too little room for the last column."""
+    taken = sum(max(len(str(cell)) for cell in cells) + 3 for cells in list(zip(columns, *rows, strict=True))[:-1])
+    last = max((len(str(row[-1])) for row in rows), default=0)
+    return screen().width - taken < min(last, LAST_COLUMN_MIN)
 
 
 def day_and_time(when: int | datetime) -> str:
@@ -124,6 +161,12 @@ def plural(count: int, noun: str) -> str:
     if count == 1:
         return f"1 {noun}"
     return f"{count:,} {noun[:-1]}ies" if noun.endswith("y") else f"{count:,} {noun}s"
+
+
+def ordinal(number: int) -> str:
+    """`1st`, `2nd`, `11th`."""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
 # ── Progress ─────────────────────────────────────────────────────────────────────────────────────
@@ -174,6 +217,13 @@ def emit(value: Any) -> None:
 def complain(message: str) -> None:
     """One line on standard error."""
     sys.stderr.write(f"recollect: {one_line(message, 400)}\n")
+
+
+def plain(error: RecollectError) -> str:
+    """An error in the words of the command line."""
+    if isinstance(error, NotFound) and error.message == NotFound.__doc__:
+        return f"no such {_NOUNS.get(error.field or '', 'thing')}; check the id, and whose it is (--user, --org)"
+    return str(error)
 
 
 def exit_code(error: RecollectError) -> int:

@@ -277,7 +277,7 @@ class _Packing:
 
     def reason(self, needs: int) -> str:
         if needs > self.budget:
-            return f"too large: needs {needs} tokens, the whole budget is {self.budget}"
+            return f"too large: needs {needs} tokens, there is room for {self.budget}"
         return f"no room: needs {needs} tokens, {self.budget - self.used} left"
 
 

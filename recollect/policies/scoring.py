@@ -1,11 +1,16 @@
-"""How found records are ordered: each leg scaled inside the query, weighed and added.
+"""How found records are ordered: features of each row, scaled inside the query, weighed and added.
 
 Rank fusion throws away how far ahead the first hit is; a weighted sum of scaled scores keeps it.
-The weights stand in one table, so that a fitted row can take the place of this one.
+Notes (long-term memories, episodes, facts) are weighed by `NOTES`. Turns of a conversation have
+more to be told by: what stands around them, the session they are in, who said them. Their weights
+stand in `TALK`, one row for each kind of talk, fitted by tools/fit_ranking.py.
 """
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,16 +19,23 @@ from numpy.typing import NDArray
 from recollect.records import DAY_MS
 
 Scores = NDArray[np.float32]
+Rows = NDArray[np.intp]
 
+K1, B = 1.2, 0.75
+"""BM25: how soon repeated words stop counting, and how much length is held against a text."""
 RECENCY_HALF_LIFE_MS = 30 * DAY_MS
 """After this long the recency of a memory counts half."""
 MEANING_LEAST = 0.1
 """A best cosine under this is chance, and is not blown up to a full score."""
+BARE_WORDS = 4
+"""Up to so many words without a question mark or a question word are looked for as they are."""
+FEEDBACK_ROWS = 3
+"""How many of the first guesses are taken for the answer when more like them is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each leg may add to the score at the most."""
+    """What each leg of a note may add to the score at the most."""
 
     words: float = 0.60
     meaning: float = 0.30
@@ -32,6 +44,98 @@ class Weights:
 
 
 WEIGHTS = Weights()
+
+LEG_OF = {
+    "words": "words",
+    "cover": "words",
+    "window_words": "surroundings",
+    "window_cover": "surroundings",
+    "answers": "surroundings",
+    "session_words": "session",
+    "session_cover": "session",
+    "session_user_cover": "session",
+    "meaning": "meaning",
+    "window_meaning": "meaning",
+    "session_meaning": "meaning",
+    "feedback": "meaning",
+    "speaker": "speaker",
+    "role": "speaker",
+    "user": "speaker",
+    "length": "form",
+    "asks": "form",
+    "time": "form",
+    "number": "form",
+}
+"""Each feature of a turn, and the leg of the explanation that it belongs to."""
+FEATURES = tuple(LEG_OF)
+
+TALK: dict[str, tuple[float, ...]] = {
+    "people": (  # fitted on 2383 questions
+        0.26,  # words
+        1.57,  # cover
+        0.54,  # window_words
+        1.54,  # window_cover
+        1.27,  # answers
+        2.70,  # session_words
+        0.09,  # session_cover
+        0.09,  # session_user_cover
+        -1.32,  # meaning
+        1.53,  # window_meaning
+        1.45,  # session_meaning
+        0.64,  # feedback
+        0.17,  # speaker
+        0.00,  # role
+        0.00,  # user
+        2.53,  # length
+        -0.39,  # asks
+        1.33,  # time
+        1.87,  # number
+    ),
+    "assistant": (  # fitted on 264 questions
+        1.17,  # words
+        2.10,  # cover
+        -0.28,  # window_words
+        1.68,  # window_cover
+        -0.38,  # answers
+        1.47,  # session_words
+        -1.23,  # session_cover
+        -0.98,  # session_user_cover
+        1.49,  # meaning
+        1.44,  # window_meaning
+        1.08,  # session_meaning
+        0.90,  # feedback
+        0.00,  # speaker
+        2.35,  # role
+        1.49,  # user
+        -0.46,  # length
+        -0.32,  # asks
+        0.81,  # time
+        0.81,  # number
+    ),
+}
+"""Weights of the features, for people talking to each other and for a person with an assistant."""
+
+_QUESTION = re.compile(r"\s*(?:what|when|where|which|who|whose|why|how|did|do|does|is|are|was|were)\b", re.IGNORECASE)
+_YOU = re.compile(r"\b(?:you|your|yours|you'd|you've|you'll)\b", re.IGNORECASE)
+_WHEN = re.compile(r"\s*(?:when|what (?:date|day|time|year|month)|how long|which (?:day|month|year))\b", re.IGNORECASE)
+_MANY = re.compile(r"\bhow (?:many|much|often|old)\b", re.IGNORECASE)
+_TIME = re.compile(
+    r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|week|weekend|month|year|(?:mon|tues|wednes|thurs|fri|satur|sun)"
+    r"day|january|february|march|april|may|june|july|august|september|october|november|december|\d{4}"
+    r"|\d{1,2}(?:st|nd|rd|th)|\d{1,2}:\d\d|am|pm|morning|evening|night|summer|winter|spring|fall)\b",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|few|several|dozen)\b", re.IGNORECASE
+)
+SIGNS_CHARACTERS = 2_000
+"""How much of a turn is looked at for times and numbers."""
+
+
+def signs(text: str) -> tuple[bool, bool, bool]:
+    """Whether a turn asks, tells a time, tells a number."""
+    seen = text[:SIGNS_CHARACTERS]
+    return text.rstrip().endswith("?"), bool(_TIME.search(seen)), bool(_NUMBER.search(seen))
 
 
 def word_factor(best: float) -> float:
@@ -55,3 +159,189 @@ def prior(importance: Scores, when: NDArray[np.int64], at: int) -> Scores:
     """What a row has before anything is asked."""
     scores: Scores = importance * np.float32(WEIGHTS.importance) + recency(when, at) * np.float32(WEIGHTS.recency)
     return scores
+
+
+def rarity(size: int, found: int) -> float:
+    """How much a term tells that stands in `found` of `size` texts."""
+    return math.log1p((size - found + 0.5) / (found + 0.5))
+
+
+def saturated(counts: Scores, lengths: Scores, average: float) -> Scores:
+    """BM25 without the rarity: how much more often, in how much text, still counts."""
+    held_back = lengths * np.float32(K1 * B / max(average, 1e-6)) + np.float32(K1 * (1 - B))
+    gains: Scores = (counts * np.float32(K1 + 1) / (counts + held_back)).astype(np.float32, copy=False)
+    return gains
+
+
+# ── Turns of a conversation ──────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """What the rows of an index are to each other: sessions, neighbours, voices. A note stands alone.
+
+    `before` and `after` are the neighbours' rows, -1 where there is none.
+    """
+
+    session: Rows
+    sessions: int
+    before: Rows
+    after: Rows
+    length: Scores
+    user: Scores
+    assistant: Scores
+    speaker: Rows
+    speakers: Mapping[str, int]
+    asks: Scores
+    time: Scores
+    number: Scores
+
+    @property
+    def kind(self) -> str:
+        """`people` when most turns have a name, else `assistant`."""
+        named = np.count_nonzero(self.speaker >= 0)
+        return "people" if 2 * named > len(self.speaker) else "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a question asks for, beside its words."""
+
+    question: bool
+    you: bool
+    when: bool
+    many: bool
+    words: frozenset[str]
+
+    @classmethod
+    def of(cls, text: str) -> Asked:
+        """Read a question. A few bare words are none: who types them wants the turns that have them."""
+        words = re.findall(r"\w+", text.lower())
+        question = len(words) > BARE_WORDS or "?" in text or bool(_QUESTION.match(text))
+        return cls(
+            question, bool(_YOU.search(text)), bool(_WHEN.match(text)), bool(_MANY.search(text)), frozenset(words)
+        )
+
+
+def talk_features(
+    talk: Talk,
+    asked: Asked,
+    words: Scores,
+    meaning: Scores | None,
+    vectors: NDArray[np.float32] | None,
+    posted: Sequence[tuple[Rows, Scores] | None],
+) -> NDArray[np.float32]:
+    """All features of all rows, a line for each of FEATURES.
+
+    `posted` has, for each term of the question, its rows and how often it stands there.
+    """
+    lexical = _lexical(talk, posted)
+    own = _scaled(words)
+    silent = np.zeros_like(words)
+    near = of_session = feedback = silent
+    if meaning is not None:
+        around = (meaning + 0.5 * _at(meaning, talk.before, meaning) + 0.5 * _at(meaning, talk.after, meaning)) / 2
+        near = around / max(float(around.max(initial=0.0)), MEANING_LEAST)
+        meaning = meaning / np.float32(max(float(meaning.max(initial=0.0)), MEANING_LEAST))
+        of_session = _session_best(talk, meaning)
+        if vectors is not None:
+            feedback = _feedback(own + 0.5 * meaning + 0.5 * lexical["window_words"], vectors)
+    spoken_by = [talk.speakers[name] for name in talk.speakers if name in asked.words]
+    values: dict[str, Scores] = lexical | {
+        "words": own,
+        "meaning": silent if meaning is None else meaning,
+        "window_meaning": near,
+        "session_meaning": of_session,
+        "feedback": feedback,
+        "speaker": np.isin(talk.speaker, spoken_by).astype(np.float32) if spoken_by else silent,
+        "role": talk.assistant if asked.you else talk.user,
+        "user": talk.user,
+        "length": np.log1p(talk.length) * np.float32(0.25),
+        "asks": talk.asks,
+        "time": talk.time if asked.when else silent,
+        "number": talk.number if asked.many else silent,
+    }
+    return np.stack([values[name] for name in FEATURES]).astype(np.float32)
+
+
+def _lexical(talk: Talk, posted: Sequence[tuple[Rows, Scores] | None]) -> dict[str, Scores]:
+    """What the words of the question say about a turn, its surroundings and its session."""
+    size, sessions = len(talk.session), talk.sessions
+    nothing = np.zeros(size, np.float32)
+    window_length = talk.length + _at(talk.length, talk.before, nothing) + _at(talk.length, talk.after, nothing)
+    session_length = np.bincount(talk.session, talk.length, sessions).astype(np.float32)
+    cover, window_words, window_cover, before_cover = (np.zeros(size, np.float32) for _ in range(4))
+    session_words, session_cover, user_cover = (np.zeros(sessions, np.float32) for _ in range(3))
+    total = 0.0
+    for found in posted:
+        weight = rarity(size, len(found[0]) if found else 0)
+        total += weight
+        if found is None:
+            continue
+        counts = np.zeros(size, np.float32)
+        counts[found[0]] = found[1]
+        cover += weight * (counts > 0)
+        around = counts + _at(counts, talk.before, nothing) + _at(counts, talk.after, nothing)
+        window_cover += weight * (around > 0)
+        window_words += weight * saturated(around, window_length, float(window_length.mean()))
+        in_session = np.bincount(talk.session, counts, sessions).astype(np.float32)
+        there = in_session > 0
+        session_cover += weight * there
+        session_rarity = rarity(sessions, int(np.count_nonzero(there)))
+        session_words += session_rarity * saturated(in_session, session_length, float(session_length.mean()))
+        user_cover += weight * (np.bincount(talk.session, counts * (1 - talk.assistant), sessions) > 0)
+    total = max(total, 1e-6)
+    before_cover = np.where(_at(talk.asks, talk.before, nothing) > 0, _at(cover, talk.before, nothing), 0)
+    return {
+        "cover": cover / total,
+        "window_words": _scaled(window_words),
+        "window_cover": window_cover / total,
+        "answers": (before_cover / total).astype(np.float32),
+        "session_words": _scaled(session_words)[talk.session],
+        "session_cover": (session_cover / total)[talk.session],
+        "session_user_cover": (user_cover / total)[talk.session],
+    }
+
+
+def _at(values: Scores, rows: Rows, missing: Scores) -> Scores:
+    """The value of each row's neighbour, or what stands for a missing one."""
+    there: Scores = np.where(rows >= 0, values[rows], missing)
+    return there
+
+
+def _scaled(scores: Scores) -> Scores:
+    scaled: Scores = scores / np.float32(max(float(scores.max(initial=0.0)), 1e-6))
+    return scaled
+
+
+def _session_best(talk: Talk, scores: Scores) -> Scores:
+    best = np.full(talk.sessions, -1, np.float32)
+    np.maximum.at(best, talk.session, scores)
+    return best[talk.session]
+
+
+def _feedback(guess: Scores, vectors: NDArray[np.float32]) -> Scores:
+    """How near each row is to the first guesses: what answers a question is often told more than once."""
+    first = np.argsort(-guess, kind="stable")[:FEEDBACK_ROWS]
+    middle = vectors[first].mean(axis=0)
+    length = float(np.linalg.norm(middle))
+    near: Scores = vectors @ (middle / max(length, 1e-6))
+    return near
+
+
+def talk_scores(kind: str, features: NDArray[np.float32]) -> Scores:
+    """The weighted sum for each row, on the scale of notes: about 1 for all that can be wished for."""
+    weights = np.array(TALK[kind], np.float32)
+    best = float(weights[weights > 0].sum())
+    scores: Scores = (weights @ features) / np.float32(max(best, 1e-6))
+    return scores
+
+
+def leg_shares(kind: str, features: NDArray[np.float32], row: int) -> dict[str, float]:
+    """What each leg added to the score of one row."""
+    weights = np.array(TALK[kind], np.float32)
+    parts = weights * features[:, row] / max(float(weights[weights > 0].sum()), 1e-6)
+    shares: dict[str, float] = {}
+    for name, part in zip(FEATURES, parts.tolist(), strict=True):
+        shares[LEG_OF[name]] = shares.get(LEG_OF[name], 0.0) + part
+    return shares

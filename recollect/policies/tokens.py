@@ -21,9 +21,6 @@ TokenCounter = Callable[[str], int]
 MESSAGE_OVERHEAD = 4
 """Tokens that chat formats put around each message, for its role and its ends."""
 
-REMEMBERED_CHARACTERS = 2_000
-"""Longer texts are counted anew each time, so that what is remembered stays small."""
-
 
 def estimate(text: str) -> int:
     """About how many tokens this is to a current model, seldom fewer than it really is.
@@ -48,10 +45,20 @@ def counter(model: str | None = None) -> TokenCounter:
     return estimate
 
 
-def remembering(count: TokenCounter, texts_max: int = 16_384) -> TokenCounter:
-    """The same counter, quick with texts that it has counted before. Long texts are not kept."""
-    known = functools.lru_cache(texts_max)(count)
-    return lambda text: known(text) if len(text) <= REMEMBERED_CHARACTERS else count(text)
+def remembering(count: TokenCounter, texts_max: int = 100_000) -> TokenCounter:
+    """The same counter, quick with texts that it has counted before. It keeps no text, only hashes."""
+    known: dict[tuple[int, int], int] = {}
+
+    def remembered(text: str) -> int:
+        key = (hash(text), len(text))
+        tokens = known.get(key)
+        if tokens is None:
+            if len(known) >= texts_max:
+                known.clear()
+            tokens = known[key] = count(text)
+        return tokens
+
+    return remembered
 
 
 def message_tokens(count: TokenCounter, role: str, text: str) -> int:

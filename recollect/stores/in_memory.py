@@ -245,8 +245,8 @@ class InMemoryStore:
             room.remove(room.rows[id])
         room.log = [entry for entry in room.log if entry[1] in room.rows]
         room.once = {key: once for key, once in room.once.items() if once[2] >= before}
-        left = dated[min(len(dead), limit) :]
-        return Forgotten(len(dead[:limit]), len(dead) <= limit, left[0][0] if left else None)
+        left = [at for at, _ in dated[min(len(dead), limit) :]] + [once[2] for once in room.once.values()]
+        return Forgotten(len(dead[:limit]), len(dead) <= limit, min(left, default=None))
 
     async def close(self) -> None:
         self._closed = True

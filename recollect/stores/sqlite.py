@@ -16,9 +16,9 @@ from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import unquote
 
-from recollect.errors import RecollectError, Unavailable, ValidationError
+from recollect.errors import Corrupt, RecollectError, Unavailable, ValidationError
 from recollect.filters import Filter, Reach
-from recollect.records import Changes, Job, Partition, Record, Vector, record_from
+from recollect.records import Changes, Job, Partition, Record, Vector, digest_of, record_from
 from recollect.stores.contract import (
     BLOCK_ROWS,
     CHANGES_MIN,
@@ -274,6 +274,9 @@ class SqliteStore:
             )
             if ahead.fetchone()[0]:
                 found.append("records ahead of their partition's revision")
+            damaged = _damaged(db)
+            if damaged:
+                found.append(f"{damaged} records that are not what was written")
             return found
 
         return await self._file.read(work)
@@ -356,9 +359,7 @@ def _known(db: Connection, part: int, head: Head, prepared: Prepared, now: int) 
 def _apply(db: Connection, part: int, head: Head, prepared: Prepared, plan: Plan, slots: _Slots, now: int) -> None:
     changes = prepared.changes
     if plan.changes_records:
-        touched = (*(written.sealed.record.id for written in plan.write), *plan.drop)
-        clear_codes(db, changes.partition.org, [slots[id] for id in touched if id in slots])
-        _write_records(db, part, head, changes.partition.org, plan)
+        _write_records(db, part, head, changes.partition.org, plan, slots)
         db.executemany(_BURY, [(plan.revision, now, part, id) for id in plan.drop])
         db.execute("update partitions set revision = ? where part = ?", (plan.revision, part))
     for job in changes.finish:
@@ -375,7 +376,8 @@ def _apply(db: Connection, part: int, head: Head, prepared: Prepared, plan: Plan
         )
 
 
-def _write_records(db: Connection, part: int, head: Head, org: str, plan: Plan) -> None:
+def _write_records(db: Connection, part: int, head: Head, org: str, plan: Plan, slots: _Slots) -> None:
+    """Write the rows and their codes: a record keeps its slot as long as its model is the same."""
     rows, vectors = [], {}
     for written in plan.write:
         record, vector = written.sealed.record, written.sealed.record.vector
@@ -386,9 +388,12 @@ def _write_records(db: Connection, part: int, head: Head, org: str, plan: Plan) 
             record.scope.session, record.expires_at, written.sealed.digest, written.sealed.payload,
             vector.model if vector else None, vector.data if vector else None,
         ))  # fmt: skip
+    touched = (*(written.sealed.record.id for written in plan.write), *plan.drop)
+    kept = {id: slots[id][1] for id in vectors if id in slots and slots[id][0] == vectors[id].model}
+    clear_codes(db, org, [slots[id] for id in touched if id in slots and id not in kept])
     db.executemany(_UPSERT, rows)
     if vectors:
-        put_codes(db, org, [(row, vectors[id]) for id, row in _rows_of(db, part, list(vectors))])
+        put_codes(db, org, [(row, vectors[id], kept.get(id)) for id, row in _rows_of(db, part, list(vectors))])
 
 
 def _rows_of(db: Connection, part: int, ids: Sequence[str]) -> list[tuple[str, int]]:
@@ -480,6 +485,21 @@ def _changes(db: Connection, partition: Partition, mark: Mark | None, limit: int
     return Delta(Mark(head.epoch, end, floor_seen), put, dropped, reset, more)
 
 
+def _damaged(db: Connection) -> int:
+    """How many living records do not have the digest they were written with."""
+    rows = db.execute(
+        f"select {_ROW}, org, usr, digest from records join partitions using (part, epoch) where dropped = 0"
+    )
+    damaged = 0
+    for row in rows:
+        try:
+            record = _record(Partition(row[8], row[9]), row)
+            damaged += digest_of(record, row[3]) != row[10]
+        except Corrupt:
+            damaged += 1
+    return damaged
+
+
 def _forget_whole(db: Connection, where: Filter, now: int, limit: int) -> Forgotten:
     part, head = _head(db, where.partition)
     if part == 0:
@@ -531,7 +551,10 @@ def _purge_dead(db: Connection, partition: Partition, before: int, limit: int) -
     db.execute("update partitions set floor = ? where part = ?", (floor, part))
     db.execute("delete from once where part = ? and at < ?", (part, before))
     next_at = db.execute(
-        "select min(dead_at) from records where part = ? and epoch = ? and dead_at is not null", (part, head.epoch)
+        """select min(at) from (select min(dead_at) as at from records
+             where part = ?1 and epoch = ?2 and dead_at is not null
+           union all select min(at) from once where part = ?1)""",
+        (part, head.epoch),
     ).fetchone()[0]
     done = removed < limit and len(rows) < room
     return Forgotten(removed + len(rows), done, next_at)
@@ -548,4 +571,7 @@ def _unpack(born: int) -> tuple[int, int]:
 def _record(partition: Partition, row: tuple[Any, ...]) -> Record:
     id, layer, session, payload, model, vector, version, born = row[:8]
     made = Vector(model, vector) if model is not None else None
-    return record_from(partition, id, layer, session, payload, made, version, _unpack(born))
+    try:
+        return record_from(partition, id, layer, session, payload, made, version, _unpack(born))
+    except (ValueError, TypeError, LookupError):
+        raise Corrupt("a stored record cannot be read; run `recollect doctor`", field="store") from None

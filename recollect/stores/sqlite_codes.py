@@ -37,19 +37,26 @@ def code_of(data: bytes) -> bytes:
     return np.packbits(np.frombuffer(data, "<f2") > 0).tobytes()
 
 
-def put_codes(db: Connection, org: str, vectors: Iterable[tuple[int, Vector]]) -> None:
-    """Give each of these new record rows a slot with its code."""
-    by_model: dict[str, list[tuple[int, bytes]]] = {}
-    for row, vector in vectors:
-        by_model.setdefault(vector.model, []).append((row, code_of(vector.data)))
+def put_codes(db: Connection, org: str, vectors: Iterable[tuple[int, Vector, int | None]]) -> None:
+    """Write the codes of record rows: into the slot that each has already, or into a new one."""
+    by_model: dict[str, list[tuple[int, bytes, int | None]]] = {}
+    for row, vector, slot in vectors:
+        by_model.setdefault(vector.model, []).append((row, code_of(vector.data), slot))
     for model, coded in by_model.items():
-        db.execute("insert into books (org, model, slots, version) values (?, ?, 0, 0) on conflict do nothing",
-                   (org, model))  # fmt: skip
-        book, first, version = db.execute(
+        db.execute(
+            "insert into books (org, model, slots, version) values (?, ?, 0, 0) on conflict do nothing", (org, model)
+        )
+        book, free, version = db.execute(
             "select book, slots, version + 1 from books where org = ? and model = ?", (org, model)
         ).fetchone()
-        db.execute("update books set slots = ?, version = ? where book = ?", (first + len(coded), version, book))
-        entries = [(first + place, row, code) for place, (row, code) in enumerate(coded)]
+        size = db.execute("select length(codes) from blocks where book = ? limit 1", (book,)).fetchone()
+        entries = []
+        for row, code, slot in coded:
+            if size is not None and size[0] != SLOTS * len(code):
+                continue  # another model under the same name: it cannot be compared with the rest
+            entries.append((free if slot is None else slot, row, code))
+            free += slot is None
+        db.execute("update books set slots = ?, version = ? where book = ?", (free, version, book))
         _write(db, book, version, entries)
         db.executemany("update records set slot = ? where row = ?", [(slot, row) for slot, row, _ in entries])
 

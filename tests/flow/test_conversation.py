@@ -215,7 +215,7 @@ async def test_sessions_are_listed_with_title_counts_and_last_activity(memory, c
     await ann.session("new").add_message("user", "x" * 200)
     clock.advance(hours=1)
     new, old = await ann.sessions()
-    assert (new.id, new.messages, new.title) == ("new", 2, "x" * 60)
+    assert (new.id, new.messages, new.title) == ("new", 2, "x" * 59 + "…")
     assert (old.id, old.messages, old.title, old.agent) == ("old", 2, "Where is my order?", "support")
     assert (new.last_activity - old.last_activity).total_seconds() == 7200
     assert new.created_at == new.last_activity

@@ -46,7 +46,7 @@ async def test_every_hit_says_how_it_was_found(memory, clock):
         assert set(hit.legs) == {"words", "meaning", "recency", "importance"}
         assert hit.score == pytest.approx(sum(leg.share for leg in hit.legs.values()), abs=1e-4)
         assert hit.content == hit.record.content
-        assert hit.explain().startswith(f"#{hit.place} ")
+        assert hit.explain().startswith(f"{hit.score:.2f} = ")
     assert by_id[new.id].legs["recency"].rank == 1
     assert by_id[old.id].legs["recency"].score == pytest.approx(0.5, abs=0.01)
     assert by_id[old.id].legs["importance"].rank == 1

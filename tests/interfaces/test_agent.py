@@ -95,6 +95,14 @@ async def test_a_quote_stays_in_its_line_and_moves_no_cursor():
     assert "\x1b" not in said and "\n" not in said and "\u202e" not in said
 
 
+@pytest.mark.parametrize("question", ["What do you know about me?", "what do you remember", "Who am I?"])
+async def test_who_asks_what_is_known_hears_what_matters_most(question):
+    said = await _ask(question, told=(*TOLD, "Hello!", "What is my cat called?"))
+    assert all(text in said for text in TOLD)
+    assert "Hello" not in said and "What is my cat" not in said
+    assert await _ask(question, told=()) == "I don't know anything about you yet. Tell me something."
+
+
 @pytest.mark.parametrize(
     "text, asks",
     [

@@ -23,8 +23,8 @@ from recollect.errors import EmbeddingError
 
 PROGRAM = [sys.executable, "-m", "recollect"]
 COMMANDS = [
-    "chat", "search", "context", "sessions", "import", "export", "forget", "erase", "maintain", "worker", "stats",
-    "doctor", "bench",
+    "chat", "add", "search", "context", "sessions", "list", "history", "import", "export", "forget", "erase",
+    "maintain", "worker", "stats", "doctor", "bench",
 ]  # fmt: skip
 TEA = {"role": "user", "content": "I drink oolong before noon.", "session": "monday"}
 PORTO = {"content": "The office is in Porto.", "metadata": {"topic": "work"}}
@@ -45,6 +45,7 @@ def test_the_help_of_each_command_has_a_purpose_an_example_and_the_exit_codes(re
     assert told.code == 0
     assert f"Example: recollect {command}" in told.out
     assert "Exit codes: 0 done" in told.out
+    assert "<bool>" not in told.out
 
 
 def test_without_a_command_it_lists_them_all(recollect):
@@ -100,11 +101,67 @@ def test_a_secret_in_a_url_is_never_shown(recollect):
 
 def test_the_url_comes_from_the_option_then_the_environment_then_the_file(recollect, tmp_path, monkeypatch):
     (tmp_path / "recollect.toml").write_text('url = "sqlite:///from_file.db"')
-    assert recollect("stats", at=None).code == 0
+    assert recollect("add", "one", at=None).code == 0
     monkeypatch.setenv("RECOLLECT_URL", "sqlite:///from_environment.db")
-    assert recollect("stats", at=None).code == 0
-    assert recollect("stats", at="sqlite:///from_option.db").code == 0
+    assert recollect("add", "two", at=None).code == 0
+    assert recollect("add", "three", at="sqlite:///from_option.db").code == 0
     assert {path.name for path in tmp_path.glob("*.db")} == {"from_file.db", "from_environment.db", "from_option.db"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["search", "tea"], ["context", "tea"], ["sessions"], ["sessions", "--delete", "x"], ["stats"], ["export"],
+        ["list"], ["history", "x"], ["forget", "x"], ["erase", "--yes"], ["maintain"], ["worker", "--failures"],
+    ],
+)  # fmt: skip
+def test_what_reads_or_forgets_makes_no_file_and_says_which_one_it_looked_for(recollect, tmp_path, command):
+    ran = recollect(*command, at=None)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("recollect: no memories yet in recollect.db; ")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ── One memory ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_memory_is_added_listed_and_shown_with_its_past(recollect, tmp_path):
+    kept = recollect(
+        "add", "The office is in Porto.", "--importance", "0.9", "--metadata", '{"topic": "work"}', "--json"
+    )
+    assert (kept.json["importance"], kept.json["metadata"]) == (0.9, {"topic": "work"})
+    assert recollect("add", "I drink oolong.").code == 0
+    (listed,) = recollect("list", "--where", '{"metadata.topic": "work"}', "--json").json
+    assert listed["id"] == kept.json["id"]
+    assert "I drink oolong." in recollect("list").out
+    assert "more than these 1" in recollect("list", "--limit", "1").out
+    asyncio.run(_move(tmp_path / "notes.db", listed["id"]))
+    was, now = recollect("history", listed["id"], "--json").json
+    assert (was["content"], now["content"]) == ("The office is in Porto.", "The office is in Faro.")
+    told = recollect("history", listed["id"]).out
+    assert told.index("Porto") < told.index("now") < told.index("Faro")
+
+
+async def _move(path: Path, id: str) -> None:
+    async with Memory.open(path, worker=False) as memory:
+        await memory.user("me").update_memory(id, content="The office is in Faro.")
+
+
+def test_what_cannot_be_added_is_refused(recollect):
+    assert recollect("add", "  ").code == 2
+    assert recollect("add", "tea", "--importance", "7").code == 2
+    assert recollect("add", "tea", "--metadata", "[1]").code == 2
+    assert recollect("add", "tea", "--metadata", "{bad").code == 2
+
+
+def test_nothing_listed_is_exit_1_and_says_for_whom_and_where(recollect, lines):
+    _remember(recollect, lines, TEA)
+    for command in (["list"], ["sessions", "--user", "ann"], ["search", "x", "--user", "ann"]):
+        ran = recollect(*command)
+        assert ran.code == 1
+        assert ("me" if command == ["list"] else "ann") in ran.out and "notes.db" in ran.out
+    assert "no such memory" in recollect("history", "nope").err
+    assert "no such session" in recollect("sessions", "--show", "nope").err
 
 
 # ── Asking ───────────────────────────────────────────────────────────────────────────────────────
@@ -116,6 +173,7 @@ def test_what_came_in_is_found_and_explained(recollect, lines):
     assert ran.code == 0
     assert "I drink oolong before noon." in ran.out
     assert "words" in ran.out and "meaning" in ran.out
+    assert ran.out.startswith("1  I drink oolong before noon.\n   ")
     (first, *_) = recollect("search", "oolong", "--json").json
     assert first["place"] == 1
     assert first["record"]["content"] == TEA["content"]
@@ -181,6 +239,19 @@ def test_a_context_stays_within_its_budget_and_says_what_is_in_it(recollect, lin
     assert built["tokens"] <= 300
     assert built["messages"][-1] == {"role": "user", "content": "Where is the office?"}
     assert recollect("context", "x", "--max-tokens", "0").code == 2
+
+
+def test_a_context_in_a_pipe_breaks_no_line_of_a_memory(recollect, lines):
+    long = "The office is in Porto, " + "by the river, " * 30 + "and the lift is broken."
+    _remember(recollect, lines, {"content": long})
+    assert long in recollect("context", "Where is the office?").out
+
+
+def test_a_budget_into_which_nothing_fits_is_told(recollect, lines):
+    _remember(recollect, lines, PORTO)
+    ran = recollect("context", "Where is the office?", "--max-tokens", "20")
+    assert ran.code == 0
+    assert ran.err.startswith("recollect: nothing fits into 20 tokens")
 
 
 def test_sessions_are_listed_shown_renamed_and_deleted(recollect, lines):
@@ -305,6 +376,21 @@ def test_forgetting_gives_a_receipt_and_twice_is_exit_1(recollect, lines):
     assert recollect("forget").code == 2
 
 
+def test_a_dry_run_tells_what_would_go_and_forgets_nothing(recollect, lines):
+    _remember(recollect, lines, TEA, PORTO)
+    (id,) = (record["id"] for record in recollect("list", "--json").json)
+    for command in (
+        ["forget", "--where", '{"metadata.topic": "work"}'], ["forget", id], ["sessions", "--delete", "monday"],
+    ):  # fmt: skip
+        told = recollect(*command, "--dry-run", "--json").json
+        assert (told["count"], told["dry_run"]) == (1, True)
+        assert "nothing was changed" in recollect(*command, "--dry-run").out
+    assert recollect("forget", "nope", "--dry-run").code == 1
+    assert recollect("sessions", "--delete", "nope", "--dry-run").code == 1
+    assert recollect("forget", "--dry-run").code == 2
+    assert recollect("stats", "--json").json["records"] == {"conversation": 1, "long_term": 1}
+
+
 def test_erasing_asks_first_and_leaves_no_trace_in_the_file(recollect, lines, tmp_path):
     _remember(recollect, lines, {"content": "Rumpelstilzchen is the name."})
     (tmp_path / "file.jsonl").unlink()
@@ -323,7 +409,8 @@ def test_upkeep_tells_what_it_did(recollect, lines):
     _remember(recollect, lines, PORTO)
     (told,) = recollect("maintain", "--dry-run", "--json").json
     assert (told["user"], told["retired"], told["dry_run"]) == ("me", [], True)
-    assert "me" in recollect("maintain").out
+    told = recollect("maintain").out
+    assert "me" in told and "There was nothing to do." in told
 
 
 def test_the_worker_takes_in_what_waits_once(recollect, lines, monkeypatch):
@@ -378,7 +465,8 @@ def test_stats_count_users_layers_and_bytes(recollect, lines):
     assert found["users"] == 1
     assert found["records"] == {"conversation": 1, "long_term": 1}
     assert found["bytes"] > 0
-    assert "long_term" in recollect("stats").out
+    told = recollect("stats").out
+    assert "1 record" in told and "read only      no" in told and "/notes.db" in told
 
 
 def test_the_doctor_finds_a_healthy_store_well_and_changes_nothing(recollect, lines, tmp_path):
@@ -387,6 +475,7 @@ def test_the_doctor_finds_a_healthy_store_well_and_changes_nothing(recollect, li
     checks = recollect("doctor", "--json")
     assert checks.code == 0
     assert {check["state"] for check in checks.json} == {"ok"}
+    assert any(str(tmp_path / "notes.db") in check["found"] for check in checks.json)
     assert (tmp_path / "notes.db").read_bytes() == before
 
 
@@ -499,6 +588,40 @@ def test_a_memory_can_be_forgotten_while_talking(recollect):
     assert "bees" not in json.loads(gone.out.splitlines()[1])["assistant"]
 
 
+def test_replies_that_quote_a_forgotten_memory_go_with_it(recollect):
+    talk = "I keep bees on the roof.\nWhat do I keep on the roof?\nWhat did you say about the roof?\n"
+    said = [json.loads(line) for line in recollect("chat", "--script", "-", "--json", input=talk).out.splitlines()]
+    gone = recollect("chat", "--script", "-", "--json", input=f"/forget {said[1]['sources'][0]}\n").json
+    assert gone["output"].startswith("Forgotten: 1 memory, and ")
+    left = [json.loads(line)["content"] for line in recollect("export").out.splitlines()[1:]]
+    assert not any("bees" in content for content in left)
+
+
+def test_sessions_can_be_named_and_gone_back_to_while_talking(recollect):
+    talk = "/new monday\nI keep bees.\n/NEW\n/session monday\nI keep goats.\n"
+    assert recollect("chat", "--script", "-", input=talk).code == 0
+    (listed,) = recollect("sessions", "--json").json
+    assert (listed["id"], listed["messages"]) == ("monday", 4)
+    assert recollect("chat", "--script", "-", input="/session nowhere\n").code == 1
+
+
+@pytest.mark.parametrize("word", ["quit", "exit", "Bye!", "/exit", "/QUIT"])
+def test_who_wants_to_leave_may(recollect, word):
+    ran = recollect("chat", "--script", "-", "--json", input=f"I keep bees.\n{word}\nI keep goats.\n")
+    assert [json.loads(line)["user"] for line in ran.out.splitlines()] == ["I keep bees."]
+
+
+def test_a_word_for_a_command_gets_help_and_is_not_remembered(recollect):
+    ran = recollect("chat", "--script", "-", input="Forget-me-nots are blue.\nhelp\nforget what I said\n/forget\n")
+    assert ran.out.count("/forget ID") == 3
+    assert recollect("sessions", "--json").json[0]["messages"] == 2
+
+
+def test_lines_that_are_piped_in_are_said(recollect):
+    ran = recollect("chat", input="I keep bees on the roof.\n")
+    assert "I'll remember that." in ran.out and "Monday" not in ran.out
+
+
 # ── The real program ─────────────────────────────────────────────────────────────────────────────
 
 
@@ -555,7 +678,9 @@ def test_the_worker_ends_cleanly_when_it_is_asked_to(recollect, lines, tmp_path,
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (0, "")
+    assert out.startswith("Taking in what was said")
     assert "1 job done, 0 given up." in out
+    assert "1 job for later." in out
 
 
 def _waits(recollect, tmp_path) -> bool:

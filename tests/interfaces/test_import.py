@@ -81,7 +81,8 @@ def test_the_fifth_line_of_ten_is_bad(recollect, lines):
     items[4] = {"content": "SECRET", "colour": 1}
     ran = recollect("import", lines(*items))
     assert ran.code == 2
-    assert "unknown field" in ran.out
+    assert "unknown field 'colour'" in ran.out
+    assert "9 new, 0 known already, 1 line refused." in ran.out
     assert "SECRET" not in ran.out + ran.err
     assert len(_contents(recollect)) == 9
 

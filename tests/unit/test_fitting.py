@@ -244,7 +244,7 @@ def test_smaller_items_go_in_behind_one_that_is_too_large() -> None:
     packed = pack([section("a", 5, 90, 4, share=1.0)], 20, no_heading)
     assert kept_ids(packed) == {"a": ["a0", "a2"]}
     assert [(left.id, left.reason) for left in packed.left_out] == [
-        ("a1", "too large: needs 90 tokens, the whole budget is 20")
+        ("a1", "too large: needs 90 tokens, there is room for 20")
     ]
 
 

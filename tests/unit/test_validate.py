@@ -783,7 +783,7 @@ SECRET = "s3cr3t-zebra"
         lambda: validate.metadata({"a": SECRET * 10_000}),
         lambda: validate.limit(SECRET),
         lambda: validate.moment(SECRET, "t"),
-        lambda: validate.where({SECRET: 1}),
+        lambda: validate.where({"colour": SECRET}),
         lambda: validate.where({"layer": SECRET}),
         lambda: validate.where({"layer": {SECRET: 1}}),
         lambda: validate.json_text(f'{{"{SECRET}": {SECRET}}}', "body"),
@@ -794,6 +794,12 @@ SECRET = "s3cr3t-zebra"
 def test_no_error_repeats_what_was_sent(call: Any) -> None:
     error = refusal(call)
     assert SECRET not in f"{error!s} {error!r} {error.args} {vars(error)}"
+
+
+def test_an_unknown_key_of_a_filter_is_named_with_what_was_perhaps_meant() -> None:
+    assert "unknown key topic; a label of your own is metadata.topic" in str(refusal(validate.where, {"topic": 1}))
+    assert "unknown key 'a\\u202eb c'" in str(refusal(validate.where, {"a\u202eb c": 1}))
+    assert "metadata.user" not in str(refusal(validate.where, {"user": "ann"}))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,110 @@
+"""Commands for single memories: `add`, `list`, `history`."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import typer
+
+from recollect import validate
+from recollect.interfaces.moving import take_in
+from recollect.interfaces.options import Json, Org, Url, Where, Who, filter_of, for_user, place, run
+from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
+from recollect.memory import Memory, User
+from recollect.records import Record
+from recollect.settings import Settings
+
+
+def add(
+    text: Annotated[str, typer.Argument(help="What to remember.")],
+    importance: Annotated[float | None, typer.Option(help="0 to 1; without it, the worker rates the text.")] = None,
+    metadata: Annotated[
+        str | None, typer.Option(metavar="JSON", help='Labels of your own, as {"topic": "work"}.')
+    ] = None,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Remember a text for good; the same text again is the same memory.
+
+    Example: recollect add "The office is in Porto." --metadata '{"topic": "work"}'
+    """
+    labels = None if metadata is None else validate.json_text(metadata, "metadata")
+
+    async def keep(memory: Memory) -> Record:
+        owner = memory.user(user, org=org)
+        record = await owner.add_memory(text, importance=importance, metadata=labels)
+        if Settings.read(os.environ).worker:
+            await take_in(memory)
+        return await owner.get_memory(record.id)
+
+    record = run(url, keep)
+    if as_json:
+        emit(record.to_dict())
+    else:
+        say(f"Remembered for {one_line(user, 60)} in {place(url)}, as {record.id}.")
+
+
+def list_memories(
+    layer: Annotated[str, typer.Option(help="Of this layer; messages are in `conversation`.")] = "long_term",
+    where: Where = None,
+    limit: Annotated[int, typer.Option(help="How many at the most, 1 to 1000.")] = 100,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """List memories in the order in which they were first kept.
+
+    Example: recollect list --where '{"metadata.topic": "work"}'
+    """
+    found, more = for_user(url, org, user, lambda who: _page(who, layer, filter_of(where), limit))
+    if as_json:
+        emit([record.to_dict() for record in found])
+    elif found:
+        table(["id", "when", "memory"], [(r.id, day_and_time(r.when), _with_end(r)) for r in found])
+        if more:
+            say(f"There are more than these {limit}; --limit shows them.")
+    else:
+        say(f"Nothing in the layer {layer} for {one_line(user, 60)} in {place(url)}.")
+    if not found:
+        raise typer.Exit(NOT_FOUND)
+
+
+async def _page(user: User, layer: str, where: Any, limit: int) -> tuple[list[Record], bool]:
+    """Up to `limit` memories: a page under a filter may be short, so the next one is asked for as well."""
+    found, after = await user.list_memories(layer=layer, where=where, limit=limit)
+    while after is not None and len(found) < limit:
+        page, after = await user.list_memories(layer=layer, where=where, limit=limit - len(found), after=after)
+        found += page
+    return found, after is not None
+
+
+def _with_end(record: Record) -> str:
+    text = one_line(record.content, 300)
+    return text if record.valid_to is None else f"{text} (ended: {record.data.get('reason', 'no longer holds')})"
+
+
+def history(
+    id: Annotated[str, typer.Argument(help="Id of a memory; `list` and `search --explain` show it.")],
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Show what a memory was, oldest first, and what it is now.
+
+    Example: recollect history 019a7c1f5e21a3b1
+    """
+    records = for_user(url, org, user, lambda who: who.history(id))
+    if as_json:
+        emit([record.to_dict() for record in records])
+        return
+    rows = [(_until(record), one_line(record.content, 300)) for record in records]
+    table(["until", "memory"], rows)
+
+
+def _until(record: Record) -> str:
+    return "now" if record.valid_to is None else day_and_time(record.valid_to)

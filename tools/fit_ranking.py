@@ -1,0 +1,112 @@
+"""Fits the weights of turns: a linear mix that puts the turns that answer a question before the others.
+
+    python tools/fit_ranking.py --people FRIENDS.json.gz --assistant LME_O50.json.gz
+
+Each file holds conversations whose questions carry the ids of the turns that answer them (the
+format is told by `recollect bench --help`). One row of weights is fitted for each kind of talk, by a
+softmax over the best candidates of each question, with the very features that search uses. Fit on
+data whose licence allows it: LongMemEval (MIT) and FriendsQA (Apache-2.0) were used for the rows
+that are shipped. It prints the rows, ready for `TALK` in recollect/policies/scoring.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.index import PartitionIndex
+from recollect.policies.scoring import FEATURES, Asked, talk_features
+from recollect.policies.words import query_terms
+from recollect.providers import StaticEmbedder, embed_checked
+from recollect.records import Record, Scope
+from recollect.stores.contract import Delta, Mark
+from recollect.testing.retrieval import Case, Conversation, read_cases
+
+Example = tuple[NDArray[np.float64], NDArray[np.bool_]]
+
+CANDIDATES = 120
+"""Wrong turns of each question: those that a plain mix of words and meaning puts first."""
+STEPS, RATE, SHRINK = 400, 0.05, 1e-3
+
+
+async def index_of(conversation: Conversation, embedder: StaticEmbedder | None) -> PartitionIndex:
+    """A conversation as search holds it."""
+    name, dimensions = (embedder.name, embedder.dimensions) if embedder else ("", 1)
+    index = PartitionIndex(name, dimensions, "en")
+    records = []
+    for place, turn in enumerate(conversation.turns):
+        told = turn.as_message()
+        data: dict[str, object] = {key: value for key, value in told.items() if key in ("role", "name")}
+        scope = Scope(session=turn.session)
+        records.append(Record(turn.id, "conversation", scope, turn.text, data, born=(place, 0)))
+    if embedder is not None:
+        vectors = await embed_checked(embedder, [record.told for record in records])
+        records = [record.with_(vector=vector) for record, vector in zip(records, vectors, strict=True)]
+    index.apply(Delta(Mark(1, 1, 0), tuple(records)))
+    return index
+
+
+async def examples(cases: list[Case], embedder: StaticEmbedder | None) -> list[Example]:
+    """For each question the features of its best candidates, and which of them answer it."""
+    found: list[Example] = []
+    for case in cases:
+        index = await index_of(case.conversation, embedder)
+        ids = np.array([record.id for record in index.records])
+        alive = index.alive(0)
+        for question in case.answered():
+            terms = query_terms(question.text)
+            words = index.words(terms)
+            meaning = vectors = None
+            if embedder is not None:
+                vector = (await embedder.embed([question.text]))[0]
+                meaning, vectors = index.meaning(vector, alive), index.vectors.matrix(len(ids))
+            asked = Asked.of(question.text)
+            features = talk_features(index.talk(), asked, words, meaning, vectors, index.posted(terms)).T
+            right = np.isin(ids, list(question.evidence))
+            plain = features[:, FEATURES.index("words")] + 0.7 * features[:, FEATURES.index("meaning")]
+            chosen = np.union1d(np.argsort(-plain)[:CANDIDATES], np.flatnonzero(right))
+            found.append((features[chosen].astype(np.float64), right[chosen]))
+    return found
+
+
+def fit(data: list[Example]) -> NDArray[np.float64]:
+    """Weights under which the right candidates get the most of the probability (Adam, a few seconds)."""
+    weights = np.zeros(len(FEATURES))
+    weights[FEATURES.index("words")] = weights[FEATURES.index("meaning")] = 2.0
+    first, second = np.zeros_like(weights), np.zeros_like(weights)
+    for _ in range(STEPS):
+        slope = SHRINK * weights
+        for features, right in data:
+            scores = features @ weights
+            guess = np.exp(scores - scores.max())
+            slope = slope + features.T @ (guess / guess.sum() - right / right.sum()) / len(data)
+        first, second = 0.9 * first + 0.1 * slope, 0.99 * second + 0.01 * slope**2
+        weights = weights - RATE * first / (np.sqrt(second) + 1e-8)
+    return weights
+
+
+def rows(weights: NDArray[np.float64]) -> Iterator[str]:
+    for name, weight in zip(FEATURES, weights.tolist(), strict=True):
+        yield f"        {weight:.2f},  # {name}"
+
+
+async def main() -> None:
+    """Fit and print one row for each file that is given."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--people", type=Path, action="append", default=[], metavar="FILE")
+    parser.add_argument("--assistant", type=Path, action="append", default=[], metavar="FILE")
+    options = parser.parse_args()
+    embedder = StaticEmbedder()
+    for kind in ("people", "assistant"):
+        data = [each for path in getattr(options, kind) for each in await examples(read_cases(path), embedder)]
+        if data:
+            print(f'    "{kind}": (  # fitted on {len(data)} questions', *rows(fit(data)), "    ),", sep="\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
