@@ -7,6 +7,7 @@ window reads from the newest message back and stops when it has enough: its cost
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -18,6 +19,7 @@ from recollect.filters import Filter
 from recollect.index import PartitionIndex
 from recollect.ledger import Ledger, portions
 from recollect.policies import fitting
+from recollect.policies.fencing import fenced, safe
 from recollect.policies.tokens import TokenCounter, message_tokens
 from recollect.records import TRUSTS, Changes, Job, Record, Scope, as_datetime, derived_id, iso, new_id
 from recollect.settings import Settings
@@ -47,14 +49,15 @@ class Message:
     @classmethod
     def from_record(cls, record: Record) -> Message:
         data = record.data
+        # What callers get is theirs to change: nothing of it may be what an index holds.
         return cls(
             role=data["role"],
-            content=data.get("parts", record.content),
+            content=deepcopy(data["parts"]) if "parts" in data else record.content,
             id=record.id,
             name=data.get("name"),
             created_at=as_datetime(record.when),
-            metadata=record.metadata,
-            tool_calls=data.get("tool_calls"),
+            metadata=dict(record.metadata),
+            tool_calls=deepcopy(data["tool_calls"]) if "tool_calls" in data else None,
             tool_call_id=data.get("tool_call_id"),
         )
 
@@ -287,7 +290,7 @@ class Conversation:
             id=self.summary_id,
             layer="conversation",
             scope=self._scope,
-            content=f"Summary of the conversation so far:\n{summary.text}",
+            content=fenced([f"Summary of the conversation so far:\n{safe(summary.text)}"]),
             data={"role": "system"},
             metadata={"covers": covers},
             created_at=self._ledger.clock(),
@@ -301,7 +304,7 @@ class Conversation:
             kept = fitting.newest_within(window, tokens_max, self.tokens_of)
             return None, fitting.without_orphans(kept, pending=False)
         now = self._ledger.clock()
-        summary = index.record(self.summary_id, now)
+        summary = index.head("summary", self._scope, now)
         born = tuple(summary.data["covers"]["born"]) if summary else (0, 0)
         newest: list[Record] = []
         room = tokens_max
@@ -364,7 +367,7 @@ class Conversation:
     async def _unfolded(self) -> tuple[Record | None, Filter]:
         """The running summary, and which messages it does not cover."""
         found = await self._ledger.get(self._partition, [self.summary_id])
-        record = found[0] if found else None
+        record = found[0] if found and found[0].layer == "summary" else None
         born = tuple(record.data["covers"]["born"]) if record else None
         return record, replace(self._all(), born_after=born)
 

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect import validate
 from recollect.conversation import fold_job
+from recollect.errors import ValidationError
 from recollect.index import Indexes, PartitionIndex
 from recollect.ledger import Ledger, portions
 from recollect.policies.importance import importance
@@ -76,7 +78,7 @@ class Enrichment:
         now = self._ledger.clock()
         for session, agent in sessions:
             scope = Scope(partition.org, partition.user, agent, session)
-            summary = index.record(self._ledger.layers["summary"].head_id(scope), now)
+            summary = index.head("summary", scope, now)
             born = tuple(summary.data["covers"]["born"]) if summary else (0, 0)
             since = index.session(session, now, after=born)
             characters = sum(len(message.content) for message in since)
@@ -102,10 +104,19 @@ def _merge_near(index: PartitionIndex, memories: Sequence[Record], now: int) -> 
             pair = (changed.get(known.id, known), changed.get(memory.id, memory))
             older, newer = sorted(pair, key=lambda record: record.born)
             both_live = older.valid_to is None and newer.valid_to is None
-            if both_live and near_duplicate(older.content, newer.content, cosine):
+            if both_live and _fit_together(older, newer) and near_duplicate(older.content, newer.content, cosine):
                 kept, ended = merged(older, newer, similarity=round(cosine, 4), now=now)
                 changed |= {kept.id: kept, ended.id: ended}
     return changed
+
+
+def _fit_together(older: Record, newer: Record) -> bool:
+    """True when the metadata of both still is within the limits of one record."""
+    try:
+        validate.metadata(dict(newer.metadata) | dict(older.metadata))
+    except ValidationError:
+        return False
+    return True
 
 
 def _near(memory: Record, others: Sequence[Record]) -> Iterable[tuple[Record, float]]:

@@ -22,7 +22,7 @@ from recollect.policies import scoring
 from recollect.policies.scoring import K1, B, Scores, Talk, rarity, signs
 from recollect.policies.words import terms
 from recollect.providers import floats
-from recollect.records import HOUR_MS, Partition, Record
+from recollect.records import HOUR_MS, Partition, Record, Scope
 from recollect.stores.contract import Delta, Mark, Store
 
 CODES_FROM_ROWS = 10_000
@@ -389,6 +389,11 @@ class PartitionIndex:
         row = self.row_of.get(id)
         record = self.heads.get(id) if row is None else self.records[row]
         return record if record is not None and _lives(record, now) and record.trust != "quarantined" else None
+
+    def head(self, layer: str, scope: Scope, now: int, key: str = "") -> Record | None:
+        """The living head of a keyed layer."""
+        record = self.record(LAYERS[layer].head_id(scope, key), now)
+        return record if record is not None and record.layer == layer else None
 
     def of_layer(self, layer: str, now: int) -> list[Record]:
         """The current records of a layer, in order of birth."""

@@ -237,7 +237,7 @@ def _said_again(known: Record, again: Record, now: int) -> Record:
     told = {"seen": known.data.get("seen", 1) + 1, "last_seen": iso(now), "keys": keys}
     return known.with_(
         data=kept | dict(again.data) | told,
-        metadata=dict(again.metadata) | dict(known.metadata),
+        metadata=_joined(known, again),
         importance=max(known.importance, again.importance) if again.data.get("rated") else known.importance,
         confidence=max(known.confidence, again.confidence),
         valid_to=None,
@@ -259,6 +259,14 @@ def _written(record: Record, revision: int | None) -> Record:
     """The record with the version that an edit of it got; without a revision nothing was written."""
     edited = record.data.get("edited", 0) > record.version
     return record.with_(version=record.version + 1) if revision is not None and edited else record
+
+
+def _joined(known: Record, again: Record) -> dict[str, Any]:
+    """The metadata of both, the older first; only the older where both are too much for one record."""
+    try:
+        return validate.metadata(dict(again.metadata) | dict(known.metadata))
+    except ValidationError:
+        return dict(known.metadata)
 
 
 def _edited(record: Record, fields: Mapping[str, Any]) -> Record:

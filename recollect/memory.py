@@ -18,7 +18,7 @@ from recollect import conversation, long_term, validate
 from recollect.context import Context, ContextBuilder
 from recollect.conversation import Conversation, Message, SessionInfo
 from recollect.enrichment import Enrichment
-from recollect.errors import NotFound, RecollectError, Unavailable, ValidationError
+from recollect.errors import NotFound, RecollectError, TooLarge, Unavailable, ValidationError
 from recollect.filters import Filter
 from recollect.index import Indexes
 from recollect.layers import SEARCHED_LAYERS, with_lives
@@ -46,6 +46,7 @@ from recollect.upkeep import Maintained, Upkeep, note_uses
 from recollect.worker import Worker
 from recollect.working import Working
 
+EDITS_MAX = 45
 USED_HITS = 5
 """Hits of a context that count as used when they went into it."""
 CLOSE_WORK_S = 2.0
@@ -69,6 +70,7 @@ class Memory:
         self._embedder = embedder
         self._clock = clock
         self._flow: _Flow | None = None
+        self._starting = asyncio.Lock()
 
     @classmethod
     def open(
@@ -105,9 +107,10 @@ class Memory:
 
     async def start(self) -> Self:
         """Open the store and, unless it runs elsewhere, start the worker."""
-        if self._flow is None:
-            self._flow = _Flow(await self._opened(), self._settings, self._embedder, self._clock)
-            self._flow.start()
+        async with self._starting:
+            if self._flow is None:
+                self._flow = _Flow(await self._opened(), self._settings, self._embedder, self._clock)
+                self._flow.start()
         return self
 
     async def _opened(self) -> Store:
@@ -217,7 +220,7 @@ class User:
         for id in index.sessions:
             messages = index.session(id, now)
             if messages:
-                head = index.record(self._flow.ledger.layers["session"].head_id(replace(self._scope, session=id)), now)
+                head = index.head("session", replace(self._scope, session=id), now)
                 listed.append(_session_info(id, messages, head))
         listed.sort(key=lambda info: info.last_activity, reverse=True)
         return listed[:limit]
@@ -277,6 +280,8 @@ class User:
     async def update_memories(self, items: Sequence[Mapping[str, Any]]) -> list[Record]:
         """Change up to 45 memories in one commit, all or none. An item is the arguments of `update_memory`."""
         edits = [_call(long_term.edit, item) for item in validate.batch(items)]
+        if len(edits) > EDITS_MAX:
+            raise TooLarge(f"at most {EDITS_MAX} edits at once: each also writes what was before", field="items")
         return await self._long_term.update(edits)
 
     async def history(self, id: str) -> list[Record]:
@@ -284,12 +289,20 @@ class User:
         return await self._long_term.history(id)
 
     async def list_memories(
-        self, *, layer: str = "long_term", where: Mapping[str, Any] | None = None, limit: int = 100,
+        self,
+        *,
+        layer: str = "long_term",
+        where: Mapping[str, Any] | None = None,
+        limit: int = 100,
         after: str | None = None,
-    ) -> tuple[list[Record], str | None]:  # fmt: skip
-        """A page of memories in order of birth, and the cursor of the next (None at the end)."""
-        # No times like "-7d" here: they would mean another moment on every page.
-        filter = Filter(self._scope.partition, layers=(validate.layer(layer),), test=validate.where(where))
+        at: Any = None,
+    ) -> tuple[list[Record], str | None]:
+        """A page of memories in order of birth, and the cursor of the next (None at the end).
+
+        Times in the filter that count back, as "-7d", count from `at`: the same for all pages.
+        """
+        test = validate.where(where, at=validate.moment(at, "at"))
+        filter = Filter(self._scope.partition, layers=(validate.layer(layer),), test=test)
         page = await self._flow.ledger.list(filter, limit=validate.limit(limit), after=_cursor(after))
         return list(page.records), page.after
 

@@ -124,7 +124,7 @@ class Recall:
             if len(index):
                 await self._read_new(index)
                 scored.append(_score(index, question, layers, now))
-        return _select(scored, test, limit, now)
+        return _select(scored, question, test, limit, now)
 
 
 def _score(index: PartitionIndex, question: Question, layers: Sequence[str], now: int) -> _Scored:
@@ -175,7 +175,7 @@ def _best(scores: Scores, alive: NDArray[np.bool_], all_alive: bool) -> float:
     return float(scores.max() if all_alive else np.max(scores, where=alive, initial=0.0))
 
 
-def _select(scored: Sequence[_Scored], test: Condition | None, limit: int, now: int) -> list[Hit]:
+def _select(scored: Sequence[_Scored], question: Question, test: Condition | None, limit: int, now: int) -> list[Hit]:
     """The first rows that pass the filter, without texts that were just given."""
     # A filter may have to go far down; without one, only repeated texts are passed over.
     count = 2 * limit + 16 if test is None else max((len(each.total) for each in scored), default=0)
@@ -191,7 +191,9 @@ def _select(scored: Sequence[_Scored], test: Condition | None, limit: int, now: 
         if score == NOT_FOUND or len(chosen) == limit:
             break
         record = scored[place].index.records[row]
-        if record.content not in seen and (test is None or test.holds(record)):
+        if record.content in seen or _is_same_question(record, question):
+            continue
+        if test is None or test.holds(record):
             seen.add(record.content)
             chosen.append((score, place, row))
     legs = {place: _legs(each, [row for _, at, row in chosen if at == place]) for place, each in enumerate(scored)}
@@ -200,6 +202,15 @@ def _select(scored: Sequence[_Scored], test: Condition | None, limit: int, now: 
         for number, (score, place, row) in enumerate(chosen, 1)
         if (record := scored[place].index.records[row])
     ]
+
+
+def _is_same_question(record: Record, question: Question) -> bool:
+    """True for the question itself, asked before: it answers nothing."""
+    return (
+        record.layer == "conversation"
+        and record.content.rstrip().endswith("?")
+        and record.content.strip().casefold() == question.text.strip().casefold()
+    )
 
 
 def _near(index: PartitionIndex, record: Record, now: int) -> tuple[Record, ...]:

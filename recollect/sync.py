@@ -62,6 +62,9 @@ class Memory:
         self._inner = inner
         self._loop: _Loop | None = None
 
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
     @classmethod
     def open(
         cls,
@@ -153,6 +156,9 @@ class User:
         self._inner = inner
         self._running = loop
 
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
     @property
     def id(self) -> str:
         return self._inner.id
@@ -236,10 +242,14 @@ class User:
         where: Mapping[str, Any] | None = None,
         limit: int = 100,
         after: str | None = None,
+        at: Any = None,
     ) -> tuple[list[Record], str | None]:
-        """A page of memories in order of birth, and the cursor of the next (None at the end)."""
+        """A page of memories in order of birth, and the cursor of the next (None at the end).
+
+        Times in the filter that count back, as "-7d", count from `at`: the same for all pages.
+        """
         return self._running.run(
-            "User.list_memories", self._inner.list_memories(layer=layer, where=where, limit=limit, after=after)
+            "User.list_memories", self._inner.list_memories(layer=layer, where=where, limit=limit, after=after, at=at)
         )
 
     def search_memory(
@@ -323,6 +333,9 @@ class Session:
     def __init__(self, inner: _memory.Session, loop: _Loop) -> None:
         self._inner = inner
         self._running = loop
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
 
     @property
     def id(self) -> str:
@@ -470,6 +483,9 @@ class Working:
     def __init__(self, inner: _working.Working, loop: _Loop) -> None:
         self._inner = inner
         self._running = loop
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
 
     def get(self, model: type[Model] | None = None) -> Any:
         """The state as a dict (empty if there is none), or as the Pydantic model that is given."""

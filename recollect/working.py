@@ -50,7 +50,7 @@ class Working:
     async def get(self, model: type[Model] | None = None) -> Any:
         """The state as a dict (empty if there is none), or as the Pydantic model that is given."""
         found = await self._ledger.get(self._scope.partition, [self._id])
-        state = _state(found[0] if found else None)
+        state = _state(found[0] if found and found[0].layer == "working" else None)
         if model is None:
             return state
         read = getattr(model, "model_validate", None)
@@ -94,6 +94,8 @@ class Working:
         state = State()
 
         def decide(record: Record | None, now: int) -> Changes:
+            if record is not None and record.layer != "working":
+                raise Conflict("the place of this state is taken by another memory", field="id")
             held = record.version if record else 0
             if version is not None and version != held:
                 raise Conflict("the state changed since it was read; get it again", field="version")

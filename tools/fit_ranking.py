@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.index import PartitionIndex
+from recollect.interfaces.quality import Case, Conversation, read_cases
 from recollect.policies.scoring import FEATURES, Asked, talk_features
 from recollect.policies.words import query_terms
 from recollect.providers import StaticEmbedder, embed_checked
 from recollect.records import Record, Scope
 from recollect.stores.contract import Delta, Mark
-from recollect.testing.retrieval import Case, Conversation, read_cases
 
 Example = tuple[NDArray[np.float64], NDArray[np.bool_]]
 

@@ -83,6 +83,9 @@ class Memory:
         self._inner = inner
         self._loop: _Loop | None = None
 
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
     @classmethod
     def open(
         cls,
@@ -139,6 +142,9 @@ class {name}:
     def __init__(self, inner: _{module}.{name}, loop: _Loop) -> None:
         self._inner = inner
         self._running = loop
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
 '''
 
 

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from recollect.context import Context, shown
+from recollect.context import Context
 from recollect.memory import Session
+from recollect.policies.fencing import shown
 from recollect.policies.words import query_terms, terms
 from recollect.records import Hit, Record, as_datetime
 

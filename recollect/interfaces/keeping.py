@@ -12,7 +12,7 @@ from recollect.interfaces.moving import take_in
 from recollect.interfaces.options import Json, Org, Url, Where, Who, filter_of, for_user, place, run
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
 from recollect.memory import Memory, User
-from recollect.records import Record
+from recollect.records import Record, system_clock
 from recollect.settings import Settings
 
 
@@ -75,9 +75,10 @@ def list_memories(
 
 async def _page(user: User, layer: str, where: Any, limit: int) -> tuple[list[Record], bool]:
     """Up to `limit` memories: a page under a filter may be short, so the next one is asked for as well."""
-    found, after = await user.list_memories(layer=layer, where=where, limit=limit)
+    now = system_clock()
+    found, after = await user.list_memories(layer=layer, where=where, limit=limit, at=now)
     while after is not None and len(found) < limit:
-        page, after = await user.list_memories(layer=layer, where=where, limit=limit - len(found), after=after)
+        page, after = await user.list_memories(layer=layer, where=where, limit=limit - len(found), after=after, at=now)
         found += page
     return found, after is not None
 

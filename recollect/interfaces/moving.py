@@ -35,6 +35,7 @@ from recollect.interfaces.output import (
 from recollect.layers import PUBLIC_LAYERS
 from recollect.memory import Memory, User
 from recollect.privacy import Receipt
+from recollect.records import system_clock
 from recollect.settings import Settings
 
 
@@ -180,10 +181,11 @@ async def _would_forget(user: User, ids: Sequence[str], where: Any, layers: Sequ
             raise NotFound(field="id")
         return Receipt(Counter(record.layer for record in found))
     counts: Counter[str] = Counter()
+    now = system_clock()
     for layer in layers:
         after: str | None = None
         while True:
-            page, after = await user.list_memories(layer=layer, where=where, after=after)
+            page, after = await user.list_memories(layer=layer, where=where, after=after, at=now)
             counts[layer] += len(page)
             if after is None:
                 break

@@ -22,8 +22,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from rich.table import Table
 from rich.text import Text
 
-from recollect.context import shown
 from recollect.errors import Conflict, Corrupt, NotFound, RecollectError, ValidationError
+from recollect.policies.fencing import shown
 from recollect.records import as_datetime
 
 PIPE_COLUMNS = 100

@@ -251,6 +251,8 @@ class _Packing:
             mine = reserved.pop(place)
             room = self.budget - self.used
             share = int(min(self.sections[place].share, 1.0) * self.budget)
+            if self.sections[place].items:  # the best of a section is worth more than its share
+                share = max(share, self.cost(place, self.sections[place].items[0]))
             self.fill(place, min(room, max(mine, min(share, room - sum(reserved.values())))))
         for place in order:
             self.fill(place, self.spent[place] + self.budget - self.used)
