@@ -71,6 +71,7 @@ class Memory:
         self._clock = clock
         self._flow: _Flow | None = None
         self._starting = asyncio.Lock()
+        self._closing: asyncio.Future[None] | None = None
 
     @classmethod
     def open(
@@ -109,6 +110,7 @@ class Memory:
         """Open the store and, unless it runs elsewhere, start the worker."""
         async with self._starting:
             if self._flow is None:
+                self._closing = None
                 self._flow = _Flow(await self._opened(), self._settings, self._embedder, self._clock)
                 self._flow.start()
         return self
@@ -125,7 +127,10 @@ class Memory:
         """Finish what was handed over and let go of the store."""
         if self._flow is not None:
             flow, self._flow = self._flow, None
-            await flow.close()
+            self._closing = asyncio.ensure_future(flow.close())
+        if self._closing is not None:
+            # Whoever stops waiting for it does not stop it, and who asks again waits for the same.
+            await asyncio.shield(self._closing)
 
     def user(self, id: str, *, org: str = "default") -> User:
         """The handle of a user; all that is done through it belongs to this user alone."""
