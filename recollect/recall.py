@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,8 +28,6 @@ NOT_FOUND = -9.0
 """The score of a row that may not be found: under every score that the legs can give."""
 READ_AT_ONCE = 64
 """New rows that a search reads for itself; more are left to the worker."""
-RANKED_MAX = 300_000
-"""Comparisons that are made to tell the places of hits in each leg."""
 SORTED_ROWS = 512
 """Up to so many rows are simply sorted; of more, the best are picked out first."""
 QUERY_CHARACTERS = 2_000
@@ -44,7 +42,6 @@ class Question:
     terms: tuple[str, ...]
     vector: NDArray[np.float32] | None
     at: int
-    asked: Asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +63,46 @@ class _Scored:
     talk: tuple[NDArray[np.bool_], str, NDArray[np.float32]] | None
 
 
+class Legs(Mapping[str, Leg]):
+    """Why a row was found: what every leg added, and the place it has there among the living.
+
+    Made when somebody asks, from what was so when the question was: most hits are never asked why.
+    """
+
+    def __init__(self, scored: _Scored, row: int, record: Record) -> None:
+        self._scored, self._row, self._record = scored, row, record
+        self._made: dict[str, float] | None = None
+
+    @property
+    def _shares(self) -> dict[str, float]:
+        if self._made is None:
+            scored, row, record = self._scored, self._row, self._record
+            recency = scoring.recency(np.array([record.when]), scored.at)
+            self._made = {"words": float(scored.words[row]) * scored.word_factor}
+            if scored.meaning is not None:
+                self._made["meaning"] = float(scored.meaning[row]) * scored.meaning_factor
+            if scored.talk is not None and scored.talk[0][row]:
+                self._made |= scoring.leg_shares(scored.talk[1], scored.talk[2][:, row])
+            self._made["recency"] = float(recency[0]) * scoring.WEIGHTS.recency
+            self._made["importance"] = record.importance * scoring.WEIGHTS.importance
+        return self._made
+
+    def __getitem__(self, name: str) -> Leg:
+        share = self._shares[name]
+        scores = {"words": self._scored.words, "meaning": self._scored.meaning}.get(name)
+        if scores is None:
+            weight = getattr(scoring.WEIGHTS, name, 1.0)
+            return Leg(share / weight, 0, share)
+        score = float(scores[self._row])
+        return Leg(score, int(np.count_nonzero(scores[self._scored.alive] > score)) + 1, share)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._shares)
+
+    def __len__(self) -> int:
+        return len(self._shares)
+
+
 class Recall:
     """Finds records of a user, and of the user's org."""
 
@@ -80,13 +117,16 @@ class Recall:
         text = text[:QUERY_CHARACTERS]
         vector = await self._vector(self._embedder, text) if self._embedder is not None else None
         terms = tuple(dict.fromkeys(query_terms(text, self._language)))
-        return Question(text, terms, vector, self._clock() if at is None else at, Asked.of(text))
+        return Question(text, terms, vector, self._clock() if at is None else at)
 
     async def _vector(self, embedder: Embedder, text: str) -> NDArray[np.float32] | None:
         """The question as a vector of length one; None when the embedder fails or lets it wait."""
         try:
-            async with asyncio.timeout(EMBED_WAIT_S):
+            if getattr(embedder, "immediate", False):
                 rows = await embedder.embed([text])
+            else:
+                async with asyncio.timeout(EMBED_WAIT_S):
+                    rows = await embedder.embed([text])
             with np.errstate(over="ignore"):
                 square = float(rows[0] @ rows[0]) if rows.shape == (1, embedder.dimensions) else 0.0
         except Exception as error:  # an embedder may raise anything, and words answer without it
@@ -140,9 +180,10 @@ def _score(index: PartitionIndex, question: Question, layers: Sequence[str], now
         meaning_factor = scoring.meaning_factor(_best(meaning, alive, all_alive))
         total += meaning * np.float32(meaning_factor)
     talk = None
-    turns = index.mask(now, ("conversation",))[0] & alive
-    if question.asked.question and turns.any():
-        talk = _talk(index, question, turns, words, meaning)
+    asked = Asked.of(question.text) if index.sessions and (not layers or "conversation" in layers) else None
+    if asked is not None and asked.question:
+        turns = index.mask(now, ("conversation",))[0] & alive
+        talk = _talk(index, question, asked, turns, words, meaning)
         total = np.where(turns, prior + scoring.talk_scores(talk[1], talk[2]), total)
     if question.vector is None:
         total[words == 0] = NOT_FOUND
@@ -152,14 +193,19 @@ def _score(index: PartitionIndex, question: Question, layers: Sequence[str], now
 
 
 def _talk(
-    index: PartitionIndex, question: Question, turns: NDArray[np.bool_], words: Scores, meaning: Scores | None
+    index: PartitionIndex,
+    question: Question,
+    asked: Asked,
+    turns: NDArray[np.bool_],
+    words: Scores,
+    meaning: Scores | None,
 ) -> tuple[NDArray[np.bool_], str, NDArray[np.float32]]:
     """The features of the turns; other rows do not count among them."""
     talk = index.talk()
     words = np.where(turns, words, np.float32(0))
     heard = None if meaning is None else np.where(turns, meaning, np.float32(0))
     vectors = index.vectors.matrix(len(words)) if meaning is not None else None
-    features = scoring.talk_features(talk, question.asked, words, heard, vectors, index.posted(question.terms))
+    features = scoring.talk_features(talk, asked, words, heard, vectors, index.posted(question.terms))
     return turns, talk.kind, features
 
 
@@ -196,9 +242,8 @@ def _select(scored: Sequence[_Scored], question: Question, test: Condition | Non
         if test is None or test.holds(record):
             seen.add(record.content)
             chosen.append((score, place, row))
-    legs = {place: _legs(each, [row for _, at, row in chosen if at == place]) for place, each in enumerate(scored)}
     return [
-        Hit(record, score, number, legs[place][row], _near(scored[place].index, record, now))
+        Hit(record, score, number, Legs(scored[place], row, record), _near(scored[place].index, record, now))
         for number, (score, place, row) in enumerate(chosen, 1)
         if (record := scored[place].index.records[row])
     ]
@@ -215,40 +260,3 @@ def _is_same_question(record: Record, question: Question) -> bool:
 
 def _near(index: PartitionIndex, record: Record, now: int) -> tuple[Record, ...]:
     return index.neighbours(record, now) if record.layer == "conversation" else ()
-
-
-def _legs(scored: _Scored, rows: list[int]) -> dict[int, dict[str, Leg]]:
-    """Why each of these rows was found: what every leg added, and the place it has there among the living."""
-    if not rows:
-        return {}
-    raw = {
-        "words": scored.words,
-        "recency": scoring.recency(scored.index.when[: len(scored.total)], scored.at),
-        "importance": scored.index.importance[: len(scored.total)],
-    }
-    factors = {
-        "words": scored.word_factor,
-        "recency": scoring.WEIGHTS.recency,
-        "importance": scoring.WEIGHTS.importance,
-    }
-    if scored.meaning is not None:
-        raw["meaning"], factors["meaning"] = scored.meaning, scored.meaning_factor
-    ranks = {name: _ranks(scores, scored.alive, rows) for name, scores in raw.items()}
-    found: dict[int, dict[str, Leg]] = {}
-    for at, row in enumerate(rows):
-        shares = {name: float(scores[row]) * factors[name] for name, scores in raw.items()}
-        if scored.talk is not None and scored.talk[0][row]:
-            shares |= scoring.leg_shares(scored.talk[1], scored.talk[2], row)
-        found[row] = {
-            name: Leg(float(raw[name][row]), ranks[name][at], share) if name in raw else Leg(share, 0, share)
-            for name, share in shares.items()
-        }
-    return found
-
-
-def _ranks(scores: Scores, alive: NDArray[np.bool_], rows: list[int]) -> list[int]:
-    """The place of each row by these scores alone; 0 where there are too many rows to count."""
-    if len(scores) * len(rows) > RANKED_MAX:
-        return [0] * len(rows)
-    others = scores[alive]
-    return ((others[None, :] > scores[rows][:, None]).sum(axis=1) + 1).tolist()  # type: ignore[no-any-return]

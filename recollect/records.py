@@ -302,7 +302,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One reason why a record was found: the raw score, its place in that leg, what it added."""
+    """One reason why a record was found: the raw score, its place in that leg (0: not counted), what it added."""
 
     score: float
     rank: int

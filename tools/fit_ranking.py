@@ -1,6 +1,7 @@
 """Fits the weights of turns: a linear mix that puts the turns that answer a question before the others.
 
     python tools/fit_ranking.py --people FRIENDS.json.gz --assistant LME_O50.json.gz
+    python tools/fit_ranking.py --worth LME_POOL.json.gz    what each leg is worth, by leaving it out
 
 Each file holds conversations whose questions carry the ids of the turns that answer them (the
 format is told by `recollect bench --help`). One row of weights is fitted for each kind of talk, by a
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from recollect.index import PartitionIndex
 from recollect.interfaces.quality import Case, Conversation, read_cases
-from recollect.policies.scoring import FEATURES, Asked, talk_features
+from recollect.policies.scoring import FEATURES, LEG_OF, TALK, Asked, talk_features
 from recollect.policies.words import query_terms
 from recollect.providers import StaticEmbedder, embed_checked
 from recollect.records import Record, Scope
@@ -51,9 +52,8 @@ async def index_of(conversation: Conversation, embedder: StaticEmbedder | None) 
     return index
 
 
-async def examples(cases: list[Case], embedder: StaticEmbedder | None) -> list[Example]:
-    """For each question the features of its best candidates, and which of them answer it."""
-    found: list[Example] = []
+async def read(cases: list[Case], embedder: StaticEmbedder | None) -> AsyncIterator[tuple[str, Example]]:
+    """For each question the kind of talk, the features of all turns, and which of them answer it."""
     for case in cases:
         index = await index_of(case.conversation, embedder)
         ids = np.array([record.id for record in index.records])
@@ -67,11 +67,31 @@ async def examples(cases: list[Case], embedder: StaticEmbedder | None) -> list[E
                 meaning, vectors = index.meaning(vector, alive), index.vectors.matrix(len(ids))
             asked = Asked.of(question.text)
             features = talk_features(index.talk(), asked, words, meaning, vectors, index.posted(terms)).T
-            right = np.isin(ids, list(question.evidence))
-            plain = features[:, FEATURES.index("words")] + 0.7 * features[:, FEATURES.index("meaning")]
-            chosen = np.union1d(np.argsort(-plain)[:CANDIDATES], np.flatnonzero(right))
-            found.append((features[chosen].astype(np.float64), right[chosen]))
+            yield index.talk().kind, (features.astype(np.float64), np.isin(ids, list(question.evidence)))
+
+
+async def examples(cases: list[Case], embedder: StaticEmbedder | None) -> list[Example]:
+    """The same with the best candidates alone: what the weights have to tell apart."""
+    found: list[Example] = []
+    async for _, (features, right) in read(cases, embedder):
+        plain = features[:, FEATURES.index("words")] + 0.7 * features[:, FEATURES.index("meaning")]
+        chosen = np.union1d(np.argsort(-plain)[:CANDIDATES], np.flatnonzero(right))
+        found.append((features[chosen], right[chosen]))
     return found
+
+
+async def worth(cases: list[Case], embedder: StaticEmbedder | None) -> dict[str, tuple[float, float]]:
+    """Share of the evidence in the first 5 and 10, with all legs and without each of them."""
+    left_out = {"(all)": ()} | {leg: tuple(f for f in FEATURES if LEG_OF[f] == leg) for leg in LEG_OF.values()}
+    sums = {name: np.zeros(2) for name in left_out}
+    count = 0
+    async for kind, (features, right) in read(cases, embedder):
+        count += 1
+        for name, without in left_out.items():
+            weights = np.array([0.0 if f in without else w for f, w in zip(FEATURES, TALK[kind], strict=True)])
+            order = np.argsort(-(features @ weights), kind="stable")
+            sums[name] += [right[order[:k]].sum() / right.sum() for k in (5, 10)]
+    return {name: (100 * total[0] / count, 100 * total[1] / count) for name, total in sums.items()}
 
 
 def fit(data: list[Example]) -> NDArray[np.float64]:
@@ -100,8 +120,13 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--people", type=Path, action="append", default=[], metavar="FILE")
     parser.add_argument("--assistant", type=Path, action="append", default=[], metavar="FILE")
+    parser.add_argument("--worth", type=Path, action="append", default=[], metavar="FILE")
     options = parser.parse_args()
     embedder = StaticEmbedder()
+    for path in options.worth:
+        print(path.name, "R@5 / R@10")
+        for name, (five, ten) in (await worth(read_cases(path), embedder)).items():
+            print(f"  without {name:<13} {five:5.1f} / {ten:5.1f}")
     for kind in ("people", "assistant"):
         data = [each for path in getattr(options, kind) for each in await examples(read_cases(path), embedder)]
         if data:

@@ -22,6 +22,8 @@ ORG = "bench"
 class Precomputed:
     """An embedder that only looks up."""
 
+    immediate = True
+
     def __init__(self, lookup: Lookup, dimensions: int) -> None:
         self.name = f"precomputed-{dimensions}"
         self.dimensions = dimensions

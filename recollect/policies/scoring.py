@@ -337,10 +337,10 @@ def talk_scores(kind: str, features: NDArray[np.float32]) -> Scores:
     return scores
 
 
-def leg_shares(kind: str, features: NDArray[np.float32], row: int) -> dict[str, float]:
-    """What each leg added to the score of one row."""
+def leg_shares(kind: str, features: NDArray[np.float32]) -> dict[str, float]:
+    """What each leg added to the score of one row, by its features."""
     weights = np.array(TALK[kind], np.float32)
-    parts = weights * features[:, row] / max(float(weights[weights > 0].sum()), 1e-6)
+    parts = weights * features / max(float(weights[weights > 0].sum()), 1e-6)
     shares: dict[str, float] = {}
     for name, part in zip(FEATURES, parts.tolist(), strict=True):
         shares[LEG_OF[name]] = shares.get(LEG_OF[name], 0.0) + part
