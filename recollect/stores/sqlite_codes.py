@@ -23,9 +23,9 @@ from recollect.stores.sqlite_file import Connection
 SLOTS = 256
 """Slots of a block: small enough for an org with few memories, large enough to read a million fast."""
 ROW_BYTES = 8
-PROPOSED = 4_000
+PROPOSED = 2_500
 """Codes nearest by differing signs, which are then weighed by the question's own numbers."""
-COMPARED = 400
+COMPARED = 250
 """Candidates whose exact vectors are read and compared."""
 SAMPLE_STEP = 61
 """Every how many-th distance is looked at to find the limit that lets enough candidates pass."""
