@@ -33,7 +33,7 @@ sync: $(VENV)/.test ## write recollect/sync.py again from the async front door
 requirements:       ## compile the hashed requirements again (needs uv)
 	uv pip compile -q pyproject.toml requirements/build.in $(COMPILE) -o requirements/run.txt
 	uv pip compile -q pyproject.toml requirements/build.in --extra test --extra lint --extra tokens $(COMPILE) -o requirements/test.txt
-COMPILE := --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url --upgrade
+COMPILE := --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --upgrade
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,22 +14,16 @@ from types import TracebackType
 from typing import Any, Self
 
 from recollect import conversation, long_term, validate
-from recollect.context import Context, ContextBuilder
+from recollect.context import Context
 from recollect.conversation import Conversation, Message, SessionInfo
-from recollect.enrichment import Enrichment
-from recollect.errors import NotFound, RecollectError, TooLarge, Unavailable, ValidationError
+from recollect.errors import NotFound, TooLarge, Unavailable, ValidationError
 from recollect.filters import Filter
-from recollect.index import Indexes
-from recollect.layers import SEARCHED_LAYERS, with_lives
-from recollect.ledger import Ledger
+from recollect.flow import Flow, check_quality
+from recollect.layers import SEARCHED_LAYERS
 from recollect.long_term import LongTerm
-from recollect.policies.tokens import TokenCounter, counter, remembering
 from recollect.privacy import Privacy, Receipt
 from recollect.providers import Embedder, default_embedder
-from recollect.recall import Recall
 from recollect.records import (
-    DAY_MS,
-    HOUR_MS,
     Clock,
     Hit,
     Partition,
@@ -42,17 +35,11 @@ from recollect.records import (
 from recollect.settings import Settings
 from recollect.stores import open_store
 from recollect.stores.contract import Store, Survey
-from recollect.upkeep import Maintained, Upkeep, note_uses
-from recollect.worker import Worker
+from recollect.upkeep import Maintained
 from recollect.working import Working
 
 EDITS_MAX = 45
-USED_HITS = 5
-"""Hits of a context that count as used when they went into it."""
-CLOSE_WORK_S = 2.0
-"""How long closing goes on with work that is due; the rest waits for the next worker."""
-USES_FLUSH_S = 30.0
-"""How long the counts of what was used wait before they are written down together."""
+"""Edits of one call: each also writes what was before, and all go into one commit."""
 
 
 class Memory:
@@ -69,7 +56,7 @@ class Memory:
         self._settings = settings
         self._embedder = embedder
         self._clock = clock
-        self._flow: _Flow | None = None
+        self._flow: Flow | None = None
         self._starting = asyncio.Lock()
         self._closing: asyncio.Future[None] | None = None
 
@@ -111,7 +98,7 @@ class Memory:
         async with self._starting:
             if self._flow is None:
                 self._closing = None
-                self._flow = _Flow(await self._opened(), self._settings, self._embedder, self._clock)
+                self._flow = Flow(await self._opened(), self._settings, self._embedder, self._clock)
                 self._flow.start()
         return self
 
@@ -189,7 +176,7 @@ class Memory:
         return f"<Memory {'open' if self._flow else 'not open'}>"
 
     @property
-    def _running(self) -> _Flow:
+    def _running(self) -> Flow:
         if self._flow is None:
             raise Unavailable("the memory is not open; use `async with Memory.open() as memory`", field="memory")
         return self._flow
@@ -198,7 +185,7 @@ class Memory:
 class User:
     """What is remembered of one user."""
 
-    def __init__(self, flow: _Flow, scope: Scope) -> None:
+    def __init__(self, flow: Flow, scope: Scope) -> None:
         self._flow = flow
         self._scope = scope
         self._long_term = LongTerm(flow.ledger, scope)
@@ -324,7 +311,7 @@ class User:
         """What answers a question best, in all layers or in some, with the reasons of each hit."""
         text = validate.query(query)
         layers = _layers(layer)
-        _check_quality(quality)
+        check_quality(quality)
         moment = validate.moment(at, "at")
         test = validate.where(where, at=self._flow.ledger.clock() if moment is None else moment)
         question = await self._flow.recall.question(text, moment)
@@ -405,7 +392,7 @@ class User:
 class Session:
     """One conversation of a user with an agent."""
 
-    def __init__(self, flow: _Flow, scope: Scope) -> None:
+    def __init__(self, flow: Flow, scope: Scope) -> None:
         self._flow = flow
         self._scope = scope
         self._conversation = Conversation(flow.ledger, scope, flow.settings, flow.count)
@@ -557,98 +544,6 @@ class Session:
         return await privacy.forget_session(self._scope.session)
 
 
-class _Flow:
-    """The running parts, wired together once."""
-
-    def __init__(self, store: Store, settings: Settings, embedder: Embedder | None, clock: Clock) -> None:
-        self.settings = settings
-        # The same lines come again and again, and counting is the dearest part of packing.
-        self.count: TokenCounter = remembering(counter(settings.model or None))
-        self.ledger = Ledger(store, clock, with_lives(_lives(settings)))
-        name, dimensions = (embedder.name, embedder.dimensions) if embedder else ("", 1)
-        self.indexes = Indexes(store, name, dimensions, settings.language, settings.index_mib << 20)
-        self.recall = Recall(self.indexes, embedder, settings.language, clock)
-        self.contexts = ContextBuilder(self.indexes, self.recall, self.count, clock)
-        enrichment = Enrichment(self.ledger, self.indexes, embedder, settings)
-        self.worker = Worker(self.ledger, enrichment, settings, self.count)
-        self.upkeep = Upkeep(self.ledger, self.indexes, settings)
-        self._uses: Counter[tuple[Partition, str]] = Counter()
-        self._tasks: list[asyncio.Task[None]] = []
-
-    def start(self) -> None:
-        self._tasks = [asyncio.create_task(self._flush_regularly())]
-        if self.settings.worker:
-            self._tasks.append(asyncio.create_task(self.worker.run()))
-
-    async def context(
-        self,
-        scope: Scope,
-        conversation: Conversation | None,
-        query: str,
-        max_tokens: int,
-        layers: Sequence[str] | None,
-        at: Any,
-        quality: str | None,
-    ) -> Context:
-        text = validate.query(query)
-        budget = validate.tokens_max(max_tokens)
-        chosen = validate.layers(layers)
-        _check_quality(quality)
-        question = await self.recall.question(text, validate.moment(at, "at"))
-        context = await self.contexts.build(scope, conversation, replace(question, text=text), budget, chosen)
-        # What stands at the end only because there was room for it is not called used.
-        found = {hit.id for hit in context.hits[:USED_HITS]}
-        for source in context.sources:
-            if source.layer == "long_term" and source.id in found:
-                self._uses[scope.partition, source.id] += 1
-        return context
-
-    async def flush_uses(self) -> None:
-        uses, self._uses = self._uses, Counter()
-        try:
-            await note_uses(self.ledger, uses)
-        except RecollectError:
-            self._uses.update(uses)
-            raise
-
-    async def _flush_regularly(self) -> None:
-        while True:
-            await asyncio.sleep(USES_FLUSH_S)
-            try:
-                await self.flush_uses()
-            except RecollectError:
-                continue  # they are kept and tried again
-
-    async def close(self) -> None:
-        try:
-            await self._finish_work()
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-            await self.flush_uses()
-        except RecollectError:
-            pass  # counts and work for later: what users said is long stored
-        finally:
-            for task in self._tasks:
-                task.cancel()
-            await self.ledger.store.close()
-
-    async def _finish_work(self) -> None:
-        """Do what is due, for a moment: a short script then leaves nothing to the next one."""
-        if self.settings.worker:
-            try:
-                async with asyncio.timeout(CLOSE_WORK_S):
-                    await self.worker.work()
-            except TimeoutError:
-                pass
-
-
-def _lives(settings: Settings) -> dict[str, int | None]:
-    """The lives that a deployment can set."""
-    days = settings.conversation_days * DAY_MS
-    return {"conversation": days, "summary": days, "working": settings.working_hours * HOUR_MS}
-
-
 def _session_info(id: str, messages: Sequence[Record], head: Record | None) -> SessionInfo:
     first = next((m for m in messages if m.data["role"] == "user" and m.content), messages[0])
     told = " ".join(first.content.split())
@@ -679,11 +574,6 @@ def _layers(value: str | Sequence[str] | None) -> tuple[str, ...]:
     for layer in chosen:
         validate.choice(layer, SEARCHED_LAYERS, "layer")
     return chosen
-
-
-def _check_quality(value: str | None) -> None:
-    if value is not None:
-        validate.choice(value, ("fast", "best"), "quality")
 
 
 def _arguments(message: Message) -> dict[str, Any]:

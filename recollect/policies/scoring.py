@@ -149,7 +149,7 @@ def meaning_factor(best: float) -> float:
 
 
 def recency(when: NDArray[np.int64], at: int) -> Scores:
-    """1 for now, half after the half-life; the future counts as now."""
+    """1 at the moment of asking, half after the half-life; the future counts as that moment."""
     ages = np.maximum(at - when, 0).astype(np.float32)
     scores: Scores = np.exp2(ages * np.float32(-1 / RECENCY_HALF_LIFE_MS))
     return scores

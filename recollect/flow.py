@@ -1,0 +1,130 @@
+"""The running parts, wired together once: what the front door's handles hand their work to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from recollect import validate
+from recollect.context import Context, ContextBuilder
+from recollect.conversation import Conversation
+from recollect.enrichment import Enrichment
+from recollect.errors import RecollectError
+from recollect.index import Indexes
+from recollect.layers import with_lives
+from recollect.ledger import Ledger
+from recollect.policies.tokens import TokenCounter, counter, remembering
+from recollect.providers import Embedder
+from recollect.recall import Recall
+from recollect.records import DAY_MS, HOUR_MS, Clock, Partition, Scope
+from recollect.settings import Settings
+from recollect.stores.contract import Store
+from recollect.upkeep import Upkeep, note_uses
+from recollect.worker import Worker
+
+USED_HITS = 5
+"""Hits of a context that count as used when they went into it."""
+CLOSE_WORK_S = 2.0
+"""How long closing goes on with work that is due; the rest waits for the next worker."""
+USES_FLUSH_S = 30.0
+"""How long the counts of what was used wait before they are written down together."""
+
+
+class Flow:
+    """The running parts, wired together once."""
+
+    def __init__(self, store: Store, settings: Settings, embedder: Embedder | None, clock: Clock) -> None:
+        self.settings = settings
+        # The same lines come again and again, and counting is the dearest part of packing.
+        self.count: TokenCounter = remembering(counter(settings.model or None))
+        self.ledger = Ledger(store, clock, with_lives(_lives(settings)))
+        name, dimensions = (embedder.name, embedder.dimensions) if embedder else ("", 1)
+        self.indexes = Indexes(store, name, dimensions, settings.language, settings.index_mib << 20)
+        self.recall = Recall(self.indexes, embedder, settings.language, clock)
+        self.contexts = ContextBuilder(self.indexes, self.recall, self.count, clock)
+        enrichment = Enrichment(self.ledger, self.indexes, embedder, settings)
+        self.worker = Worker(self.ledger, enrichment, settings, self.count)
+        self.upkeep = Upkeep(self.ledger, self.indexes, settings)
+        self._uses: Counter[tuple[Partition, str]] = Counter()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        self._tasks = [asyncio.create_task(self._flush_regularly())]
+        if self.settings.worker:
+            self._tasks.append(asyncio.create_task(self.worker.run()))
+
+    async def context(
+        self,
+        scope: Scope,
+        conversation: Conversation | None,
+        query: str,
+        max_tokens: int,
+        layers: Sequence[str] | None,
+        at: Any,
+        quality: str | None,
+    ) -> Context:
+        text = validate.query(query)
+        budget = validate.tokens_max(max_tokens)
+        chosen = validate.layers(layers)
+        check_quality(quality)
+        question = await self.recall.question(text, validate.moment(at, "at"))
+        context = await self.contexts.build(scope, conversation, replace(question, text=text), budget, chosen)
+        # What stands at the end only because there was room for it is not called used.
+        found = {hit.id for hit in context.hits[:USED_HITS]}
+        for source in context.sources:
+            if source.layer == "long_term" and source.id in found:
+                self._uses[scope.partition, source.id] += 1
+        return context
+
+    async def flush_uses(self) -> None:
+        uses, self._uses = self._uses, Counter()
+        try:
+            await note_uses(self.ledger, uses)
+        except RecollectError:
+            self._uses.update(uses)
+            raise
+
+    async def _flush_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(USES_FLUSH_S)
+            try:
+                await self.flush_uses()
+            except RecollectError:
+                continue  # they are kept and tried again
+
+    async def close(self) -> None:
+        try:
+            await self._finish_work()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self.flush_uses()
+        except RecollectError:
+            pass  # counts and work for later: what users said is long stored
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await self.ledger.store.close()
+
+    async def _finish_work(self) -> None:
+        """Do what is due, for a moment: a short script then leaves nothing to the next one."""
+        if self.settings.worker:
+            try:
+                async with asyncio.timeout(CLOSE_WORK_S):
+                    await self.worker.work()
+            except TimeoutError:
+                pass
+
+
+def check_quality(value: str | None) -> None:
+    if value is not None:
+        validate.choice(value, ("fast", "best"), "quality")
+
+
+def _lives(settings: Settings) -> dict[str, int | None]:
+    """The lives that a deployment can set."""
+    days = settings.conversation_days * DAY_MS
+    return {"conversation": days, "summary": days, "working": settings.working_hours * HOUR_MS}
