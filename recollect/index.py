@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right, insort
-from collections import Counter, OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -47,7 +47,7 @@ class Words:
     def __init__(self, language: str) -> None:
         self._language = language
         # For each term its rows, each with the count of the term there in the lowest bits.
-        self._postings: defaultdict[str, list[int]] = defaultdict(list)
+        self._postings: dict[str, list[int]] = {}
         self._lengths: list[int] = []
         self._weighed: dict[str, tuple[NDArray[np.intp], Scores]] = {}
         self._total = 0
@@ -62,8 +62,15 @@ class Words:
         self._lengths.append(len(found))
         self._total += len(found)
         postings = self._postings
-        for term, count in Counter(found).items():
-            postings[term].append(at | min(count, COUNT_MAX))
+        once = at | 1
+        for term in found:
+            entries = postings.get(term)
+            if entries is None:
+                postings[term] = [once]
+            elif entries[-1] < once:
+                entries.append(once)
+            elif entries[-1] & COUNT_MAX < COUNT_MAX:  # the same row again
+                entries[-1] += 1
         self._weighed.clear()
 
     def posted(self, term: str) -> tuple[NDArray[np.intp], Scores] | None:
