@@ -64,8 +64,7 @@ def derived_id(*parts: str) -> str:
     return hashlib.blake2b(joined.encode(), digest_size=14).hexdigest()
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Partition:
+class Partition(NamedTuple):
     """(org, user): the unit of isolation and of atomic writes. `user=""` is the org's own."""
 
     org: str

@@ -294,18 +294,13 @@ class SqliteStore:
 
     def _peek_head(self, partition: Partition) -> Head:
         """The head as it stands, in microseconds: asked again only when the file has changed."""
-
-        def work(db: Connection) -> Head:
-            version = db.execute("pragma data_version").fetchone()[0]
-            if version != self._heads_version:
-                self._heads.clear()
-                self._heads_version = version
-            head = self._heads.get(partition)
-            if head is None:
-                head = self._heads[partition] = _head(db, partition)[1]
-            return head
-
-        return self._file.peek(work)
+        version = self._file.peek(_data_version)
+        if version != self._heads_version:
+            self._heads, self._heads_version = {}, version
+        head = self._heads.get(partition)
+        if head is None:
+            head = self._heads[partition] = self._file.peek(lambda db: _head(db, partition)[1])
+        return head
 
 
 # ── what stands in the file ──────────────────────────────────────────────────────────────────────
@@ -317,6 +312,11 @@ def _head(db: Connection, partition: Partition) -> tuple[int, Head]:
         (partition.org, partition.user),
     ).fetchone()
     return (row[0], Head(*row[1:])) if row else (0, Head())
+
+
+def _data_version(db: Connection) -> int:
+    """A number that changes with every commit of another connection."""
+    return int(db.execute("pragma data_version").fetchone()[0])
 
 
 def _make_partition(db: Connection, partition: Partition) -> int:

@@ -23,13 +23,17 @@ from recollect.stores.sqlite_file import Connection
 SLOTS = 256
 """Slots of a block: small enough for an org with few memories, large enough to read a million fast."""
 ROW_BYTES = 8
-PROPOSED = 2_500
+PROPOSED = 1_500
 """Codes nearest by differing signs, which are then weighed by the question's own numbers."""
-COMPARED = 250
+COMPARED = 150
 """Candidates whose exact vectors are read and compared."""
 SAMPLE_STEP = 61
 """Every how many-th distance is looked at to find the limit that lets enough candidates pass."""
 BOOKS_HELD = 4
+_SIGNS: NDArray[np.float32] = (
+    np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32) * 2 - 1
+).T
+"""For each value of a byte the signs that it stands for."""
 
 
 def code_of(data: bytes) -> bytes:
@@ -162,10 +166,9 @@ def _weighed(book: _Book, asked: NDArray[np.float32], near: NDArray[np.intp], co
     For each byte of a code there is a table of what its 256 values add, so that a code is
     weighed by as many look-ups as it has bytes.
     """
-    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32) * 2 - 1
     padded = np.zeros(8 * book.codes.shape[1], np.float32)
     padded[: len(asked)] = asked
-    table = padded.reshape(-1, 8) @ bits.T
+    table = padded.reshape(-1, 8) @ _SIGNS
     scores = table[np.arange(len(table)), book.codes[near]].sum(axis=1)
     if len(near) > count:
         near = near[np.argpartition(scores, -count)[-count:]]
