@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,6 +25,8 @@ from recollect.settings import Settings
 from recollect.stores.contract import Store
 from recollect.upkeep import Upkeep, note_uses
 from recollect.worker import Worker
+
+log = logging.getLogger("recollect")
 
 USED_HITS = 5
 """Hits of a context that count as used when they went into it."""
@@ -120,8 +123,9 @@ class Flow:
 
 
 def check_quality(value: str | None) -> None:
-    if value is not None:
-        validate.choice(value, ("fast", "best"), "quality")
+    """Look at the quality that is asked for; there is no reranker yet, and that is said."""
+    if value is not None and validate.choice(value, ("fast", "best"), "quality") == "best":
+        log.warning("there is no reranker in this version: answering with quality='fast'")
 
 
 def _lives(settings: Settings) -> dict[str, int | None]:

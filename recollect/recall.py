@@ -15,6 +15,7 @@ from recollect.errors import EmbeddingError
 from recollect.filters import Condition
 from recollect.index import Indexes, PartitionIndex
 from recollect.policies import scoring
+from recollect.policies.dates import span_of
 from recollect.policies.scoring import Asked, Scores
 from recollect.policies.words import query_terms
 from recollect.providers import Embedder, embed_checked, floats
@@ -61,6 +62,7 @@ class _Scored:
     at: int
     alive: NDArray[np.bool_]
     talk: tuple[NDArray[np.bool_], str, NDArray[np.float32]] | None
+    in_time: NDArray[np.bool_] | None
 
 
 class Legs(Mapping[str, Leg]):
@@ -83,6 +85,8 @@ class Legs(Mapping[str, Leg]):
                 self._made["meaning"] = float(scored.meaning[row]) * scored.meaning_factor
             if scored.talk is not None and scored.talk[0][row]:
                 self._made |= scoring.leg_shares(scored.talk[1], scored.talk[2][:, row])
+            if scored.in_time is not None:
+                self._made["time"] = float(scored.in_time[row]) * scoring.TIME_ASKED
             self._made["recency"] = float(recency[0]) * scoring.WEIGHTS.recency
             self._made["importance"] = record.importance * scoring.WEIGHTS.importance
         return self._made
@@ -185,11 +189,20 @@ def _score(index: PartitionIndex, question: Question, layers: Sequence[str], now
         turns = index.mask(now, ("conversation",))[0] & alive
         talk = _talk(index, question, asked, turns, words, meaning)
         total = np.where(turns, prior + scoring.talk_scores(talk[1], talk[2]), total)
+    in_time = _in_time(index, question)
+    if in_time is not None:
+        total += in_time.astype(np.float32) * np.float32(scoring.TIME_ASKED)
     if question.vector is None:
         total[words == 0] = NOT_FOUND
     if not all_alive:
         total[~alive] = NOT_FOUND
-    return _Scored(index, total, words, word_factor, meaning, meaning_factor, question.at, alive, talk)
+    return _Scored(index, total, words, word_factor, meaning, meaning_factor, question.at, alive, talk, in_time)
+
+
+def _in_time(index: PartitionIndex, question: Question) -> NDArray[np.bool_] | None:
+    """Which rows fall into the time that the question names; None when it names none."""
+    span = span_of(question.text, question.at)
+    return None if span is None else (index.when >= span[0]) & (index.when < span[1])
 
 
 def _talk(

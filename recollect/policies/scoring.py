@@ -44,6 +44,8 @@ class Weights:
 
 
 WEIGHTS = Weights()
+TIME_ASKED = 0.15
+"""What a row gets that falls into the time that the question names."""
 
 LEG_OF = {
     "words": "words",

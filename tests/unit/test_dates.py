@@ -1,0 +1,51 @@
+"""Times in a question are understood against the time it is asked."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.policies.dates import span_of
+from recollect.records import iso
+
+ASKED = int(datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp() * 1000)  # a Sunday
+
+
+@pytest.mark.parametrize(
+    ("question", "start", "end"),
+    [
+        ("What did I do in May 2023?", "2023-05-01", "2023-06-01"),
+        ("What happened on 7 May 2023?", "2023-05-07", "2023-05-08"),
+        ("Where was I on March 3rd, 2024?", "2024-03-03", "2024-03-04"),
+        ("What did we plan in December?", "2025-12-01", "2026-01-01"),
+        ("Whom did I meet last March?", "2026-03-01", "2026-04-01"),
+        ("What did I buy last Friday?", "2026-11-13", "2026-11-14"),
+        ("What did I say last week?", "2026-11-02", "2026-11-09"),
+        ("Which trips did I make last year?", "2025-01-01", "2026-01-01"),
+        ("What did I cook yesterday?", "2026-11-14", "2026-11-15"),
+        ("What did I read in 2022?", "2022-01-01", "2023-01-01"),
+        ("What was decided on 2026-02-01?", "2026-02-01", "2026-02-02"),
+        ("What did I do two weeks ago?", "2026-10-29", "2026-11-05"),
+    ],
+)
+def test_a_named_time_is_a_stretch_of_days(question, start, end):
+    span = span_of(question, ASKED)
+    assert span is not None
+    assert ((iso(span[0]) or "")[:10], (iso(span[1]) or "")[:10]) == (start, end)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["May I ask you something?", "Do you march to work?", "What is the plan?", "On 31 February 2024?", "How are you?"],
+)
+def test_words_that_are_no_time_give_none(question):
+    assert span_of(question, ASKED) is None
+
+
+@given(st.text(max_size=300), st.integers(0, 4_000_000_000_000))
+def test_any_text_is_read_without_trouble(text, at):
+    span = span_of(text, at)
+    assert span is None or span[0] < span[1]
