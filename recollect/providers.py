@@ -14,7 +14,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -42,14 +42,6 @@ class Embedder(Protocol):
     def dimensions(self) -> int: ...
 
     async def embed(self, texts: Sequence[str]) -> Floats: ...
-
-
-class ChatModel(Protocol):
-    """Answers a list of chat messages with text; with a `schema`, with JSON that follows it."""
-
-    async def complete(
-        self, messages: Sequence[Mapping[str, Any]], *, schema: Mapping[str, Any] | None = None
-    ) -> str: ...
 
 
 # What is stored ---------------------------------------------------------------------------------
@@ -83,16 +75,6 @@ async def embed_checked(embedder: Embedder, texts: Sequence[str]) -> list[Vector
 def floats(vector: Vector) -> Floats:
     """The numbers of a stored vector."""
     return np.frombuffer(vector.data, "<f2").astype(np.float32)
-
-
-def matrix(vectors: Sequence[Vector]) -> Floats:
-    """The numbers of many stored vectors of one model, a row each."""
-    if not vectors:
-        return np.empty((0, 0), np.float32)
-    if len({len(vector.data) for vector in vectors}) > 1:
-        raise EmbeddingError("Vectors of different dimensions cannot be compared. Run `recollect reembed`.")
-    joined = b"".join(vector.data for vector in vectors)
-    return np.frombuffer(joined, "<f2").astype(np.float32).reshape(len(vectors), -1)
 
 
 def _usable(embedder: Embedder, rows: object, count: int) -> Floats:

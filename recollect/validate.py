@@ -50,7 +50,6 @@ class Limits:
     body_bytes: int = 1024 * 1024  # a whole request or line of a file, refused before it is parsed
     body_depth: int = 64  # the deepest structure above, with room for what stands around it
     integer_max: int = 2**63 - 1  # what every backend and JSON reader keeps exactly; the same below zero
-    life_s: int = 100 * 366 * 86_400  # a hundred years; longer is "kept"
     moment_min_ms: int = -62_135_596_800_000  # 0001-01-01T00:00:00Z, the first that a datetime can hold
     moment_max_ms: int = 253_402_300_799_999  # the last millisecond of 9999
 
@@ -185,13 +184,6 @@ def unit_interval(value: object, field: str) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1:
         return float(value)
     raise ValidationError("must be a number from 0 to 1", field=field)
-
-
-def life_s(value: object, field: str = "life_s") -> int:
-    """How long something lives, given in seconds, returned in milliseconds."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0.001 <= value <= LIMITS.life_s:
-        return round(value * 1000)
-    raise ValidationError(f"must be a number of seconds from 0.001 to {LIMITS.life_s}", field=field)
 
 
 def batch(value: object, field: str = "items") -> list[Any]:

@@ -9,7 +9,7 @@ trivial makes room while names, decisions, preferences and dates stay for a long
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -95,11 +95,6 @@ def to_data(summary: Summary) -> dict[str, Any]:
 def from_data(data: Mapping[str, Any]) -> Summary:
     """The summary again, exactly as it was."""
     return _summary(Point(**point) for point in data.get("points", ()))
-
-
-def without_messages(summary: Summary, message_ids: Collection[str]) -> Summary:
-    """The summary with nothing left of some messages, as when they are forgotten."""
-    return _summary(point for point in summary.points if point.message_id not in message_ids)
 
 
 def fold(

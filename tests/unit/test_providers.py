@@ -25,9 +25,7 @@ from recollect.providers import (
     default_embedder,
     embed_checked,
     floats,
-    matrix,
 )
-from recollect.records import Vector
 
 HOME = Path(find_spec("wordllama").submodule_search_locations[0])
 DIGITS_TO_LETTERS = str.maketrans("0123456789", "ghijklmnop")
@@ -263,7 +261,7 @@ async def test_stored_vectors_are_normalised_and_know_their_model(embedder):
     assert first.model == "wordllama-l2-256"
     assert len(first.data) == 512
     assert np.allclose(floats(first), (await embedder.embed(texts))[0], atol=1e-3)
-    assert np.array_equal(matrix([first, second]), np.stack([floats(first), floats(second)]))
+    assert second.model == first.model
 
 
 @pytest.mark.parametrize("scale", [1e-40, 1e-20, 1.0, 1e20, 3e38])
@@ -320,12 +318,3 @@ async def test_errors_of_our_own_pass_through():
 
 async def test_no_texts_ask_nothing():
     assert await embed_checked(Fixed(ConnectionError()), []) == []
-
-
-def test_no_vectors_are_an_empty_matrix():
-    assert matrix([]).shape == (0, 0)
-
-
-def test_vectors_of_different_dimensions_do_not_become_a_matrix():
-    with pytest.raises(EmbeddingError, match="reembed"):
-        matrix([Vector("m", b"\0" * 4), Vector("m", b"\0" * 8)])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.enrich.summaries import Summary, fold, from_data, sentences, to_data, without_messages
+from recollect.enrich.summaries import Summary, fold, from_data, sentences, to_data
 from recollect.records import Record, Scope
 
 
@@ -118,11 +118,6 @@ def test_languages_without_spaces_have_sentences_too() -> None:
 def test_a_summary_survives_json() -> None:
     summary = summed(*TRIP)
     assert from_data(json.loads(json.dumps(to_data(summary)))) == summary
-
-
-def test_nothing_of_a_forgotten_message_is_left() -> None:
-    summary = without_messages(summed(*TRIP), {"3"})
-    assert "Lisbon" not in summary.text and "Piyush" in summary.text
 
 
 def test_a_sentence_cannot_pass_for_someone_elses() -> None:

@@ -541,12 +541,6 @@ def test_importance_is_a_number_from_0_to_1(value: object) -> None:
     assert type(validate.unit_interval(1, "importance")) is float
 
 
-@pytest.mark.parametrize("value", [0, -1, 10**10, math.nan, math.inf, True, "60", None, 0.0001, 2**70])
-def test_a_life_is_a_sensible_number_of_seconds(value: object) -> None:
-    assert refusal(validate.life_s, value).field == "life_s"
-    assert validate.life_s(60) == 60_000 and validate.life_s(0.25) == 250 and validate.life_s(0.001) == 1
-
-
 def test_only_public_layers_can_be_named() -> None:
     assert [validate.layer(each) for each in PUBLIC_LAYERS] == list(PUBLIC_LAYERS)
     for value in (*(set(LAYERS) - set(PUBLIC_LAYERS)), "facts", "Fact", "", None, 1, ["fact"]):
