@@ -1,13 +1,15 @@
 """Fits the weights of turns: a linear mix that puts the turns that answer a question before the others.
 
-    python tools/fit_ranking.py --people FRIENDS.json.gz --assistant LME_O50.json.gz
+    python tools/fit_ranking.py --people FRIENDS.json.gz training/talks --assistant LME_O50.json.gz
     python tools/fit_ranking.py --worth LME_POOL.json.gz    what each leg is worth, by leaving it out
 
 Each file holds conversations whose questions carry the ids of the turns that answer them (the
-format is told by `recollect bench --help`). One row of weights is fitted for each kind of talk, by a
+format is told by `recollect bench --help`); a folder holds talks of our own (tools/talks.py). One row of
+weights is fitted for each kind of talk, by a
 softmax over the best candidates of each question, with the very features that search uses. Fit on
-data whose licence allows it: LongMemEval (MIT) and FriendsQA (Apache-2.0) were used for the rows
-that are shipped. It prints the rows, ready for `TALK` in recollect/policies/scoring.py.
+data whose licence allows it: LongMemEval (MIT), FriendsQA (Apache-2.0) and the talks of our own were
+used for the rows that are shipped. Each counts as much as each other, however many questions it has.
+It prints the rows, ready for `TALK` in recollect/policies/scoring.py.
 """
 
 from __future__ import annotations
@@ -19,9 +21,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from talks import read_talks
 
 from recollect.index import PartitionIndex
-from recollect.interfaces.quality import Case, Conversation, read_cases
+from recollect.interfaces.datasets import Case, Conversation, read_cases
 from recollect.policies.scoring import FEATURES, LEG_OF, TALK, Asked, talk_features
 from recollect.policies.words import query_terms
 from recollect.providers import StaticEmbedder, embed_checked
@@ -70,10 +73,17 @@ async def read(cases: list[Case], embedder: StaticEmbedder | None) -> AsyncItera
             yield index.talk().kind, (features.astype(np.float64), np.isin(ids, list(question.evidence)))
 
 
-async def examples(cases: list[Case], embedder: StaticEmbedder | None) -> list[Example]:
-    """The same with the best candidates alone: what the weights have to tell apart."""
+def cases_of(path: Path) -> list[Case]:
+    """The conversations of a file, or of a folder of talks."""
+    return list(read_talks(path)) if path.is_dir() else read_cases(path)
+
+
+async def examples(cases: list[Case], kind: str, embedder: StaticEmbedder | None) -> list[Example]:
+    """The same with the best candidates alone, of one kind of talk: what the weights have to tell apart."""
     found: list[Example] = []
-    async for _, (features, right) in read(cases, embedder):
+    async for told, (features, right) in read(cases, embedder):
+        if told != kind:
+            continue
         plain = features[:, FEATURES.index("words")] + 0.7 * features[:, FEATURES.index("meaning")]
         chosen = np.union1d(np.argsort(-plain)[:CANDIDATES], np.flatnonzero(right))
         found.append((features[chosen], right[chosen]))
@@ -94,17 +104,18 @@ async def worth(cases: list[Case], embedder: StaticEmbedder | None) -> dict[str,
     return {name: (100 * total[0] / count, 100 * total[1] / count) for name, total in sums.items()}
 
 
-def fit(data: list[Example]) -> NDArray[np.float64]:
+def fit(sets: list[list[Example]]) -> NDArray[np.float64]:
     """Weights under which the right candidates get the most of the probability (Adam, a few seconds)."""
     weights = np.zeros(len(FEATURES))
     weights[FEATURES.index("words")] = weights[FEATURES.index("meaning")] = 2.0
     first, second = np.zeros_like(weights), np.zeros_like(weights)
     for _ in range(STEPS):
         slope = SHRINK * weights
-        for features, right in data:
-            scores = features @ weights
-            guess = np.exp(scores - scores.max())
-            slope = slope + features.T @ (guess / guess.sum() - right / right.sum()) / len(data)
+        for data in sets:
+            for features, right in data:
+                scores = features @ weights
+                guess = np.exp(scores - scores.max())
+                slope = slope + features.T @ (guess / guess.sum() - right / right.sum()) / (len(data) * len(sets))
         first, second = 0.9 * first + 0.1 * slope, 0.99 * second + 0.01 * slope**2
         weights = weights - RATE * first / (np.sqrt(second) + 1e-8)
     return weights
@@ -118,8 +129,8 @@ def rows(weights: NDArray[np.float64]) -> Iterator[str]:
 async def main() -> None:
     """Fit and print one row for each file that is given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--people", type=Path, action="append", default=[], metavar="FILE")
-    parser.add_argument("--assistant", type=Path, action="append", default=[], metavar="FILE")
+    parser.add_argument("--people", type=Path, nargs="*", default=[], metavar="FILE")
+    parser.add_argument("--assistant", type=Path, nargs="*", default=[], metavar="FILE")
     parser.add_argument("--worth", type=Path, action="append", default=[], metavar="FILE")
     options = parser.parse_args()
     embedder = StaticEmbedder()
@@ -128,9 +139,10 @@ async def main() -> None:
         for name, (five, ten) in (await worth(read_cases(path), embedder)).items():
             print(f"  without {name:<13} {five:5.1f} / {ten:5.1f}")
     for kind in ("people", "assistant"):
-        data = [each for path in getattr(options, kind) for each in await examples(read_cases(path), embedder)]
-        if data:
-            print(f'    "{kind}": (  # fitted on {len(data)} questions', *rows(fit(data)), "    ),", sep="\n")
+        sets = [await examples(cases_of(path), kind, embedder) for path in getattr(options, kind)]
+        if sets:
+            counts = " and ".join(str(len(each)) for each in sets)
+            print(f'    "{kind}": (  # fitted on {counts} questions', *rows(fit(sets)), "    ),", sep="\n")
 
 
 if __name__ == "__main__":

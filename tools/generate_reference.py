@@ -32,14 +32,23 @@ CLI = "recollect.interfaces.cli"
 COMMON = {"--url", "--org", "--user", "--json"}
 """Options that are told once and not with every command."""
 
-HANDLES = (("memory", "Memory"), ("memory", "User"), ("memory", "Session"), ("working", "Working"))
+HANDLES = (
+    ("memory", "Memory"), ("memory", "User"), ("memory", "Session"), ("memory", "Org"), ("working", "Working"),
+    ("profile", "Facts"), ("learnings", "Learnings"), ("customizations", "Customizations"), ("episodes", "Episodes"),
+    ("graph", "Graph"), ("entities", "EntityCache"),
+)  # fmt: skip
 """What people call verbs on."""
 SHAPES = (
     ("conversation", "Message"), ("conversation", "SessionInfo"), ("records", "Record"), ("records", "Scope"),
     ("records", "Source"), ("records", "Hit"), ("records", "Leg"), ("context", "Context"),
     ("context", "ContextSection"), ("context", "ContextSource"), ("context", "Report"), ("context", "Kept"),
-    ("policies.fitting", "LeftOut"), ("working", "State"), ("privacy", "Receipt"), ("upkeep", "Maintained"),
-    ("policies.retention", "Pruned"), ("stores.contract", "Survey"), ("providers", "Embedder"),
+    ("policies.fitting", "LeftOut"), ("working", "State"), ("profile", "Fact"), ("profile", "Profile"),
+    ("learnings", "Learning"), ("customizations", "Customization"), ("episodes", "Episode"),
+    ("policies.graph_views", "Entity"), ("policies.graph_views", "Relation"),
+    ("policies.graph_views", "Neighbourhood"), ("policies.graph_views", "Merge"), ("entities", "CachedEntity"),
+    ("privacy", "Receipt"), ("trust", "Undone"), ("trust", "SetAside"), ("upkeep", "Maintained"),
+    ("policies.retention", "Pruned"), ("reembedding", "Reembedded"), ("stores.contract", "Survey"),
+    ("providers", "Embedder"), ("reranking", "Reranker"),
 )  # fmt: skip
 """What verbs take and give."""
 
@@ -209,30 +218,45 @@ def _errors() -> str:
 
 
 def commands() -> dict[str, Any]:
-    """The commands of the command line by their names; none where it is not installed."""
+    """The commands of the command line by their names, `facts set` too; none where it is not installed."""
     if importlib.util.find_spec(CLI) is None:
         return {}
     module = importlib.import_module(CLI)
-    group = importlib.import_module("typer.main").get_command(module.app)
-    return dict(group.commands)
+    return dict(_named(importlib.import_module("typer.main").get_command(module.app)))
+
+
+def _named(group: Any, noun: str = "") -> Iterator[tuple[str, Any]]:
+    """The commands of a group, each followed by those under it."""
+    for verb, command in group.commands.items():
+        name = f"{noun} {verb}".lstrip()
+        yield name, command
+        if hasattr(command, "commands"):
+            yield from _named(command, name)
 
 
 def _commands() -> str:
     common: dict[str, tuple[str, str, str]] = {}
-    parts = []
-    for name, command in commands().items():
-        rows = []
-        for parameter in command.params:
-            if COMMON.intersection(parameter.opts):
-                common.setdefault(parameter.opts[0], _parameter(parameter))
-            elif not getattr(parameter, "hidden", False):
-                rows.append(_parameter(parameter))
-        text = f"### recollect {name}\n\n{_paragraphs(command.help or '')}\n"
-        parts.append(text + ("\n" + _table(("argument", "default", "meaning"), rows) if rows else ""))
+    parts = [_command(name, command, common) for name, command in commands().items()]
     if not parts:
         return ""
-    head = "## Command line\n\nOptions that most commands have:\n\n"
+    head = (
+        "## Command line\n\n`recollect facts` alone is `recollect facts list`: a noun without a verb is the first of\n"
+        "its commands. Options that most commands have:\n\n"
+    )
     return head + _table(("option", "default", "meaning"), common.values()) + "\n" + "\n".join(parts)
+
+
+def _command(name: str, command: Any, common: dict[str, tuple[str, str, str]]) -> str:
+    """One command; options that all have are noted in `common` instead."""
+    rows = []
+    for parameter in command.params:
+        if COMMON.intersection(parameter.opts):
+            common.setdefault(parameter.opts[0], _parameter(parameter))
+        elif not getattr(parameter, "hidden", False):
+            rows.append(_parameter(parameter))
+    depth = "###" if " " not in name else "####"
+    text = f"{depth} recollect {name}\n\n{_paragraphs(command.help or '')}\n"
+    return text + ("\n" + _table(("argument", "default", "meaning"), rows) if rows else "")
 
 
 def _parameter(parameter: Any) -> tuple[str, str, str]:

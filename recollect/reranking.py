@@ -1,0 +1,106 @@
+"""The second look: a reranker reads the question beside each of the first hits and puts them in a better order.
+
+It comes with `pip install recollect[rerank]` and runs on the CPU. Where it is missing or broken,
+search answers as it does without it, and says so once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.policies.passages import passage, stretch
+from recollect.records import Record
+
+log = logging.getLogger("recollect.reranking")
+
+CANDIDATES = 60
+"""Hits that may be read again; beyond them hardly any answers are found."""
+WORDS_MAX = 3_200
+"""Words that one question makes it read, about 400 ms on one core: long turns leave room for fewer hits."""
+WEIGHT = 1.2
+"""How much its word counts beside the fast ranking's, both measured by how far the hits lie apart."""
+SIZES = ("large", "small")
+
+
+class Reranker(Protocol):
+    """Says how well each passage answers a question. Higher is better; only differences count."""
+
+    @property
+    def name(self) -> str: ...
+
+    def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float32]: ...
+
+
+def open_reranker(size: str) -> Reranker | None:
+    """The reranker of this size, or None and a word about it when it cannot be had."""
+    try:
+        reranker: Reranker = import_module("recollect_rerank").Reranker(size)
+    except ModuleNotFoundError:
+        log.warning("quality='best' needs the reranker: `pip install 'recollect[rerank]'`. Answering as 'fast'.")
+    except Exception as error:  # a model file may be broken in any way
+        log.warning("the reranker cannot be opened (%s): answering as quality='fast'", type(error).__name__)
+    else:
+        return reranker
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A hit with what stood around it, as far as a reranker needs it."""
+
+    record: Record
+    before: Record | None = None
+    after: Record | None = None
+
+    def passage(self, terms: Sequence[str], language: str) -> str:
+        """What is read of it."""
+        record = self.record
+        speaker = str(record.data.get("name") or record.data.get("role") or "")
+        return passage(speaker, stretch(record.content, terms, language), _text(self.before), _text(self.after))
+
+
+def _text(record: Record | None) -> str:
+    return record.content if record is not None else ""
+
+
+async def second_look(
+    reranker: Reranker, question: str, passages: Sequence[str], scores: Sequence[float]
+) -> NDArray[np.float32] | None:
+    """What the reranker adds to each score, for as many of the first as it has time to read.
+
+    It reads in a thread of its own, so that nobody else waits. None when it fails.
+    """
+    reach = _reach(passages)
+    try:
+        given = await asyncio.to_thread(reranker.score, question, passages[:reach])
+        if given.shape != (reach,) or not np.isfinite(given).all():
+            raise ValueError("not one number for each passage")
+    except Exception as error:  # a model may fail in any way, and the fast ranking has answered already
+        log.warning("answering as quality='fast': the reranker failed (%s)", type(error).__name__)
+        return None
+    return gains(np.array(scores[:reach], np.float32), given)
+
+
+def gains(fast: NDArray[np.float32], given: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The reranker's numbers on the scale of the fast scores: both count by how far the hits lie apart."""
+    spread = max(float(given.std()), 1e-6)
+    scaled: NDArray[np.float32] = (given - given.mean()) * np.float32(WEIGHT * float(fast.std()) / spread)
+    return scaled
+
+
+def _reach(passages: Sequence[str]) -> int:
+    """How many of the first passages are read: at least one, and no more words than there is time for."""
+    read = 0
+    for place, text in enumerate(passages[:CANDIDATES]):
+        read += len(text.split())
+        if read > WORDS_MAX and place:
+            return place
+    return min(len(passages), CANDIDATES)

@@ -1,0 +1,112 @@
+"""The second look: asked for, it puts the first hits in a better order; missing or broken, search answers as before."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+from recollect.errors import ValidationError
+from recollect.policies.passages import BEFORE_WORDS, WORDS_MAX, passage, stretch
+from recollect.reranking import CANDIDATES, open_reranker
+from recollect.testing.fakes import FailingReranker, WordReranker
+
+CATS = ["The cat sleeps on the mat.", "A cat is a cat is a cat.", "The neighbour's cat ran off.", "Cat food is dear."]
+
+
+async def contents(user, query, **how):
+    return [hit.content for hit in await user.search_memory(query, **how)]
+
+
+async def told(memory):
+    ann = memory.user("ann")
+    await ann.add_memories([*CATS, "Dogs bark at night."])
+    await memory.work()
+    return ann
+
+
+async def test_the_reranker_decides_among_the_first_hits(open_memory):
+    ann = await told(await open_memory(reranker=WordReranker({"dear": 9.0})))
+    assert (await contents(ann, "Which cat?"))[0] != "Cat food is dear."
+    best = await ann.search_memory("Which cat?", quality="best")
+    assert best[0].content == "Cat food is dear."
+    assert [hit.place for hit in best] == [1, 2, 3, 4, 5]
+    assert [hit.score for hit in best] == sorted((hit.score for hit in best), reverse=True)
+
+
+async def test_a_hit_says_what_the_reranker_added(open_memory):
+    ann = await told(await open_memory(reranker=WordReranker({"dear": 9.0})))
+    first = (await ann.search_memory("Which cat?", quality="best"))[0]
+    assert first.legs["reranker"].share > 0
+    assert first.score == pytest.approx(sum(leg.share for leg in first.legs.values()), abs=1e-4)
+    assert "reranker" in first.explain()
+    assert "reranker" not in (await ann.search_memory("Which cat?"))[0].legs
+
+
+async def test_a_setting_turns_it_on_and_a_call_turns_it_off(open_memory):
+    ann = await told(await open_memory(reranker=WordReranker({"dear": 9.0}), quality="best"))
+    assert (await contents(ann, "Which cat?"))[0] == "Cat food is dear."
+    assert (await contents(ann, "Which cat?", quality="fast"))[0] != "Cat food is dear."
+
+
+async def test_a_context_is_chosen_with_it_too(open_memory):
+    ann = await told(await open_memory(reranker=WordReranker({"dear": 9.0})))
+    assert (await ann.get_context("Which cat?", quality="best")).hits[0].content == "Cat food is dear."
+
+
+async def test_filters_and_layers_hold_for_the_second_look(open_memory):
+    reranker = WordReranker()
+    ann = await told(await open_memory(reranker=reranker))
+    await ann.session("s").add_message("user", "My cat is called Miso.")
+    assert await contents(ann, "cat", layer="conversation", quality="best") == ["My cat is called Miso."]
+    assert await contents(ann, "cat", where={"metadata.colour": "red"}, quality="best") == []
+
+
+async def test_no_more_is_read_than_there_is_time_for(open_memory):
+    reranker = WordReranker()
+    memory = await open_memory(reranker=reranker)
+    ann = memory.user("ann")
+    for start in range(0, 180, 90):
+        await ann.add_memories([f"Kite number {start + n} flew " + "very " * 70 + "high." for n in range(90)])
+    hits = await ann.search_memory("kite", limit=100, quality="best")
+    assert len(hits) == 100
+    assert len(reranker.read) < CANDIDATES
+    assert all(len(text.split()) <= WORDS_MAX for text in reranker.read)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+@pytest.mark.parametrize("answer", [None, np.ones(2, np.float32), np.full(5, np.nan, np.float32), "nonsense"])
+async def test_a_failing_reranker_leaves_the_fast_order(open_memory, caplog, answer):
+    ann = await told(await open_memory(reranker=FailingReranker(answer)))
+    with caplog.at_level(logging.WARNING):
+        assert await contents(ann, "Which cat?", quality="best") == await contents(ann, "Which cat?")
+    assert "reranker failed" in caplog.text
+    assert "cat" not in caplog.text.lower()
+
+
+async def test_an_unknown_quality_is_refused(memory):
+    with pytest.raises(ValidationError, match="quality"):
+        await memory.user("ann").search_memory("cat", quality="perfect")
+
+
+def test_a_reranker_that_cannot_be_opened_is_told_about_and_missed(caplog):
+    with caplog.at_level(logging.WARNING):
+        assert open_reranker("enormous") is None
+    assert "answering as quality='fast'" in caplog.text or "Answering as 'fast'" in caplog.text
+
+
+def test_of_a_long_turn_the_stretch_is_read_that_the_question_is_about():
+    text = "We talked about the weather. " * 40 + "My sister Ana bought a red canoe in Bergen. " + "And so on. " * 60
+    cut = stretch(text, ["canoe", "red"])
+    assert "red canoe in Bergen" in cut
+    assert len(cut.split()) <= WORDS_MAX
+
+
+def test_a_passage_has_who_said_it_and_what_stood_around_it():
+    before = "so " * 50 + "where do you live?"
+    read = passage("Ann", "In Oslo.", before, "Nice place.")
+    assert read.startswith("Ann: In Oslo. | so ")
+    assert "where do you live? | Nice place." in read
+    assert len(read.split(" | ")[1].split()) == BEFORE_WORDS
+    assert passage("", "A note.", "", "") == "A note."
