@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
-.PHONY: help run test lint bench drills sync requirements clean
+.PHONY: help run test lint bench drills sync cosmos requirements clean
 
 help:            ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/'
@@ -12,7 +12,7 @@ help:            ## this list
 run: $(VENV)/.run   ## talk to an assistant that remembers (plays a scene where there is no terminal)
 	@trap : INT; $(PY) -m recollect chat || [ $$? -eq 130 ]
 
-test: lint          ## everything: types, style, unit, conformance, flow, interfaces, crash drills, docs
+test: lint cosmos   ## everything: types, style, unit, conformance, flow, interfaces, crash drills, docs
 	$(PY) -m pytest -n 2 --dist loadgroup
 
 lint: $(VENV)/.test ## style and types
@@ -26,6 +26,7 @@ bench: $(VENV)/.run ## speed beside Chroma, LangGraph and mem0, which get an env
 
 drills: $(VENV)/.test ## the long forms of the crash drills: 500 kills
 	$(PY) -m recollect.testing.drills --kills 500
+	$(PY) -m recollect.testing.erasing --rounds 25
 
 sync: $(VENV)/.test ## write recollect/sync.py again from the async front door
 	$(PY) tools/generate_sync.py
@@ -44,9 +45,18 @@ $(VENV)/.run: $(VENV)/bin/python requirements/run.txt pyproject.toml
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.run requirements/test.txt
+$(VENV)/.test: $(VENV)/.run requirements/test.txt rerank/pyproject.toml
 	@echo "installing what the tests need ..."
 	@$(PIP) install --require-hashes -r requirements/test.txt
+	@$(PIP) install --no-deps --no-build-isolation -e ./rerank
+	@touch $@
+
+cosmos: $(VENV)/.cosmos ## the Cosmos DB emulator for the tests (where npm is)
+$(VENV)/.cosmos: $(VENV)/bin/python
+	@if command -v npm >/dev/null; then \
+	  echo "installing the Cosmos DB emulator ..."; \
+	  npm install --silent --no-save --no-fund --no-audit --prefix $(VENV)/cosmosdb-server @vercel/cosmosdb-server@1.0.1; \
+	else echo "no npm here: the tests of Cosmos DB are skipped"; fi
 	@touch $@
 
 clean:              ## remove the environments and caches

@@ -12,15 +12,23 @@ from importlib.metadata import entry_points
 from pathlib import PurePath
 from typing import Any
 
-from recollect.errors import ValidationError
+from recollect.errors import Unavailable, ValidationError
 from recollect.stores.contract import Store
 
-SCHEMES = {"memory": "recollect.stores.in_memory", "sqlite": "recollect.stores.sqlite"}
+SCHEMES = {
+    "memory": "recollect.stores.in_memory",
+    "sqlite": "recollect.stores.sqlite",
+    "postgresql": "recollect.stores.postgres",
+    **dict.fromkeys(("redis", "rediss", "redis+cluster", "rediss+cluster"), "recollect.stores.redis"),
+    "cosmos": "recollect.stores.cosmos",
+}
 """URL scheme -> the module of its backend."""
+EXTRAS = {"postgresql": "postgres", **dict.fromkeys(("rediss", "redis+cluster", "rediss+cluster"), "redis")}
+"""URL scheme -> the extra that brings its driver, where it is not called like the scheme."""
 
 
 async def open_store(url: str | PurePath, *, busy_timeout_s: float = 10.0) -> Store:
-    """Open the store that a URL names: `memory://` or `sqlite:///path`.
+    """Open the store that a URL names: `sqlite:///path`, `postgresql://`, `redis://`, `cosmos://`, `memory://`.
 
     `sqlite:///notes.db` is a file in the current folder, `sqlite:////var/notes.db` an absolute
     path; a `Path` is taken as it is. `?mode=ro` opens a file for reading only.
@@ -35,7 +43,11 @@ async def open_store(url: str | PurePath, *, busy_timeout_s: float = 10.0) -> St
 
 def _backend(scheme: str) -> Any:
     if scheme in SCHEMES:
-        return import_module(SCHEMES[scheme])
+        try:
+            return import_module(SCHEMES[scheme])
+        except ModuleNotFoundError as error:
+            extra = EXTRAS.get(scheme, scheme)
+            raise Unavailable(f"its driver is missing: pip install 'recollect[{extra}]'", field="url") from error
     for entry in entry_points(group="recollect.stores", name=scheme):
         return entry.load()
     known = ", ".join(f"{name}://" for name in SCHEMES)

@@ -358,9 +358,9 @@ def living_rows(path: Path, now: int | None = None) -> list[Row]:
 
 
 def unfinished_jobs(path: Path) -> list[str]:
-    """Jobs that wait, but for the upkeep that waits for its day."""
+    """Jobs that wait, but for those that wait for their day: upkeep, and episodes of sessions that rest."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
-        return [f"job {id}" for (id,) in db.execute("select id from jobs where kind <> 'upkeep'")]
+        return [f"job {id}" for (id,) in db.execute("select id from jobs where kind not in ('upkeep', 'episode')")]
 
 
 async def settle(path: Path) -> float:

@@ -68,6 +68,39 @@ class HashingEmbedder:
         return rows
 
 
+class WordReranker:
+    """Counts the words that question and passage share, weighed by what a test wants to be preferred."""
+
+    name = "words"
+
+    def __init__(self, preferred: Mapping[str, float] | None = None) -> None:
+        self._preferred = preferred or {}
+        self.read: list[str] = []
+
+    def score(self, question: str, passages: Sequence[str]) -> Floats:
+        self.read += passages
+        asked = set(terms(question, "en"))
+        rows = [
+            len(asked & set(terms(passage, "en"))) + sum(w for t, w in self._preferred.items() if t in passage)
+            for passage in passages
+        ]
+        return np.array(rows, np.float32)
+
+
+class FailingReranker:
+    """Raises, or gives what is no answer."""
+
+    name = "failing"
+
+    def __init__(self, answer: Any = None) -> None:
+        self._answer = answer
+
+    def score(self, question: str, passages: Sequence[str]) -> Any:
+        if self._answer is None:
+            raise RuntimeError("no model")
+        return self._answer
+
+
 class FailingEmbedder(HashingEmbedder):
     """Raises what it is given for the first `times` calls (for ever when None), then works."""
 

@@ -1,0 +1,443 @@
+"""Memories in Azure Cosmos DB (API for NoSQL): one container, one transactional batch for each commit.
+
+A partition of ours is a logical partition of theirs. A commit reads the partition's head, then what it
+touches, decides, and sends all writes together with a replacement of the head that holds only if nobody
+replaced it meanwhile; else all of it again. `cosmos_documents.py` says what stands in the container,
+`cosmos_link.py` how it is reached. No document has a native time to live: expiry is part of the data.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+from weakref import WeakValueDictionary
+
+from recollect.errors import Busy, Unavailable, ValidationError
+from recollect.filters import Filter, Reach
+from recollect.records import Changes, Job, Partition, Record, Vector
+from recollect.stores.contract import (
+    BLOCK_ROWS,
+    CHANGES_MIN,
+    DURABLE,
+    FORGET_ROWS,
+    IDS_MAX,
+    SCAN_MAX_ROWS,
+    SHARED,
+    Candidate,
+    Delta,
+    Forgotten,
+    Mark,
+    Page,
+    Prepared,
+    Survey,
+    check_limit,
+    decide,
+    forget_part,
+    prepare,
+    read_cursor,
+    reads_from,
+    whole_revisions,
+    write_cursor,
+)
+from recollect.stores.cosmos_documents import (
+    META_FIELDS,
+    Held,
+    end_of,
+    held_from,
+    is_whole,
+    job_of,
+    known_from,
+    listed,
+    lives,
+    pack,
+    partition_name,
+    record_name,
+    record_of,
+    taken,
+    touched_names,
+    write_head,
+    writes_of,
+)
+from recollect.stores.cosmos_link import BATCH_MAX, CosmosLink, Document, Operation
+from recollect.stores.cosmos_url import read_url
+
+READS_MAX = 5
+"""How often a read that met a commit half way looks again for one moment's view."""
+_ALIVE = "(NOT IS_DEFINED(c.dead_at) OR c.dead_at > @now)"
+_METAS = ", ".join(f"c.{name}" for name in META_FIELDS)
+
+
+async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> CosmosStore:
+    """Open `cosmos://ACCOUNT.documents.azure.com:443/DATABASE/CONTAINER?key=...`; makes the container.
+
+    `busy_timeout_s` is how long a call waits for request units, and a commit for other writers.
+    """
+    link = CosmosLink(read_url(url, os.environ), busy_timeout_s)
+    try:
+        await link.start()
+    except BaseException:
+        await link.close()
+        raise
+    return CosmosStore(link)
+
+
+class CosmosStore:
+    """All promises of the contract on Cosmos DB. Open it with `open_store("cosmos://...")`."""
+
+    abilities = frozenset({SHARED, DURABLE})
+
+    def __init__(self, link: CosmosLink) -> None:
+        self._link = link
+        # Writers of one process queue for a partition here, and so never overtake each other there.
+        self._turns: WeakValueDictionary[Partition, asyncio.Lock] = WeakValueDictionary()
+
+    # ── writing ──────────────────────────────────────────────────────────────────────────────────
+
+    async def commit(self, changes: Changes, now: int) -> int:
+        prepared = prepare(changes)
+        with self._link.use():
+            async with self._turn(changes.partition):
+                return await self._commit(prepared, now)
+
+    async def claim(self, now: int, lease_s: float, limit: int) -> Sequence[Job]:
+        check_limit(limit)
+        jobs: list[Job] = []
+        met: set[str] = set()
+        with self._link.use():
+            while len(jobs) < limit:
+                due = await self._link.ask(
+                    f"SELECT TOP {limit - len(jobs)} * FROM c WHERE c.due_at <= @now ORDER BY c.due_at", now=now
+                )
+                # One that was met before is an answer from before it was taken: not worth asking on.
+                new = [document for document in due if document["_etag"] not in met]
+                if not new:
+                    break
+                met |= {document["_etag"] for document in new}
+                jobs += await self._take(new, now + int(lease_s * 1000))
+        return jobs
+
+    async def forget(self, where: Filter, now: int, limit: int = FORGET_ROWS) -> Forgotten:
+        check_limit(limit)
+        with self._link.use():
+            if where.dead_before is not None:
+                async with self._turn(where.partition):
+                    return await self._purge(where.partition, where.dead_before, limit)
+            if not where.is_whole:
+                return await forget_part(self, where, now, limit)
+            async with self._turn(where.partition):
+                epoch, count = await self._end_epoch(where, now)
+                swept = await self._sweep(partition_name(where.partition), limit)
+                return Forgotten(count, done=swept < limit, epoch=epoch)
+
+    async def compact(self) -> None:
+        """Nothing to do: the service frees space by itself. Its backups keep what was forgotten until they end."""
+
+    # ── reading ──────────────────────────────────────────────────────────────────────────────────
+
+    async def get(self, partition: Partition, ids: Sequence[str], now: int) -> list[Record]:
+        if len(ids) > IDS_MAX:
+            raise ValidationError(f"at most {IDS_MAX} ids", field="ids")
+        with self._link.use():
+            epoch, found = await self._documents(partition_name(partition), ids)
+            living = {id: document for id, document in found.items() if lives(document, epoch, now)}
+            return [record_of(partition, living[id]) for id in ids if id in living]
+
+    async def list(
+        self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
+    ) -> Page:
+        check_limit(limit)
+        low, high = where.born_after, where.born_before
+        if after:
+            start = read_cursor(where, newest_first, after)
+            low, high = (low, start) if newest_first else (start, high)
+        found: list[Record] = []
+        scanned = 0
+        filtered = where.test is not None or where.ids is not None
+        with self._link.use():
+            forgot = (await self._head(partition_name(where.partition))).head.forgot
+            while True:
+                # Filters are tested here, on blocks; a list without one reads what it gives and no more.
+                count = min(BLOCK_ROWS, SCAN_MAX_ROWS - scanned) if filtered else limit - len(found)
+                block = await self._block(where, now, forgot, low, high, newest_first, count + 1)
+                for record in block[:count]:
+                    if where.holds(record):
+                        found.append(record)
+                    if len(found) == limit:
+                        last = record is block[-1]
+                        return Page(tuple(found), None if last else write_cursor(where, newest_first, record.born))
+                if len(block) <= count:
+                    return Page(tuple(found), None)
+                scanned += count
+                edge = block[count - 1].born
+                if scanned >= SCAN_MAX_ROWS:
+                    return Page(tuple(found), write_cursor(where, newest_first, edge))
+                low, high = (low, edge) if newest_first else (edge, high)
+
+    async def changes(self, partition: Partition, mark: Mark | None, limit: int = 1_000) -> Delta:
+        check_limit(limit, CHANGES_MIN)
+        with self._link.use():
+            for _ in range(READS_MAX):
+                head = (await self._head(partition_name(partition))).head
+                reset, revision, floor_seen = reads_from(head, mark)
+                if mark is not None and not reset and mark.revision == head.revision:
+                    return Delta(mark)
+                rows = await self._changed(partition, max(revision, head.forgot), head.epoch, limit + 1)
+                if not rows or rows[-1]["revision"] <= head.revision:
+                    break
+            cut = whole_revisions([row["revision"] for row in rows], limit)
+            more = cut < len(rows)
+            # The mark is never ahead of the head that was read first, whatever was written since.
+            end = min(rows[cut - 1]["revision"], head.revision) if more else head.revision
+            told = {row["record"]: row for row in rows[:cut]}
+            put = tuple(record_of(partition, row) for row in told.values() if "dropped" not in row)
+            dropped = tuple(id for id, row in told.items() if "dropped" in row)
+            return Delta(Mark(head.epoch, end, floor_seen), put, dropped, reset, more)
+
+    async def search(
+        self, reach: Reach, *, text: str | None, vector: Vector | None, limit: int, now: int
+    ) -> Mapping[str, Sequence[Candidate]]:
+        raise Unavailable("this store does not search across users; see its abilities", field="search")
+
+    async def close(self) -> None:
+        await self._link.close()
+
+    # ── for operators ────────────────────────────────────────────────────────────────────────────
+
+    async def partitions(self, after: Partition | None = None, limit: int = 1_000) -> Sequence[Partition]:
+        sql = f"SELECT TOP {limit} c.org, c.user FROM c WHERE c.listed > @after ORDER BY c.listed"
+        with self._link.use():
+            rows = await self._link.ask(sql, after="" if after is None else listed(after))
+            return [Partition(row["org"], row["user"]) for row in rows]
+
+    async def survey(self, now: int) -> Survey:
+        """Counts over the whole store. It reads a little of every document, and costs accordingly."""
+        with self._link.use():
+            epochs = await self._epochs()
+            records: Counter[str] = Counter()
+            sql = f"SELECT c.partition, c.epoch, c.layer FROM c WHERE IS_DEFINED(c.layer) AND {_ALIVE}"
+            async for page in self._link.pages(sql, now=now):
+                records.update(row["layer"] for row in page if row["epoch"] == epochs.get(row["partition"]))
+            sql = "SELECT c.partition, c.epoch, c.due_at, c.attempt FROM c WHERE IS_DEFINED(c.due_at)"
+            jobs = [row for row in await self._link.ask(sql) if row["epoch"] == epochs.get(row["partition"])]
+            running = sum(job["attempt"] > 0 and job["due_at"] > now for job in jobs)
+            oldest = min((job["due_at"] for job in jobs), default=None)
+            return Survey(len(epochs), dict(records), len(jobs) - running, running, oldest)
+
+    async def check(self) -> Sequence[str]:
+        """What does not fit together, and how many records are not what was written; empty when all is well."""
+        wrong: Counter[str] = Counter()
+        with self._link.use():
+            rows = await self._link.ask("SELECT c.partition, c.org, c.user FROM c WHERE IS_DEFINED(c.listed)")
+            partitions = {row["partition"]: Partition(row["org"], row["user"]) for row in rows}
+            async for page in self._link.pages("SELECT * FROM c WHERE IS_DEFINED(c.layer)"):
+                # The heads are read after the page: a commit meanwhile can only put them further ahead.
+                names = {row["partition"] for row in page}
+                revisions = {name: (await self._head(name)).head.revision for name in names}
+                for row in page:
+                    partition = partitions.get(row["partition"])
+                    if row["revision"] > revisions[row["partition"]]:
+                        wrong["records ahead of their partition's revision"] += 1
+                    elif partition is not None and not is_whole(partition, row):
+                        wrong["records that are not what was written"] += 1
+        return [f"{count} {what}" for what, count in wrong.items()]
+
+    def describe(self) -> dict[str, Any]:
+        url = self._link.url
+        kept = (
+            "in the emulator's memory: gone with it"
+            if url.emulator
+            else "on the service's replicas when a call returns"
+        )
+        return {"store": "cosmos", "url": str(url), "durability": kept, "consistency": self._link.consistency}
+
+    # ── parts of the verbs ───────────────────────────────────────────────────────────────────────
+
+    def _turn(self, partition: Partition) -> asyncio.Lock:
+        return self._turns.setdefault(partition, asyncio.Lock())
+
+    async def _commit(self, prepared: Prepared, now: int) -> int:
+        partition = prepared.changes.partition
+        name = partition_name(partition)
+        for pause in self._link.pauses():
+            held = await self._head(name)
+            documents = await self._metas(name, touched_names(prepared)) if held.etag else {}
+            plan = decide(prepared, known_from(held.head, prepared, documents, now), now)
+            if plan.replayed:
+                return plan.revision
+            writes = writes_of(prepared, plan, held, documents, now)
+            if held.etag and not writes:
+                return plan.revision
+            head = write_head(partition, held, replace(held.head, revision=plan.revision))
+            if await self._link.send(name, [head, *writes]):
+                return plan.revision
+            await asyncio.sleep(pause)
+        raise _overtaken()
+
+    async def _head(self, name: str) -> Held:
+        return held_from(await self._link.read(name, "head"))
+
+    async def _metas(self, name: str, ids: Sequence[str]) -> dict[str, Document]:
+        return {row["id"]: row for row in await self._ask_by_id(_METAS, name, ids)}
+
+    async def _documents(self, name: str, ids: Sequence[str]) -> tuple[int, dict[str, Document]]:
+        """The epoch, and records and what is left of dropped ones by their ids, all as of one moment."""
+        wanted = [record_name(id) for id in dict.fromkeys(ids)]
+        for _ in range(READS_MAX):
+            head = (await self._head(name)).head
+            if len(wanted) == 1:
+                found = await self._link.read(name, wanted[0])
+                rows: Sequence[Document] = [found] if found else []
+            else:
+                rows = await self._ask_by_id("*", name, wanted)
+            if all(row["revision"] <= head.revision for row in rows):
+                break
+        return head.epoch, {row["record"]: row for row in rows}
+
+    async def _ask_by_id(self, what: str, name: str, ids: Sequence[str]) -> Sequence[Document]:
+        values = {f"id{number}": id for number, id in enumerate(ids)}
+        if not values:
+            return []
+        places = ", ".join(f"@{value}" for value in values)
+        sql = f"SELECT {what} FROM c WHERE c.partition = @partition AND c.id IN ({places})"
+        return await self._link.ask(sql, name, **values)
+
+    async def _block(
+        self, where: Filter, now: int, forgot: int, low: tuple[int, int] | None, high: tuple[int, int] | None,
+        newest_first: bool, count: int,
+    ) -> Sequence[Record]:  # fmt: skip
+        """The next living records: one ordered walk for each layer, merged. Costs the page, not the partition."""
+        # What was born up to the last whole forget is forgotten, whether it was removed yet or not.
+        tests = ["c.partition = @partition", "c.born > @low", _ALIVE]
+        values: dict[str, object] = {"low": max(end_of(forgot), pack(low) if low else 0), "now": now}
+        if high is not None:
+            tests.append("c.born < @high")
+            values["high"] = pack(high)
+        order = ["c.partition"]
+        if where.layers:
+            tests.append("c.layer = @layer")
+            order.append("c.layer")
+        if where.session is not None:
+            tests.append("c.session = @session")
+            values["session"] = where.session
+            order.append("c.session")
+        way = " DESC" if newest_first else " ASC"
+        ordered = ", ".join(f"{each}{way}" for each in (*order, "c.born"))
+        sql = f"SELECT TOP {count} * FROM c WHERE {' AND '.join(tests)} ORDER BY {ordered}"
+        name = partition_name(where.partition)
+        choices: list[dict[str, object]] = [{"layer": layer} for layer in dict.fromkeys(where.layers)] or [{}]
+        walks = await asyncio.gather(*(self._link.ask(sql, name, **values, **choice) for choice in choices))
+        rows = heapq.merge(*walks, key=lambda row: int(row["born"]), reverse=newest_first)
+        return [record_of(where.partition, row) for row in islice(rows, count)]
+
+    async def _changed(self, partition: Partition, revision: int, epoch: int, count: int) -> Sequence[Document]:
+        return await self._link.ask(
+            f"SELECT TOP {count} * FROM c WHERE c.partition = @partition AND c.revision > @revision"
+            " AND c.epoch = @epoch ORDER BY c.partition ASC, c.revision ASC",
+            partition_name(partition),
+            revision=revision,
+            epoch=epoch,
+        )
+
+    async def _take(self, due: Sequence[Document], until: int) -> Sequence[Job]:
+        """Of these jobs those that nobody else took meanwhile."""
+        names = list(dict.fromkeys(document["partition"] for document in due))
+        heads = await asyncio.gather(*(self._head(name) for name in names))
+        epochs = {name: held.head.epoch for name, held in zip(names, heads, strict=True)}
+        # A job of an epoch that has ended was forgotten; nobody may see it, and nothing else removes it in time.
+        for document in due:
+            if document["epoch"] != epochs[document["partition"]]:
+                await self._link.remove(document["partition"], [document])
+        valid = [document for document in due if document["epoch"] == epochs[document["partition"]]]
+        wanted = [taken(document, until) for document in valid]
+        tries = (self._link.replace(new, old["_etag"]) for new, old in zip(wanted, valid, strict=True))
+        won = await asyncio.gather(*tries)
+        return [job_of(document) for document, mine in zip(wanted, won, strict=True) if mine]
+
+    async def _end_epoch(self, where: Filter, now: int) -> tuple[int, int]:
+        """Raise the epoch, unless the one that is named has ended; gives that epoch, and how much lived in it."""
+        name = partition_name(where.partition)
+        for pause in self._link.pauses():
+            held = await self._head(name)
+            head = held.head
+            if where.epoch is not None and where.epoch != head.epoch:
+                return where.epoch, 0
+            counts = await self._link.ask(
+                "SELECT VALUE COUNT(1) FROM c WHERE c.partition = @partition AND IS_DEFINED(c.layer)"
+                f" AND c.epoch = @epoch AND {_ALIVE}",
+                name,
+                epoch=head.epoch,
+                now=now,
+            )
+            revision = head.revision + 1
+            raised = replace(head, epoch=head.epoch + 1, revision=revision, forgot=revision)
+            if await self._link.send(name, [write_head(where.partition, held, raised)]):
+                return head.epoch, sum(counts)
+            await asyncio.sleep(pause)
+        raise _overtaken()
+
+    async def _sweep(self, name: str, limit: int) -> int:
+        """Remove records and jobs of epochs that have ended, some at a time."""
+        sql = f"SELECT TOP {limit} c.id, c._etag FROM c WHERE c.partition = @partition AND c.epoch < @epoch"
+        swept = await self._link.ask(sql, name, epoch=(await self._head(name)).head.epoch)
+        await self._link.remove(name, swept)
+        return len(swept)
+
+    async def _purge(self, partition: Partition, before: int, limit: int) -> Forgotten:
+        name = partition_name(partition)
+        swept = await self._sweep(name, limit)
+        room = max(limit - swept, 1)
+        count = 0
+        while count < room and (dead := await self._remove_dead(partition, before, min(room - count, BATCH_MAX - 1))):
+            count += dead
+        sql = f"SELECT TOP {limit} c.id, c._etag FROM c WHERE c.partition = @partition AND c.at < @before"
+        keys = await self._link.ask(sql, name, before=before)
+        await self._link.remove(name, keys)
+        done = swept < limit and count < room and len(keys) < limit
+        return Forgotten(swept + count, done, await self._next_death(name))
+
+    async def _remove_dead(self, partition: Partition, before: int, count: int) -> int:
+        """Remove some of the dead for good, and raise the floor in the same batch."""
+        name = partition_name(partition)
+        for pause in self._link.pauses():
+            held = await self._head(name)
+            rows = await self._link.ask(
+                f"SELECT TOP {count} c.id, c.revision FROM c WHERE c.partition = @partition AND c.dead_at < @before"
+                " AND c.epoch = @epoch ORDER BY c.partition ASC, c.dead_at ASC",
+                name,
+                before=before,
+                epoch=held.head.epoch,
+            )
+            if not rows:
+                return 0
+            floor = max(held.head.floor, *(row["revision"] for row in rows))
+            head = write_head(partition, held, replace(held.head, floor=floor))
+            if await self._link.send(name, [head, *(Operation("delete", row) for row in rows)]):
+                return len(rows)
+            await asyncio.sleep(pause)
+        raise _overtaken()
+
+    async def _next_death(self, name: str) -> int | None:
+        """When the next record or key of the partition can be removed."""
+        found: list[int] = []
+        for field in ("dead_at", "at"):
+            found += await self._link.ask(
+                f"SELECT TOP 1 VALUE c.{field} FROM c WHERE c.partition = @partition AND IS_DEFINED(c.{field})"
+                f" ORDER BY c.partition ASC, c.{field} ASC",
+                name,
+            )
+        return min(found, default=None)
+
+    async def _epochs(self) -> dict[str, int]:
+        """The epoch of every partition, by its name."""
+        rows = await self._link.ask("SELECT c.partition, c.head.epoch FROM c WHERE IS_DEFINED(c.listed)")
+        return {row["partition"]: row["epoch"] for row in rows}
+
+
+def _overtaken() -> Busy:
+    return Busy("other processes keep changing this partition; try again with the same key", field="store")

@@ -1,0 +1,273 @@
+"""What stands in the documents of a Cosmos DB container, and the writes that a commit is made of.
+
+    head       the counters of a partition; every commit replaces it, so its ETag guards all the others
+    r:<id>     a record; when it is dropped, what is left of it
+    j:<id>     a job
+    k:<hash>   a remembered idempotency key
+
+Fields are told apart by name: only records have `born` and `layer`, records and what is left of them
+`revision`, jobs `due_at`, keys `at`, heads `listed`. So each query walks an index of what it means.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from typing import Any
+from urllib.parse import quote
+
+from recollect.errors import Corrupt
+from recollect.records import Job, Partition, Record, Vector, digest_of, record_from
+from recollect.stores.contract import KEY_LIFE_MS, Head, Known, Meta, Plan, Prepared, Sealed, Written, touched_ids
+from recollect.stores.cosmos_link import Document, Operation
+
+NAME_MAX = 900
+"""Characters of an id or of a partition's name; the service takes 1,023 bytes and 2,048."""
+_PLACE_BITS = 7  # a commit has at most 96 operations, so (revision, place) fits one integer
+META_FIELDS = ("id", "_etag", "epoch", "version", "digest", "born", "dropped", "dead_at", "attempt", "result", "at")
+"""What a commit must know of a document that it touches."""
+
+
+# ── names ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def partition_name(partition: Partition) -> str:
+    """The partition key of a partition: readable, and another one for every other partition."""
+    return _short(f"{quote(partition.org, safe='')}/{quote(partition.user, safe='')}")
+
+
+def record_name(id: str) -> str:
+    return _short(f"r:{_plain(id)}")
+
+
+def job_name(id: str) -> str:
+    return _short(f"j:{_plain(id)}")
+
+
+def key_name(key_hash: bytes) -> str:
+    return f"k:{key_hash.hex()}"
+
+
+def _plain(id: str) -> str:
+    """An id without `/ \\ ? #`, which the service refuses, and without `%`, which way stations decode."""
+    return quote(id, safe="").replace("%", "=")
+
+
+def _short(name: str) -> str:
+    if len(name) <= NAME_MAX:
+        return name
+    return f"{name[:2]}={blake2b(name.encode(), digest_size=20).hexdigest()}"
+
+
+def listed(partition: Partition) -> str:
+    """A text that sorts as (org, user) does."""
+    return f"{partition.org.encode().hex()}!{partition.user.encode().hex()}"
+
+
+def pack(born: tuple[int, int]) -> int:
+    return born[0] << _PLACE_BITS | born[1]
+
+
+def _unpack(born: int) -> tuple[int, int]:
+    return born >> _PLACE_BITS, born & ((1 << _PLACE_BITS) - 1)
+
+
+def end_of(revision: int) -> int:
+    """A place behind every birth of a revision and of all before it."""
+    return pack((revision + 1, 0)) - 1
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A partition's head as it was read; without an ETag there is none yet."""
+
+    head: Head = field(default_factory=Head)
+    etag: str | None = None
+
+
+def held_from(document: Document | None) -> Held:
+    if document is None:
+        return Held()
+    return Held(Head(**document["head"]), document["_etag"])
+
+
+def lives(document: Document, epoch: int, now: int) -> bool:
+    """Whether a document is a record that can be seen."""
+    dead_at = document.get("dead_at")
+    return "born" in document and document["epoch"] == epoch and (dead_at is None or dead_at > now)
+
+
+def record_of(partition: Partition, document: Document) -> Record:
+    """The record in a document."""
+    try:
+        vector = None
+        if "vector" in document:
+            vector = Vector(document["model"], b64decode(document["vector"]))
+        return record_from(
+            partition, document["record"], document["layer"], document["session"], _payload(document), vector,
+            document["version"], _unpack(document["born"]),
+        )  # fmt: skip
+    except (ValueError, TypeError, LookupError):
+        raise Corrupt("a stored record cannot be read; run `recollect doctor`", field="store") from None
+
+
+def is_whole(partition: Partition, document: Document) -> bool:
+    """Whether a document still is what was written."""
+    try:
+        record = record_of(partition, document)
+    except Corrupt:
+        return False
+    return bool(digest_of(record, _payload(document)).hex() == document["digest"])
+
+
+def job_of(document: Document) -> Job:
+    """The job in a document."""
+    partition = Partition(document["org"], document["user"])
+    refs = tuple(document["refs"])
+    return Job(document["job"], partition, document["work"], refs, document["due_at"], document["attempt"])
+
+
+def _payload(document: Document) -> str:
+    return b64decode(document["packed"]).decode() if "packed" in document else str(document["payload"])
+
+
+# ── what a commit touches, and what it writes ────────────────────────────────────────────────────
+
+
+def touched_names(prepared: Prepared) -> list[str]:
+    """The documents whose state decides about a commit."""
+    changes = prepared.changes
+    names = [record_name(id) for id in touched_ids(changes)]
+    names += {job_name(job.id) for job in (*changes.finish, *changes.enqueue)}
+    return names + ([key_name(prepared.key_hash)] if prepared.key_hash else [])
+
+
+def known_from(head: Head, prepared: Prepared, documents: Mapping[str, Document], now: int) -> Known:
+    """What `decide` asks for."""
+    changes = prepared.changes
+    metas = {
+        id: _meta(found)
+        for id in touched_ids(changes)
+        if (found := documents.get(record_name(id))) and found["epoch"] == head.epoch
+    }
+    jobs = {
+        job.id: found["attempt"]
+        for job in changes.finish
+        if (found := documents.get(job_name(job.id))) and found["epoch"] == head.epoch
+    }
+    key = documents.get(key_name(prepared.key_hash)) if prepared.key_hash else None
+    once = None
+    if key is not None and key["at"] + KEY_LIFE_MS > now:
+        once = bytes.fromhex(key["digest"]), key["result"]
+    return Known(head, metas, jobs, once)
+
+
+def _meta(document: Document) -> Meta:
+    born = _unpack(document.get("born", 0))
+    digest = bytes.fromhex(document.get("digest", ""))
+    return Meta(document["version"], digest, born, "dropped" in document, document.get("dead_at"))
+
+
+def write_head(partition: Partition, held: Held, head: Head) -> Operation:
+    """Make a head, or replace the one that was read."""
+    document = {
+        "id": "head",
+        "partition": partition_name(partition),
+        "org": partition.org,
+        "user": partition.user,
+        "listed": listed(partition),
+        "head": asdict(head),
+    }
+    return Operation("replace", document, held.etag) if held.etag else Operation("create", document)
+
+
+def writes_of(
+    prepared: Prepared, plan: Plan, held: Held, documents: Mapping[str, Document], now: int
+) -> list[Operation]:
+    """All writes of a commit but the head's. That the head is still the same covers all but the jobs,
+    which a claim changes without it."""
+    name, epoch = partition_name(prepared.changes.partition), held.head.epoch
+    writes = [Operation("upsert", _record_document(name, epoch, plan.revision, each)) for each in plan.write]
+    for id in plan.drop:
+        left = {"id": record_name(id), "partition": name, "record": id, "epoch": epoch, "revision": plan.revision}
+        version = documents[record_name(id)]["version"]
+        writes.append(Operation("upsert", {**left, "version": version, "dropped": True, "dead_at": now}))
+    writes += _job_writes(prepared, name, epoch, documents)
+    if prepared.key_hash:
+        key = {"id": key_name(prepared.key_hash), "partition": name, "digest": prepared.digest.hex()}
+        writes.append(Operation("upsert", {**key, "result": plan.revision, "at": now}))
+    return writes
+
+
+def _job_writes(prepared: Prepared, name: str, epoch: int, documents: Mapping[str, Document]) -> list[Operation]:
+    """One write for each job: a batch may not touch a document twice."""
+    writes: dict[str, Operation] = {}
+    for job in prepared.changes.finish:
+        known = documents[job_name(job.id)]
+        writes[known["id"]] = Operation("delete", {"id": known["id"]}, known["_etag"])
+    for job in prepared.changes.enqueue:
+        document = _job_document(name, epoch, job)
+        id = document["id"]
+        finished = writes.get(id)
+        if finished is not None and finished.kind == "delete":
+            writes[id] = Operation("replace", document, finished.etag)
+        elif finished is None and (id not in documents or documents[id]["epoch"] != epoch):
+            writes[id] = Operation("upsert", document)
+    return list(writes.values())
+
+
+def _record_document(name: str, epoch: int, revision: int, written: Written) -> Document:
+    record = written.sealed.record
+    document: Document = {
+        "id": record_name(record.id),
+        "partition": name,
+        "record": record.id,
+        "layer": record.layer,
+        "session": record.scope.session,
+        "epoch": epoch,
+        "revision": revision,
+        "born": pack(written.born),
+        "version": written.version,
+        "digest": written.sealed.digest.hex(),
+        **_body(written.sealed),
+    }
+    if record.expires_at is not None:
+        document["dead_at"] = record.expires_at
+    return document
+
+
+def _body(sealed: Sealed) -> Mapping[str, Any]:
+    """The payload as text, or as base64 where that is shorter: quotes and letters outside ASCII can
+    take six bytes on the wire, and 1 MiB of them must fit into the 2 MB of a batch."""
+    raw, vector = sealed.payload.encode(), sealed.record.vector
+    packed = b64encode(raw).decode()
+    longer = len(json.dumps(sealed.payload)) > len(packed) + 2
+    body = {"packed": packed} if longer else {"payload": sealed.payload}
+    return body if vector is None else {**body, "model": vector.model, "vector": b64encode(vector.data).decode()}
+
+
+def _job_document(name: str, epoch: int, job: Job) -> Document:
+    return {
+        "id": job_name(job.id),
+        "partition": name,
+        "org": job.partition.org,
+        "user": job.partition.user,
+        "job": job.id,
+        "work": job.kind,
+        "refs": list(job.refs),
+        "due_at": job.due_at,
+        "attempt": job.attempt,
+        "epoch": epoch,
+    }
+
+
+def taken(document: Document, due_at: int) -> Document:
+    """A job's document for its next attempt, without what the service adds of its own."""
+    own: Sequence[str] = [name for name in document if not name.startswith("_")]
+    return {name: document[name] for name in own} | {"attempt": document["attempt"] + 1, "due_at": due_at}

@@ -1,0 +1,60 @@
+-- What stands in the keys of a partition, in the order in which Python declares them.
+local MARKER, HEAD, METAS, RECORDS, INDEX, LOG = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local EXPIRING, DROPPED, ONCE, KEPT = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local OWN_JOBS, DUE, JOBS, PARTITIONS = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+
+-- A meta is "version revision born state dead_at digest layer:session"; `state` is p (put) or d (dropped).
+local META = '^(%d+) (%d+) (%d+) (%a) (%S+) (%S+) (%S*)$'
+
+local function row_from(id, text)
+  if not text then return nil end
+  local version, revision, born, state, dead_at, digest, place = string.match(text, META)
+  return {
+    id = id, version = tonumber(version), revision = tonumber(revision), born = born, dropped = state == 'd',
+    dead_at = tonumber(dead_at), digest = digest, place = place,
+  }
+end
+
+local function row_of(id)
+  return row_from(id, redis.call('HGET', METAS, id))
+end
+
+local function lives(row, now)
+  return row and not row.dropped and (not row.dead_at or row.dead_at > now)
+end
+
+-- Rows of these ids in this order, as Python reads them. With `now`: the living alone.
+local function told(ids, now)
+  local found, names, answer = {}, {}, {}
+  if #ids == 0 then return answer end
+  local metas = redis.call('HMGET', METAS, unpack(ids))
+  for place, id in ipairs(ids) do
+    local row = row_from(id, metas[place])
+    if row and (not now or lives(row, now)) then
+      found[#found + 1], names[#names + 1] = row, id
+    end
+  end
+  if #names == 0 then return answer end
+  local bodies = redis.call('HMGET', RECORDS, unpack(names))
+  for n, row in ipairs(found) do
+    answer[n] = {row.id, row.version, row.born, row.place, bodies[n], row.revision}
+  end
+  return answer
+end
+
+-- A record that is not dropped stands in the index twice: in its layer, and in its session of that layer.
+local function entries(row)
+  local tail = ':' .. row.born .. ':' .. row.id
+  return 'l:' .. string.match(row.place, '^[^:]*') .. tail, 's:' .. row.place .. tail
+end
+
+local function layers_here(index)
+  local layers, from = {}, '[l:'
+  while true do
+    local first = redis.call('ZRANGEBYLEX', index, from, '(l;', 'LIMIT', 0, 1)[1]
+    if not first then return layers end
+    local layer = string.match(first, '^l:([^:]*)')
+    layers[#layers + 1] = layer
+    from = '[l:' .. layer .. ';'
+  end
+end

@@ -1,0 +1,469 @@
+"""PostgreSQL: everything, for many machines, with row-level security as a second lock.
+
+A verb is one call of one function in the database (`postgres_functions.py`), in tables that
+`postgres_schema.py` makes; `postgres_link.py` says how the server is reached. Commits of one process
+that wait for the same partition share a transaction: they would wait for its lock one by one, each
+on a connection of its own. With pgvector, vectors are kept as `halfvec` and searched over an org.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.types import TypeInfo
+
+from recollect.errors import Conflict, Corrupt, RecollectError, Unavailable, ValidationError
+from recollect.filters import Filter, Reach
+from recollect.records import Changes, Job, Partition, Record, Vector, digest_of, record_from
+from recollect.stores.contract import (
+    BLOCK_ROWS,
+    CHANGES_MIN,
+    DURABLE,
+    FORGET_ROWS,
+    IDS_MAX,
+    KEY_LIFE_MS,
+    SCAN_MAX_ROWS,
+    SHARED,
+    VECTOR_SEARCH,
+    Candidate,
+    Delta,
+    Forgotten,
+    Head,
+    LeaseLost,
+    Mark,
+    Page,
+    Prepared,
+    Survey,
+    check_limit,
+    forget_part,
+    prepare,
+    read_cursor,
+    reads_from,
+    whole_revisions,
+    write_cursor,
+)
+from recollect.stores.postgres_functions import PLACE_BITS, commit_types, page_name
+from recollect.stores.postgres_link import Connection, Link, read_address
+from recollect.stores.postgres_meaning import Meaning, as_half, from_half, unhurried
+from recollect.stores.postgres_schema import LEAVES, TABLES, Found, prepare_schema
+
+Born = tuple[int, int]
+Rows = list[tuple[Any, ...]]
+
+GROUP_MAX = 64
+"""Commits of one partition that share a transaction: bounds how long the first of them waits."""
+CHECKED_ROWS = 500
+"""Records that `check` reads at a time."""
+_FIRST, _LAST = -1, 2**63 - 1
+_COLUMNS = ("id", "layer", "session", "payload", "model", "version", "born", "vector")
+_BORN = _COLUMNS.index("born")
+_REFUSED = {
+    "key": "this idempotency key was used for another change",
+    "epoch": "the partition was erased since it was read",
+    "needs": "a record that this rests on is gone",
+    "id": "the id is taken, or the record changed since it was read",
+}
+
+
+async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> PostgresStore:
+    """Open `postgresql://user@host/database?schema=recollect`; makes or migrates the schema."""
+    link = Link(read_address(url), busy_timeout_s)
+
+    async def first(db: Connection) -> tuple[Found, TypeInfo | None]:
+        found = await prepare_schema(db, link.address.schema, with_vectors=link.address.pgvector)
+        return found, await TypeInfo.fetch(db, "halfvec") if found.pgvector else None
+
+    found, halfvec = await link.first(first)
+    if halfvec is not None:
+        link.register_halfvec(halfvec)
+    try:
+        await link.open()
+    except BaseException:
+        await link.close()
+        raise
+    return PostgresStore(link, found)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A commit that was handed over, and who waits for its answer."""
+
+    prepared: Prepared
+    now: int
+    answer: asyncio.Future[int]
+
+
+class PostgresStore:
+    """All promises of the contract in one schema. Open it with `open_store("postgresql://...")`."""
+
+    def __init__(self, link: Link, found: Found) -> None:
+        self._link = link
+        self._found = found
+        self._with_vectors = found.pgvector is not None
+        self.abilities = frozenset({DURABLE, SHARED} | ({VECTOR_SEARCH} if self._with_vectors else set()))
+        self._meaning = Meaning(link)
+        self._lines: dict[Partition, deque[_Waiting]] = {}
+        self._commit_sql = _call("outcome, reached", "commit_changes", commit_types(with_vectors=self._with_vectors))
+        columns = [*_COLUMNS, "embedding"] if self._with_vectors else [*_COLUMNS, "null::bytea"]
+        self._columns = ", ".join(columns)
+        changed = [name if name.startswith("null") else f"(changed).{name}" for name in columns]
+        self._changed = ", ".join((*changed, "(changed).revision", "(changed).dropped"))
+
+    # ── writing ──────────────────────────────────────────────────────────────────────────────────
+
+    async def commit(self, changes: Changes, now: int) -> int:
+        prepared = prepare(changes)
+        self._link.check_open()
+        waiting = _Waiting(prepared, now, asyncio.get_running_loop().create_future())
+        line = self._lines.get(changes.partition)
+        if line is not None:
+            line.append(waiting)
+        else:
+            self._lines[changes.partition] = deque([waiting])
+            self._link.spawn(self._serve(changes.partition))
+        return await waiting.answer
+
+    async def _serve(self, partition: Partition) -> None:
+        """Write the commits of a partition, all that wait in one transaction, until none waits."""
+        line = self._lines[partition]
+        try:
+            while line:
+                group = [line.popleft() for _ in range(min(len(line), GROUP_MAX))]
+                await self._write(group)
+        finally:
+            del self._lines[partition]
+
+    async def _write(self, group: Sequence[_Waiting]) -> None:
+        keyed = all(waiting.prepared.key_hash for waiting in group)
+        try:
+            answers = await self._link.run_handed_over(lambda db: self._send(db, group), again=keyed)
+        except RecollectError as error:
+            if len(group) == 1 or isinstance(error, Unavailable):
+                for waiting in group:
+                    _settle(waiting, error)
+                return
+            # One of them broke the transaction: each gets one of its own, and its own answer.
+            for waiting in group:
+                await self._write([waiting])
+            return
+        for waiting, (outcome, reached) in zip(group, answers, strict=True):
+            _settle(waiting, reached if outcome == "done" else _refusal(outcome))
+            changes = waiting.prepared.changes
+            if any(job.due_at <= waiting.now for job in changes.enqueue):
+                self._link.announce_work()
+
+    async def _send(self, db: Connection, group: Sequence[_Waiting]) -> list[tuple[str, int]]:
+        if len(group) == 1:
+            cursor = await db.execute(self._commit_sql, self._values(group[0]))
+            return await cursor.fetchall()
+        async with db.pipeline(), db.transaction():
+            cursors = [await db.execute(self._commit_sql, self._values(waiting)) for waiting in group]
+        return [row for cursor in cursors for row in await cursor.fetchall()]
+
+    def _values(self, waiting: _Waiting) -> list[Any]:
+        """The arguments of `commit_changes`, in its order; what is empty is not sent."""
+        prepared = waiting.prepared
+        changes, puts = prepared.changes, prepared.puts
+        records = [sealed.record for sealed in puts]
+        plain = [record.vector and record.vector.data for record in records]
+        halves = [data and as_half(data) for data in plain] if self._with_vectors else [None] * len(plain)
+        return [
+            changes.partition.org,
+            changes.partition.user,
+            waiting.now,
+            KEY_LIFE_MS,
+            prepared.key_hash,
+            prepared.digest,
+            changes.epoch,
+            list(changes.needs) or None,
+            [job.id for job in changes.finish] or None,
+            [job.attempt for job in changes.finish] or None,
+            [record.id for record in records] or None,
+            [record.version for record in records] or None,
+            [record.layer for record in records] or None,
+            [record.scope.session for record in records] or None,
+            [record.expires_at for record in records] or None,
+            [sealed.digest for sealed in puts] or None,
+            [sealed.payload for sealed in puts] or None,
+            [record.vector and record.vector.model for record in records] or None,
+            [None if half else data for data, half in zip(plain, halves, strict=True)] or None,
+            *([halves or None] if self._with_vectors else []),
+            list(changes.drop) or None,
+            [job.id for job in changes.enqueue] or None,
+            [job.kind for job in changes.enqueue] or None,
+            [json.dumps(job.refs) for job in changes.enqueue] or None,
+            [job.due_at for job in changes.enqueue] or None,
+            [job.attempt for job in changes.enqueue] or None,
+        ]
+
+    async def claim(self, now: int, lease_s: float, limit: int) -> Sequence[Job]:
+        check_limit(limit)
+        sql = _call("org, usr, id, kind, refs, due_at, attempt", "claim_jobs", ("bigint", "bigint", "integer"))
+
+        async def work(db: Connection) -> list[Job]:
+            try:
+                cursor = await db.execute(sql, (now, now + int(lease_s * 1000), limit))
+            except ReadOnlySqlTransaction:
+                return []  # work that cannot be finished is left to those who can
+            return [
+                Job(id, Partition(org, user), kind, tuple(json.loads(refs)), due_at, attempt)
+                for org, user, id, kind, refs, due_at, attempt in await cursor.fetchall()
+            ]
+
+        return await self._link.finish(work)
+
+    async def forget(self, where: Filter, now: int, limit: int = FORGET_ROWS) -> Forgotten:
+        check_limit(limit)
+        if where.dead_before is not None:
+            sql = _call("removed, purged, next_at", "purge_dead", ("text", "text", "bigint", "integer"))
+            values = (*where.partition, where.dead_before, limit)
+            removed, purged, next_at = await self._link.finish(lambda db: _one(db, sql, values))
+            return Forgotten(removed + purged, removed < limit and purged < max(limit - removed, 1), next_at)
+        if not where.is_whole:
+            return await forget_part(self, where, now, limit)
+        sql = _call("counted, removed, ended", "forget_whole", ("text", "text", "bigint", "bigint", "integer"))
+        # Without an epoch a second try would also forget what was written after the first.
+        count, removed, epoch = await self._link.finish(
+            lambda db: _one(db, sql, (*where.partition, now, where.epoch, limit)), again=where.epoch is not None
+        )
+        return Forgotten(count, done=removed < limit, epoch=epoch)
+
+    async def compact(self) -> None:
+        """Vacuum: dead rows leave the tables. With `compact=full` the tables are written anew, one by one."""
+        how = "full, analyze" if self._link.address.compacts_fully else "analyze"
+
+        async def work(db: Connection) -> None:
+            async with unhurried(db):
+                for table in (*TABLES, *LEAVES):
+                    if table != "records":
+                        await db.execute(f"vacuum ({how}) {table}".encode())
+
+        await self._link.finish(work)
+
+    async def wait_for_work(self, timeout_s: float) -> bool:
+        """Wait until some process has enqueued a job that is due, at most so long. True when one has."""
+        return await self._link.wait_for_work(timeout_s)
+
+    # ── reading ──────────────────────────────────────────────────────────────────────────────────
+
+    async def get(self, partition: Partition, ids: Sequence[str], now: int) -> list[Record]:
+        if len(ids) > IDS_MAX:
+            raise ValidationError(f"at most {IDS_MAX} ids", field="ids")
+        sql = _call(self._columns, "get_records", ("text", "text", "bigint", "text[]"))
+        rows = await self._rows(sql, (*partition, now, list(ids)))
+        found = {row[0]: row for row in rows}
+        return [_record(partition, found[id]) for id in ids if id in found]
+
+    async def list(
+        self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
+    ) -> Page:
+        check_limit(limit)
+        low, high = where.born_after, where.born_before
+        if after:
+            start = read_cursor(where, newest_first, after)
+            low, high = (low, start) if newest_first else (start, high)
+        found: list[Record] = []
+        scanned = 0
+        filtered = where.test is not None or where.ids is not None
+        while True:
+            block = min(BLOCK_ROWS, SCAN_MAX_ROWS - scanned) if filtered else limit - len(found)
+            rows = await self._block(where, now, newest_first, low, high, block + 1)
+            for row in rows[:block]:
+                record = _record(where.partition, row)
+                if where.holds(record):
+                    found.append(record)
+                if len(found) == limit:
+                    last_of_all = row is rows[-1]
+                    return Page(tuple(found), None if last_of_all else write_cursor(where, newest_first, record.born))
+            if len(rows) <= block:
+                return Page(tuple(found), None)
+            scanned += block
+            edge = _unpack(rows[block - 1][_BORN])
+            if scanned >= SCAN_MAX_ROWS:
+                return Page(tuple(found), write_cursor(where, newest_first, edge))
+            low, high = (low, edge) if newest_first else (edge, high)
+
+    async def _block(
+        self, where: Filter, now: int, newest_first: bool, low: Born | None, high: Born | None, count: int
+    ) -> Rows:
+        name = page_name(newest_first=newest_first, of_session=bool(where.session))
+        types = ("text", "text", "bigint", "text[]", "text", "bigint", "bigint", "integer")
+        layers = list(dict.fromkeys(where.layers)) or None
+        between = (_pack(low) if low else _FIRST, _pack(high) if high else _LAST)
+        values = (*where.partition, now, layers, where.session, *between, count)
+        return await self._rows(_call(self._columns, name, types), values)
+
+    async def changes(self, partition: Partition, mark: Mark | None, limit: int = 1_000) -> Delta:
+        check_limit(limit, CHANGES_MIN)
+        types = ("text", "text", "bigint", "bigint", "bigint", "integer")
+        sql = _call(f"head_epoch, head_revision, head_floor, {self._changed}", "changes_since", types)
+        seen = (mark.epoch, mark.revision, mark.floor_seen) if mark else (None, None, None)
+        (epoch, revision, floor, *_), *rows = await self._rows(sql, (*partition, *seen, limit + 1))
+        head = Head(epoch, revision, floor)
+        reset, _, floor_seen = reads_from(head, mark)
+        cut = whole_revisions([row[-2] for row in rows], limit)
+        more = cut < len(rows)
+        end = rows[cut - 1][-2] if more else head.revision
+        put = tuple(_record(partition, row[3:]) for row in rows[:cut] if not row[-1])
+        dropped = tuple(row[3] for row in rows[:cut] if row[-1])
+        return Delta(Mark(head.epoch, end, floor_seen), put, dropped, reset, more)
+
+    async def search(
+        self, reach: Reach, *, text: str | None, vector: Vector | None, limit: int, now: int
+    ) -> Mapping[str, Sequence[Candidate]]:
+        check_limit(limit)
+        self._link.check_open()
+        if not self._with_vectors:
+            raise Unavailable("search over an org needs pgvector in this database", field="search")
+        if vector is None:
+            raise Unavailable("this store searches across users by meaning alone; see its abilities", field="search")
+        return {"vector": await self._meaning.search(reach, vector, limit, now)}
+
+    async def close(self) -> None:
+        await self._link.close()
+
+    # ── for operators ────────────────────────────────────────────────────────────────────────────
+
+    async def partitions(self, after: Partition | None = None, limit: int = 1_000) -> Sequence[Partition]:
+        sql = "select org, usr from heads where %s or (org, usr) > (%s, %s) order by org, usr limit %s"
+        rows = await self._overview(sql, (after is None, *(after or ("", "")), limit))
+        return [Partition(org, user) for org, user in rows]
+
+    async def survey(self, now: int) -> Survey:
+        ((partitions, jobs, running, oldest, size),) = await self._overview(
+            """select (select count(*) from heads), count(*), count(*) filter (where attempt > 0 and due_at > %s),
+                 min(due_at), (select sum(pg_total_relation_size(oid))::bigint from pg_class
+                   where relnamespace = to_regnamespace(%s) and relkind = 'r') from jobs""",
+            (now, self._link.address.schema),
+        )
+        records = await self._overview(
+            """select layer, count(*) from records join heads using (org, usr, epoch)
+               where not dropped and (dead_at is null or dead_at > %s) group by layer""",
+            (now,),
+        )
+        return Survey(partitions, dict(records), jobs - running, running, oldest, size)
+
+    async def check(self) -> Sequence[str]:
+        """What is wrong with the stored data: every living record is read and compared with its digest."""
+        found = []
+        ((stray, ahead, unusable),) = await self._overview(
+            """select count(*) filter (where heads.org is null),
+                 count(*) filter (where records.revision > heads.revision),
+                 (select count(*) from pg_index join pg_class on pg_class.oid = indexrelid
+                    where relnamespace = to_regnamespace(%s) and not indisvalid)
+               from records left join heads using (org, usr)""",
+            (self._link.address.schema,),
+        )
+        if stray:
+            found.append("records without a partition")
+        if ahead:
+            found.append("records ahead of their partition's revision")
+        if unusable:
+            found.append("indexes that are not valid; make them anew with REINDEX")
+        if damaged := await self._damaged():
+            found.append(f"{damaged} records that are not what was written")
+        return found
+
+    async def _damaged(self) -> int:
+        """How many living records do not have the digest they were written with."""
+        sql = (
+            f"select {self._columns}, digest, org, usr from records join heads using (org, usr, epoch)"
+            " where not dropped and (org, usr, id) > (%s, %s, %s) order by org, usr, id limit %s"
+        )
+        damaged, last = 0, ("", "", "")
+        while rows := await self._overview(sql, (*last, CHECKED_ROWS)):
+            for row in rows:
+                try:
+                    record = _record(Partition(*row[-2:]), row)
+                    damaged += digest_of(record, row[3]) != row[-3]
+                except Corrupt:
+                    damaged += 1
+            last = (rows[-1][-2], rows[-1][-1], rows[-1][0])
+        return damaged
+
+    def describe(self) -> dict[str, Any]:
+        found = self._found
+        return {
+            "store": "postgres",
+            "url": self._link.address.shown,
+            "server": found.server,
+            "schema_version": found.version,
+            "pgvector": found.pgvector or "missing: no search by meaning over an org",
+            "durability": durability(found),
+            "connections": self._link.address.pool_max,
+            "read_only": found.read_only,
+        }
+
+    async def _rows(self, sql: bytes, values: Sequence[Any]) -> Rows:
+        async def work(db: Connection) -> Rows:
+            return await (await db.execute(sql, values, binary=True)).fetchall()
+
+        return await self._link.run(work)
+
+    async def _overview(self, sql: str, values: Sequence[Any]) -> Rows:
+        """Rows of all partitions, for those who look after the store."""
+
+        async def work(db: Connection) -> Rows:
+            async with db.transaction():
+                await db.execute("select set_config('recollect.reach', 'all', true)")
+                return await (await db.execute(sql.encode(), values, binary=True)).fetchall()
+
+        return await self._link.run(work)
+
+
+def durability(found: Found) -> str:
+    """What a returned call means on this server, as it is set up."""
+    if not found.fsync:
+        return "NOT SAFE: fsync is off, so a crash of the machine can lose or damage everything"
+    if found.synchronous_commit == "off":
+        return "synchronous_commit is off: a crash of the server can lose the last second"
+    return f"on disk (fsync, synchronous_commit={found.synchronous_commit}) when a call returns"
+
+
+def _call(columns: str, function: str, types: Sequence[str]) -> bytes:
+    """The statement that calls a function of the database. Arrays are sent in binary form."""
+    values = (f"%b::{type}" if type.endswith("[]") else f"%s::{type}" for type in types)
+    return f"select {columns} from {function}({', '.join(values)})".encode()
+
+
+async def _one(db: Connection, sql: bytes, values: Sequence[Any]) -> tuple[Any, ...]:
+    (row,) = await (await db.execute(sql, values)).fetchall()
+    return tuple(row)
+
+
+def _settle(waiting: _Waiting, answer: int | RecollectError) -> None:
+    if waiting.answer.done():
+        return  # its caller was cancelled
+    if isinstance(answer, RecollectError):
+        waiting.answer.set_exception(answer)
+    else:
+        waiting.answer.set_result(answer)
+
+
+def _refusal(outcome: str) -> Conflict:
+    return LeaseLost(field="finish") if outcome == "finish" else Conflict(_REFUSED[outcome], field=outcome)
+
+
+def _pack(born: Born) -> int:
+    return born[0] << PLACE_BITS | born[1]
+
+
+def _unpack(born: int) -> Born:
+    return born >> PLACE_BITS, born & ((1 << PLACE_BITS) - 1)
+
+
+def _record(partition: Partition, row: Sequence[Any]) -> Record:
+    id, layer, session, payload, model, version, born, plain, half = row[:9]
+    vector = None
+    if model is not None:
+        vector = Vector(model, plain if half is None else from_half(half))
+    try:
+        return record_from(partition, id, layer, session, payload, vector, version, _unpack(born))
+    except (ValueError, TypeError, LookupError):
+        raise Corrupt("a stored record cannot be read; run `recollect doctor`", field="store") from None

@@ -1,0 +1,327 @@
+"""How a PostgreSQL server is reached: its URL, a pool of connections, what is tried again, wake-ups.
+
+What fails for a reason that passes (a deadlock, a serialization failure, a lost connection) is tried
+again for a few seconds, a lost connection only where a second try cannot do anything twice. All
+else leaves as one of our errors. The driver's own words never do: they may hold content.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.adapt import AdaptersMap, Dumper
+from psycopg.pq import Format
+from psycopg.types import TypeInfo
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+
+from recollect.errors import Busy, RecollectError, Unavailable, ValidationError
+
+T = TypeVar("T")
+Connection = AsyncConnection[Any]
+Work = Callable[[Connection], Awaitable[T]]
+
+CONNECT_S = 5.0
+"""How long a caller waits for a connection: one of the pool's, or a new one."""
+RETRY_S = 5.0
+"""How long what may be tried again is tried again."""
+PAUSE_S = 0.02
+PAUSE_MAX_S = 0.5
+NOTICE_PAUSE_S = 0.05
+"""Least time between two wake-ups that one process sends: workers that are awake need no more."""
+LISTEN_AGAIN_S = 1.0
+SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,50}\Z")
+POOL_MAX = 10
+STATEMENT_S = 30.0
+_ROLLED_BACK = frozenset({"40001", "40P01"})
+_LOST = frozenset({"57P01", "57P02", "57P03", "57P05", "53300"})
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A URL taken apart: what the driver gets, and our own parameters."""
+
+    conninfo: str
+    shown: str
+    schema: str = "recollect"
+    pool_min: int = 1
+    pool_max: int = POOL_MAX
+    statement_s: float = STATEMENT_S
+    pgvector: bool = True
+    compacts_fully: bool = False
+
+
+def read_address(url: str) -> Address:
+    """Take a URL apart. What is not ours stays for the driver, as `sslmode` or `application_name`."""
+    try:
+        parts = urlsplit(url)
+        given = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
+        schema = given.pop("schema", "recollect")
+        pool_min, pool_max = int(given.pop("pool_min", 1)), int(given.pop("pool_max", POOL_MAX))
+        statement_s = float(given.pop("statement_timeout_s", STATEMENT_S))
+        pgvector, compact = given.pop("pgvector", "on"), given.pop("compact", "plain")
+        conninfo = parts._replace(query=urlencode(given, quote_via=quote)).geturl()
+        psycopg.conninfo.conninfo_to_dict(conninfo)
+    except (ValueError, psycopg.Error):
+        raise ValidationError(
+            "write postgresql://user@host/database?schema=name; see docs/how-to/postgres.md", field="url"
+        ) from None
+    if not SCHEMA.match(schema):
+        raise ValidationError("a schema is named by up to 51 small letters, digits and _", field="url")
+    if not 0 <= pool_min <= pool_max or pool_max < 1 or not 0 < statement_s < 86_400:
+        raise ValidationError("pool_min, pool_max or statement_timeout_s is out of range", field="url")
+    if pgvector not in ("on", "off") or compact not in ("plain", "full"):
+        raise ValidationError("pgvector is on or off, compact is plain or full", field="url")
+    at = parts.netloc.rpartition("@")[2]
+    user = unquote(parts.username or "")
+    shown = f"postgresql://{f'{user}@' if user else ''}{at}{parts.path}?schema={schema}"
+    return Address(conninfo, shown, schema, pool_min, pool_max, statement_s, pgvector == "on", compact == "full")
+
+
+def translated(error: psycopg.Error) -> RecollectError:
+    """The driver's error as one of ours, without any content."""
+    state = error.sqlstate or ""
+    if isinstance(error, PoolTimeout):
+        return Busy("no connection came free; the server does not answer, or raise pool_max", field="store")
+    if state == "55P03":
+        return Busy("another caller holds this partition; try again, or raise busy_timeout_s", field="store")
+    if state == "57014":
+        return Busy("it took longer than statement_timeout_s and was undone; try again", field="store")
+    if state == "25006":
+        return Unavailable("the server takes no writes: it is read-only or a standby", field="store")
+    if state.startswith("53"):
+        return Unavailable("the server has no room: disk, memory or connections", field="store")
+    if state.startswith("42"):
+        return Unavailable(f"the schema is not as it should be ({state}); run `recollect doctor`", field="store")
+    if isinstance(error, psycopg.DataError):
+        return ValidationError(f"PostgreSQL cannot keep this text or number ({state})", field="changes")
+    if not state or state in _LOST or state.startswith("08"):
+        return Unavailable("the connection to PostgreSQL was lost or refused; check that it runs", field="store")
+    return Unavailable(f"PostgreSQL failed ({state}); its log says more", field="store")
+
+
+def is_lost(error: psycopg.Error) -> bool:
+    """Whether the connection went away, so that nobody knows what became of the call."""
+    state = error.sqlstate
+    broken = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return state in _LOST or (state is None and broken) or (state or "").startswith("08")
+
+
+class Half(bytes):
+    """A vector in the form in which the server receives `halfvec`."""
+
+
+class Link:
+    """The server, open. `run` gives work a connection; work is an async function of it."""
+
+    def __init__(self, address: Address, busy_timeout_s: float) -> None:
+        self.address = address
+        self._adapters = AdaptersMap(psycopg.adapters)
+        self._connect: dict[str, Any] = {
+            "autocommit": True,
+            "connect_timeout": int(CONNECT_S),
+            "context": _Context(self._adapters),
+            "options": _options(address, busy_timeout_s),
+        }
+        self._pool: AsyncConnectionPool[Connection] | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._closed = False
+        self._channel = f"recollect_{address.schema}"
+        self._wakes = asyncio.Event()
+        self._listening: asyncio.Task[None] | None = None
+        self._announcing = False
+
+    async def first(self, work: Work[T]) -> T:
+        """Run work on a connection of its own, before there is a pool."""
+        try:
+            async with await AsyncConnection.connect(self.address.conninfo, **self._connect) as db:
+                return await work(db)
+        except psycopg.Error as error:
+            if is_lost(error):
+                raise Unavailable(
+                    "PostgreSQL cannot be reached or refuses the connection: check host, port, user, password "
+                    "and database, and that it runs",
+                    field="store",
+                ) from None
+            raise translated(error) from None
+
+    async def open(self) -> None:
+        """Start the pool."""
+        self._pool = AsyncConnectionPool(
+            self.address.conninfo,
+            kwargs=self._connect,
+            min_size=self.address.pool_min,
+            max_size=self.address.pool_max,
+            timeout=CONNECT_S,
+            reconnect_timeout=CONNECT_S,
+            num_workers=2,
+            open=False,
+        )
+        await self._pool.open()
+
+    def register_halfvec(self, info: TypeInfo) -> None:
+        """Let `Half` values be sent as what this database calls `halfvec`."""
+        info.register(_Context(self._adapters))
+        self._adapters.register_dumper(Half, type("HalfDumper", (_HalfDumper,), {"oid": info.oid}))
+
+    # ── work ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def run(self, work: Work[T], *, again: bool = True) -> T:
+        """Run work on a connection of the pool; `again`: it may be repeated when its answer was lost."""
+        self.check_open()
+        return await self.run_handed_over(work, again=again)
+
+    async def run_handed_over(self, work: Work[T], *, again: bool) -> T:
+        """The same for work that was handed over before the store was closed."""
+        pool = self._pool
+        assert pool is not None, "opened before it is used"
+        until = time.monotonic() + RETRY_S
+        pause = PAUSE_S
+        while True:
+            try:
+                async with pool.connection() as db:
+                    return await work(db)
+            except PoolClosed:
+                raise Unavailable("the store is closed", field="store") from None
+            except psycopg.Error as error:
+                lost = is_lost(error) and not isinstance(error, PoolTimeout)
+                passes = error.sqlstate in _ROLLED_BACK or (lost and again)
+                if not passes or time.monotonic() > until:
+                    raise translated(error) from None
+                if lost:
+                    # Its neighbours in the pool are likely as dead: they are looked at before one is used.
+                    await pool.check()
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, PAUSE_MAX_S)
+
+    async def finish(self, work: Work[T], *, again: bool = True) -> T:
+        """The same, to its end, whether or not its caller still waits."""
+        self.check_open()
+        return await asyncio.shield(self.spawn(self.run_handed_over(work, again=again)))
+
+    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Start work that `close` waits for."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._forget_task)
+        return task
+
+    def _forget_task(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # taken note of: its caller may have gone
+
+    def check_open(self) -> None:
+        if self._closed:
+            raise Unavailable("the store is closed", field="store")
+
+    async def close(self) -> None:
+        """Finish what was handed over, then let go of the connections."""
+        if self._closed:
+            return
+        self._closed = True
+        # Shielded: whoever stops waiting for it does not stop it.
+        await asyncio.shield(asyncio.ensure_future(self._let_go()))
+
+    async def _let_go(self) -> None:
+        if self._listening is not None:
+            self._listening.cancel()
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        if self._pool is not None:
+            await self._pool.close()
+
+    # ── wake-ups ─────────────────────────────────────────────────────────────────────────────────
+
+    def announce_work(self) -> None:
+        """Wake the workers of other processes, soon, and not more often than they can use it.
+
+        Not in the commit itself: a transaction that notifies makes all others that do wait until
+        it is on disk. If the wake-up is lost, workers find the job when they look next.
+        """
+        if not self._announcing and not self._closed:
+            self._announcing = True
+            self.spawn(self._announce())
+
+    async def _announce(self) -> None:
+        async def notify(db: Connection) -> None:
+            await db.execute("select pg_notify(%s, '')", (self._channel,))
+
+        try:
+            await self.run_handed_over(notify, again=False)
+            await asyncio.sleep(0 if self._closed else NOTICE_PAUSE_S)
+        except RecollectError:
+            pass
+        finally:
+            self._announcing = False
+
+    async def wait_for_work(self, timeout_s: float) -> bool:
+        """Wait until some process has enqueued a job, at most so long. True when one has."""
+        self.check_open()
+        # With a single connection there is none to spare for listening.
+        if self._listening is None and self.address.pool_max > 1:
+            self._listening = asyncio.create_task(self._listen())
+            self.spawn(_ended(self._listening))
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._wakes.wait()
+        except TimeoutError:
+            return False
+        self._wakes.clear()
+        return True
+
+    async def _listen(self) -> None:
+        async def listen(db: Connection) -> None:
+            try:
+                await db.execute(f"listen {self._channel}".encode())
+                async for _ in db.notifies():
+                    self._wakes.set()
+            finally:
+                await db.close()
+
+        while True:
+            with suppress(RecollectError):
+                await self.run_handed_over(listen, again=False)
+            await asyncio.sleep(LISTEN_AGAIN_S)
+
+
+class _Context:
+    """What the driver reads adapters from."""
+
+    def __init__(self, adapters: AdaptersMap) -> None:
+        self.adapters = adapters
+        self.connection = None
+
+
+class _HalfDumper(Dumper):
+    format = Format.BINARY
+
+    def dump(self, obj: Half) -> bytes:
+        return bytes(obj)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+def _options(address: Address, busy_timeout_s: float) -> str:
+    """Settings of every connection. Compiling plans and isolation above the default would only cost."""
+    settings = {
+        "search_path": f"{address.schema},public",
+        "statement_timeout": f"{int(address.statement_s * 1000)}",
+        "lock_timeout": f"{max(1, int(busy_timeout_s * 1000))}",
+        "idle_in_transaction_session_timeout": f"{int(address.statement_s * 1000)}",
+        "default_transaction_isolation": r"read\ committed",
+        "jit": "off",
+    }
+    given = psycopg.conninfo.conninfo_to_dict(address.conninfo).get("options") or ""
+    return " ".join([*([str(given)] if given else []), *(f"-c {name}={value}" for name, value in settings.items())])

@@ -1,0 +1,213 @@
+"""What stands in the database, and how it comes there: numbered steps under one lock.
+
+Every key of every table begins with (org, usr), the partition. So a table can be split by it, here
+into hash partitions, and each of the two columns can be what Citus distributes by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import AsyncConnection
+from psycopg.errors import InsufficientPrivilege, UndefinedObject
+from psycopg.sql import SQL, Identifier
+
+from recollect.errors import Unavailable
+from recollect.stores.postgres_functions import FUNCTIONS, commit_function
+
+Connection = AsyncConnection[Any]
+
+HASH_PARTITIONS = 8
+"""Enough that a vacuum or an index build holds a part, few enough that a plan over all of them is cheap."""
+TABLES = ("heads", "records", "jobs", "once")
+LEAVES = tuple(f"records_{number}" for number in range(HASH_PARTITIONS))
+HALFVEC_DIMENSIONS_MAX = 16_000
+
+_SEES = """
+  (org = current_setting('recollect.org', true)
+    and (usr = current_setting('recollect.usr', true) or current_setting('recollect.reach', true) = 'org'))
+  or current_setting('recollect.reach', true) = 'all'"""
+"""A row is seen by who has said that the call is about its partition, its org, or all of them."""
+
+_TABLES = (
+    """create table heads (
+        org text collate "C" not null, usr text collate "C" not null,
+        epoch bigint not null, revision bigint not null, floor bigint not null, forgot bigint not null,
+        primary key (org, usr)) with (fillfactor = 50)""",
+    """create table records (
+        org text collate "C" not null, usr text collate "C" not null, id text collate "C" not null,
+        epoch bigint not null, revision bigint not null, born bigint not null, version bigint not null,
+        layer text collate "C" not null, session text collate "C" not null, dropped boolean not null, dead_at bigint,
+        digest bytea not null, payload text not null, model text collate "C", vector bytea,
+        primary key (org, usr, id)) partition by hash (org, usr)""",
+    *(
+        f"create table {leaf} partition of records for values with (modulus {HASH_PARTITIONS}, remainder {number})"
+        for number, leaf in enumerate(LEAVES)
+    ),
+    "create index records_log on records (org, usr, revision)",
+    "create index records_layer on records (org, usr, epoch, layer, born) where not dropped",
+    """create index records_session on records (org, usr, epoch, session, layer, born)
+        where not dropped and session <> ''""",
+    "create index records_dead on records (org, usr, dead_at) where dead_at is not null",
+    """create table jobs (
+        org text collate "C" not null, usr text collate "C" not null, id text collate "C" not null,
+        kind text not null, refs text not null, due_at bigint not null, attempt integer not null,
+        primary key (org, usr, id)) with (fillfactor = 70)""",
+    "create index jobs_due on jobs (due_at)",
+    """create table once (
+        org text collate "C" not null, usr text collate "C" not null, key bytea not null,
+        digest bytea not null, revision bigint not null, at bigint not null, primary key (org, usr, key))""",
+    "create index once_at on once (org, usr, at)",
+)
+
+# Forced: the role that owns the tables is the one that the store connects as. A hash partition has
+# no policy of its own, so whoever goes around the table that it belongs to sees nothing at all.
+_SECURITY = (
+    *(f"alter table {table} enable row level security" for table in (*TABLES, *LEAVES)),
+    *(f"alter table {table} force row level security" for table in (*TABLES, *LEAVES)),
+    *(f"create policy {table}_of_the_caller on {table} using ({_SEES})" for table in TABLES),
+)
+
+_HALF = """
+create function half_of(vector bytea, place integer) returns real language sql immutable as $$
+  select (case when bits & 32768 = 0 then 1 else -1 end * case when bits >> 10 & 31 = 0
+    then (bits & 1023) * 2.0::float8 ^ -24
+    else (1024 + (bits & 1023)) * 2.0::float8 ^ ((bits >> 10 & 31) - 25) end)::real
+  from (select get_byte(vector, 2 * place) | (get_byte(vector, 2 * place + 1) << 8) as bits) as number
+$$"""
+
+_MOVE = f"""
+update records set embedding = numbers.all_of_them::halfvec, vector = null
+from records r cross join lateral (
+  select array_agg(half_of(r.vector, place) order by place) as all_of_them,
+    bool_and(get_byte(r.vector, 2 * place + 1) & 124 <> 124) as finite
+  from generate_series(0, length(r.vector) / 2 - 1) as place) as numbers
+where records.org = r.org and records.usr = r.usr and records.id = r.id and r.vector is not null
+  and length(r.vector) between 2 and {2 * HALFVEC_DIMENSIONS_MAX} and length(r.vector) % 2 = 0 and numbers.finite"""
+
+
+async def migrate_1(db: Connection) -> None:
+    """Heads, records, jobs, remembered keys; row-level security; the verbs as functions."""
+    for statement in (*_TABLES, *_SECURITY, *FUNCTIONS, commit_function(with_vectors=False)):
+        await db.execute(statement.encode())
+
+
+MIGRATIONS: tuple[Callable[[Connection], Awaitable[None]], ...] = (migrate_1,)
+"""In order; the table `migrations` says how many of them the schema has had."""
+
+
+async def add_vectors(db: Connection) -> None:
+    """Keep vectors as `halfvec`, where pgvector is; those that stand there as plain bytes are moved."""
+    await db.execute("alter table records add column embedding halfvec")
+    await db.execute("drop function commit_changes")
+    await db.execute(commit_function(with_vectors=True).encode())
+    await db.execute(_HALF.encode())
+    await db.execute("select set_config('recollect.reach', 'all', true)")
+    await db.execute(_MOVE.encode())
+    await db.execute("drop function half_of")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found at opening: the server, the schema's version, whether vectors are searchable."""
+
+    server: str
+    version: int
+    pgvector: str | None
+    fsync: bool
+    synchronous_commit: str
+    read_only: bool
+
+
+async def prepare_schema(db: Connection, schema: str, *, with_vectors: bool) -> Found:
+    """Bring the schema up to date and say what is there. A schema of a newer version is not touched."""
+    found = await look(db, schema)
+    if found.version > len(MIGRATIONS):
+        raise Unavailable(
+            f"the schema has version {found.version}, this Recollect knows {len(MIGRATIONS)}: "
+            "upgrade Recollect; nothing was touched",
+            field="store",
+        )
+    if found.read_only:
+        if found.version < len(MIGRATIONS):
+            raise Unavailable("the schema must be migrated; open it for writing once", field="store")
+        return found
+    if found.version < len(MIGRATIONS):
+        await migrate(db, schema)
+    if with_vectors and found.pgvector is None:
+        await _enable_vectors(db, schema)
+    return await look(db, schema)
+
+
+async def migrate(
+    db: Connection, schema: str, steps: tuple[Callable[[Connection], Awaitable[None]], ...] = MIGRATIONS
+) -> None:
+    """Take the steps that are missing, each in a transaction of its own: old or new, never between."""
+    while True:
+        async with db.transaction():
+            await _lock(db, schema)
+            await db.execute(SQL("create schema if not exists {}").format(Identifier(schema)))
+            await db.execute("create table if not exists migrations (number integer primary key)")
+            version = (await _row(db, "select coalesce(max(number), 0) from migrations"))[0]
+            if version >= len(steps):
+                return
+            await steps[version](db)
+            await db.execute("insert into migrations values (%s)", (version + 1,))
+
+
+async def _enable_vectors(db: Connection, schema: str) -> None:
+    """Use pgvector if it is there or can be made; without it everything but search over an org works."""
+    try:
+        async with db.transaction():
+            await _lock(db, schema)
+            if not await _has_column(db):
+                installed, available = await _row(
+                    db,
+                    """select exists (select from pg_extension where extname = 'vector'),
+                         exists (select from pg_available_extensions where name = 'vector')""",
+                )
+                if not installed and not available:
+                    return
+                if not installed:
+                    await db.execute("create extension vector with schema public")
+                await add_vectors(db)
+    except (InsufficientPrivilege, UndefinedObject):
+        return  # an administrator has to make the extension, or this server's is too old for halfvec
+
+
+async def look(db: Connection, schema: str) -> Found:
+    """What is there, without changing anything."""
+    server, fsync, synchronous_commit, read_only = await _row(
+        db,
+        """select current_setting('server_version'), current_setting('fsync') = 'on',
+             current_setting('synchronous_commit'),
+             pg_is_in_recovery() or current_setting('default_transaction_read_only') = 'on'""",
+    )
+    made = await _row(db, "select to_regclass(%s) is not null", (f"{schema}.migrations",))
+    version = (await _row(db, "select coalesce(max(number), 0) from migrations"))[0] if made[0] else 0
+    pgvector = None
+    if version and await _has_column(db):
+        pgvector = (await _row(db, "select extversion from pg_extension where extname = 'vector'"))[0]
+    return Found(server, version, pgvector, fsync, synchronous_commit, read_only)
+
+
+async def _has_column(db: Connection) -> bool:
+    row = await _row(
+        db,
+        """select exists (select from pg_attribute
+             where attrelid = to_regclass('records') and attname = 'embedding' and not attisdropped)""",
+    )
+    return bool(row[0])
+
+
+async def _lock(db: Connection, schema: str) -> None:
+    await db.execute("select pg_advisory_xact_lock(hashtextextended('recollect migrations ' || %s, 0))", (schema,))
+
+
+async def _row(db: Connection, statement: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+    """The one row that a statement gives."""
+    row = await (await db.execute(statement.encode(), values)).fetchone()
+    assert row is not None
+    return tuple(row)

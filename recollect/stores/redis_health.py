@@ -1,0 +1,134 @@
+"""What a Redis does with what it is given: its version, whether it keeps it, whether it throws it away.
+
+Asked once, when a store is opened, of every node that holds data. What a service does not let us
+ask is said to be unknown, never taken to be fine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from recollect.errors import Unavailable
+from recollect.stores.redis_node import Failure, fields_of
+from recollect.stores.redis_nodes import Nodes
+
+OLDEST = (6, 2)
+KEEPS_ALL = "noeviction"
+UNKNOWN = "unknown"
+COMPACT_PAUSE_S = 0.1
+COMPACT_LIMIT_S = 600.0
+_PROMISES = {
+    "always": "on disk (AOF, fsync) when a call returns",
+    "everysec": "on disk within a second (AOF everysec): up to 2 s of writes are lost when the server dies",
+    "no": "on disk when the system likes (AOF without fsync): some 30 s of writes may be lost",
+    "off": "in the server's memory (AOF is off): what came after the last snapshot is lost when it restarts",
+    UNKNOWN: "AOF is on, how often it syncs could not be asked",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """One node, or the worst of several."""
+
+    name: str
+    version: str
+    aof: str
+    eviction: str
+    is_cluster: bool
+    is_replica: bool
+
+    @property
+    def durability(self) -> str:
+        return _PROMISES.get(self.aof, _PROMISES[UNKNOWN])
+
+    @property
+    def is_durable(self) -> bool:
+        return self.aof != "off"
+
+    def warnings(self) -> list[str]:
+        """What an operator should know before trusting this server with memories."""
+        found = []
+        if not self.is_durable:
+            found.append("AOF is off: memories are lost when the server restarts (set `appendonly yes`)")
+        if self.eviction != KEEPS_ALL:
+            found.append(f"maxmemory-policy is {self.eviction}: the server may throw memories away (set `{KEEPS_ALL}`)")
+        if self.is_replica:
+            found.append("this server is a replica: it can be read, not written")
+        return found
+
+
+async def examine(nodes: Nodes) -> Health:
+    """The health of the least careful node."""
+    infos = await nodes.everywhere("INFO")
+    syncs = await nodes.everywhere("CONFIG", "GET", "appendfsync")
+    found = [_health(fields_of(info), sync) for info, sync in zip(infos, syncs, strict=True)]
+    for health in found:
+        version = tuple(int(part) for part in health.version.split(".")[:2] if part.isdigit())
+        if health.version != UNKNOWN and version < OLDEST:
+            raise Unavailable(f"Redis {health.version} is too old; 6.2 or later is needed", field="store")
+    careless = ["always", "everysec", UNKNOWN, "no", "off"]
+    evicting = next((health.eviction for health in found if health.eviction != KEEPS_ALL), KEEPS_ALL)
+    worst = max(found, key=lambda health: careless.index(health.aof))
+    return Health(
+        worst.name,
+        worst.version,
+        worst.aof,
+        evicting,
+        worst.is_cluster,
+        any(health.is_replica for health in found),
+    )
+
+
+def _health(info: dict[str, str], sync: Any) -> Health:
+    name = "Valkey" if "valkey_version" in info else "Redis"
+    policy = sync[1].decode() if isinstance(sync, list) and len(sync) == 2 else UNKNOWN
+    known = policy if policy in _PROMISES else UNKNOWN
+    return Health(
+        name,
+        info.get("valkey_version") or info.get("redis_version") or UNKNOWN,
+        known if info.get("aof_enabled") == "1" else "off",
+        info.get("maxmemory_policy", UNKNOWN),
+        info.get("cluster_enabled") == "1",
+        info.get("role") == "slave",
+    )
+
+
+async def memory_bytes(nodes: Nodes) -> int:
+    """How much memory the servers use, for all that is on them."""
+    infos = [fields_of(info) for info in await nodes.everywhere("INFO", "memory")]
+    return sum(int(info.get("used_memory", 0)) for info in infos)
+
+
+async def rewrite_files(nodes: Nodes) -> None:
+    """Have every node write its files anew, so that they no longer hold what was forgotten."""
+    infos = [fields_of(info) for info in await nodes.everywhere("INFO", "persistence")]
+    saves = await nodes.everywhere("CONFIG", "GET", "save")
+    if any(info.get("aof_enabled") == "1" for info in infos):
+        await _rewrite(nodes, "BGREWRITEAOF", ("aof_rewrite_in_progress", "aof_rewrite_scheduled"))
+    # Snapshots are written where the server makes some by itself, or where we cannot ask whether it does.
+    if any(not isinstance(save, list) or (len(save) == 2 and save[1]) for save in saves):
+        await _rewrite(nodes, "BGSAVE", ("rdb_bgsave_in_progress",))
+
+
+async def _rewrite(nodes: Nodes, command: str, signs: tuple[str, ...]) -> None:
+    loop = asyncio.get_running_loop()
+    until = loop.time() + COMPACT_LIMIT_S
+    # One that runs already may have begun before the forgetting: ours comes after it.
+    await _until_quiet(nodes, signs, until)
+    for reply in await nodes.everywhere(command):
+        if isinstance(reply, Failure):
+            raise Unavailable(f"this Redis does not let us run {command}; its files keep what was forgotten until "
+                              "it writes them anew", field="store")  # fmt: skip
+    await _until_quiet(nodes, signs, until)
+
+
+async def _until_quiet(nodes: Nodes, signs: tuple[str, ...], until: float) -> None:
+    while True:
+        infos = [fields_of(info) for info in await nodes.everywhere("INFO", "persistence")]
+        if not any(info.get(sign) == "1" for info in infos for sign in signs):
+            return
+        if asyncio.get_running_loop().time() > until:
+            raise Unavailable("Redis is still writing its files anew; compact again", field="store")
+        await asyncio.sleep(COMPACT_PAUSE_S)

@@ -1,0 +1,275 @@
+"""All servers of a store: one, or the masters of a Cluster, and who holds which shard right now.
+
+All keys of a shard carry its number as a hash tag, so a shard lies whole on one server. A call that
+meets a server that is away, loading, moving or no longer the primary is tried again for as long as
+the store is patient, where twice is once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from binascii import crc_hqx
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeVar
+
+from recollect.errors import Busy, Corrupt, RecollectError, Unavailable
+from recollect.stores.redis_node import BROKEN, NOT_SENT, Answer, Failure, Node, Reply, Value
+from recollect.stores.redis_url import Address, RedisUrl
+
+SHARDS = 64
+"""How many hash tags the keys are spread over. Written into every store, so it can never change."""
+SLOTS = 16_384
+TRY_S = 3.0
+"""How long one try may take, so that a server that hangs leaves time to ask the one that takes over."""
+PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.4)
+"""Between tries; the last one again and again."""
+
+_SCRIPTS = Path(__file__).with_name("lua")
+T = TypeVar("T")
+
+
+class Script:
+    """A Lua script: the parts it is made of, and the hash that Redis knows it by."""
+
+    def __init__(self, *parts: str) -> None:
+        self.text = "\n".join((_SCRIPTS / f"{part}.lua").read_text(encoding="utf-8") for part in parts)
+        self.sha = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
+
+
+# ── what went wrong, and whether to try again ────────────────────────────────────────────────────
+
+
+class Again(Enum):
+    """Whether a call that failed may be sent once more."""
+
+    ALWAYS = "it was not carried out"
+    IF_REPEATABLE = "it may have been carried out"
+    NEVER = "it would fail again"
+
+
+_MEANINGS: dict[str, tuple[Again, type[RecollectError], str]] = {
+    NOT_SENT: (Again.ALWAYS, Unavailable, "Redis cannot be reached; check that it runs and, with TLS, its certificate"),
+    BROKEN: (Again.IF_REPEATABLE, Unavailable, "the connection to Redis broke; try again with the same key"),
+    "LOADING": (Again.ALWAYS, Busy, "Redis is still loading its data; try again"),
+    "BUSY": (Again.ALWAYS, Busy, "Redis is busy with a script; try again"),
+    "READONLY": (Again.ALWAYS, Unavailable, "this Redis is a read-only replica; connect to the primary"),
+    "MASTERDOWN": (Again.ALWAYS, Unavailable, "this replica has lost its primary; check the servers"),
+    "CLUSTERDOWN": (Again.ALWAYS, Unavailable, "the Cluster has no master for some slots; check its nodes"),
+    "MOVED": (Again.ALWAYS, Busy, "the Cluster is moving this slot; try again"),
+    "TRYAGAIN": (Again.ALWAYS, Busy, "the Cluster is moving this slot; try again"),
+    "UNBLOCKED": (Again.IF_REPEATABLE, Unavailable, "Redis changed its role; try again with the same key"),
+    "OOM": (Again.NEVER, Unavailable, "Redis has reached maxmemory; forget something or give it more"),
+    "MISCONF": (Again.NEVER, Unavailable, "Redis cannot write to its disk; see its log"),
+    "NOREPLICAS": (Again.NEVER, Unavailable, "Redis has fewer replicas than it must have to write"),
+    "NOAUTH": (Again.NEVER, Unavailable, "Redis refused the login; check user and password"),
+    "NOPERM": (Again.NEVER, Unavailable, "this Redis user may not do that; see docs/how-to/redis.md"),
+    "EMPTIED": (
+        Again.NEVER,
+        Corrupt,
+        "the Redis server was emptied: what was stored is gone. Restore its data, or see docs/how-to/redis.md",
+    ),
+}
+
+
+def meaning_of(failure: Failure) -> tuple[Again, RecollectError]:
+    """What a failure means to a caller."""
+    known = _MEANINGS.get(failure.code)
+    if known is None:
+        return Again.NEVER, Unavailable(f"Redis refused the call ({failure.code}); see its log", field="store")
+    again, make, text = known
+    return again, make(text, field="store")
+
+
+# ── all servers ──────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True)
+class _Shard:
+    """Who holds a shard, and how often that was another run of a server than before."""
+
+    slot: int
+    node: Node
+    run: str = ""
+    turns: int = 0
+
+
+class Nodes:
+    """Every shard's server, found again when it moves."""
+
+    def __init__(self, url: RedisUrl, patience_s: float) -> None:
+        self.url = url
+        self._patience_s = patience_s
+        self._known: dict[Address, Node] = {}
+        self._map_lock = asyncio.Lock()
+        self._maps_read = 0
+        self._closed = False
+        first = self._node(url.addresses[0])
+        self._shards = [_Shard(crc_hqx(b"%d" % number, 0) % SLOTS, first) for number in range(SHARDS)]
+
+    async def start(self) -> None:
+        """Find out who holds what."""
+        if self.url.cluster:
+            await self._persist(self._read_map, True)
+
+    async def run(self, script: Script, shard: int, keys: Sequence[Value], *arguments: Value, **how: bool) -> Reply:
+        """Run a script on the server that holds a shard; see `ask`."""
+        return (await self.ask(script, shard, keys, *arguments, **how))[0]
+
+    async def ask(
+        self,
+        script: Script,
+        shard: int,
+        keys: Sequence[Value],
+        *arguments: Value,
+        repeatable: bool = True,
+        waits: bool = False,
+    ) -> tuple[Reply, int]:
+        """The script's reply, and how often the shard has changed its server, or that was restarted, before it.
+
+        `repeatable`: twice is once, so a lost answer may be asked for again. `waits`: replicas must have it too.
+        """
+
+        async def call() -> tuple[Reply, int]:
+            try:
+                return await self._at(shard, ("EVALSHA", script.sha, len(keys), *keys, *arguments), waits)
+            except Failure as failure:
+                if failure.code != "NOSCRIPT":
+                    raise
+            return await self._at(shard, ("EVAL", script.text, len(keys), *keys, *arguments), waits)
+
+        return await self._persist(call, repeatable, shard)
+
+    async def command(self, shard: int, *command: Value) -> Reply:
+        """A plain command on the server that holds a shard. Only for what may be done twice."""
+
+        async def call() -> Reply:
+            return (await self._at(shard, command, waits=False))[0]
+
+        return await self._persist(call, True, shard)
+
+    async def everywhere(self, *command: Value) -> list[Reply]:
+        """A command on each server that holds a shard; what one refuses is a `Failure` in its place."""
+
+        async def call() -> list[Reply]:
+            answers = await asyncio.gather(*(node.call(command) for node in self.masters()))
+            return [answer.replies[0] for answer in answers]
+
+        return await self._persist(call, True)
+
+    def masters(self) -> list[Node]:
+        """The servers that hold shards, each once."""
+        return list({shard.node.address: shard.node for shard in self._shards}.values())
+
+    async def close(self) -> None:
+        """Finish what was handed over, then hang up."""
+        self._closed = True
+        await asyncio.gather(*(node.close() for node in self._known.values()))
+
+    # ── one try ──────────────────────────────────────────────────────────────────────────────────
+
+    async def _at(self, number: int, command: Sequence[Value], waits: bool) -> tuple[Reply, int]:
+        shard = self._shards[number]
+        answer = await shard.node.call(command, waits=waits)
+        reply = answer.replies[0]
+        if _is(reply, "ASK"):
+            # The slot is on its way and these keys are there already: ask there, this once.
+            answer = await self._node(reply.address).call(("ASKING",), command, waits=waits)
+            reply = answer.replies[1]
+        if _is(reply, "MOVED"):
+            host, port = reply.address
+            shard.node = self._node((host or shard.node.address[0], port))
+        if isinstance(reply, Failure):
+            raise reply
+        if waits and answer.replicas < self.url.wait_replicas:
+            text = "written, but too few replicas have it; send it again with the same key"
+            raise Unavailable(text, field="store")
+        if answer.run != shard.run:
+            shard.turns += bool(shard.run)
+            shard.run = answer.run
+        return reply, shard.turns
+
+    def _node(self, address: Address) -> Node:
+        if address not in self._known:
+            self._known[address] = Node(address, self.url, min(TRY_S, self._patience_s))
+        return self._known[address]
+
+    # ── trying again ─────────────────────────────────────────────────────────────────────────────
+
+    async def _persist(self, call: Callable[[], Awaitable[T]], repeatable: bool, shard: int | None = None) -> T:
+        clock = asyncio.get_running_loop().time
+        until = clock() + self._patience_s
+        tries = 0
+        while True:
+            if self._closed:
+                raise Unavailable("the store is closed", field="store")
+            maps_read = self._maps_read
+            try:
+                return await call()
+            except Failure as failure:
+                again, error = meaning_of(failure)
+                pause = PAUSES_S[min(tries, len(PAUSES_S) - 1)]
+                hopeless = again is Again.NEVER or (again is Again.IF_REPEATABLE and not repeatable)
+                if hopeless or clock() + pause > until:
+                    raise error from None
+                moved = failure.code == "MOVED"
+            if not moved:  # who has moved has left the new address
+                await asyncio.sleep(pause)
+                await self._look_around(shard, maps_read)
+            tries += 1
+
+    async def _look_around(self, shard: int | None, maps_read: int) -> None:
+        """After trouble: the primary may be another one now."""
+        if shard is not None:
+            await self._shards[shard].node.hang_up()
+        if not self.url.cluster:
+            return
+        async with self._map_lock:
+            # Callers that met the same trouble share one look.
+            if self._maps_read == maps_read:
+                with suppress(Failure):
+                    await self._read_map()
+
+    async def _read_map(self) -> None:
+        """Ask all servers at once who holds which slots, and believe the first that answers."""
+        for address in self.url.addresses:
+            self._node(address)
+        asked = [asyncio.create_task(node.call(("CLUSTER", "SLOTS"))) for node in self._known.values()]
+        for task in asked:
+            task.add_done_callback(_heard)
+        trouble = Failure(NOT_SENT)
+        for first in asyncio.as_completed(asked):
+            try:
+                (ranges,) = (await first).replies
+            except Failure as failure:
+                trouble = failure
+                continue
+            if isinstance(ranges, Failure):
+                trouble = ranges
+                continue
+            self._take_map(ranges)
+            self._maps_read += 1
+            return
+        raise trouble
+
+    def _take_map(self, ranges: Sequence[Any]) -> None:
+        for low, high, (host, port, *_), *_ in ranges:
+            # A server that does not know its own name leaves it out: it is the one that was asked.
+            address = (host.decode() if host else self.url.addresses[0][0], port)
+            for shard in self._shards:
+                if low <= shard.slot <= high:
+                    shard.node = self._node(address)
+
+
+def _is(reply: Reply, code: str) -> bool:
+    return isinstance(reply, Failure) and reply.code == code
+
+
+def _heard(task: asyncio.Task[Answer]) -> None:
+    """An answer that nobody waits for any more; its failure is not news."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,16 @@
+"""Real servers for tests, each in a folder and on a port of its own, gone when the tests are over.
+
+One file for each kind. Where the package with a server's programs is not installed, tests that need
+it are skipped by name; an environment variable names a server that is already there.
+"""
+
+from __future__ import annotations
+
+import socket
+
+
+def free_port() -> int:
+    """A port on this machine that nobody listens on."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])

@@ -1,0 +1,192 @@
+"""The PostgreSQL store keeps every promise, shares a database, wakes workers and tells no secret."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from recollect.errors import Conflict, Unavailable, ValidationError
+from recollect.filters import Filter, Reach
+from recollect.records import Changes, Vector
+from recollect.stores import open_store
+from recollect.stores.contract import SHARED, VECTOR_SEARCH
+from recollect.stores.postgres import PostgresStore, durability
+from recollect.stores.postgres_link import read_address
+from recollect.stores.postgres_schema import Found
+from recollect.testing.conformance import StoreConformance
+from recollect.testing.conformance.commits import FULL
+from recollect.testing.conformance.stage import (
+    ANN,
+    BOB,
+    LEASE_S,
+    NOW,
+    enqueue,
+    ids_of,
+    listed,
+    message,
+    one,
+    opened,
+    put,
+    refused,
+    work,
+)
+from recollect.testing.servers.postgres import fresh_url
+
+TEA = Vector("tiny", b"\x00\x3c\x00\x00")
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with fresh_url() as url:
+        yield url
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncIterator[PostgresStore]:
+    async with opened(url) as store:
+        assert isinstance(store, PostgresStore)
+        yield store
+
+
+class TestPostgres(StoreConformance):
+    @pytest.fixture
+    def store_url(self) -> Iterator[str]:
+        with fresh_url() as url:
+            yield url
+
+
+# ── without pgvector ─────────────────────────────────────────────────────────────────────────────
+
+
+async def test_without_pgvector_all_is_kept_and_only_search_over_an_org_is_missing():
+    with fresh_url(pgvector="off") as url:
+        async with opened(url) as store:
+            assert SHARED in store.abilities
+            assert VECTOR_SEARCH not in store.abilities
+            assert store.describe()["pgvector"].startswith("missing")
+            await put(store, FULL)
+            assert await one(store, "full") == FULL.with_(version=1, born=(1, 0))
+            with refused(Unavailable, "search"):
+                await store.search(Reach("acme"), text=None, vector=TEA, limit=5, now=NOW)
+            assert await store.check() == []
+
+
+async def test_vectors_from_before_pgvector_come_along_bit_for_bit():
+    every_number = b"".join(bits.to_bytes(2, "little") for bits in range(0x7C00))
+    negative = b"".join((bits | 0x8000).to_bytes(2, "little") for bits in range(0x7C00))
+    parts = [half[at : at + 8_000] for half in (every_number, negative) for at in range(0, len(half), 8_000)]
+    records = [message(f"m{n}", vector=Vector("tiny", part)) for n, part in enumerate(parts)]
+    infinite = message("infinite", vector=Vector("tiny", b"\x00\x7c\x00\x00"))
+    with fresh_url(pgvector="off") as url:
+        async with opened(url) as store:
+            await put(store, *records, infinite, message("tea", vector=TEA), message("none"))
+            before = await listed(store, Filter(ANN))
+        async with opened(url.replace("pgvector=off", "pgvector=on")) as store:
+            assert VECTOR_SEARCH in store.abilities
+            assert await listed(store, Filter(ANN)) == before
+            assert await store.check() == []
+            found = await store.search(Reach("acme"), text=None, vector=TEA, limit=5, now=NOW)
+            assert [hit.id for hit in found["vector"]] == ["tea"]
+
+
+# ── many callers ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_commits_that_share_a_transaction_each_get_their_own_answer(store):
+    await put(store, message("taken"))
+    calls = [put(store, message(f"m{n}")) for n in range(20)]
+    calls += [put(store, message("taken", "other")), put(store, message("broken\x00id")), put(store, message("last"))]
+    *written, taken, broken, last = await asyncio.gather(*calls, return_exceptions=True)
+    assert [*written, last] == list(range(2, 23))
+    assert isinstance(taken, Conflict)
+    assert isinstance(broken, ValidationError)
+    assert "broken" not in str(broken)
+    assert (await one(store, "taken")).content == "hello"
+
+
+async def test_several_recollects_share_one_database_by_schema(url):
+    async with opened(url) as mine, opened(f"{url}_other") as theirs:
+        await put(mine, message("a", "mine"))
+        await put(theirs, message("a", "theirs"))
+        await enqueue(mine, work("j"))
+        assert not await theirs.claim(NOW, LEASE_S, 10)
+        assert (await one(mine, "a")).content == "mine"
+        assert (await one(theirs, "a")).content == "theirs"
+
+
+# ── wake-ups ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_job_wakes_a_worker_of_another_process_at_once(store, url):
+    async with opened(url) as other:
+        waiting = asyncio.create_task(other.wait_for_work(20))
+        await asyncio.sleep(0.3)
+        start = time.monotonic()
+        await enqueue(store, work("j"))
+        assert await waiting
+        assert time.monotonic() - start < 5
+        assert len(await other.claim(NOW, LEASE_S, 10)) == 1
+
+
+async def test_a_job_for_later_wakes_nobody(store):
+    waiting = asyncio.create_task(store.wait_for_work(0.6))
+    await asyncio.sleep(0.2)
+    await enqueue(store, work("j", due_at=NOW + 1))
+    assert not await waiting
+
+
+async def test_a_store_that_somebody_waits_on_closes_at_once(url):
+    store = await open_store(url)
+    assert not await store.wait_for_work(0.01)
+    start = time.monotonic()
+    await store.close()
+    assert time.monotonic() - start < 2
+
+
+# ── what it says of itself ───────────────────────────────────────────────────────────────────────
+
+
+async def test_a_store_describes_its_server_its_schema_and_its_durability(store):
+    told = store.describe()
+    assert told["store"] == "postgres"
+    assert told["schema_version"] == 1
+    assert told["server"].split(".")[0].isdigit()
+    assert told["pgvector"].count(".") == 2
+    assert told["durability"] == "on disk (fsync, synchronous_commit=on) when a call returns"
+
+
+def test_a_server_that_may_lose_writes_is_told_so():
+    assert durability(Found("18", 1, None, False, "on", False)).startswith("NOT SAFE")
+    assert "last second" in durability(Found("18", 1, None, True, "off", False))
+
+
+async def test_a_password_is_never_told():
+    secret = "postgresql://ann:s%40cret@127.0.0.1:1/db?schema=s"
+    assert read_address(secret).shown == "postgresql://ann@127.0.0.1:1/db?schema=s"
+    with pytest.raises(Unavailable) as caught:
+        await open_store(secret)
+    assert caught.value.__cause__ is None
+    assert "cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "query", ["schema=Big", "schema=a-b", "schema=", "pool_max=0", "pool_min=3&pool_max=2", "pool_max=x", "pgvector=no",
+              "compact=1", "statement_timeout_s=0", "unknown=1", "&&"],
+)  # fmt: skip
+async def test_a_url_that_means_nothing_is_refused(query):
+    with refused(ValidationError, "url"):
+        await open_store(f"postgresql://127.0.0.1/db?{query}")
+
+
+async def test_upkeep_and_checks_work_on_what_is_there(url):
+    for how in ("plain", "full"):
+        async with opened(f"{url.replace('schema=', f'compact={how}&schema=')}") as store:
+            await put(store, message(f"a {how}", vector=TEA), message("b", how, BOB).with_(scope=FULL.scope))
+            await store.commit(Changes(ANN, drop=("b",)), NOW)
+            await store.compact()
+            assert await store.check() == []
+            assert (await store.survey(NOW)).bytes > 0
+            assert f"a {how}" in ids_of(await listed(store, Filter(ANN)))

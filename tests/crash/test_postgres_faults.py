@@ -1,0 +1,265 @@
+"""Faults of a PostgreSQL server: nothing acknowledged is lost, nothing is half there, and it recovers."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterator
+
+import psycopg
+import pytest
+
+from recollect.errors import Busy, Unavailable
+from recollect.filters import Filter
+from recollect.records import Changes, Partition
+from recollect.stores import open_store
+from recollect.stores.contract import Store
+from recollect.testing.conformance.stage import ANN, LEASE_S, NOW, ids_of, listed, message, one, opened, put, work
+from recollect.testing.servers.postgres import PostgresServer
+
+WRITERS = 6
+CONFIGURED = 4
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    """A server of our own, to be treated badly."""
+    server = PostgresServer({"max_connections": "14", "superuser_reserved_connections": "3"})
+    with server.admin() as db:
+        # Looks for a circle after the test has closed it, and before the test does.
+        db.execute("alter role recollect set deadlock_timeout = '600ms'")
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def url(server: PostgresServer) -> str:
+    return server.url(pool_max=CONFIGURED, schema=f"drill_{secrets.token_hex(4)}")
+
+
+async def _write_while(store: Store, fault: Callable[[], Awaitable[None]]) -> tuple[set[str], set[str], float]:
+    """Writers that send the next word when the last was acknowledged; what was, what was not, the longest wait."""
+    sent: set[str] = set()
+    kept: set[str] = set()
+    longest = 0.0
+    stopped = asyncio.Event()
+
+    async def write(writer: int) -> None:
+        nonlocal longest
+        partition = Partition("acme", f"ann{writer % 3}")
+        for number in range(100_000):
+            if stopped.is_set():
+                return
+            id, start = f"w{writer}n{number}", time.monotonic()
+            sent.add(id)
+            put, job = (message(id, partition=partition), message(f"{id}+", partition=partition)), work(id, partition)
+            try:
+                await store.commit(Changes(partition, put=put, enqueue=(job,), key=id), NOW)
+                kept.add(id)
+            except Unavailable:
+                await asyncio.sleep(0.05)
+            longest = max(longest, time.monotonic() - start)
+
+    writers = [asyncio.create_task(write(number)) for number in range(WRITERS)]
+    await asyncio.sleep(0.2)
+    await fault()
+    await asyncio.sleep(0.3)
+    before = len(kept)
+    until = time.monotonic() + 20
+    while len(kept) < before + WRITERS and time.monotonic() < until:
+        await asyncio.sleep(0.02)
+    assert len(kept) >= before + WRITERS, "the store works again without being opened anew"
+    stopped.set()
+    await asyncio.gather(*writers)
+    return sent, kept, longest
+
+
+async def _assert_whole(store: Store, sent: set[str], kept: set[str]) -> None:
+    """Nothing lost, nothing that was never sent, and both records and the job of each together."""
+    there: set[str] = set()
+    for number in range(3):
+        partition = Partition("acme", f"ann{number}")
+        found = set(ids_of(await listed(store, Filter(partition), limit=1_000)))
+        assert {id for id in found if not id.endswith("+")} == {id[:-1] for id in found if id.endswith("+")}, "half"
+        there |= {id for id in found if not id.endswith("+")}
+    assert kept <= there, "lost"
+    assert there <= sent, "never sent"
+    jobs: list[str] = []
+    while claimed := await store.claim(NOW, LEASE_S, 500):
+        jobs += [job.id for job in claimed]
+    assert sorted(jobs) == sorted(there), "a record without its job, or a job twice"
+    assert await store.check() == []
+
+
+async def test_connections_that_are_ended_in_mid_transaction_lose_nothing_and_are_made_again(server, url):
+    async with opened(url) as store:
+
+        async def fault() -> None:
+            with server.admin() as db:
+                for _ in range(15):
+                    db.execute("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'recollect'")
+                    await asyncio.sleep(0.07)
+
+        sent, kept, longest = await _write_while(store, fault)
+        assert longest < 6, "tried again for 5 seconds at most"
+        await _assert_whole(store, sent, kept)
+
+
+async def test_a_server_that_crashes_under_load_loses_nothing_and_is_found_again(server, url):
+    async with opened(url) as store:
+
+        async def fault() -> None:
+            await asyncio.to_thread(server.stop, immediately=True)
+            await asyncio.to_thread(server.start)
+
+        sent, kept, _ = await _write_while(store, fault)
+        await _assert_whole(store, sent, kept)
+
+
+async def test_a_server_that_is_away_is_told_in_time_and_found_again(server, url):
+    async with opened(url) as store:
+        await put(store, message("a"))
+        await asyncio.to_thread(server.stop)
+        start = time.monotonic()
+        with pytest.raises(Unavailable):
+            await put(store, message("b"))
+        with pytest.raises(Unavailable):
+            await store.get(ANN, ["a"], NOW)
+        with pytest.raises(Unavailable, match="check host"):
+            await open_store(url)
+        assert time.monotonic() - start < 25
+        await asyncio.to_thread(server.start)
+        assert await _soon(lambda: put(store, message("b"))) == 2
+        assert (await one(store, "a")).content == "hello"
+
+
+async def _soon(call: Callable[[], Awaitable[int]]) -> int:
+    for _ in range(100):
+        try:
+            return await call()
+        except Unavailable:
+            await asyncio.sleep(0.1)
+    raise AssertionError("the store did not recover")
+
+
+@pytest.mark.parametrize("state", ["40001", "40P01"])
+async def test_what_the_server_undid_is_tried_again_also_without_a_key(server, url, state):
+    async with opened(url) as store:
+        await put(store, message("a"))
+        with server.admin() as db:
+            schema = url.rpartition("=")[2]
+            db.execute(f"create sequence {schema}.tries; grant all on sequence {schema}.tries to recollect")
+            db.execute(
+                f"""create function {schema}.fail_twice() returns trigger language plpgsql as $$ begin
+                      if nextval('{schema}.tries') <= 2 then raise exception using errcode = '{state}'; end if;
+                      return new; end $$"""
+            )
+            db.execute(
+                f"""create trigger fails before insert on {schema}.jobs
+                      for each row execute function {schema}.fail_twice()"""
+            )
+        assert await store.commit(Changes(ANN, put=(message("b"),), enqueue=(work("j"),)), NOW) == 2
+        assert len(await store.claim(NOW, LEASE_S, 10)) == 1
+
+
+async def test_of_two_that_wait_for_each_other_the_store_gives_way_and_comes_again(server, url):
+    async with opened(url) as store:
+        await put(store, message("a"))
+        with server.admin() as db, db.transaction():
+            db.execute("set local deadlock_timeout = '20s'")
+            db.execute(f"select from {url.rpartition('=')[2]}.heads for update")
+            writing = asyncio.create_task(put(store, message("b")))
+            await asyncio.sleep(0.3)
+            lock = "select pg_advisory_xact_lock(hashtextextended('acme' || chr(31) || 'ann', 0))"
+            await asyncio.to_thread(db.execute, lock)
+        assert await writing == 2
+        assert ids_of(await listed(store, Filter(ANN))) == ["a", "b"]
+
+
+async def test_what_takes_too_long_is_undone_and_told_as_busy(server, url):
+    hurried = url.replace("pool_max=", "statement_timeout_s=0.3&pool_max=")
+    async with opened(hurried) as store:
+        await put(store, message("a"))
+        with server.admin() as db, db.transaction():
+            db.execute(f"lock table {url.rpartition('=')[2]}.records in access exclusive mode")
+            start = time.monotonic()
+            with pytest.raises(Busy, match="statement_timeout_s"):
+                await store.commit(Changes(ANN, put=(message("b"),), enqueue=(work("j"),)), NOW)
+            assert time.monotonic() - start < 5
+        assert await put(store, message("c")) == 2
+        assert ids_of(await listed(store, Filter(ANN))) == ["a", "c"]
+        assert not await store.claim(NOW, LEASE_S, 10)
+
+
+async def test_a_partition_that_is_held_too_long_is_told_as_busy_and_the_others_go_on(server, url):
+    store = await open_store(url, busy_timeout_s=0.2)
+    try:
+        await put(store, message("a"))
+        with server.admin() as db, db.transaction():
+            db.execute("select pg_advisory_xact_lock(hashtextextended('acme' || chr(31) || 'ann', 0))")
+            with pytest.raises(Busy, match="holds this partition"):
+                await put(store, message("b"))
+            assert await put(store, message("b", partition=Partition("acme", "bob"))) == 1
+            assert (await one(store, "a")).content == "hello", "reading waits for nobody"
+        assert await put(store, message("b")) == 2
+    finally:
+        await store.close()
+
+
+async def test_there_are_never_more_connections_than_configured(server, url):
+    most = 0
+    async with opened(url) as store:
+        waiting = asyncio.create_task(store.wait_for_work(30))
+        calls = [asyncio.create_task(put(store, message("m", partition=Partition("o", str(n))))) for n in range(300)]
+        calls += [asyncio.create_task(store.get(ANN, ["m"], NOW)) for _ in range(300)]
+        with server.admin() as db:
+            while not all(call.done() for call in calls):
+                (count,) = db.execute("select count(*) from pg_stat_activity where usename = 'recollect'").fetchone()
+                most = max(most, count)
+                await asyncio.sleep(0.005)
+        await asyncio.gather(*calls)
+        waiting.cancel()
+    assert 1 < most <= CONFIGURED
+
+
+async def test_a_server_without_free_connections_is_told_and_a_store_that_has_some_works_on(server, url):
+    async with opened(url) as store:
+        await put(store, message("a"))
+        taken = []
+        try:
+            with pytest.raises(psycopg.OperationalError):
+                for _ in range(100):
+                    taken.append(psycopg.connect(server.url()))
+            with pytest.raises(Unavailable):
+                await open_store(url)
+            answers = await asyncio.gather(*(put(store, message(f"m{n}")) for n in range(20)))
+            assert sorted(answers) == list(range(2, 22))
+        finally:
+            for connection in taken:
+                connection.close()
+    async with opened(url) as again:
+        assert len(await listed(again, Filter(ANN))) == 21
+
+
+async def test_a_server_that_turns_read_only_is_read_from_and_says_so(server, url):
+    async with opened(url) as store:
+        await store.commit(Changes(ANN, put=(message("a"),), enqueue=(work("j"),)), NOW)
+    with server.admin() as db:
+        db.execute("alter role recollect set default_transaction_read_only = on")
+    try:
+        async with opened(url) as store:
+            assert store.describe()["read_only"]
+            assert (await one(store, "a")).content == "hello"
+            assert (await store.changes(ANN, None)).mark.revision == 1
+            assert not await store.claim(NOW, LEASE_S, 10), "work that cannot be finished is left to others"
+            with pytest.raises(Unavailable, match="read-only"):
+                await put(store, message("b"))
+        with pytest.raises(Unavailable, match="open it for writing once"):
+            await open_store(f"{url}_new")
+    finally:
+        with server.admin() as db:
+            db.execute("alter role recollect reset default_transaction_read_only")
+    async with opened(url) as store:
+        assert await put(store, message("b")) == 2
+        assert len(await store.claim(NOW, LEASE_S, 10)) == 1

@@ -1,0 +1,462 @@
+"""Redis servers die, hang, fill up, change their role or come back empty: what was acknowledged is there, or is missed.
+
+Each drill keeps a journal of what was acknowledged, outside the server, and compares at the end:
+lost (acknowledged, gone), phantom (never sent), half (a message without its job), double.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import shutil
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+import pytest
+
+pytest.importorskip("redis", reason="no Redis driver here: install recollect[redis]")
+
+from redis.crc import key_slot
+
+from recollect import Memory
+from recollect.errors import Corrupt, RecollectError, Unavailable
+from recollect.filters import Filter
+from recollect.records import Changes, Job, Partition, Record, Scope
+from recollect.stores import open_store
+from recollect.stores.contract import DURABLE, Store, forget_whole
+from recollect.testing.conformance.stage import Reader
+from recollect.testing.fakes import HashingEmbedder
+from recollect.testing.servers.redis import RedisCluster, RedisServer
+
+NOW = 1_800_000_000_000
+ANN = Partition("acme", "ann")
+WRITERS = 8
+BACK_S = 5.0
+LOST_WINDOW_S = 2.0
+
+
+def message(id: str, content: str = "hello", partition: Partition = ANN) -> Record:
+    return Record(id, "conversation", Scope(*partition, session="s1"), content)
+
+
+@asynccontextmanager
+async def opened(url: str, patience_s: float = 10.0) -> AsyncIterator[Store]:
+    store = await open_store(url, busy_timeout_s=patience_s)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@pytest.fixture
+def server() -> Iterator[RedisServer]:
+    """A server of the test's own, for it to break."""
+    with RedisServer("redis") as server:
+        yield server
+
+
+@dataclass
+class Journal:
+    """What was sent and what was acknowledged, and when."""
+
+    sent: set[str] = field(default_factory=set)
+    acknowledged: dict[str, float] = field(default_factory=dict)
+    refused: int = 0
+    longest_s: float = 0.0
+
+    async def write(self, store: Store, until: asyncio.Event, writer: int) -> None:
+        """Messages, each with its job, until told to stop."""
+        partition = Partition("acme", f"writer {writer}")
+        number = 0
+        while not until.is_set():
+            number += 1
+            id = f"{writer}.{number}"
+            self.sent.add(id)
+            job = Job(f"job {id}", partition, "enrich", (id,), NOW)
+            changes = Changes(partition, put=(message(id, partition=partition),), enqueue=(job,), key=id)
+            begun = time.monotonic()
+            try:
+                await store.commit(changes, NOW)
+                self.acknowledged[id] = time.monotonic()
+            except Unavailable:
+                self.refused += 1
+            self.longest_s = max(self.longest_s, time.monotonic() - begun)
+
+    async def compare(self, store: Store) -> dict[str, list[str]]:
+        """What the store holds against what it should."""
+        found: list[str] = []
+        refs: list[str] = []
+        for writer in range(WRITERS):
+            found += [record.id for record in await everything(store, Partition("acme", f"writer {writer}"))]
+        while jobs := await store.claim(NOW + 1, 30, 1_000):
+            refs += [ref for job in jobs for ref in job.refs]
+        return {
+            "lost": sorted(set(self.acknowledged) - set(found)),
+            "phantom": sorted(set(found) - self.sent),
+            "half": sorted(set(found) ^ set(refs)),
+            "double": sorted(id for id in set(found) if found.count(id) > 1),
+        }
+
+
+async def everything(store: Store, partition: Partition = ANN) -> list[Record]:
+    found: list[Record] = []
+    after = None
+    while True:
+        page = await store.list(Filter(partition), NOW, limit=1_000, after=after)
+        found += page.records
+        after = page.after
+        if after is None:
+            return found
+
+
+@asynccontextmanager
+async def under_load(store: Store) -> AsyncIterator[Journal]:
+    """Writers that go on through whatever happens in the block."""
+    journal, until = Journal(), asyncio.Event()
+    writing = [asyncio.create_task(journal.write(store, until, writer)) for writer in range(WRITERS)]
+    try:
+        await asyncio.sleep(0.3)
+        yield journal
+        await asyncio.sleep(0.3)
+    finally:
+        until.set()
+        await asyncio.gather(*writing)
+
+
+# ── one server ───────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_server_that_is_killed_and_started_again_loses_nothing_when_it_syncs_always(server, seed):
+    chance = random.Random(seed)
+    async with opened(server.url()) as store:
+        async with under_load(store) as journal:
+            for _ in range(5):
+                await asyncio.sleep(chance.uniform(0.05, 0.4))
+                server.kill()
+                await asyncio.sleep(chance.uniform(0.05, 0.3))
+                server.start()
+        findings = await journal.compare(store)
+        assert await store.check() == []
+    print(f"{len(journal.acknowledged)} acknowledged, {findings}, longest call {journal.longest_s:.2f} s")
+    assert not any(findings.values())
+    assert journal.refused == 0, "callers wait for the server instead"
+    assert journal.longest_s < BACK_S
+
+
+async def test_a_server_that_syncs_every_second_loses_at_most_two_seconds_of_writes(seed):
+    chance = random.Random(seed)
+    with RedisServer("redis", {"appendfsync": "everysec"}) as server:
+        async with opened(server.url()) as store:
+            assert "2 s of writes" in store.describe()["durability"]
+            async with under_load(store) as journal:
+                await asyncio.sleep(chance.uniform(0.5, 1.5))
+                server.kill()
+                killed_at = time.monotonic()
+                server.start()
+            findings = await journal.compare(store)
+        lost = findings.pop("lost")
+        print(f"{len(journal.acknowledged)} acknowledged, {len(lost)} lost")
+        assert not any(findings.values())
+        assert all(killed_at - journal.acknowledged[id] < LOST_WINDOW_S for id in lost)
+
+
+async def test_a_server_that_hangs_is_unavailable_in_time_and_is_used_again_when_it_answers(server):
+    async with opened(server.url(), patience_s=2.0) as store:
+        await store.commit(Changes(ANN, put=(message("before"),), key="before"), NOW)
+        server.freeze()
+        begun = time.monotonic()
+        calls = [store.commit(Changes(ANN, put=(message(f"m{n}"),), key=f"m{n}"), NOW) for n in range(20)]
+        answers = await asyncio.gather(*calls, store.get(ANN, ["before"], NOW), return_exceptions=True)
+        waited = time.monotonic() - begun
+        assert [type(answer) for answer in answers] == [Unavailable] * 21
+        assert waited < 8
+        await asyncio.sleep(max(0.0, 10 - waited))
+        server.thaw()
+        begun = time.monotonic()
+        for n in range(20):
+            await store.commit(Changes(ANN, put=(message(f"m{n}"),), key=f"m{n}"), NOW)
+        assert time.monotonic() - begun < BACK_S
+        assert len(await everything(store)) == 21, "what was carried out late and what was sent again is there once"
+
+
+async def test_a_full_server_refuses_what_adds_reads_on_and_can_still_forget(server):
+    async with opened(server.url()) as store:
+        with server.client() as client:
+            client.config_set("maxmemory", client.info("memory")["used_memory"] + 1_500_000)
+            written = 0
+            with pytest.raises(Unavailable, match="maxmemory"):
+                while True:
+                    records = tuple(message(f"{written} {n}", "x" * 5_000) for n in range(20))
+                    await store.commit(Changes(ANN, put=records, enqueue=(Job(f"j{written}", ANN, "k"),)), NOW)
+                    written += 1
+            assert written > 3
+            assert len(await everything(store)) == 20 * written, "the refused commit left nothing"
+            for partition in (ANN, Partition("acme", "new")):
+                with pytest.raises(Unavailable):
+                    await store.commit(Changes(partition, put=(message("more", partition=partition),)), NOW)
+            assert [partition.user for partition in await store.partitions()] == ["ann"]
+            gone = await store.forget(Filter(ANN, ids=("0 0", "0 1")), NOW)
+            assert gone.count == 2
+            assert await forget_whole(store, ANN, NOW) == 20 * written - 2
+            client.config_set("maxmemory", 0)
+        await store.commit(Changes(ANN, put=(message("after"),)), NOW)
+        assert [record.id for record in await everything(store)] == ["after"]
+        assert await store.check() == []
+
+
+async def test_a_server_that_became_a_replica_is_unavailable_for_writes_and_used_again_as_a_primary(server):
+    async with opened(server.url(), patience_s=1.0) as store:
+        await store.commit(Changes(ANN, put=(message("a"),)), NOW)
+        with server.client() as client:
+            client.replicaof("127.0.0.1", "1")
+            with pytest.raises(Unavailable, match="read-only replica"):
+                await store.commit(Changes(ANN, put=(message("b"),)), NOW)
+            assert [record.id for record in await everything(store)] == ["a"]
+            client.replicaof("NO", "ONE")
+        await store.commit(Changes(ANN, put=(message("b"),)), NOW)
+        assert len(await everything(store)) == 2
+
+
+async def test_killed_connections_are_made_again_without_a_caller_noticing(server):
+    async with opened(server.url()) as store, under_load(store) as journal:
+        with server.client() as client:
+            for _ in range(20):
+                client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+                await asyncio.sleep(0.05)
+    assert journal.refused == 0
+    async with opened(server.url()) as store:
+        findings = await journal.compare(store)
+        await store.commit(Changes(ANN, put=(message("idle"),)), NOW)
+        with server.client() as client:
+            client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        await asyncio.sleep(0.05)
+        await store.commit(Changes(ANN, put=(message("no key"),)), NOW)
+    assert not any(findings.values())
+
+
+async def test_an_emptied_server_is_told_from_one_without_memories(server):
+    async with opened(server.url()) as store:
+        await store.commit(Changes(ANN, put=(message("a"),), enqueue=(Job("j", ANN, "enrich"),)), NOW)
+        mark = (await store.changes(ANN, None)).mark
+        kept = server.folder.with_name(f"{server.folder.name}-kept")
+        server.kill()
+        shutil.copytree(server.folder, kept)
+        server.start(empty=True)
+        for call in (
+            lambda: store.get(ANN, ["a"], NOW),
+            lambda: store.list(Filter(ANN), NOW),
+            lambda: store.changes(ANN, mark),
+            lambda: store.claim(NOW, 30, 10),
+            lambda: store.commit(Changes(ANN, put=(message("b"),)), NOW),
+            lambda: store.forget(Filter(ANN), NOW),
+            lambda: store.survey(NOW),
+            store.partitions,
+            store.check,
+        ):
+            with pytest.raises(Corrupt, match="emptied"):
+                await call()
+        with pytest.raises(Unavailable, match="create=no"):
+            await open_store(server.url(create="no"))
+        server.kill()
+        shutil.rmtree(server.folder)
+        kept.rename(server.folder)
+        server.start()
+        assert [record.id for record in await everything(store)] == ["a"], "restored, and used again as it is"
+        async with opened(server.url(create="no")) as again:
+            assert len(await again.claim(NOW, 30, 10)) == 1
+
+
+async def test_a_memory_on_an_emptied_server_says_so_instead_of_knowing_nothing(server):
+    async with Memory.open(server.url(), embedder=HashingEmbedder(), worker=False) as memory:
+        chat = memory.user("ann").session("chat")
+        await chat.add_interaction("My cat is called Tom.", "Hello Tom!")
+        assert (await memory.user("ann").search_memory("cat"))[0].content
+        server.kill()
+        server.start(empty=True)
+        with pytest.raises(Corrupt, match="emptied"):
+            await memory.user("ann").search_memory("cat")
+        with pytest.raises(Corrupt, match="emptied"):
+            await chat.messages()
+
+
+async def test_a_reader_starts_over_when_the_server_has_lost_the_end_of_what_it_saw(server):
+    async with opened(server.url()) as store:
+        await store.commit(Changes(ANN, put=(message("kept"),)), NOW)
+        older = server.folder.with_name(f"{server.folder.name}-older")
+        shutil.copytree(server.folder, older)
+        for n in range(3):
+            await store.commit(Changes(ANN, put=(message(f"lost {n}"),)), NOW)
+        reader = Reader()
+        await reader.catch_up(store)
+        assert len(reader.held) == 4
+        server.kill()
+        shutil.rmtree(server.folder)
+        older.rename(server.folder)
+        server.start()
+        async with opened(server.url()) as other:
+            for n in range(3):
+                await other.commit(Changes(ANN, put=(message(f"new {n}"),)), NOW)
+        await reader.catch_up(store)
+        assert sorted(reader.held) == ["kept", "new 0", "new 1", "new 2"], (
+            "though the revisions look as if nothing was new"
+        )
+        assert reader.resets == 2
+
+
+async def test_a_careless_server_is_warned_about_and_says_so(caplog):
+    careless = {"appendonly": "no", "maxmemory-policy": "allkeys-lru"}
+    with RedisServer("valkey", careless) as server, caplog.at_level(logging.WARNING):
+        async with opened(server.url()) as store:
+            described = store.describe()
+            assert DURABLE not in store.abilities
+    assert "AOF is off" in caplog.text and "allkeys-lru" in caplog.text
+    assert "lost when it restarts" in described["durability"]
+    assert (described["eviction"], len(described["warnings"])) == ("allkeys-lru", 2)
+
+
+async def test_a_password_opens_the_server_and_is_never_shown():
+    with RedisServer("redis", {"requirepass": "s3cret:/@"}) as server:
+        right = server.url().replace("redis://", "redis://:s3cret%3A%2F%40@")
+        async with opened(right) as store:
+            await store.commit(Changes(ANN, put=(message("a"),)), NOW)
+            assert "s3cret" not in str(store.describe())
+        for url in (server.url(), right.replace("s3cret", "wr0ng")):
+            with pytest.raises(Unavailable, match="login") as refusal:
+                await open_store(url, busy_timeout_s=1)
+            assert "wr0ng" not in f"{refusal.value!r} {refusal.value.__cause__!r}"
+
+
+async def test_no_trace_of_the_forgotten_is_left_in_the_files_after_compaction(server):
+    async with opened(server.url()) as store:
+        await store.commit(Changes(ANN, put=(message("a", "a secret that must not stay"), message("b", "kept"))), NOW)
+        assert traces(server)
+        await store.forget(Filter(ANN, ids=("a",)), NOW)
+        await store.compact()
+        assert traces(server) == []
+        server.kill()
+        server.start()
+        assert [record.content for record in await everything(store)] == ["kept"]
+
+
+def traces(server: RedisServer) -> list[str]:
+    files = [path for path in server.folder.rglob("*") if path.is_file()]
+    return [path.name for path in files if b"a secret" in path.read_bytes()]
+
+
+async def test_a_commit_that_waits_for_replicas_fails_without_them_and_is_whole_when_sent_again(server):
+    told = Changes(ANN, put=(message("a"),), key="once")
+    async with opened(server.url(wait=1, wait_ms=100)) as store:
+        assert store.describe()["waits"] == "for 1 replicas, up to 100 ms"
+        with pytest.raises(Unavailable, match="too few replicas"):
+            await store.commit(told, NOW)
+        with RedisServer("redis", {"replicaof": f"127.0.0.1 {server.port}"}) as replica:
+            with replica.client() as client:
+                while client.info("replication")["master_link_status"] != "up":
+                    await asyncio.sleep(0.05)
+            assert await store.commit(told, NOW) == 1
+            await store.commit(Changes(ANN, put=(message("b"),)), NOW)
+            async with opened(replica.url()) as copy:
+                assert "replica" in copy.describe()["warnings"][0]
+                assert len(await everything(copy)) == 2
+        assert (await store.changes(ANN, None)).mark.revision == 2
+
+
+async def test_a_server_that_is_not_there_is_unavailable_in_time(server):
+    async with opened(server.url(), patience_s=0.5) as store:
+        server.kill()
+        begun = time.monotonic()
+        for call in (store.get(ANN, ["a"], NOW), store.commit(Changes(ANN, put=(message("a"),)), NOW)):
+            with pytest.raises(Unavailable, match=r"reached|broke"):
+                await call
+        with pytest.raises(Unavailable, match="reached"):
+            await open_store(server.url(), busy_timeout_s=0.5)
+        assert time.monotonic() - begun < 4
+
+
+# ── a Cluster ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RedisCluster]:
+    with RedisCluster("redis") as cluster:
+        yield cluster
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize(("trouble", "wait"), [("killed", 0), ("killed", 1), ("frozen", 0)])
+async def test_a_master_that_is_lost_under_load_is_replaced_and_what_is_lost_with_it_is_counted(
+    cluster, trouble, wait, seed
+):
+    prefix = f"{trouble}-{uuid4().hex[:8]}"
+    async with opened(cluster.url(prefix, wait=wait)) as store:
+        async with under_load(store) as journal:
+            written = slots_of(cluster, f"{prefix}:*:records:*")
+            victim = cluster.master_of(random.Random(seed).choice(written))
+            (victim.kill if trouble == "killed" else victim.freeze)()
+            away_at = time.monotonic()
+            await asyncio.sleep(6)
+            (victim.start if trouble == "killed" else victim.thaw)()
+            await asyncio.sleep(1)
+        findings = await journal.compare(store)
+        lost = findings.pop("lost")
+        print(f"{trouble}, wait={wait}: {len(journal.acknowledged)} acknowledged, {len(lost)} lost, "
+              f"{journal.refused} refused, longest call {journal.longest_s:.1f} s")  # fmt: skip
+        assert not any(findings.values())
+        assert all(away_at - journal.acknowledged[id] < LOST_WINDOW_S for id in lost)
+        assert not (wait and lost)
+        assert journal.longest_s < 15
+        assert wait or journal.refused == 0, "only who waits for replicas is told that there is none for a while"
+        await asyncio.to_thread(cluster.wait_until_whole)
+        assert await store.check() == []
+
+
+async def test_calls_follow_a_slot_that_moves_to_another_master(cluster):
+    prefix = f"moved-{uuid4().hex[:8]}"
+    async with opened(cluster.url(prefix)) as store:
+        async with under_load(store) as journal:
+            (slot, *_) = slots_of(cluster, f"{prefix}:*:records:*")
+            await asyncio.to_thread(cluster.move, slot)
+        findings = await journal.compare(store)
+        assert not any(findings.values())
+        assert (journal.refused, await store.check()) == (0, [])
+
+
+def slots_of(cluster: RedisCluster, pattern: str) -> list[int]:
+    """The slots of keys that are there."""
+    found: set[int] = set()
+    for server in cluster.masters():
+        with server.client() as client:
+            found |= {key_slot(key) for key in client.scan_iter(pattern, count=10_000)}
+    return sorted(found)
+
+
+async def test_a_master_that_comes_back_empty_is_noticed_and_what_is_left_can_be_opened_on_purpose(cluster):
+    prefix = f"emptied-{uuid4().hex[:8]}"
+    async with opened(cluster.url(prefix)) as store:
+        people = [Partition("acme", f"user {n}") for n in range(40)]
+        for partition in people:
+            await store.commit(Changes(partition, put=(message("a", partition=partition),)), NOW)
+        with cluster.masters()[0].client() as client:
+            client.flushall()
+        answers = [await answer(store, partition) for partition in people]
+        assert set(answers) == {"a", "Corrupt"}
+        with pytest.raises(Corrupt, match="emptied=accept"):
+            await open_store(cluster.url(prefix))
+        async with opened(cluster.url(prefix, emptied="accept")) as rest:
+            left = [await answer(rest, partition) for partition in people]
+        assert left == [each if each == "a" else "nothing" for each in answers]
+        async with opened(cluster.url(prefix)) as again:
+            assert [await answer(again, partition) for partition in people] == left
+        assert {await answer(store, partition) for partition in people} == {"Corrupt"}, "it was opened before the loss"
+
+
+async def answer(store: Store, partition: Partition) -> str:
+    try:
+        found = await store.get(partition, ["a"], NOW)
+        return found[0].id if found else "nothing"
+    except RecollectError as error:
+        return type(error).__name__
