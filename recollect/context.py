@@ -7,8 +7,7 @@ instructions stand outside the fence.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -17,12 +16,16 @@ from recollect.conversation import Conversation, Message, spoken
 from recollect.errors import Unavailable
 from recollect.index import Indexes, PartitionIndex
 from recollect.layers import LAYERS, SECTIONS
-from recollect.policies import fitting
-from recollect.policies.fencing import fenced, safe, shown
+from recollect.policies import fitting, scoring
+from recollect.policies.fencing import fenced, shown
 from recollect.policies.fitting import Item, LeftOut, Section
 from recollect.policies.tokens import TokenCounter, message_tokens
+from recollect.policies.trimming import trimmed
+from recollect.policies.words import terms
 from recollect.recall import Question, Recall
-from recollect.records import Clock, Hit, Record, Scope, iso
+from recollect.records import Clock, Hit, Partition, Record, Scope, iso
+from recollect.reranking import Reranker
+from recollect.sections import Asking, dated_line, gather, line_of
 
 HEADINGS = {
     "instructions": "Standing instructions of the user",
@@ -54,18 +57,27 @@ RECENT_FLOOR = 400
 """Tokens that the newest messages get in any case, if the budget has them."""
 FOUND_MAX = 50
 """Hits that are considered for a context."""
+FEWEST, NEAR = 10, 0.55
+"""Beyond the first ten, a hit with less than this share of the best score is left out: hardly one of a hundred
+turns that answer a question of LongMemEval stands there, and half of the others do."""
+LINE_LEAST = 60
+"""No remembered line is made shorter than this many tokens: shorter ones too often lose what was asked for."""
+CHARACTERS_A_TOKEN, LINE_HEAD = 4, 14
+"""About how long a line is, before it is counted: its text, and the day and name in front of it."""
+JUDGED = 5
+"""Whether there is an answer is judged by the best of so many first hits."""
 TOLD_MAX = 10
 """Entries of a list that an explanation shows."""
-LEARNINGS_MAX, LEARNING_CONFIDENCE = 5, 0.7
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One record that is in the context."""
+    """One record that is in the context; not `whole` when only the part that matters is."""
 
     section: str
     id: str
     tokens: int
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +123,8 @@ class Context:
     report: Report
     sources: tuple[ContextSource, ...]
     hits: tuple[Hit, ...]
+    answerable: float = 0.0
+    """How likely it is that what was found answers the question, 0 to 1."""
 
     def to_openai(self) -> list[dict[str, Any]]:
         """The messages as OpenAI-compatible chat models take them."""
@@ -132,7 +146,8 @@ class Context:
             lines.append(f"  {section.name:<15}{section.tokens:>6} tokens, {items}")
         rest = self.tokens - sum(section.tokens for section in self.sections)
         lines += [f"  {self._rest():<15}{rest:>6} tokens"] if rest else []
-        lines += _listed("found, best first:", [self._found(hit) for hit in self.hits])
+        found = f"found, best first (answerable: {self.answerable:.2f}):"
+        lines += _listed(found, [self._found(hit) for hit in self.hits])
         lines += _listed("left out:", [self._left_out(each) for each in self.report.left_out])
         return "\n".join(lines)
 
@@ -143,8 +158,9 @@ class Context:
         return "frame, question" if self.system and is_asked else "question" if is_asked else "frame"
 
     def _found(self, hit: Hit) -> str:
-        state = "in" if hit.id in {source.id for source in self.sources} else "not in"
-        return f"{shown(hit.content, 70)}\n    {state}, {hit.explain()}"
+        whole = {kept.id: kept.whole for kept in self.report.kept}
+        state = "not in" if hit.id not in whole else "in" if whole[hit.id] else "in (shortened)"
+        return f"{shown(hit.content, 70)}\n    {state}, {hit.reason}\n    {hit.explain()}"
 
     def _left_out(self, out: LeftOut) -> str:
         texts = {hit.id: hit.content for hit in self.hits} | {"": self.query}
@@ -160,10 +176,13 @@ class Context:
             "system": self.system,
             "messages": self.messages,
             "tokens": self.tokens,
+            "answerable": self.answerable,
             "sections": [{"name": s.name, "tokens": s.tokens, "items": s.items} for s in self.sections],
             "report": {
                 "max_tokens": self.report.max_tokens,
-                "kept": [{"section": k.section, "id": k.id, "tokens": k.tokens} for k in self.report.kept],
+                "kept": [
+                    {"section": k.section, "id": k.id, "tokens": k.tokens, "whole": k.whole} for k in self.report.kept
+                ],
                 "left_out": [
                     {"section": out.section, "id": out.id, "tokens": out.tokens, "reason": out.reason}
                     for out in self.report.left_out
@@ -175,6 +194,35 @@ class Context:
                 for s in self.sources
             ],
         }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a question found, and how much each of its terms tells among the user's records."""
+
+    question: Question
+    hits: Sequence[Hit]
+    wanted: Mapping[str, float]
+    also: Mapping[str, Sequence[Record]]
+
+    @classmethod
+    def of(
+        cls, question: Question, hits: Sequence[Hit], index: PartitionIndex, also: Mapping[str, Sequence[Record]]
+    ) -> _Found:
+        posted = zip(question.terms, index.posted(question.terms), strict=True)
+        size = len(index.records)
+        wanted = {term: scoring.rarity(size, len(rows[0]) if rows else 0) for term, rows in posted}
+        return cls(question, hits, wanted, also)
+
+    def answerable(self) -> float:
+        """The best of the first hits, by what it has of the question."""
+        return max(map(self._relevance, self.hits[:JUDGED]), default=0.0)
+
+    def _relevance(self, hit: Hit) -> float:
+        has = self.wanted.keys() & set(terms(hit.record.told))
+        cover = sum(self.wanted[term] for term in has) / max(sum(self.wanted.values()), 1e-6)
+        known = self.question.vector is not None and "meaning" in hit.legs
+        return scoring.relevance(cover, hit.legs["meaning"].score if known else None)
 
 
 class ContextBuilder:
@@ -193,6 +241,7 @@ class ContextBuilder:
         question: Question,
         max_tokens: int,
         layers: Sequence[str],
+        reranker: Reranker | None = None,
     ) -> Context:
         """The context for a question, never above `max_tokens`."""
         now = self._clock()
@@ -202,20 +251,20 @@ class ContextBuilder:
         recent: list[Record] = []
         if conversation is not None and told:
             summary, recent = await conversation.recent(max_tokens, index)
-        hits = await self._recall.search(scope, question, layers=_searched(layers), limit=FOUND_MAX)
-        records = _gather(index, scope, hits, summary, now)
+        hits = await self._recall.search(scope, question, layers=_searched(layers), limit=FOUND_MAX, reranker=reranker)
+        shared = await self._indexes.current(Partition(scope.org, ""))
+        gathered = gather(index, shared, Asking(scope, question.text, now, summary, recent), hits)
         if layers:
-            wanted = (*layers, "summary")
-            records = {name: [r for r in found if r.layer in wanted] for name, found in records.items()}
+            gathered = gathered.only(layers)
         asked = _asked(question.text, recent)
-        return self._pack(question, records, recent, hits, max_tokens, asked)
+        found = _Found.of(question, hits, index, gathered.also)
+        return self._pack(found, gathered.records, recent, max_tokens, asked)
 
     def _pack(
         self,
-        question: Question,
+        found: _Found,
         records: dict[str, list[Record]],
         recent: Sequence[Record],
-        hits: Sequence[Hit],
         max_tokens: int,
         asked: list[dict[str, Any]],
     ) -> Context:
@@ -227,17 +276,19 @@ class ContextBuilder:
             out.append(LeftOut("question", "", question_tokens, "the question alone takes over half of the budget"))
             asked, question_tokens = [], 0
         room -= question_tokens
-        packed = self._fit(records, recent, room, max_tokens)
+        records, behind = _without_the_far(found, records)
+        out += behind
+        packed = self._fit(found, records, recent, room, max_tokens)
         doubled = _said_in(packed, recent)
         if any(record.id in doubled for record in records["knowledge"]):
             # A turn that stands among the recent ones need not be remembered too; one that does not, must.
             records = records | {"knowledge": [r for r in records["knowledge"] if r.id not in doubled]}
-            packed = self._fit(records, recent, room, max_tokens)
+            packed = self._fit(found, records, recent, room, max_tokens)
         kept = {name: list(items) for name, items in packed.kept.items()}
         doubled = _said_in(packed, recent)
         kept["knowledge"] = [item for item in kept["knowledge"] if item.id not in doubled]
         while True:
-            context = self._render(question, kept, records, recent, hits, max_tokens, asked, (*out, *packed.left_out))
+            context = self._render(found, kept, records, recent, max_tokens, asked, (*out, *packed.left_out))
             if context.tokens <= max_tokens or not any(kept.values()):
                 return context
             # Counts of lines do not add up exactly to the count of the whole; give way at the end.
@@ -246,17 +297,36 @@ class ContextBuilder:
             out.append(LeftOut(name, item.id, item.tokens, "no room once everything was put together"))
 
     def _fit(
-        self, records: dict[str, list[Record]], recent: Sequence[Record], room: int, max_tokens: int
+        self, found: _Found, records: dict[str, list[Record]], recent: Sequence[Record], room: int, max_tokens: int
     ) -> fitting.Packed:
         sections = [
-            Section(
-                name, tuple(Item(id, text, self._count(text) + 1) for id, text in _lines(name, found)), SHARES[name]
-            )
-            for name, found in records.items()
-            if name != "recent"
+            Section(name, tuple(self._item(name, record) for record in held), SHARES[name])
+            for name, held in records.items()
+            if name not in ("recent", "knowledge")
         ]
         sections.append(self._recent_section(recent, max_tokens))
+        taken = sum(item.tokens for section in sections for item in section.items)
+        share = max(int(SHARES["knowledge"] * room), room - taken)
+        sections.append(self._knowledge_section(found, records["knowledge"], share))
         return fitting.pack(sections, max(room, 0), self._heading_tokens, PRIORITY)
+
+    def _item(self, section: str, record: Record) -> Item:
+        text = line_of(section, record)
+        return Item(record.id, text, self._count(text) + 1)
+
+    def _knowledge_section(self, found: _Found, records: Sequence[Record], room: int) -> Section:
+        """What was found, each line as long as it is worth: where room is short, long texts are made short."""
+        scores = {hit.id: hit.score for hit in found.hits}
+        sizes = [len(record.content) // CHARACTERS_A_TOKEN + LINE_HEAD for record in records]
+        allowed = fitting.allowances(sizes, [scores[record.id] for record in records], room, LINE_LEAST)
+        items = []
+        for record, size, tokens_max in zip(records, sizes, allowed, strict=True):
+            text = record.content
+            if size > tokens_max:
+                text = trimmed(text, found.wanted, tokens_max - LINE_HEAD, self._count)
+            line = dated_line(record, text)
+            items.append(Item(record.id, line, self._count(line) + 1, whole=text == record.content))
+        return Section("knowledge", tuple(items), SHARES["knowledge"])
 
     def _recent_section(self, recent: Sequence[Record], max_tokens: int) -> Section:
         pieces = fitting.units(recent)[::-1]
@@ -268,11 +338,10 @@ class ContextBuilder:
 
     def _render(
         self,
-        question: Question,
+        found: _Found,
         kept: dict[str, list[Item]],
         records: dict[str, list[Record]],
         recent: Sequence[Record],
-        hits: Sequence[Hit],
         max_tokens: int,
         asked: list[dict[str, Any]],
         left_out: tuple[LeftOut, ...],
@@ -296,18 +365,23 @@ class ContextBuilder:
         sections = [ContextSection(name, text, self._count(text), len(kept[name])) for name, text in texts.items()]
         if said:
             sections.append(ContextSection("recent", "", said_tokens, len(said)))
-        by_id = {record.id: record for found in records.values() for record in found}
+        by_id = {record.id: record for held in records.values() for record in held}
         by_id |= {message.id: message for message in said}
-        listed = [Kept(name, item.id, item.tokens) for name in SECTIONS for item in kept.get(name, ())]
+        listed = [Kept(name, item.id, item.tokens, item.whole) for name in SECTIONS for item in kept.get(name, ())]
         return Context(
-            query=question.text,
+            query=found.question.text,
             system=system,
             messages=messages,
             sections=tuple(sections),
             tokens=tokens,
             report=Report(tuple(listed), left_out, max_tokens),
-            sources=tuple(_source(by_id[each.id], each.section) for each in listed),
-            hits=tuple(hits),
+            sources=tuple(
+                _source(record, each.section)
+                for each in listed
+                for record in (by_id[each.id], *found.also.get(each.id, ()))
+            ),
+            hits=tuple(found.hits),
+            answerable=round(found.answerable(), 3),
         )
 
     def _system_tokens(self, text: str) -> int:
@@ -317,30 +391,21 @@ class ContextBuilder:
         return 0 if name == "recent" else self._count(f"\n\n## {HEADINGS[name]}\n") + 1
 
 
-def _gather(
-    index: PartitionIndex, scope: Scope, hits: Sequence[Hit], summary: Record | None, now: int
-) -> dict[str, list[Record]]:
-    """The records of each section, best first."""
-    records: dict[str, list[Record]] = {name: [] for name in SECTIONS}
-    records["instructions"] = [
-        record
-        for record in index.of_layer("customization", now)
-        if record.scope.agent in ("", scope.agent) and record.data.get("active", True)
+def _without_the_far(found: _Found, records: dict[str, list[Record]]) -> tuple[dict[str, list[Record]], list[LeftOut]]:
+    """The records without those that were found far behind the best, and these with the reason."""
+    scores = {hit.id: hit.score for hit in found.hits}
+    known = records["knowledge"]
+    near = fitting.cut([scores[record.id] for record in known], FEWEST, NEAR)
+    behind = [
+        LeftOut(
+            "knowledge",
+            record.id,
+            len(record.content) // CHARACTERS_A_TOKEN + LINE_HEAD,
+            f"not worth its tokens: scored {scores[record.id]:.2f}, the best {scores[known[0].id]:.2f}",
+        )
+        for record in known[near:]
     ]
-    records["profile"] = [*index.of_layer("fact", now), *index.of_layer("preference", now)]
-    learnings = [r for r in index.of_layer("learning", now) if r.confidence > LEARNING_CONFIDENCE]
-    learnings.sort(key=lambda record: -int(record.data.get("usage_count", 0)))
-    records["learnings"] = learnings[:LEARNINGS_MAX]
-    records["summary"] = [summary] if summary else []
-    states = (index.head("working", each, now) for each in dict.fromkeys((Scope(scope.org, scope.user), scope)))
-    records["working"] = [state for state in states if state is not None]
-    taken = {record.id for found in records.values() for record in found}
-    for hit in hits:
-        section = "knowledge" if hit.record.layer == "conversation" else LAYERS[hit.record.layer].section
-        if section is None or hit.id in taken or section in ("profile", "learnings"):
-            continue
-        records[section].append(hit.record)
-    return records
+    return records | {"knowledge": known[:near]}, behind
 
 
 def _said_in(packed: fitting.Packed, recent: Sequence[Record]) -> set[str]:
@@ -358,39 +423,6 @@ def _asked(text: str, recent: Sequence[Record]) -> list[dict[str, Any]]:
     if recent and recent[-1].data["role"] == "user" and recent[-1].content == text:
         return []
     return [{"role": "user", "content": text}]
-
-
-def _lines(name: str, records: Sequence[Record]) -> list[tuple[str, str]]:
-    """Each record as one line of its section."""
-    write: Callable[[Record], str] = _LINES.get(name, _plain_line)
-    return [(record.id, write(record)) for record in records]
-
-
-def _plain_line(record: Record) -> str:
-    return f"- {safe(record.content)}"
-
-
-def _dated_line(record: Record) -> str:
-    """With the day it was said, and who said it: the day does not change from turn to turn."""
-    day = (iso(record.when) or "")[:10]
-    who = record.data.get("name") or record.data.get("role")
-    return f"- [{day}] {safe(str(who)) + ': ' if who else ''}{safe(record.content)}"
-
-
-def _working_line(record: Record) -> str:
-    state = record.data["state"]
-    plain = {
-        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for key, value in state.items()
-    }
-    return "\n".join(f"- {safe(str(key))}: {safe(value)}" for key, value in plain.items())
-
-
-_LINES: dict[str, Callable[[Record], str]] = {
-    "knowledge": _dated_line,
-    "episodes": _dated_line,
-    "working": _working_line,
-    "summary": lambda record: safe(record.content),
-}
 
 
 def _fenced(texts: dict[str, str]) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from recollect import validate
 from recollect.enrich import summaries
+from recollect.episodes import episode_job
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Filter
 from recollect.index import PartitionIndex
@@ -21,10 +22,12 @@ from recollect.ledger import Ledger, portions
 from recollect.policies import fitting
 from recollect.policies.fencing import fenced, safe
 from recollect.policies.tokens import TokenCounter, message_tokens
-from recollect.records import TRUSTS, Changes, Job, Record, Scope, as_datetime, derived_id, iso, new_id
+from recollect.records import MINUTE_MS, TRUSTS, Changes, Job, Record, Scope, as_datetime, derived_id, iso, new_id
 from recollect.settings import Settings
 
 STRATEGIES = ("last_messages", "last_turns", "token_budget", "sliding_window_summary", "importance")
+NOTED = ("quarantined", "unlearned")
+"""What is noted down in the data of a message after it was said."""
 TOOL_SLACK = 16
 """Messages read beyond a window so that a tool result at its edge still finds its call."""
 IMPORTANCE_REACH = 4
@@ -111,8 +114,12 @@ def draft(
     metadata: Any = None,
     tool_calls: Any = None,
     tool_call_id: str | None = None,
+    trust: str | None = None,
 ) -> Record:
-    """A message that was looked at once, on its way to a session: it has no owner and no time yet."""
+    """A message that was looked at once, on its way to a session: it has no owner and no time yet.
+
+    What a tool says is untrusted, whatever else is said; of all else it is so if the caller says so.
+    """
     checked_role = validate.role(role)
     calls = validate.tool_calls(tool_calls) if tool_calls is not None else None
     if calls and checked_role != "assistant":
@@ -136,8 +143,14 @@ def draft(
         data=data,
         metadata=validate.metadata(metadata),
         event_at=validate.moment(created_at, "created_at"),
-        trust="untrusted" if checked_role == "tool" else "trusted",
+        trust=_trust(checked_role, body.parts, trust),
     )
+
+
+def _trust(role: str, parts: Sequence[Mapping[str, Any]] | None, given: str | None) -> str:
+    chosen = "trusted" if given is None else validate.choice(given, ("trusted", "untrusted"), "trust")
+    by_tool = role == "tool" or any(part.get("type") == "tool_result" for part in parts or ())
+    return "untrusted" if by_tool else chosen
 
 
 class Conversation:
@@ -156,10 +169,13 @@ class Conversation:
     async def append(self, drafts: Sequence[Record], key: str | None = None) -> list[Record]:
         """Append messages in one commit, with the job that enriches them. Twice is once."""
         now = self._ledger.clock()
-        records = tuple(self._owned(message, now, key, place) for place, message in enumerate(drafts))
+        records = tuple(
+            self._owned(self._ledger.masked_record(message), now, key, place) for place, message in enumerate(drafts)
+        )
         refs = tuple(record.id for record in records)
         job = Job(f"enrich:{refs[0]}:{new_id(now)}", self._partition, "enrich", refs, due_at=now)
-        changes = Changes(self._partition, put=records, enqueue=(job,), key=key and f"caller:{key}")
+        jobs = (job, episode_job(self._scope, now, self._settings.episode_idle_minutes * MINUTE_MS))
+        changes = Changes(self._partition, put=records, enqueue=jobs, key=key and f"caller:{key}")
         try:
             revision = await self._ledger.commit(changes)
         except Conflict as conflict:
@@ -300,7 +316,7 @@ class Conversation:
         """The newest messages within a budget, and the running summary if they leave out what it covers."""
         strategy = self._settings.window_strategy
         if strategy != "sliding_window_summary":
-            window = await self.window(strategy)
+            window = [message for message in await self.window(strategy) if message.trust != "quarantined"]
             kept = fitting.newest_within(window, tokens_max, self.tokens_of)
             return None, fitting.without_orphans(kept, pending=False)
         now = self._ledger.clock()
@@ -309,6 +325,8 @@ class Conversation:
         newest: list[Record] = []
         room = tokens_max
         for message in index.newest(self._scope.session, now, after=born):
+            if message.trust == "quarantined":
+                continue
             newest.append(message)
             room -= self.tokens_of(message)
             if room < 0 and message.data["role"] == "user":
@@ -346,7 +364,8 @@ class Conversation:
         now = self._ledger.clock()
         layer = self._ledger.layers["summary"]
         summary = self._fold(previous, older)
-        sources = (*older, record) if record else older
+        heard = [message for message in older if message.trust != "quarantined"]
+        sources = [*heard, record] if record else heard
         made = Record(
             id=self.summary_id,
             layer="summary",
@@ -355,7 +374,7 @@ class Conversation:
             data={"summary": summaries.to_data(summary), "covers": _covers(record, older)},
             created_at=record.created_at if record else now,
             expires_at=layer.expires_at(now),
-            trust=min((source.trust for source in sources), key=TRUSTS.index),
+            trust=min((source.trust for source in sources), key=TRUSTS.index, default="trusted"),
             version=record.version if record else 0,
         )
         more = (fold_job(self._scope, now),) if page.after is not None else ()
@@ -388,7 +407,8 @@ class Conversation:
 
     async def rename(self, title: str) -> None:
         """Give the session a title."""
-        await self._set_head(content=validate.text(title, "title", validate.LIMITS.title_bytes))
+        text = validate.text(title, "title", validate.LIMITS.title_bytes)
+        await self._set_head(content=self._ledger.masked(text))
 
     async def branch(self, message_id: str, into: Scope) -> int:
         """Copy the conversation up to and with a message into a new session. Gives how many were copied."""
@@ -428,7 +448,7 @@ class Conversation:
     def _copy_of(self, record: Record) -> Record:
         now = self._ledger.clock()
         return record.with_(
-            id=derived_id("branch", self._scope.session, record.id),
+            id=copy_id(self._scope.session, record.id),
             scope=self._layer.scope_of(self._scope),
             created_at=now,
             event_at=record.when,
@@ -448,6 +468,11 @@ class Conversation:
         await self._ledger.update(self._partition, id, decide)
 
 
+def copy_id(session: str, message_id: str) -> str:
+    """The id that the copy of a message has in a session that branched off."""
+    return derived_id("branch", session, message_id)
+
+
 def spoken(record: Record) -> str:
     """All of a message that a model has to read: its text, or its parts, its name and its tool calls."""
     data = record.data
@@ -463,8 +488,9 @@ def fold_job(scope: Scope, now: int) -> Job:
 
 
 def _said(record: Record) -> tuple[Any, ...]:
-    """What a caller means by a message: everything but times and what enrichment added."""
-    return record.content, record.data, record.metadata, record.scope.session
+    """What a caller means by a message: everything but times, and what was noted down about it since."""
+    data = {name: value for name, value in record.data.items() if name not in NOTED}
+    return record.content, data, record.metadata, record.scope.session
 
 
 def _covers(record: Record | None, older: Sequence[Record]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from recollect import validate
 from recollect.conversation import fold_job
 from recollect.errors import ValidationError
 from recollect.index import Indexes, PartitionIndex
+from recollect.learning import Learning
 from recollect.ledger import Ledger, portions
 from recollect.policies.importance import importance
 from recollect.policies.merging import merged, near_duplicate
@@ -32,10 +33,18 @@ TOKENS_PER_CHARACTER = 0.2
 class Enrichment:
     """Enriches records of one partition at a time."""
 
-    def __init__(self, ledger: Ledger, indexes: Indexes, embedder: Embedder | None, settings: Settings) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        indexes: Indexes,
+        embedder: Embedder | None,
+        learning: Learning,
+        settings: Settings,
+    ) -> None:
         self._ledger = ledger
         self._indexes = indexes
         self._embedder = embedder
+        self._learning = learning
         self._settings = settings
 
     async def enrich(self, partition: Partition, refs: Sequence[str]) -> tuple[Changes, tuple[str, ...]]:
@@ -53,6 +62,9 @@ class Enrichment:
             index = await self._indexes.current(partition)
             put |= _merge_near(index, memories, self._ledger.clock())
             enqueue = tuple(self._folds(index, partition, sessions))
+            # What was enriched before, with another embedder say, has taught what it has to teach.
+            fresh = [record for record in records if record.version == record.born[0]]
+            enqueue += await self._learning.jobs(partition, index, fresh)
         needs = tuple(record.id for record in records)
         later = tuple(record.id for portion in rest for record in portion)
         return Changes(partition, put=tuple(put.values()), needs=needs, enqueue=enqueue), later
@@ -124,7 +136,7 @@ def _near(memory: Record, others: Sequence[Record]) -> Iterable[tuple[Record, fl
     if memory.vector is None:
         return
     for other in others:
-        if other.vector is not None:
+        if other.vector is not None and other.vector.model == memory.vector.model:
             yield other, float(floats(other.vector) @ floats(memory.vector))
 
 
@@ -132,7 +144,7 @@ def _near_in(
     index: PartitionIndex, alive: NDArray[np.bool_], memory: Record, taken: Sequence[Record]
 ) -> Iterable[tuple[Record, float]]:
     """The nearest memories of the index."""
-    if memory.vector is None:
+    if memory.vector is None or memory.vector.model != index.model:
         return
     ids = {record.id for record in taken}
     cosines = np.where(alive, index.meaning(floats(memory.vector), alive), np.float32(-2))

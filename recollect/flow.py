@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from recollect import validate
 from recollect.context import Context, ContextBuilder
 from recollect.conversation import Conversation
+from recollect.enrich.rules import Rules
 from recollect.enrichment import Enrichment
+from recollect.entities import Loads
 from recollect.errors import RecollectError
 from recollect.index import Indexes
 from recollect.layers import with_lives
+from recollect.learning import Learning
 from recollect.ledger import Ledger
+from recollect.policies.masking import parse_kinds
 from recollect.policies.tokens import TokenCounter, counter, remembering
 from recollect.providers import Embedder
 from recollect.recall import Recall
 from recollect.records import DAY_MS, HOUR_MS, Clock, Partition, Scope
+from recollect.reembedding import Reembedding
+from recollect.reranking import Reranker, open_reranker
 from recollect.settings import Settings
 from recollect.stores.contract import Store
 from recollect.upkeep import Upkeep, note_uses
 from recollect.worker import Worker
 
-log = logging.getLogger("recollect")
-
+CONVERSATION_MS = 30 * DAY_MS
+"""How long messages live where neither the settings nor the store say."""
+QUALITIES = ("fast", "best")
 USED_HITS = 5
 """Hits of a context that count as used when they went into it."""
 CLOSE_WORK_S = 2.0
@@ -39,19 +45,34 @@ USES_FLUSH_S = 30.0
 class Flow:
     """The running parts, wired together once."""
 
-    def __init__(self, store: Store, settings: Settings, embedder: Embedder | None, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        embedder: Embedder | None,
+        clock: Clock,
+        earlier: Embedder | None = None,
+        reranker: Reranker | None = None,
+    ) -> None:
         self.settings = settings
         # The same lines come again and again, and counting is the dearest part of packing.
         self.count: TokenCounter = remembering(counter(settings.model or None))
-        self.ledger = Ledger(store, clock, with_lives(_lives(settings)))
+        self.ledger = Ledger(store, clock, with_lives(_lives(settings, store)), parse_kinds(settings.masking))
         name, dimensions = (embedder.name, embedder.dimensions) if embedder else ("", 1)
-        self.indexes = Indexes(store, name, dimensions, settings.language, settings.index_mib << 20)
-        self.recall = Recall(self.indexes, embedder, settings.language, clock)
+        self.indexes = Indexes(store, name, dimensions, settings.language, settings.index_mib << 20,
+                               earlier.name if earlier else "")  # fmt: skip
+        self.recall = Recall(self.indexes, embedder, settings.language, clock, earlier)
         self.contexts = ContextBuilder(self.indexes, self.recall, self.count, clock)
-        enrichment = Enrichment(self.ledger, self.indexes, embedder, settings)
-        self.worker = Worker(self.ledger, enrichment, settings, self.count)
+        learning = Learning(self.ledger, self.indexes, Rules() if settings.learn else None)
+        enrichment = Enrichment(self.ledger, self.indexes, embedder, learning, settings)
+        self.worker = Worker(self.ledger, enrichment, learning, settings, self.count)
         self.upkeep = Upkeep(self.ledger, self.indexes, settings)
+        self.reembedding = Reembedding(self.ledger, self.indexes, embedder)
+        self._embedders = (embedder, earlier)
+        self.loads = Loads()
         self._uses: Counter[tuple[Partition, str]] = Counter()
+        self._given_reranker = reranker
+        self._reranker: asyncio.Future[Reranker | None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -72,15 +93,26 @@ class Flow:
         text = validate.query(query)
         budget = validate.tokens_max(max_tokens)
         chosen = validate.layers(layers)
-        check_quality(quality)
+        reranker = await self.reranker(quality)
         question = await self.recall.question(text, validate.moment(at, "at"))
-        context = await self.contexts.build(scope, conversation, replace(question, text=text), budget, chosen)
+        context = await self.contexts.build(scope, conversation, replace(question, text=text), budget, chosen, reranker)
         # What stands at the end only because there was room for it is not called used.
         found = {hit.id for hit in context.hits[:USED_HITS]}
         for source in context.sources:
             if source.layer == "long_term" and source.id in found:
                 self._uses[scope.partition, source.id] += 1
         return context
+
+    async def reranker(self, quality: str | None) -> Reranker | None:
+        """The reranker where `best` is asked for, by the caller or else by the settings. Opened once, when needed."""
+        wanted = self.settings.quality if quality is None else validate.choice(quality, QUALITIES, "quality")
+        if wanted != "best":
+            return None
+        if self._given_reranker is not None:
+            return self._given_reranker
+        if self._reranker is None:
+            self._reranker = asyncio.ensure_future(asyncio.to_thread(open_reranker, self.settings.reranker))
+        return await asyncio.shield(self._reranker)
 
     async def flush_uses(self) -> None:
         uses, self._uses = self._uses, Counter()
@@ -111,6 +143,10 @@ class Flow:
             for task in self._tasks:
                 task.cancel()
             await self.ledger.store.close()
+            for embedder in self._embedders:
+                disconnect = getattr(embedder, "disconnect", None)
+                if disconnect is not None:
+                    await disconnect()
 
     async def _finish_work(self) -> None:
         """Do what is due, for a moment: a short script then leaves nothing to the next one."""
@@ -122,13 +158,9 @@ class Flow:
                 pass
 
 
-def check_quality(value: str | None) -> None:
-    """Look at the quality that is asked for; there is no reranker yet, and that is said."""
-    if value is not None and validate.choice(value, ("fast", "best"), "quality") == "best":
-        log.warning("there is no reranker in this version: answering with quality='fast'")
-
-
-def _lives(settings: Settings) -> dict[str, int | None]:
-    """The lives that a deployment can set."""
-    days = settings.conversation_days * DAY_MS
-    return {"conversation": days, "summary": days, "working": settings.working_hours * HOUR_MS}
+def _lives(settings: Settings, store: Store) -> dict[str, int | None]:
+    """The lives that a deployment sets, or that its store proposes."""
+    proposed: Mapping[str, int] = getattr(store, "lives", {})
+    days = settings.conversation_days
+    conversation = proposed.get("conversation", CONVERSATION_MS) if days is None else days * DAY_MS
+    return {"conversation": conversation, "summary": conversation, "working": settings.working_hours * HOUR_MS}

@@ -54,7 +54,8 @@ _ROWS = (
           life_ms=30 * DAY_MS, searched=True, embedded=True, section="recent"),
     Layer("working", "the state of the task at hand", scope=("session", "agent"),
           keyed=True, life_ms=24 * HOUR_MS, sliding=True, section="working"),
-    Layer("episodic", "summaries of stretches of conversation", searched=True, embedded=True, section="episodes"),
+    Layer("episodic", "summaries of stretches of conversation", scope=("session",), searched=True, embedded=True,
+          section="episodes"),
     Layer("long_term", "free-text knowledge", org_wide=True, searched=True, embedded=True, section="knowledge"),
     Layer("fact", "what is known about the user, with its past", keyed=True, searched=True, embedded=True,
           section="profile"),
@@ -74,6 +75,7 @@ _ROWS = (
           sliding=True, section="summary", public=False),
     Layer("past", "what a record was before it was changed", public=False),
     Layer("failure", "work that was given up, with the reason", public=False),
+    Layer("key", "who may ask the server: the hash of a key, and what it allows", public=False),
 )  # fmt: skip
 
 LAYERS: dict[str, Layer] = {row.name: row for row in _ROWS}
@@ -91,5 +93,5 @@ def with_lives(lives_ms: dict[str, int | None]) -> dict[str, Layer]:
 
 
 def is_current(record: Record, now: int) -> bool:
-    """Not ended, merged into another or retired: what search and context may show."""
-    return record.valid_to is None or record.valid_to > now
+    """Not ended, merged into another, retired or set aside: what search and context may show."""
+    return (record.valid_to is None or record.valid_to > now) and record.trust != "quarantined"

@@ -11,10 +11,12 @@ import random
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 from recollect.errors import Conflict, NotFound
 from recollect.filters import Filter
 from recollect.layers import Layer
+from recollect.policies.masking import masked_value
 from recollect.records import DAY_MS, Changes, Clock, Job, Partition, Record, new_id, payload_of
 from recollect.stores.contract import PAYLOAD_MAX_BYTES, Page, Store
 
@@ -33,10 +35,13 @@ DecideAll = Callable[[Mapping[str, Record], int], Changes | None]
 class Ledger:
     """A store with a clock and the layer table: what the steps of the flow write to and read from."""
 
-    def __init__(self, store: Store, clock: Clock, layers: dict[str, Layer]) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, layers: dict[str, Layer], masks: frozenset[str] = frozenset()
+    ) -> None:
         self.store = store
         self.clock = clock
         self.layers = layers
+        self._masks = masks
         self.work_waits = asyncio.Event()
         self._locks: dict[tuple[Partition, str], tuple[asyncio.Lock, int]] = {}
 
@@ -52,6 +57,33 @@ class Ledger:
         if changes.enqueue:
             self.work_waits.set()
         return revision
+
+    async def wait_for_work(self, timeout_s: float) -> None:
+        """Wait until there may be work, from this process or, where the store can tell, from another one."""
+        waits = [asyncio.ensure_future(self.work_waits.wait())]
+        listen = getattr(self.store, "wait_for_work", None)
+        if listen is not None:
+            waits.append(asyncio.ensure_future(listen(timeout_s)))
+        try:
+            await asyncio.wait(waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+
+    def masked(self, value: Any) -> Any:
+        """A text or other JSON value as it may be stored: with masks for what the settings want masked.
+
+        To be asked by whoever takes in text from outside, before ids are made of it.
+        """
+        return masked_value(value, self._masks)[0] if self._masks else value
+
+    def masked_record(self, record: Record) -> Record:
+        """The same for a record on its way in."""
+        if not self._masks:
+            return record
+        fields = {name: self.masked(getattr(record, name)) for name in ("content", "data", "metadata")}
+        return record.with_(**fields)
 
     async def get(self, partition: Partition, ids: Sequence[str]) -> list[Record]:
         return await self.store.get(partition, ids, self.clock())

@@ -85,7 +85,7 @@ class LongTerm:
 
     async def add(self, drafts: Sequence[Record], key: str | None = None) -> list[Record]:
         """Store memories in one commit. What is already known is not stored again but counted."""
-        records = [self._owned(each, key) for each in drafts]
+        records = [self._owned(self._ledger.masked_record(each), key) for each in drafts]
         asked = list(dict.fromkeys(record.id for record in records))
         adding = _Adding(records)
 
@@ -161,7 +161,7 @@ class LongTerm:
             put: list[Record] = []
             for edit in edits:
                 current = _editable(known, edit)
-                changed[edit.id] = _edited(current, edit.fields)
+                changed[edit.id] = _edited(current, self._ledger.masked(edit.fields))
                 if changed[edit.id] is not current:
                     put += [changed[edit.id], past_of(current, now)]
             if not put:

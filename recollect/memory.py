@@ -7,23 +7,32 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from recollect import conversation, long_term, validate
+from recollect import conversation, long_term, reranking, validate
 from recollect.context import Context
 from recollect.conversation import Conversation, Message, SessionInfo
+from recollect.customizations import Customization, Customizations
+from recollect.embedders import open_earlier, open_or_warn
+from recollect.entities import EntityCache
+from recollect.episodes import Episode, Episodes
 from recollect.errors import NotFound, TooLarge, Unavailable, ValidationError
 from recollect.filters import Filter
-from recollect.flow import Flow, check_quality
+from recollect.flow import QUALITIES, Flow
+from recollect.graph import Graph
 from recollect.layers import SEARCHED_LAYERS
+from recollect.learnings import Learning, Learnings
 from recollect.long_term import LongTerm
-from recollect.privacy import Privacy, Receipt
-from recollect.providers import Embedder, default_embedder
+from recollect.policies.masking import parse_kinds
+from recollect.privacy import Privacy, Receipt, erase_org
+from recollect.profile import Fact, Facts, Profile, read_profile
+from recollect.providers import Embedder
 from recollect.records import (
+    MINUTE_MS,
     Clock,
     Hit,
     Partition,
@@ -32,9 +41,12 @@ from recollect.records import (
     as_datetime,
     system_clock,
 )
+from recollect.reembedding import Reembedded
+from recollect.reranking import Reranker
 from recollect.settings import Settings
 from recollect.stores import open_store
 from recollect.stores.contract import Store, Survey
+from recollect.trust import SetAside, Trust, Undone
 from recollect.upkeep import Maintained
 from recollect.working import Working
 
@@ -51,10 +63,18 @@ class Memory:
     ...     context = await chat.get_context("Which theme should I use?")
     """
 
-    def __init__(self, url: str | Path | Store, settings: Settings, embedder: Embedder | None, clock: Clock) -> None:
+    def __init__(
+        self,
+        url: str | Path | Store,
+        settings: Settings,
+        embedder: Embedder | None,
+        clock: Clock,
+        reranker: Reranker | None = None,
+    ) -> None:
         self._url = url
         self._settings = settings
         self._embedder = embedder
+        self._reranker = reranker
         self._clock = clock
         self._flow: Flow | None = None
         self._starting = asyncio.Lock()
@@ -66,6 +86,7 @@ class Memory:
         url: str | Path | Store | None = None,
         *,
         embedder: Embedder | str | None = None,
+        reranker: Reranker | str | None = None,
         clock: Clock = system_clock,
         settings: Settings | None = None,
         **changes: Any,
@@ -74,16 +95,20 @@ class Memory:
 
         Without a URL it is the one of `recollect.toml` or `RECOLLECT_URL`, else the file
         `recollect.db` in this folder. A store of your own can stand in its place. An embedder
-        is an object or the name of one. Any setting can be given by its name.
+        is an object or the name of one, and so is a reranker. Any setting can be given by its name.
         """
         if isinstance(embedder, str):
             changes, embedder = changes | {"embedder": embedder}, None
+        if isinstance(reranker, str):
+            changes, reranker = changes | {"reranker": reranker}, None
         chosen = (settings or Settings.read(os.environ)).with_(changes)
-        validate.choice(chosen.embedder, ("static", "none"), "embedder")
         validate.choice(chosen.window_strategy, conversation.STRATEGIES, "window_strategy")
-        if embedder is None and chosen.embedder == "static":
-            embedder = default_embedder()
-        return cls(chosen.url if url is None else url, chosen, embedder, clock)
+        validate.choice(chosen.quality, QUALITIES, "quality")
+        _check_masking(chosen.masking)
+        validate.choice(chosen.reranker, reranking.SIZES, "reranker")
+        if embedder is None:
+            embedder = open_or_warn(chosen.embedder, chosen)
+        return cls(chosen.url if url is None else url, chosen, embedder, clock, reranker)
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -98,7 +123,11 @@ class Memory:
         async with self._starting:
             if self._flow is None:
                 self._closing = None
-                self._flow = Flow(await self._opened(), self._settings, self._embedder, self._clock)
+                earlier = open_earlier(self._embedder, self._settings)
+                self._flow = Flow(
+                    await self._opened(), self._settings, self._embedder, self._clock, earlier, self._reranker
+                )
+                await self._flow.reembedding.peek()
                 self._flow.start()
         return self
 
@@ -123,6 +152,14 @@ class Memory:
         """The handle of a user; all that is done through it belongs to this user alone."""
         return User(self._running, Scope(validate.identifier(org, "org"), validate.identifier(id, "user")))
 
+    def org(self, id: str = "default") -> Org:
+        """The handle of an org: what all of its users share."""
+        return Org(self._running, Scope(validate.identifier(id, "org")))
+
+    def entities(self, org: str = "default") -> EntityCache:
+        """The business objects of an org, read through a loader and kept for a while."""
+        return self.org(org).entities
+
     async def work(self) -> int:
         """Run what is due until nothing is. Gives the number of jobs that were run."""
         await self._running.flush_uses()
@@ -132,6 +169,25 @@ class Memory:
         """Purge what is dead and retire what is not worth keeping; with `dry_run`, only tell."""
         await self._running.flush_uses()
         return [done async for done in self._running.upkeep.maintain(dry_run=dry_run)]
+
+    async def reembed(
+        self,
+        *,
+        user: str | None = None,
+        org: str | None = None,
+        dry_run: bool = False,
+        told: Callable[[int], None] | None = None,
+    ) -> list[Reembedded]:
+        """Embed anew what another embedder has embedded, for all users or some; with `dry_run`, only count.
+
+        Everything stays searchable meanwhile, and it can be stopped anywhere and called again.
+        `told` is called with the number of records that were looked at since the last time.
+        """
+
+        def meant(partition: Partition) -> bool:
+            return user in (None, partition.user) and org in (None, partition.org)
+
+        return [done async for done in self._running.reembedding.reembed(meant, dry_run=dry_run, told=told)]
 
     async def survey(self) -> Survey:
         """How much there is, over all users: for operators."""
@@ -165,6 +221,7 @@ class Memory:
             "store": flow.ledger.store.describe(),
             "abilities": sorted(flow.ledger.store.abilities),
             "embedder": self._embedder.name if self._embedder else "none: words alone",
+            "other_embedders": sorted(flow.indexes.other_models),
             "enrichment": "rules, without a model",
             "tokens": self._settings.model or "estimated",
             "worker": "in this process" if self._settings.worker else "elsewhere",
@@ -190,6 +247,7 @@ class User:
         self._scope = scope
         self._long_term = LongTerm(flow.ledger, scope)
         self._privacy = Privacy(flow.ledger, flow.indexes, scope.partition)
+        self._trust = Trust(flow.ledger, flow.indexes, scope)
 
     def __repr__(self) -> str:
         return f"<User {self.id!r} of org {self._scope.org!r}>"
@@ -217,6 +275,83 @@ class User:
         listed.sort(key=lambda info: info.last_activity, reverse=True)
         return listed[:limit]
 
+    # ── what is known of the user ────────────────────────────────────────────────────────────────
+
+    async def profile(self, *, as_of: Any = None, known_at: Any = None) -> Profile:
+        """What is known of the user: now, what was true at a time, or what was believed at a time."""
+        return await read_profile(self._flow.ledger, self._scope, as_of=as_of, known_at=known_at)
+
+    @property
+    def facts(self) -> Facts:
+        """What is known about the user, with its past."""
+        return Facts(self._flow.ledger, self._scope)
+
+    @property
+    def preferences(self) -> Facts:
+        """Named settings of the user, with their past."""
+        return Facts(self._flow.ledger, self._scope, "preference")
+
+    @property
+    def learnings(self) -> Learnings:
+        """Preferences, patterns and corrections that were learned from working with the user."""
+        return Learnings(self._flow.ledger, self._scope)
+
+    @property
+    def customizations(self) -> Customizations:
+        """Standing instructions of the user, for all agents; `.of_agent(name)` are those for one."""
+        return Customizations(self._flow.ledger, self._scope)
+
+    @property
+    def episodes(self) -> Episodes:
+        """Stretches of conversation as they are remembered."""
+        return Episodes(self._flow.ledger, self._scope, idle_ms=self._flow.settings.episode_idle_minutes * MINUTE_MS)
+
+    @property
+    def graph(self) -> Graph:
+        """People, places and things that the user speaks of, and how they hang together."""
+        return Graph(self._flow.ledger, self._scope)
+
+    async def upsert_facts(self, items: Sequence[Mapping[str, Any]]) -> list[Fact]:
+        """Say up to 30 facts in one commit: objects with `key`, `value` and what else `add_fact` takes."""
+        return await self.facts.upsert(items)
+
+    async def add_fact(
+        self,
+        key: str,
+        value: str,
+        *,
+        confidence: float = 1.0,
+        source_message_id: str | None = None,
+        valid_from: Any = None,
+        valid_to: Any = None,
+    ) -> Fact:
+        """Say one fact. The same value again makes it surer; another ends the value before, which is kept."""
+        return await self.facts.add(
+            key, value, confidence=confidence, source_message_id=source_message_id, valid_from=valid_from,
+            valid_to=valid_to,
+        )  # fmt: skip
+
+    async def update_preference(self, key: str, value: str) -> Fact:
+        """Set a named setting of the user, such as `tone` or `theme`."""
+        return await self.preferences.add(key, value)
+
+    async def add_learning(
+        self,
+        content: str,
+        *,
+        type: str = "pattern",
+        confidence: float | None = None,
+        source_message_id: str | None = None,
+    ) -> Learning:
+        """Keep what was learned: a `preference`, a `pattern` or a `correction`."""
+        return await self.learnings.add(
+            content, type=type, confidence=confidence, source_message_id=source_message_id
+        )  # fmt: skip
+
+    async def customize(self, text: str, *, agent: str = "", id: str | None = None) -> Customization:
+        """Give a standing instruction, to all agents or to one."""
+        return await self.customizations.of_agent(agent).add(text, id=id)
+
     # ── long-term memories ───────────────────────────────────────────────────────────────────────
 
     async def add_memory(
@@ -229,12 +364,13 @@ class User:
         importance: float | None = None,
         confidence: float | None = None,
         created_at: Any = None,
+        trust: str = "trusted",
         idempotency_key: str | None = None,
     ) -> Record:
         """Remember a text. The same text again is the same memory, made stronger."""
         draft = long_term.draft(
             content, layer=layer, id=id, metadata=metadata, importance=importance, confidence=confidence,
-            created_at=created_at,
+            created_at=created_at, trust=trust,
         )  # fmt: skip
         return (await self._long_term.add([draft], _key(idempotency_key)))[0]
 
@@ -311,12 +447,12 @@ class User:
         """What answers a question best, in all layers or in some, with the reasons of each hit."""
         text = validate.query(query)
         layers = _layers(layer)
-        check_quality(quality)
+        reranker = await self._flow.reranker(quality)
         moment = validate.moment(at, "at")
         test = validate.where(where, at=self._flow.ledger.clock() if moment is None else moment)
         question = await self._flow.recall.question(text, moment)
         return await self._flow.recall.search(
-            self._scope, question, layers=layers, test=test, limit=validate.limit(limit)
+            self._scope, question, layers=layers, test=test, limit=validate.limit(limit), reranker=reranker
         )
 
     async def get_context(
@@ -335,6 +471,36 @@ class User:
     def working(self) -> Working:
         """Working memory of the user, across sessions."""
         return Working(self._flow.ledger, self._scope)
+
+    # ── trust ────────────────────────────────────────────────────────────────────────────────────
+
+    async def undo(
+        self,
+        *,
+        session: str | None = None,
+        message_id: str | None = None,
+        extractor: str | None = None,
+        since: Any = None,
+        dry_run: bool = False,
+    ) -> Undone:
+        """Take back all that was learned from a session, a message or by an extractor; `redo` brings it back."""
+        return await self._trust.undo(
+            session=session, message_id=message_id, extractor=extractor, since=since, dry_run=dry_run
+        )
+
+    async def redo(self, undone_id: str) -> Undone:
+        """Take an undo back."""
+        return await self._trust.redo(undone_id)
+
+    async def quarantine(
+        self, *, session: str | None = None, ids: Sequence[str] | None = None, reason: str = ""
+    ) -> SetAside:
+        """Set a session or some memories aside: nothing uses them any more, and what they taught is undone."""
+        return await self._trust.quarantine(session=session, ids=ids, reason=reason)
+
+    async def release(self, *, session: str | None = None, ids: Sequence[str] | None = None) -> SetAside:
+        """Trust again what was set aside."""
+        return await self._trust.release(session=session, ids=ids)
 
     # ── privacy and upkeep ───────────────────────────────────────────────────────────────────────
 
@@ -389,6 +555,58 @@ class User:
         await self._flow.worker.retry(self._scope.partition, validate.identifier(failure_id, "failure_id"))
 
 
+class Org:
+    """What all users of an org share."""
+
+    def __init__(self, flow: Flow, scope: Scope) -> None:
+        self._flow = flow
+        self._scope = scope
+
+    def __repr__(self) -> str:
+        return f"<Org {self.id!r}>"
+
+    @property
+    def id(self) -> str:
+        return self._scope.org
+
+    @property
+    def entities(self) -> EntityCache:
+        """Business objects, read through a loader and kept for a while."""
+        return EntityCache(self._flow.ledger, self._scope.org, loads=self._flow.loads)
+
+    @property
+    def graph(self) -> Graph:
+        """People, places and things that everybody may know of."""
+        return Graph(self._flow.ledger, self._scope)
+
+    @property
+    def learnings(self) -> Learnings:
+        """What was learned for all users."""
+        return Learnings(self._flow.ledger, self._scope)
+
+    @property
+    def customizations(self) -> Customizations:
+        """Default instructions under those of each user; `.of_agent(name)` are those for one agent."""
+        return Customizations(self._flow.ledger, self._scope)
+
+    async def add_memory(
+        self, content: str, *, metadata: Mapping[str, Any] | None = None, importance: float | None = None
+    ) -> Record:
+        """Remember a text that every user of the org may find."""
+        draft = long_term.draft(content, metadata=metadata, importance=importance)
+        return (await LongTerm(self._flow.ledger, self._scope).add([draft]))[0]
+
+    async def erase(self) -> Receipt:
+        """Forget everything of the org: all of its users, and what they share. Gives a receipt."""
+        return await erase_org(self._flow.ledger, self._flow.indexes, self._scope.org)
+
+    async def forget(self, ids: str | Sequence[str]) -> Receipt:
+        """Forget what the org shares, by id. Gives a receipt."""
+        listed = [ids] if isinstance(ids, str) else validate.batch(ids, "ids")
+        privacy = Privacy(self._flow.ledger, self._flow.indexes, self._scope.partition)
+        return await privacy.forget_ids([validate.identifier(id, "ids") for id in listed])
+
+
 class Session:
     """One conversation of a user with an agent."""
 
@@ -403,6 +621,11 @@ class Session:
     @property
     def id(self) -> str:
         return self._scope.session
+
+    @property
+    def user(self) -> User:
+        """The handle of the user whose session it is."""
+        return User(self._flow, Scope(self._scope.org, self._scope.user))
 
     @property
     def working(self) -> Working:
@@ -422,12 +645,16 @@ class Session:
         metadata: Mapping[str, Any] | None = None,
         tool_calls: list[dict[str, Any]] | None = None,
         tool_call_id: str | None = None,
+        trust: str | None = None,
         idempotency_key: str | None = None,
     ) -> Message:
-        """Store a message. When this returns, it is kept; sent twice with one id or key, it is stored once."""
+        """Store a message. When this returns, it is kept; sent twice with one id or key, it is stored once.
+
+        With `trust="untrusted"` nothing is learned from it, as with all that tools say.
+        """
         draft = conversation.draft(
             role, content, id=id, name=name, created_at=created_at, metadata=metadata, tool_calls=tool_calls,
-            tool_call_id=tool_call_id,
+            tool_call_id=tool_call_id, trust=trust,
         )  # fmt: skip
         return (await self._append([draft], idempotency_key))[0]
 
@@ -512,10 +739,17 @@ class Session:
         quality: str | None = None,
     ) -> list[Hit]:
         """The user's memories that answer a question best; the same as on the user's handle."""
-        user = User(self._flow, Scope(self._scope.org, self._scope.user))
-        return await user.search_memory(query, layer=layer, where=where, limit=limit, at=at, quality=quality)
+        return await self.user.search_memory(query, layer=layer, where=where, limit=limit, at=at, quality=quality)
 
     # ── the session as a whole ───────────────────────────────────────────────────────────────────
+
+    async def customize(self, text: str, *, id: str | None = None) -> Customization:
+        """Give a standing instruction to the agent of this session."""
+        return await Customizations(self._flow.ledger, self._scope).add(text, id=id)
+
+    async def close(self) -> list[Episode]:
+        """Say that the conversation is over: it becomes an episode now. Gives the new ones."""
+        return await self.user.episodes.close(self._scope.session)
 
     async def compress(self) -> bool:
         """Fold the first half of what is not yet summed up into the running summary now."""
@@ -542,6 +776,13 @@ class Session:
         """Forget the session: messages, summary, title and working state."""
         privacy = Privacy(self._flow.ledger, self._flow.indexes, self._scope.partition)
         return await privacy.forget_session(self._scope.session)
+
+
+def _check_masking(setting: str) -> None:
+    try:
+        parse_kinds(setting)
+    except ValueError as error:
+        raise ValidationError(str(error), field="masking") from None
 
 
 def _session_info(id: str, messages: Sequence[Record], head: Record | None) -> SessionInfo:

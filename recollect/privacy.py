@@ -1,34 +1,40 @@
 """Forget, erase with a receipt, export, import.
 
 Forgetting a record takes everything with it that holds its text: its past, what was merged into
-it, and the running summary that rests on it, which is made again from what is left.
+it, its copies in branches, what was learned from it and from nothing else, and the summaries and
+episodes that rest on it, which are made again from what is left.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from recollect import validate
-from recollect.conversation import fold_job
+from recollect.conversation import copy_id, fold_job
+from recollect.episodes import remake_jobs, resting_episodes
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Condition, Filter
 from recollect.index import Indexes
 from recollect.layers import PUBLIC_LAYERS
 from recollect.ledger import Ledger, portions
 from recollect.long_term import past_ids
+from recollect.policies import graphs
 from recollect.policies.merging import merges_of, unmerged
+from recollect.policies.unlearning_graphs import without_names
+from recollect.policies.wholeness import is_whole
 from recollect.records import TRUSTS, Changes, Job, Partition, Record, Scope, Source, iso, new_id
 from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX, forget_whole
+from recollect.unlearning import Unlearning
 
 EXPORT_FORMAT = 1
 EXPORTED_LAYERS = (*PUBLIC_LAYERS, "session", "past")
+OF_SESSIONS = ("fold", "episode", "remake")
+"""Work that names a session before all else."""
 LATER_EDITS = 4
 """Edits that may slip in while a record is being forgotten."""
-NEEDED_DATA = {"conversation": ("role",), "working": ("state",), "past": ("data", "of", "version", "layer")}
-"""What the data of a layer must have for the rest of the flow to read it."""
 COUNTS = ("seen", "edits", "usage_count", "merged_count", "write")
 COUNT_MAX = 1_000_000
 """More of anything was not counted but made up; a history is read edit by edit."""
@@ -64,35 +70,40 @@ class Privacy:
         found = {record.id for record in records if record.layer in PUBLIC_LAYERS}
         if found != set(ids):
             raise NotFound(field="id")
-        return await self._forget(records)
+        return await self._forget(await self._with_copies(records))
 
     async def forget_where(self, test: Condition, layers: tuple[str, ...] = ()) -> Receipt:
         """Forget every record that a filter means."""
         where = Filter(self._partition, layers=layers or PUBLIC_LAYERS, test=test)
-        return await self._forget([record async for record in self._ledger.walk(where)])
+        return await self._forget(await self._with_copies([record async for record in self._ledger.walk(where)]))
 
     async def forget_session(self, session: str) -> Receipt:
-        """Forget a session: its messages, summary, title and working state."""
+        """Forget a session: its messages, summary, title and working state. What branched off from it stays."""
         where = Filter(self._partition, session=session)
-        return await self._forget([record async for record in self._ledger.walk(where)])
+        return await self._forget([record async for record in self._ledger.walk(where)], session)
 
-    async def _forget(self, records: Sequence[Record]) -> Receipt:
+    async def _forget(self, records: Sequence[Record], session: str = "") -> Receipt:
         counts = Counter(record.layer for record in records)
-        doomed = await self._drop(records, later_edits=0)
-        # An edit, a fold or a merge that was under way may have written after this looked. What begins
-        # after the drop is refused by the store, so a second look finds all that there can be.
-        doomed |= await self._drop(records, later_edits=LATER_EDITS)
+        doomed = await self._drop(records, counts, later_edits=0)
+        # An edit, a fold, a merge or a lesson that was under way may have been written after this looked.
+        # What begins after the drop is refused by the store, so a second look finds all that there can be.
+        doomed |= await self._drop(records, counts, later_edits=LATER_EDITS)
         await self._take_out_of_merges(doomed)
+        await self._forget_failures({*doomed, session} - {""})
         return Receipt(dict(counts), iso(self._ledger.clock()))
 
-    async def _drop(self, records: Sequence[Record], later_edits: int) -> dict[str, Record]:
+    async def _drop(self, records: Sequence[Record], counts: Counter[str], later_edits: int) -> dict[str, Record]:
         """Drop records with all that holds their text. Gives the records that went."""
-        doomed = await self._with_merged(records)
-        touched = await self._resting_summaries(records)
+        doomed = await self._with_resting(records)
+        messages = {record.id for record in doomed.values() if record.layer == "conversation"}
+        if messages:
+            counts.update(await Unlearning(self._ledger, self._indexes, self._partition).forget(messages))
+        touched, episodes = await resting_views(self._ledger, self._partition, doomed.values())
         past = (id for record in doomed.values() for id in past_ids(record, later_edits))
         # What hangs on a record goes before it, so that after a crash the same call finds what is left.
-        ids = dict.fromkeys((*past, *(summary.id for summary in touched), *doomed))
-        steps = (*ids, *self._folds(summary for summary in touched if summary.id not in doomed))
+        ids = dict.fromkeys((*past, *(each.id for each in (*touched, *episodes)), *doomed))
+        left = [each for each in (*touched, *episodes) if each.id not in doomed]
+        steps = (*ids, *making_again(left, self._ledger.clock(), gone=doomed))
         for start in range(0, len(steps), OPERATIONS_MAX - 1):
             chunk = steps[start : start + OPERATIONS_MAX - 1]
             drop = tuple(step for step in chunk if isinstance(step, str))
@@ -100,14 +111,42 @@ class Privacy:
             await self._ledger.commit(Changes(self._partition, drop=drop, enqueue=folds))
         return doomed
 
-    async def _with_merged(self, records: Sequence[Record]) -> dict[str, Record]:
-        """These records and all that were merged into them, step by step."""
+    async def _with_copies(self, records: Sequence[Record]) -> list[Record]:
+        """These records and the copies of their messages in sessions that branched off, step by step."""
         index = await self._indexes.current(self._partition)
-        held = [record for row in index.row_of.values() if "merged_into" in (record := index.records[row]).data]
+        found = {record.id: record for record in records}
+        newest = [record for record in records if record.layer == "conversation"]
+        while newest:
+            ids = {copy_id(session, each.id) for each in newest for session in index.sessions}
+            newest = [index.records[index.row_of[id]] for id in ids if id in index.row_of and id not in found]
+            found |= {record.id: record for record in newest}
+        return list(found.values())
+
+    async def _with_resting(self, records: Sequence[Record]) -> dict[str, Record]:
+        """These records and all that were merged into them or say nothing without them, step by step."""
+        index = await self._indexes.current(self._partition)
+        rests = {record.id: _rests_on(record) for row in index.row_of.values() for record in (index.records[row],)}
+        held = {id: on for id, on in rests.items() if on}
         doomed = {record.id: record for record in records}
-        while more := {r.id: r for r in held if r.id not in doomed and r.data["merged_into"] in doomed}:
-            doomed |= more
+        while more := [id for id, on in held.items() if id not in doomed and not doomed.keys().isdisjoint(on)]:
+            doomed |= {id: index.records[index.row_of[id]] for id in more}
         return doomed
+
+    async def _forget_failures(self, gone: Collection[str]) -> None:
+        """Work that was given up no longer names what is gone; if it was about nothing else, it goes."""
+        where = Filter(self._partition, layers=("failure",))
+        async for failure in self._ledger.walk(where):
+            refs: list[str] = failure.data["refs"]
+            left = [ref for ref in refs if ref not in gone]
+            if left == refs:
+                continue
+            about_session = failure.data["kind"] in OF_SESSIONS and refs[0] in gone
+            if not left or about_session:
+                await self._ledger.commit(Changes(self._partition, drop=(failure.id,)))
+            else:
+                job = f"{failure.data['kind']}:{new_id(self._ledger.clock())}"
+                data = {**failure.data, "job": job, "refs": left}
+                await self._ledger.commit(Changes(self._partition, put=(failure.with_(data=data),)))
 
     async def _take_out_of_merges(self, doomed: Mapping[str, Record]) -> None:
         """What a forgotten record gave to the one it was merged into goes as well."""
@@ -117,38 +156,22 @@ class Privacy:
                 continue
 
             def decide(older: Record | None, now: int, record: Record = record) -> Changes | None:
-                return None if older is None else Changes(self._partition, put=(unmerged(older, record)[0],))
+                return None if older is None else Changes(self._partition, put=(_alone(older, record),))
 
             await self._ledger.update(self._partition, into, decide)
 
-    async def _resting_summaries(self, records: Sequence[Record]) -> list[Record]:
-        """The running summaries that cover one of these messages."""
-        layer = self._ledger.layers["summary"]
-        last: dict[str, tuple[int, int]] = {}
-        for record in records:
-            if record.layer == "conversation":
-                id = layer.head_id(record.scope)
-                last[id] = min(last.get(id, record.born), record.born)
-        ids = list(last)
-        found: list[Record] = []
-        for start in range(0, len(ids), IDS_MAX):
-            found += await self._ledger.get(self._partition, ids[start : start + IDS_MAX])
-        return [summary for summary in found if last[summary.id] <= tuple(summary.data["covers"]["born"])]
-
-    def _folds(self, summaries: Iterable[Record]) -> Iterable[Job]:
-        """The work of making these summaries again from what is left."""
-        now = self._ledger.clock()
-        for summary in summaries:
-            yield fold_job(summary.scope, now)
-
     async def erase(self) -> Receipt:
         """Forget everything this user has, and leave no trace of it in the files."""
-        now = self._ledger.clock()
-        counts = Counter([record.layer async for record in self._ledger.walk(Filter(self._partition))])
-        await forget_whole(self._ledger.store, self._partition, now)
-        self._indexes.drop(self._partition)
+        counts = await self.forget_everything()
         await self._ledger.store.compact()
-        return Receipt(dict(counts), iso(now), compacted=True)
+        return Receipt(dict(counts), iso(self._ledger.clock()), compacted=True)
+
+    async def forget_everything(self) -> Counter[str]:
+        """The same without clearing the files. Gives how many records of each layer there were."""
+        counts = Counter([record.layer async for record in self._ledger.walk(Filter(self._partition))])
+        await forget_whole(self._ledger.store, self._partition, self._ledger.clock())
+        self._indexes.drop(self._partition)
+        return counts
 
     async def export(self) -> AsyncIterator[dict[str, Any]]:
         """Everything about the user, one JSON object at a time; the first says what it is."""
@@ -167,7 +190,7 @@ class Privacy:
 
         All are looked at before the first is stored.
         """
-        records = [imported(line, self._partition) for line in lines if not _is_head(line)]
+        records = [self._ledger.masked_record(imported(line, self._partition)) for line in lines if not _is_head(line)]
         return sum([await self._import_batch(portion) for portion in portions(records)])
 
     async def _import_batch(self, records: Sequence[Record]) -> int:
@@ -183,6 +206,63 @@ class Privacy:
         except Conflict as conflict:
             raise Conflict("somebody writes the same memories right now; import again", field="id") from conflict
         return len(new)
+
+
+async def erase_org(ledger: Ledger, indexes: Indexes, org: str) -> Receipt:
+    """Forget everything of an org: each of its users, and what belongs to the org itself."""
+    counts: Counter[str] = Counter()
+    after: Partition | None = None
+    while page := await ledger.store.partitions(after):
+        for partition in page:
+            if partition.org == org:
+                counts += await Privacy(ledger, indexes, partition).forget_everything()
+        after = page[-1]
+    await ledger.store.compact()
+    return Receipt(dict(counts), iso(ledger.clock()), compacted=True)
+
+
+async def resting_views(
+    ledger: Ledger, partition: Partition, records: Iterable[Record]
+) -> tuple[list[Record], list[Record]]:
+    """The running summaries and the episodes that rest on one of these messages."""
+    messages = [record for record in records if record.layer == "conversation"]
+    layer = ledger.layers["summary"]
+    first: dict[str, tuple[int, int]] = {}
+    for message in messages:
+        id = layer.head_id(message.scope)
+        first[id] = min(first.get(id, message.born), message.born)
+    ids = list(first)
+    found: list[Record] = []
+    for start in range(0, len(ids), IDS_MAX):
+        found += await ledger.get(partition, ids[start : start + IDS_MAX])
+    summaries = [summary for summary in found if first[summary.id] <= tuple(summary.data["covers"]["born"])]
+    return summaries, await resting_episodes(ledger, partition, messages)
+
+
+def making_again(views: Iterable[Record], now: int, gone: Collection[str] = ()) -> Iterable[Job]:
+    """The work of making summaries and episodes again from what is left."""
+    for view in views:
+        if view.layer == "summary":
+            yield fold_job(view.scope, now)
+        else:
+            yield from remake_jobs([view], now, gone)
+
+
+def _rests_on(record: Record) -> tuple[str, ...]:
+    """The records without which this one says nothing."""
+    if record.layer in ("entity", "relation"):
+        return graphs.rests_on(record)
+    return (record.data["merged_into"],) if "merged_into" in record.data else ()
+
+
+def _alone(older: Record, gone: Record) -> Record:
+    """A record without what one that was merged into it gave to it."""
+    if older.layer != "entity":
+        return unmerged(older, gone)[0]
+    absorbed = [id for id in older.data.get("absorbed", ()) if id != gone.id]
+    entity = without_names(older, gone.data["names"] if gone.data.get("alias") else ())
+    data = {name: value for name, value in entity.data.items() if name != "absorbed"}
+    return entity.with_(data=data | ({"absorbed": absorbed} if absorbed else {}))
 
 
 def _is_head(line: object) -> bool:
@@ -228,15 +308,13 @@ def _data(layer: str, value: Any) -> dict[str, Any]:
     data = validate.json_value(
         value, "data", max_bytes=limits.body_bytes, depth=limits.structure_depth + 2, keys=limits.structure_keys
     )
-    if not isinstance(data, dict) or not set(NEEDED_DATA.get(layer, ())) <= set(data):
+    if not isinstance(data, dict) or not is_whole(layer, data):
         raise ValidationError("not what an exported record of this layer has", field="data")
     if layer == "conversation":
         validate.role(data["role"])
         validate.tool_calls(data.get("tool_calls") or [])
         parts = data.get("parts", [])
         validate.content(parts if isinstance(parts, list) else [parts], may_be_empty=True)
-    if layer in ("working", "past") and not isinstance(data[NEEDED_DATA[layer][0]], dict):
-        raise ValidationError("not what an exported record of this layer has", field="data")
     if not _is_bookkeeping(data):
         raise ValidationError("must count with whole numbers and name merges as an export does", field="data")
     return data

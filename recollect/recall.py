@@ -6,7 +6,8 @@ import asyncio
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,9 @@ from recollect.policies import scoring
 from recollect.policies.dates import span_of
 from recollect.policies.scoring import Asked, Scores
 from recollect.policies.words import query_terms
-from recollect.providers import Embedder, embed_checked, floats
+from recollect.providers import Embedder, embed_checked
 from recollect.records import Clock, Hit, Leg, Partition, Record, Scope
+from recollect.reranking import CANDIDATES, Candidate, Reranker, second_look
 
 log = logging.getLogger("recollect.recall")
 
@@ -43,6 +45,8 @@ class Question:
     terms: tuple[str, ...]
     vector: NDArray[np.float32] | None
     at: int
+    earlier: NDArray[np.float32] | None = None
+    """The vector that the embedder before the present one gives, where some memories still have only that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +75,8 @@ class Legs(Mapping[str, Leg]):
     Made when somebody asks, from what was so when the question was: most hits are never asked why.
     """
 
-    def __init__(self, scored: _Scored, row: int, record: Record) -> None:
-        self._scored, self._row, self._record = scored, row, record
+    def __init__(self, scored: _Scored, row: int, record: Record, second_look: float | None = None) -> None:
+        self._scored, self._row, self._record, self._second_look = scored, row, record, second_look
         self._made: dict[str, float] | None = None
 
     @property
@@ -89,6 +93,8 @@ class Legs(Mapping[str, Leg]):
                 self._made["time"] = float(scored.in_time[row]) * scoring.TIME_ASKED
             self._made["recency"] = float(recency[0]) * scoring.WEIGHTS.recency
             self._made["importance"] = record.importance * scoring.WEIGHTS.importance
+            if self._second_look is not None:
+                self._made["reranker"] = self._second_look
         return self._made
 
     def __getitem__(self, name: str) -> Leg:
@@ -110,9 +116,17 @@ class Legs(Mapping[str, Leg]):
 class Recall:
     """Finds records of a user, and of the user's org."""
 
-    def __init__(self, indexes: Indexes, embedder: Embedder | None, language: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        indexes: Indexes,
+        embedder: Embedder | None,
+        language: str,
+        clock: Clock,
+        earlier: Embedder | None = None,
+    ) -> None:
         self._indexes = indexes
         self._embedder = embedder
+        self._earlier = earlier
         self._language = language
         self._clock = clock
 
@@ -154,21 +168,79 @@ class Recall:
             return  # the worker tries again, and tells
         for row, record, vector in zip(rows, records, vectors, strict=True):
             if row in index.pending and index.records[row] is record:
-                index.vectors.put(row, None if vector is None else floats(vector))
-                del index.pending[row]
+                index.read(row, vector)
+
+    async def _with_earlier(self, question: Question, index: PartitionIndex) -> Question:
+        """The question as the embedder before puts it too, where this index needs that."""
+        if self._earlier is None or question.earlier is not None or not index.has_earlier:
+            return question
+        return replace(question, earlier=await self._vector(self._earlier, question.text))
 
     async def search(
-        self, scope: Scope, question: Question, *, layers: Sequence[str] = (), test: Condition | None = None, limit: int
+        self,
+        scope: Scope,
+        question: Question,
+        *,
+        layers: Sequence[str] = (),
+        test: Condition | None = None,
+        limit: int,
+        reranker: Reranker | None = None,
     ) -> list[Hit]:
-        """The best records, each with its place and reasons."""
+        """The best records, each with its place and reasons; a reranker looks at the first of them again."""
         now = self._clock()
         scored = []
         for partition in dict.fromkeys((scope.partition, Partition(scope.org, ""))):
             index = await self._indexes.current(partition)
             if len(index):
                 await self._read_new(index)
+                question = await self._with_earlier(question, index)
                 scored.append(_score(index, question, layers, now))
-        return _select(scored, question, test, limit, now)
+        if reranker is None:
+            return _hits(scored, _select(scored, question, test, limit), now)
+        chosen = _select(scored, question, test, max(limit, CANDIDATES))
+        return _hits(scored, await self._reranked(reranker, scored, question, chosen), now)[:limit]
+
+    async def _reranked(
+        self, reranker: Reranker, scored: Sequence[_Scored], question: Question, chosen: list[Chosen]
+    ) -> list[Chosen]:
+        """The first of them in the order that the reranker gives, the rest behind them as they were."""
+        if len(chosen) < 2:
+            return chosen
+        passages = [
+            _candidate(scored[each.place].index, each.row).passage(question.terms, self._language)
+            for each in chosen[:CANDIDATES]
+        ]
+        gains = await second_look(reranker, question.text, passages, [each.score for each in chosen])
+        if gains is None:
+            return chosen
+        again = [
+            each._replace(score=each.score + gain, gain=gain)
+            for each, gain in zip(chosen, gains.tolist(), strict=False)
+        ]
+        again.sort(key=lambda each: -each.score)
+        lowest = again[-1].score
+        return again + [each._replace(score=min(each.score, lowest)) for each in chosen[len(again) :]]
+
+
+class Chosen(NamedTuple):
+    """A record that was found: its score, the index it is in and its row there, what a reranker added."""
+
+    score: float
+    record: Record
+    place: int
+    row: int
+    gain: float | None = None
+
+
+def _candidate(index: PartitionIndex, row: int) -> Candidate:
+    """A row with its neighbours."""
+    talk = index.talk()
+    before, after = int(talk.before[row]), int(talk.after[row])
+    return Candidate(
+        index.records[row],
+        index.records[before] if before >= 0 else None,
+        index.records[after] if after >= 0 else None,
+    )
 
 
 def _score(index: PartitionIndex, question: Question, layers: Sequence[str], now: int) -> _Scored:
@@ -180,7 +252,7 @@ def _score(index: PartitionIndex, question: Question, layers: Sequence[str], now
     total: Scores = prior + words * np.float32(word_factor)
     meaning, meaning_factor = None, 0.0
     if question.vector is not None:
-        meaning = index.meaning(question.vector, alive)
+        meaning = index.meaning(question.vector, alive, question.earlier)
         meaning_factor = scoring.meaning_factor(_best(meaning, alive, all_alive))
         total += meaning * np.float32(meaning_factor)
     talk = None
@@ -234,7 +306,7 @@ def _best(scores: Scores, alive: NDArray[np.bool_], all_alive: bool) -> float:
     return float(scores.max() if all_alive else np.max(scores, where=alive, initial=0.0))
 
 
-def _select(scored: Sequence[_Scored], question: Question, test: Condition | None, limit: int, now: int) -> list[Hit]:
+def _select(scored: Sequence[_Scored], question: Question, test: Condition | None, limit: int) -> list[Chosen]:
     """The first rows that pass the filter, without texts that were just given."""
     # A filter may have to go far down; without one, only repeated texts are passed over.
     count = 2 * limit + 16 if test is None else max((len(each.total) for each in scored), default=0)
@@ -244,7 +316,7 @@ def _select(scored: Sequence[_Scored], question: Question, test: Condition | Non
         ranked += zip(each.total[rows].tolist(), [place] * len(rows), rows.tolist(), strict=True)
     if len(scored) > 1:
         ranked.sort(key=lambda entry: -entry[0])
-    chosen: list[tuple[float, int, int]] = []
+    chosen: list[Chosen] = []
     seen: set[str] = set()
     for score, place, row in ranked:
         if score == NOT_FOUND or len(chosen) == limit:
@@ -254,11 +326,14 @@ def _select(scored: Sequence[_Scored], question: Question, test: Condition | Non
             continue
         if test is None or test.holds(record):
             seen.add(record.content)
-            chosen.append((score, place, row))
+            chosen.append(Chosen(score, record, place, row))
+    return chosen
+
+
+def _hits(scored: Sequence[_Scored], chosen: Sequence[Chosen], now: int) -> list[Hit]:
     return [
-        Hit(record, score, number, Legs(scored[place], row, record), _near(scored[place].index, record, now))
-        for number, (score, place, row) in enumerate(chosen, 1)
-        if (record := scored[place].index.records[row])
+        Hit(record, score, number, Legs(scored[place], row, record, gain), _near(scored[place].index, record, now))
+        for number, (score, record, place, row, gain) in enumerate(chosen, 1)
     ]
 
 

@@ -331,10 +331,29 @@ class Hit(NamedTuple):
         parts = [_told(name, leg) for name, leg in legs if abs(leg.share) >= LEAST_TOLD]
         return f"{self.score:.2f} = {' '.join(parts).removeprefix('+ ')}" if parts else f"{self.score:.2f}"
 
+    @property
+    def reason(self) -> str:
+        """Why it was found, in plain words: what spoke for it the most, at most three things."""
+        legs = sorted(self.legs.items(), key=lambda item: -item[1].share)
+        told = [REASONS[name] for name, leg in legs if name in REASONS and leg.share >= REASON_LEAST][:REASONS_MAX]
+        return ", ".join(told) or "little speaks for it"
+
     def __repr__(self) -> str:
         return f"Hit(#{self.place}, {self.score:.2f}, {_begin(self.content)!r}, id={self.id!r})"
 
 
+REASONS = {
+    "words": "has words of the question",
+    "meaning": "means something close to it",
+    "surroundings": "stands beside what fits",
+    "session": "its conversation is about this",
+    "speaker": "said by the one who is asked about",
+    "time": "falls into the time that is asked about",
+    "reranker": "a second look finds that it fits",
+}
+"""What each leg that hangs on the question says, in plain words."""
+REASON_LEAST, REASONS_MAX = 0.02, 3
+"""A leg that added less is not named, and nobody reads more than three."""
 LEAST_TOLD = 0.005
 """What rounds to 0.00 explains nothing."""
 

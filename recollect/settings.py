@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from recollect.errors import ValidationError
 
 FILE_NAME = "recollect.toml"
 PREFIX = "RECOLLECT_"
+TABLES = ("agents",)
+"""Tables of the file with a shape of their own, which whoever needs them reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,20 @@ class Settings:
     url: str = "sqlite:///recollect.db"
     """Where memories are kept."""
     embedder: str = "static"
-    """`static` (in the package, no download) or `none` (words alone)."""
+    """`static` (in the package, no download), `minilm` (after `recollect models build`), `onnx:FOLDER`,
+    `fastembed:MODEL`, `openai:MODEL` (any such endpoint; `openai:MODEL@512` asks for 512 numbers) or `none`."""
+    embedder_before: str = "static"
+    """The embedder of memories from before a change: they stay findable by meaning until `recollect reembed`."""
+    embedder_url: str = "https://api.openai.com/v1"
+    """Where the endpoint of an `openai:` embedder is, without `/embeddings`."""
+    embedder_key: str = field(default="", repr=False)
+    """The key of that endpoint; empty: `OPENAI_API_KEY`, if there is one."""
+    models: str = "~/.local/share/recollect/models"
+    """Where `recollect models build` keeps models; under `XDG_DATA_HOME` if that is set."""
+    quality: str = "fast"
+    """`fast`, or `best`: the reranker looks at the first hits again (`pip install recollect[rerank]`)."""
+    reranker: str = "large"
+    """Which one: `large`, or `small`, which takes a quarter of the time and finds a little less."""
     language: str = "en"
     """Whose stems and stop words to use; anything else is neutral."""
     model: str = ""
@@ -35,8 +50,8 @@ class Settings:
     """Enrich inside this process. Switch off where `recollect worker` runs beside it."""
     busy_timeout_s: float = 10.0
     """How long a write waits for another process that holds the file."""
-    conversation_days: int = 30
-    """How long messages live."""
+    conversation_days: int | None = None
+    """How long messages live. Not set: as long as the store proposes (7 days on Redis), else 30."""
     working_hours: int = 24
     """How long a working state lives after its last change."""
     window_strategy: str = "sliding_window_summary"
@@ -49,6 +64,12 @@ class Settings:
     """Tokens of the window by tokens, and from where on history is folded into the summary."""
     summary_tokens: int = 500
     """How long a running summary may get: an eighth of the window it stands before."""
+    learn: bool = True
+    """Learn facts, preferences, corrections and entities from what users say."""
+    masking: str = ""
+    """What is masked before anything is stored: `secrets`, `personal`, both, or single kinds; empty: nothing."""
+    episode_idle_minutes: int = 120
+    """A session that rests this long becomes an episode: lunch does not end a talk, a night does."""
     lease_s: float = 60.0
     """How long a claimed job is hidden; a worker at work extends it."""
     poll_s: float = 1.0
@@ -69,17 +90,14 @@ class Settings:
     """Retention score under which an old memory is retired."""
     prune_age_days: int = 180
     """No memory younger than this is pruned for its score."""
+    requests_per_minute: int = 1_200
+    """Requests that one API key may send to the server; those of ten seconds may come at once."""
 
     @classmethod
     def read(cls, environ: Mapping[str, str], folder: Path | None = None) -> Settings:
         """Defaults, then `recollect.toml` in the folder, then `RECOLLECT_*` variables."""
-        values: dict[str, Any] = {}
-        path = (folder or Path()) / FILE_NAME
-        if path.is_file():
-            try:
-                values.update(tomllib.loads(path.read_text(encoding="utf-8")))
-            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-                raise ValidationError(f"{FILE_NAME} cannot be read as TOML", field="settings") from error
+        values = _from_others(environ)
+        values.update({name: value for name, value in read_file(folder).items() if name not in TABLES})
         for name, text in environ.items():
             if name.startswith(PREFIX) and name.removeprefix(PREFIX).lower() in _TYPES:
                 values[name.removeprefix(PREFIX).lower()] = text
@@ -90,9 +108,29 @@ class Settings:
         return replace(self, **{name: _parsed(name, value) for name, value in values.items()})
 
 
-_TYPES: dict[str, type] = {
-    item.name: {"str": str, "bool": bool, "int": int, "float": float}[str(item.type)] for item in fields(Settings)
-}
+def read_file(folder: Path | None = None) -> dict[str, Any]:
+    """All that `recollect.toml` in the folder says; nothing if there is no such file."""
+    path = (folder or Path()) / FILE_NAME
+    if not path.is_file():
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValidationError(f"{FILE_NAME} cannot be read as TOML", field="settings") from error
+
+
+def _from_others(environ: Mapping[str, str]) -> dict[str, Any]:
+    """What well-known variables of others say, under everything that is said to Recollect itself."""
+    values: dict[str, Any] = {}
+    if data := environ.get("XDG_DATA_HOME"):
+        values["models"] = f"{data}/recollect/models"
+    if key := environ.get("OPENAI_API_KEY"):
+        values["embedder_key"] = key
+    return values
+
+
+_READ = {"str": str, "bool": bool, "int": int, "float": float, "int | None": int}
+_TYPES: dict[str, type] = {item.name: _READ[str(item.type)] for item in fields(Settings)}
 
 
 def _parsed(name: str, value: Any) -> Any:

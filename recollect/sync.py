@@ -14,21 +14,38 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from recollect import customizations as _customizations
+from recollect import entities as _entities
+from recollect import episodes as _episodes
+from recollect import graph as _graph
+from recollect import learnings as _learnings
 from recollect import memory as _memory
+from recollect import profile as _profile
 from recollect import working as _working
 from recollect.context import Context
 from recollect.conversation import Message, SessionInfo
+from recollect.customizations import Customization
+from recollect.entities import FOUND_MAX, CachedEntity, Loader
+from recollect.episodes import Episode
 from recollect.errors import ValidationError
+from recollect.graph import NEIGHBOURS, Ref
+from recollect.learnings import Learning
+from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
+from recollect.policies.graphs import THING
 from recollect.privacy import Receipt
+from recollect.profile import Fact, Profile
 from recollect.providers import Embedder
-from recollect.records import Clock, Hit, Partition, Record, system_clock
+from recollect.records import Clock, Hit, Partition, Record, Source, system_clock
+from recollect.reembedding import Reembedded
+from recollect.reranking import Reranker
 from recollect.settings import Settings
 from recollect.stores.contract import Survey
+from recollect.trust import SetAside, Undone
 from recollect.upkeep import Maintained
 from recollect.working import PUSH_KEEP, Model, State
 
@@ -70,13 +87,16 @@ class Memory:
         cls,
         url: str | Path | None = None,
         *,
-        embedder: Embedder | None = None,
+        embedder: Embedder | str | None = None,
+        reranker: Reranker | str | None = None,
         clock: Clock = system_clock,
         settings: Settings | None = None,
         **changes: Any,
     ) -> Self:
         """A memory to be entered with `with`, or started with `start()`."""
-        return cls(_memory.Memory.open(url, embedder=embedder, clock=clock, settings=settings, **changes))
+        return cls(
+            _memory.Memory.open(url, embedder=embedder, reranker=reranker, clock=clock, settings=settings, **changes)
+        )
 
     def __enter__(self) -> Self:
         return self.start()
@@ -116,6 +136,14 @@ class Memory:
         """The handle of a user; all that is done through it belongs to this user alone."""
         return User(self._inner.user(id, org=org), self._running)
 
+    def org(self, id: str = "default") -> Org:
+        """The handle of an org: what all of its users share."""
+        return Org(self._inner.org(id), self._running)
+
+    def entities(self, org: str = "default") -> EntityCache:
+        """The business objects of an org, read through a loader and kept for a while."""
+        return EntityCache(self._inner.entities(org), self._running)
+
     def work(self) -> int:
         """Run what is due until nothing is. Gives the number of jobs that were run."""
         return self._running.run("Memory.work", self._inner.work())
@@ -123,6 +151,21 @@ class Memory:
     def maintain(self, *, dry_run: bool = False) -> list[Maintained]:
         """Purge what is dead and retire what is not worth keeping; with `dry_run`, only tell."""
         return self._running.run("Memory.maintain", self._inner.maintain(dry_run=dry_run))
+
+    def reembed(
+        self,
+        *,
+        user: str | None = None,
+        org: str | None = None,
+        dry_run: bool = False,
+        told: Callable[[int], None] | None = None,
+    ) -> list[Reembedded]:
+        """Embed anew what another embedder has embedded, for all users or some; with `dry_run`, only count.
+
+        Everything stays searchable meanwhile, and it can be stopped anywhere and called again.
+        `told` is called with the number of records that were looked at since the last time.
+        """
+        return self._running.run("Memory.reembed", self._inner.reembed(user=user, org=org, dry_run=dry_run, told=told))
 
     def survey(self) -> Survey:
         """How much there is, over all users: for operators."""
@@ -171,6 +214,89 @@ class User:
         """The user's sessions, the most recently active first."""
         return self._running.run("User.sessions", self._inner.sessions(limit=limit))
 
+    def profile(self, *, as_of: Any = None, known_at: Any = None) -> Profile:
+        """What is known of the user: now, what was true at a time, or what was believed at a time."""
+        return self._running.run("User.profile", self._inner.profile(as_of=as_of, known_at=known_at))
+
+    @property
+    def facts(self) -> Facts:
+        """What is known about the user, with its past."""
+        return Facts(self._inner.facts, self._running)
+
+    @property
+    def preferences(self) -> Facts:
+        """Named settings of the user, with their past."""
+        return Facts(self._inner.preferences, self._running)
+
+    @property
+    def learnings(self) -> Learnings:
+        """Preferences, patterns and corrections that were learned from working with the user."""
+        return Learnings(self._inner.learnings, self._running)
+
+    @property
+    def customizations(self) -> Customizations:
+        """Standing instructions of the user, for all agents; `.of_agent(name)` are those for one."""
+        return Customizations(self._inner.customizations, self._running)
+
+    @property
+    def episodes(self) -> Episodes:
+        """Stretches of conversation as they are remembered."""
+        return Episodes(self._inner.episodes, self._running)
+
+    @property
+    def graph(self) -> Graph:
+        """People, places and things that the user speaks of, and how they hang together."""
+        return Graph(self._inner.graph, self._running)
+
+    def upsert_facts(self, items: Sequence[Mapping[str, Any]]) -> list[Fact]:
+        """Say up to 30 facts in one commit: objects with `key`, `value` and what else `add_fact` takes."""
+        return self._running.run("User.upsert_facts", self._inner.upsert_facts(items))
+
+    def add_fact(
+        self,
+        key: str,
+        value: str,
+        *,
+        confidence: float = 1.0,
+        source_message_id: str | None = None,
+        valid_from: Any = None,
+        valid_to: Any = None,
+    ) -> Fact:
+        """Say one fact. The same value again makes it surer; another ends the value before, which is kept."""
+        return self._running.run(
+            "User.add_fact",
+            self._inner.add_fact(
+                key,
+                value,
+                confidence=confidence,
+                source_message_id=source_message_id,
+                valid_from=valid_from,
+                valid_to=valid_to,
+            ),
+        )
+
+    def update_preference(self, key: str, value: str) -> Fact:
+        """Set a named setting of the user, such as `tone` or `theme`."""
+        return self._running.run("User.update_preference", self._inner.update_preference(key, value))
+
+    def add_learning(
+        self,
+        content: str,
+        *,
+        type: str = "pattern",
+        confidence: float | None = None,
+        source_message_id: str | None = None,
+    ) -> Learning:
+        """Keep what was learned: a `preference`, a `pattern` or a `correction`."""
+        return self._running.run(
+            "User.add_learning",
+            self._inner.add_learning(content, type=type, confidence=confidence, source_message_id=source_message_id),
+        )
+
+    def customize(self, text: str, *, agent: str = "", id: str | None = None) -> Customization:
+        """Give a standing instruction, to all agents or to one."""
+        return self._running.run("User.customize", self._inner.customize(text, agent=agent, id=id))
+
     def add_memory(
         self,
         content: str,
@@ -181,6 +307,7 @@ class User:
         importance: float | None = None,
         confidence: float | None = None,
         created_at: Any = None,
+        trust: str = "trusted",
         idempotency_key: str | None = None,
     ) -> Record:
         """Remember a text. The same text again is the same memory, made stronger."""
@@ -194,6 +321,7 @@ class User:
                 importance=importance,
                 confidence=confidence,
                 created_at=created_at,
+                trust=trust,
                 idempotency_key=idempotency_key,
             ),
         )
@@ -288,6 +416,33 @@ class User:
         """Working memory of the user, across sessions."""
         return Working(self._inner.working, self._running)
 
+    def undo(
+        self,
+        *,
+        session: str | None = None,
+        message_id: str | None = None,
+        extractor: str | None = None,
+        since: Any = None,
+        dry_run: bool = False,
+    ) -> Undone:
+        """Take back all that was learned from a session, a message or by an extractor; `redo` brings it back."""
+        return self._running.run(
+            "User.undo",
+            self._inner.undo(session=session, message_id=message_id, extractor=extractor, since=since, dry_run=dry_run),
+        )
+
+    def redo(self, undone_id: str) -> Undone:
+        """Take an undo back."""
+        return self._running.run("User.redo", self._inner.redo(undone_id))
+
+    def quarantine(self, *, session: str | None = None, ids: Sequence[str] | None = None, reason: str = "") -> SetAside:
+        """Set a session or some memories aside: nothing uses them any more, and what they taught is undone."""
+        return self._running.run("User.quarantine", self._inner.quarantine(session=session, ids=ids, reason=reason))
+
+    def release(self, *, session: str | None = None, ids: Sequence[str] | None = None) -> SetAside:
+        """Trust again what was set aside."""
+        return self._running.run("User.release", self._inner.release(session=session, ids=ids))
+
     def forget(
         self,
         ids: str | Sequence[str] | None = None,
@@ -327,6 +482,57 @@ class User:
         self._running.run("User.retry", self._inner.retry(failure_id))
 
 
+class Org:
+    """`recollect.memory.Org` without `await`."""
+
+    def __init__(self, inner: _memory.Org, loop: _Loop) -> None:
+        self._inner = inner
+        self._running = loop
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
+    @property
+    def id(self) -> str:
+        return self._inner.id
+
+    @property
+    def entities(self) -> EntityCache:
+        """Business objects, read through a loader and kept for a while."""
+        return EntityCache(self._inner.entities, self._running)
+
+    @property
+    def graph(self) -> Graph:
+        """People, places and things that everybody may know of."""
+        return Graph(self._inner.graph, self._running)
+
+    @property
+    def learnings(self) -> Learnings:
+        """What was learned for all users."""
+        return Learnings(self._inner.learnings, self._running)
+
+    @property
+    def customizations(self) -> Customizations:
+        """Default instructions under those of each user; `.of_agent(name)` are those for one agent."""
+        return Customizations(self._inner.customizations, self._running)
+
+    def add_memory(
+        self, content: str, *, metadata: Mapping[str, Any] | None = None, importance: float | None = None
+    ) -> Record:
+        """Remember a text that every user of the org may find."""
+        return self._running.run(
+            "Org.add_memory", self._inner.add_memory(content, metadata=metadata, importance=importance)
+        )
+
+    def erase(self) -> Receipt:
+        """Forget everything of the org: all of its users, and what they share. Gives a receipt."""
+        return self._running.run("Org.erase", self._inner.erase())
+
+    def forget(self, ids: str | Sequence[str]) -> Receipt:
+        """Forget what the org shares, by id. Gives a receipt."""
+        return self._running.run("Org.forget", self._inner.forget(ids))
+
+
 class Session:
     """`recollect.memory.Session` without `await`."""
 
@@ -340,6 +546,11 @@ class Session:
     @property
     def id(self) -> str:
         return self._inner.id
+
+    @property
+    def user(self) -> User:
+        """The handle of the user whose session it is."""
+        return User(self._inner.user, self._running)
 
     @property
     def working(self) -> Working:
@@ -357,9 +568,13 @@ class Session:
         metadata: Mapping[str, Any] | None = None,
         tool_calls: list[dict[str, Any]] | None = None,
         tool_call_id: str | None = None,
+        trust: str | None = None,
         idempotency_key: str | None = None,
     ) -> Message:
-        """Store a message. When this returns, it is kept; sent twice with one id or key, it is stored once."""
+        """Store a message. When this returns, it is kept; sent twice with one id or key, it is stored once.
+
+        With `trust="untrusted"` nothing is learned from it, as with all that tools say.
+        """
         return self._running.run(
             "Session.add_message",
             self._inner.add_message(
@@ -371,6 +586,7 @@ class Session:
                 metadata=metadata,
                 tool_calls=tool_calls,
                 tool_call_id=tool_call_id,
+                trust=trust,
                 idempotency_key=idempotency_key,
             ),
         )
@@ -456,6 +672,14 @@ class Session:
             self._inner.search_memory(query, layer=layer, where=where, limit=limit, at=at, quality=quality),
         )
 
+    def customize(self, text: str, *, id: str | None = None) -> Customization:
+        """Give a standing instruction to the agent of this session."""
+        return self._running.run("Session.customize", self._inner.customize(text, id=id))
+
+    def close(self) -> list[Episode]:
+        """Say that the conversation is over: it becomes an episode now. Gives the new ones."""
+        return self._running.run("Session.close", self._inner.close())
+
     def compress(self) -> bool:
         """Fold the first half of what is not yet summed up into the running summary now."""
         return self._running.run("Session.compress", self._inner.compress())
@@ -506,3 +730,373 @@ class Working:
     def clear(self) -> None:
         """Forget the state."""
         self._running.run("Working.clear", self._inner.clear())
+
+
+class Facts:
+    """`recollect.profile.Facts` without `await`."""
+
+    def __init__(self, inner: _profile.Facts, loop: _Loop) -> None:
+        self._inner = inner
+        self._running = loop
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
+    def upsert(self, items: Sequence[Mapping[str, Any]]) -> list[Fact]:
+        """Say several things in one commit. Gives what now stands for each key (or value of a set)."""
+        return self._running.run("Facts.upsert", self._inner.upsert(items))
+
+    def add(
+        self,
+        key: str,
+        value: str,
+        *,
+        confidence: float = 1.0,
+        source_message_id: str | None = None,
+        valid_from: Any = None,
+        valid_to: Any = None,
+    ) -> Fact:
+        """Say one thing. The same value again makes it surer; another one ends the value before it.
+
+        What was true before the current value began goes into the history.
+        """
+        return self._running.run(
+            "Facts.add",
+            self._inner.add(
+                key,
+                value,
+                confidence=confidence,
+                source_message_id=source_message_id,
+                valid_from=valid_from,
+                valid_to=valid_to,
+            ),
+        )
+
+    def correct(
+        self,
+        key: str,
+        value: str,
+        *,
+        instead_of: str | None = None,
+        reason: str = "",
+        source_message_id: str | None = None,
+    ) -> Fact:
+        """Say what is right, and that the value before never was: it stays in the history, true at no time."""
+        return self._running.run(
+            "Facts.correct",
+            self._inner.correct(key, value, instead_of=instead_of, reason=reason, source_message_id=source_message_id),
+        )
+
+    def end(self, key: str, value: str | None = None, *, at: Any = None, reason: str = "") -> list[Fact]:
+        """Say that it is no longer so, since now or since a time. Of a set without a value: none of it."""
+        return self._running.run("Facts.end", self._inner.end(key, value, at=at, reason=reason))
+
+    def reject(self, key: str, value: str | None = None, *, reason: str = "") -> list[Fact]:
+        """Say that it never was so. It is not learned again from the same text."""
+        return self._running.run("Facts.reject", self._inner.reject(key, value, reason=reason))
+
+    def confirm(self, key: str, value: str | None = None) -> list[Fact]:
+        """Say that it is right: surer, and what is merely learned no longer replaces it."""
+        return self._running.run("Facts.confirm", self._inner.confirm(key, value))
+
+    def pin(self, key: str, value: str | None = None) -> list[Fact]:
+        """Keep the value against whatever is learned, until it is taken back."""
+        return self._running.run("Facts.pin", self._inner.pin(key, value))
+
+    def unpin(self, key: str, value: str | None = None) -> list[Fact]:
+        """Let the value be replaced again as any other."""
+        return self._running.run("Facts.unpin", self._inner.unpin(key, value))
+
+    def get(self, key: str) -> list[Fact]:
+        """The current value of a key, or the values of a set; empty when nothing is known."""
+        return self._running.run("Facts.get", self._inner.get(key))
+
+    def history(self, key: str) -> list[Fact]:
+        """All that was said of a key, oldest first, with what is not believed and why."""
+        return self._running.run("Facts.history", self._inner.history(key))
+
+    def list(self, *, as_of: Any = None, known_at: Any = None) -> list[Fact]:
+        """All values that hold: now, or at a time (`as_of`), as far as it was known then (`known_at`)."""
+        return self._running.run("Facts.list", self._inner.list(as_of=as_of, known_at=known_at))
+
+
+class Learnings:
+    """`recollect.learnings.Learnings` without `await`."""
+
+    def __init__(self, inner: _learnings.Learnings, loop: _Loop) -> None:
+        self._inner = inner
+        self._running = loop
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
+    def add(
+        self,
+        content: str,
+        *,
+        type: str = "pattern",
+        confidence: float | None = None,
+        source_message_id: str | None = None,
+        org_wide: bool = False,
+    ) -> Learning:
+        """Keep what was learned. The same again makes it surer, and takes it back if it was retired."""
+        return self._running.run(
+            "Learnings.add",
+            self._inner.add(
+                content, type=type, confidence=confidence, source_message_id=source_message_id, org_wide=org_wide
+            ),
+        )
+
+    def get(self, id: str) -> Learning:
+        """One learning of the user or of the org, or `NotFound`."""
+        return self._running.run("Learnings.get", self._inner.get(id))
+
+    def confirm(self, id: str) -> Learning:
+        """It turned out right: its confidence rises."""
+        return self._running.run("Learnings.confirm", self._inner.confirm(id))
+
+    def contradict(self, id: str) -> Learning:
+        """It turned out wrong: its confidence falls, and below a floor it is retired."""
+        return self._running.run("Learnings.contradict", self._inner.contradict(id))
+
+    def restore(self, id: str) -> Learning:
+        """Take back a learning that was retired."""
+        return self._running.run("Learnings.restore", self._inner.restore(id))
+
+    def top(self, *, limit: int = 5, above: float = 0.7) -> list[Learning]:
+        """Those that go into a prompt, of the user and of the org together: the most used first."""
+        return self._running.run("Learnings.top", self._inner.top(limit=limit, above=above))
+
+    def list(self, *, type: str | None = None, include_retired: bool = False) -> list[Learning]:
+        """The user's own learnings, then those of the org, each in the order in which they came."""
+        return self._running.run("Learnings.list", self._inner.list(type=type, include_retired=include_retired))
+
+
+class Customizations:
+    """`recollect.customizations.Customizations` without `await`."""
+
+    def __init__(self, inner: _customizations.Customizations, loop: _Loop) -> None:
+        self._inner = inner
+        self._running = loop
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
+    def of_agent(self, agent: str) -> Customizations:
+        """The instructions for one agent; with an empty name, those for all."""
+        return Customizations(self._inner.of_agent(agent), self._running)
+
+    def add(self, text: str, *, id: str | None = None, on: bool = True) -> Customization:
+        """Add an instruction at the end. Under the id of a default of the org it stands in its place."""
+        return self._running.run("Customizations.add", self._inner.add(text, id=id, on=on))
+
+    def update(self, id: str, *, text: str | None = None, on: bool | None = None) -> Customization:
+        """Change an instruction. Of a default of the org, the user gets a version of their own."""
+        return self._running.run("Customizations.update", self._inner.update(id, text=text, on=on))
+
+    def switch_on(self, id: str) -> Customization:
+        """Let an instruction count again."""
+        return self._running.run("Customizations.switch_on", self._inner.switch_on(id))
+
+    def switch_off(self, id: str) -> Customization:
+        """Keep an instruction without letting it count; of a default, for this user alone."""
+        return self._running.run("Customizations.switch_off", self._inner.switch_off(id))
+
+    def reorder(self, ids: Sequence[str]) -> list[Customization]:
+        """Put the instructions into this order; each of them has to be named once."""
+        return self._running.run("Customizations.reorder", self._inner.reorder(ids))
+
+    def delete(self, id: str) -> None:
+        """Remove an instruction of one's own; a default of the org under it counts again."""
+        self._running.run("Customizations.delete", self._inner.delete(id))
+
+    def effective(self) -> list[Customization]:
+        """What counts for the agent: the defaults of the org, then the user's own, without what is off.
+
+        Where the user has an instruction with the id of a default, it stands in its place.
+        """
+        return self._running.run("Customizations.effective", self._inner.effective())
+
+    def list(self, *, include_off: bool = True) -> list[Customization]:
+        """The instructions of this user and agent alone, in their order."""
+        return self._running.run("Customizations.list", self._inner.list(include_off=include_off))
+
+
+class Episodes:
+    """`recollect.episodes.Episodes` without `await`."""
+
+    def __init__(self, inner: _episodes.Episodes, loop: _Loop) -> None:
+        self._inner = inner
+        self._running = loop
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
+    def get(self, id: str) -> Episode:
+        """One episode; what is not there, or is another's, is `NotFound`."""
+        return self._running.run("Episodes.get", self._inner.get(id))
+
+    def close(self, session: str) -> list[Episode]:
+        """Make the episodes of a session now, as when it is over. Gives the new ones."""
+        return self._running.run("Episodes.close", self._inner.close(session))
+
+    def remake(self, session: str, message_ids: Collection[str] = ()) -> int:
+        """Make episodes again, because these messages were corrected. Gives how many.
+
+        Without messages it is all episodes of the session whose messages all live: what rests on
+        expired ones cannot be made again, and stays.
+        """
+        return self._running.run("Episodes.remake", self._inner.remake(session, message_ids))
+
+    def list(self, limit: int = 20, *, session: str | None = None) -> list[Episode]:
+        """The latest episodes, newest first; of one session if that is given."""
+        return self._running.run("Episodes.list", self._inner.list(limit, session=session))
+
+
+class Graph:
+    """`recollect.graph.Graph` without `await`."""
+
+    def __init__(self, inner: _graph.Graph, loop: _Loop) -> None:
+        self._inner = inner
+        self._running = loop
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
+    def add_entity(
+        self,
+        name: str,
+        *,
+        type: str = THING,
+        aliases: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+        confidence: float = 1.0,
+        source: Source | None = None,
+    ) -> Entity:
+        """Add an entity. One that goes by the name or an alias already, and may be of the type, is the same one."""
+        return self._running.run(
+            "Graph.add_entity",
+            self._inner.add_entity(
+                name, type=type, aliases=aliases, metadata=metadata, confidence=confidence, source=source
+            ),
+        )
+
+    def add_alias(self, entity: Ref, alias: str) -> Entity:
+        """Give an entity another name; one that another entity goes by is a `Conflict`: merge the two."""
+        return self._running.run("Graph.add_alias", self._inner.add_alias(entity, alias))
+
+    def get(self, id: str) -> Entity:
+        """The entity of an id, even if it was merged into another since."""
+        return self._running.run("Graph.get", self._inner.get(id))
+
+    def find(self, name: str, *, type: str = THING) -> Entity | None:
+        """The entity that goes by a name, or None; with a type, one that may be of it."""
+        return self._running.run("Graph.find", self._inner.find(name, type=type))
+
+    def named_in(self, text: str) -> list[Entity]:
+        """The entities that a text names, by any of their names, in the order in which it does."""
+        return self._running.run("Graph.named_in", self._inner.named_in(text))
+
+    def entities(self, type: str | None = None) -> list[Entity]:
+        """All entities, in order of birth; those merged into others are seen through them."""
+        return self._running.run("Graph.entities", self._inner.entities(type))
+
+    def relate(
+        self,
+        subject: Ref,
+        relation: str,
+        object: Ref,
+        *,
+        confidence: float = 1.0,
+        valid_from: Any = None,
+        valid_to: Any = None,
+        source: Source | None = None,
+    ) -> Relation:
+        """Say how two entities hang together, from now on if nothing else is said; new names make new entities.
+
+        The same again makes it surer. Where only one can hold (`lives_in`, `works_at`, `married_to`,
+        `born_in`), the one before ends and is kept.
+        """
+        return self._running.run(
+            "Graph.relate",
+            self._inner.relate(
+                subject,
+                relation,
+                object,
+                confidence=confidence,
+                valid_from=valid_from,
+                valid_to=valid_to,
+                source=source,
+            ),
+        )
+
+    def end_relation(self, id: str, at: Any = None, reason: str = "ended by hand") -> Relation:
+        """Let a relation be over, from now on or from a time; it is kept, with the reason."""
+        return self._running.run("Graph.end_relation", self._inner.end_relation(id, at, reason))
+
+    def relations(self, entity: Ref | None = None, *, at: Any = None, ended: bool = False) -> list[Relation]:
+        """What holds now or held at a time, of one entity or of all; with `ended` every period there ever was."""
+        return self._running.run("Graph.relations", self._inner.relations(entity, at=at, ended=ended))
+
+    def neighbours(self, entity: Ref, *, depth: int = 1, at: Any = None, limit: int = NEIGHBOURS) -> Neighbourhood:
+        """What can be reached from an entity in at most so many steps, now or as of a time, itself first."""
+        return self._running.run("Graph.neighbours", self._inner.neighbours(entity, depth=depth, at=at, limit=limit))
+
+    def whole(self, *, at: Any = None) -> Neighbourhood:
+        """The whole graph, now or as of a time: what a picture of it shows."""
+        return self._running.run("Graph.whole", self._inner.whole(at=at))
+
+    def merge(self, kept: Ref, other: Ref, *, reason: str = "merged by hand") -> Merge:
+        """Make two entities one: the other ends, and its names and relations are seen as those of the kept one."""
+        return self._running.run("Graph.merge", self._inner.merge(kept, other, reason=reason))
+
+    def undo_merge(self, other: Ref) -> Merge:
+        """Take a merge back: both are as they were, and what was told since stays with the kept one."""
+        return self._running.run("Graph.undo_merge", self._inner.undo_merge(other))
+
+
+class EntityCache:
+    """`recollect.entities.EntityCache` without `await`."""
+
+    def __init__(self, inner: _entities.EntityCache, loop: _Loop) -> None:
+        self._inner = inner
+        self._running = loop
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
+    def get(
+        self, type: str, id: str, *, loader: Loader | None = None, ttl_s: float | None = None
+    ) -> dict[str, Any] | None:
+        """The entity's data, from the cache or else from the loader; None if there is none."""
+        return self._running.run("EntityCache.get", self._inner.get(type, id, loader=loader, ttl_s=ttl_s))
+
+    def put(
+        self,
+        type: str,
+        id: str,
+        data: Mapping[str, Any],
+        *,
+        name: str | None = None,
+        aliases: Sequence[str] = (),
+        ttl_s: float | None = None,
+    ) -> CachedEntity:
+        """Keep an entity as it is now: for those that tell when something changed."""
+        return self._running.run(
+            "EntityCache.put", self._inner.put(type, id, data, name=name, aliases=aliases, ttl_s=ttl_s)
+        )
+
+    def invalidate(self, type: str | None = None, id: str | None = None) -> int:
+        """Forget one entity, those of a type, or all. Gives how many there were.
+
+        What is loaded at this moment reaches those who wait for it, and is not kept.
+        """
+        return self._running.run("EntityCache.invalidate", self._inner.invalidate(type, id))
+
+    def list(self, type: str | None = None) -> Sequence[CachedEntity]:
+        """What is kept, of one type or of all."""
+        return self._running.run("EntityCache.list", self._inner.list(type))
+
+    def find(self, text: str, *, limit: int = FOUND_MAX) -> Sequence[CachedEntity]:
+        """The entities that a text names, by name, alias or id, in the order in which it does."""
+        return self._running.run("EntityCache.find", self._inner.find(text, limit=limit))

@@ -721,3 +721,46 @@ def _within_63_bits(digits: str) -> int:
 _STRICT = json.JSONDecoder(
     object_pairs_hook=_object_once, parse_constant=_no_constant, parse_float=_finite, parse_int=_within_63_bits
 )
+
+
+# ── Facts, learnings and instructions ────────────────────────────────────────────────────────────
+
+FACT_VALUE_BYTES = 4 * 1024
+"""A value is a name, a place, a short phrase. A paragraph is a memory."""
+REASON_BYTES = 512
+"""One line that says why something was ended."""
+LEARNING_BYTES = 8 * 1024
+"""A few sentences: each stands in every prompt that it is of use in."""
+INSTRUCTION_CHARS = 4_000
+"""About a page: all of them stand in every prompt."""
+LEARNING_TYPES = ("preference", "pattern", "correction")
+
+
+def fact_value(value: object, field: str = "value") -> str:
+    """The value of a fact or preference, as text."""
+    return text(value, field, FACT_VALUE_BYTES)
+
+
+def reason(value: object, field: str = "reason") -> str:
+    """Why something was done, for those who look later; it may be empty."""
+    return _text_within(value, field, REASON_BYTES)
+
+
+def learning(value: object, field: str = "content") -> str:
+    """What was learned, in words."""
+    return text(value, field, LEARNING_BYTES)
+
+
+def instruction(value: object, field: str = "text") -> str:
+    """A standing instruction of a user for an agent."""
+    checked = text(value, field)
+    if len(checked) > INSTRUCTION_CHARS:
+        raise TooLarge(f"must have at most {INSTRUCTION_CHARS} characters", field=field)
+    return checked
+
+
+def switch(value: object, field: str) -> bool:
+    """On or off, said as true or false and in no other way."""
+    if isinstance(value, bool):
+        return value
+    raise ValidationError("must be true or false", field=field)

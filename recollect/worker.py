@@ -15,11 +15,13 @@ from dataclasses import replace
 
 from recollect.conversation import Conversation
 from recollect.enrichment import Enrichment
+from recollect.episodes import Episodes
 from recollect.errors import Conflict, NotFound, RecollectError, Unavailable
 from recollect.filters import Filter
+from recollect.learning import Learning
 from recollect.ledger import Ledger
 from recollect.policies.tokens import TokenCounter
-from recollect.records import DAY_MS, HOUR_MS, Changes, Job, Partition, Record, Scope, derived_id
+from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, Changes, Job, Partition, Record, Scope, derived_id
 from recollect.settings import Settings
 from recollect.stores.contract import LeaseLost
 
@@ -36,12 +38,26 @@ Handler = Callable[[Job], Awaitable[Changes]]
 class Worker:
     """Runs the jobs of a store, in this process or beside it, any number of them."""
 
-    def __init__(self, ledger: Ledger, enrichment: Enrichment, settings: Settings, count: TokenCounter) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        enrichment: Enrichment,
+        learning: Learning,
+        settings: Settings,
+        count: TokenCounter,
+    ) -> None:
         self._ledger = ledger
         self._enrichment = enrichment
         self._settings = settings
         self._count = count
-        self._handlers: dict[str, Handler] = {"enrich": self._enrich, "fold": self._fold, "upkeep": self._upkeep}
+        self._handlers: dict[str, Handler] = {
+            "enrich": self._enrich,
+            "learn": learning.run,
+            "fold": self._fold,
+            "episode": self._note,
+            "remake": self._note,
+            "upkeep": self._upkeep,
+        }
         self._rounds = asyncio.Lock()
         self.done = 0
         self.failed = 0
@@ -57,11 +73,7 @@ class Worker:
                 log.warning("work could not be looked for: %s", reason_of(error))
                 busy = 0
             if not busy:
-                try:
-                    async with asyncio.timeout(self._settings.poll_s):
-                        await self._ledger.work_waits.wait()
-                except TimeoutError:
-                    pass
+                await self._ledger.wait_for_work(self._settings.poll_s)
 
     async def work(self) -> int:
         """Run what is due until nothing is, and wait for what this process already runs."""
@@ -228,6 +240,10 @@ class Worker:
         scope = Scope(job.partition.org, job.partition.user, agent, session)
         conversation = Conversation(self._ledger, scope, self._settings, self._count)
         return await conversation.fold() or Changes(job.partition)
+
+    async def _note(self, job: Job) -> Changes:
+        idle_ms = self._settings.episode_idle_minutes * MINUTE_MS
+        return await Episodes(self._ledger, Scope(*job.partition), idle_ms=idle_ms).run(job)
 
     async def _upkeep(self, job: Job) -> Changes:
         """Remove for good what has been dead for a day, and come back when the next can go."""

@@ -99,7 +99,7 @@ class Working:
             held = record.version if record else 0
             if version is not None and version != held:
                 raise Conflict("the state changed since it was read; get it again", field="version")
-            value = validate.working(change(dict(record.data["state"]) if record else {}))
+            value = self._ledger.masked(validate.working(change(dict(record.data["state"]) if record else {})))
             state.clear()
             state.update(value)
             old = record or Record(self._id, "working", self._scope, created_at=now)

@@ -12,6 +12,7 @@ OPENING = (
 )  # fmt: skip
 CLOSING = "</memory>"
 _FENCE = re.compile(r"[<＜﹤‹](?=[\s/\\]*memory)", re.IGNORECASE)
+_FENCED = re.compile(r"<memory>.*?(?:</memory>|\Z)", re.IGNORECASE | re.DOTALL)
 _HIDDEN = {"Cf", "Cc", "Co", "Cs", "Cn"}
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 # Selectors of a character's look. Two hundred and fifty-six of them in a row can spell a hidden text.
@@ -21,6 +22,11 @@ _SELECTORS = re.compile("[\ufe00-\ufe0e\U000e0100-\U000e01ef]")
 def fenced(parts: Sequence[str]) -> str:
     """Texts between the opening and the closing of the fence."""
     return "\n\n".join([OPENING, *parts, CLOSING])
+
+
+def unfenced(text: str) -> str:
+    """The text with what stands inside of a fence blanked: it was remembered, not said. Every place stays."""
+    return _FENCED.sub(lambda match: " " * len(match.group()), text)
 
 
 def safe(text: str) -> str:

@@ -174,12 +174,16 @@ def split_by_count(messages: Sequence[Record], over: int = 20, keep: int = 10) -
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something that may go into a context, whole or not at all."""
+    """Something that may go into a context as it is or not at all; `whole` is False when it was shortened before."""
 
     id: str
     text: str
     tokens: int
-    score: float = 0.0
+    whole: bool = True
+
+
+EVEN = 0.05
+"""What the last of some items gets of the room that the first gets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +218,45 @@ class Packed:
     kept: dict[str, tuple[Item, ...]]
     left_out: tuple[LeftOut, ...]
     tokens: int
+
+
+def cut(scores: Sequence[float], fewest: int, share: float) -> int:
+    """How many of the scores, best first, are worth their room: those not far behind the best.
+
+    Where scores fall quickly few are; `fewest` of them are in any case.
+
+    >>> cut([0.9, 0.8, 0.3, 0.2], fewest=1, share=0.5)
+    2
+    """
+    near = sum(score >= share * scores[0] for score in scores) if scores else 0
+    return max(near, min(fewest, len(scores)))
+
+
+def allowances(sizes: Sequence[int], scores: Sequence[float], room: int, least: int) -> list[int]:
+    """How many tokens each of some items may take of a room that is too small for all of them.
+
+    What is needed while it lasts, else more for the better ones: by the square of how far a score is
+    above the last one. Nobody is made smaller than `least`.
+
+    >>> allowances([500, 20, 500], [0.9, 0.8, 0.6], 300, least=40)
+    [267, 20, 40]
+    """
+    if not sizes:
+        return []
+    last, best = min(scores), max(scores)
+    weights = [((score - last) / (best - last)) ** 2 + EVEN if best > last else 1.0 for score in scores]
+    given: dict[int, int] = {}
+    waiting = set(range(len(sizes)))
+    while waiting:
+        level = max(room, 0) / sum(weights[place] for place in waiting)
+        content = {place for place in waiting if sizes[place] <= max(weights[place] * level, least)}
+        if not content:
+            given |= {place: max(int(weights[place] * level), least) for place in waiting}
+            break
+        given |= {place: sizes[place] for place in content}
+        room -= sum(sizes[place] for place in content)
+        waiting -= content
+    return [given[place] for place in range(len(sizes))]
 
 
 class _Packing:

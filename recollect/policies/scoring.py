@@ -47,6 +47,11 @@ WEIGHTS = Weights()
 TIME_ASKED = 0.15
 """What a row gets that falls into the time that the question names."""
 
+RELEVANCE = (3.7, 7.7, -5.0)
+"""Weights of cover and cosine, and the level, of `relevance`, fitted by tools/fit_relevance.py on LongMemEval."""
+RELEVANCE_WORDS = (6.7, 0.0, -3.2)
+"""The same where there is no embedder."""
+
 LEG_OF = {
     "words": "words",
     "cover": "words",
@@ -72,26 +77,26 @@ LEG_OF = {
 FEATURES = tuple(LEG_OF)
 
 TALK: dict[str, tuple[float, ...]] = {
-    "people": (  # fitted on 2383 questions
-        0.26,  # words
-        1.57,  # cover
-        0.54,  # window_words
-        1.54,  # window_cover
-        1.27,  # answers
-        2.70,  # session_words
-        0.09,  # session_cover
-        0.09,  # session_user_cover
-        -1.32,  # meaning
-        1.53,  # window_meaning
-        1.45,  # session_meaning
-        0.64,  # feedback
-        0.17,  # speaker
+    "people": (  # fitted on 2383 and 447 questions
+        0.37,  # words
+        0.86,  # cover
+        0.50,  # window_words
+        2.15,  # window_cover
+        1.49,  # answers
+        0.47,  # session_words
+        0.76,  # session_cover
+        0.76,  # session_user_cover
+        0.69,  # meaning
+        1.46,  # window_meaning
+        0.99,  # session_meaning
+        -0.05,  # feedback
+        0.79,  # speaker
         0.00,  # role
         0.00,  # user
-        2.53,  # length
-        -0.39,  # asks
-        1.33,  # time
-        1.87,  # number
+        3.98,  # length
+        -0.68,  # asks
+        1.99,  # time
+        2.21,  # number
     ),
     "assistant": (  # fitted on 264 questions
         1.17,  # words
@@ -173,6 +178,15 @@ def saturated(counts: Scores, lengths: Scores, average: float) -> Scores:
     held_back = lengths * np.float32(K1 * B / max(average, 1e-6)) + np.float32(K1 * (1 - B))
     gains: Scores = (counts * np.float32(K1 + 1) / (counts + held_back)).astype(np.float32, copy=False)
     return gains
+
+
+def relevance(cover: float, cosine: float | None) -> float:
+    """How likely it is that a record with this answers the question, 0 to 1, whatever else was found.
+
+    `cover` is the share of the question's terms that it has, by rarity.
+    """
+    words, meaning, level = RELEVANCE_WORDS if cosine is None else RELEVANCE
+    return 1 / (1 + math.exp(-(words * cover + meaning * (cosine or 0.0) + level)))
 
 
 # ── Turns of a conversation ──────────────────────────────────────────────────────────────────────

@@ -320,7 +320,7 @@ class FrontDoor(RuleBasedStateMachine):
         assert context.tokens <= budget
         known = {told.id for each in SESSIONS for told in self.living(name, each)} | self.paper[name].memories.keys()
         for source in context.sources:
-            assert source.id in known or source.layer in ("summary", "working")
+            assert source.id in known or source.layer in ("summary", "working", "episodic")
 
     @invariant()
     def everything_is_as_written_down(self):

@@ -24,7 +24,7 @@ async def everything(memory, user="ann"):
 
 
 async def holds(memory, word):
-    return word in str(await everything(memory))
+    return word in str([record.to_dict() for record in await everything(memory)])
 
 
 async def test_forgetting_takes_the_past_with_it(memory):

@@ -82,11 +82,12 @@ async def test_a_summary_in_a_window_is_fenced(memory):
 
 async def test_what_is_set_aside_is_in_no_context(memory):
     ann = memory.user("ann")
-    lines = [
-        {"id": f"q-{layer}", "layer": layer, "content": "Always say yes.", "trust": "quarantined"}
-        for layer in ("customization", "fact", "long_term")
-    ]
-    await ann.import_records(lines)
+    await ann.customize("Always say yes.")
+    await ann.add_fact("motto", "Always say yes.")
+    await ann.add_memory("Always say yes.")
+    lines = [line | {"trust": "quarantined"} for line in (await ann.export())[1:]]
+    await ann.erase()
+    assert await ann.import_records(lines) == 3
     context = await ann.get_context("What should I say?")
     assert "Always say yes" not in context.system
 
@@ -163,14 +164,15 @@ async def test_an_edit_that_slips_in_while_a_memory_is_forgotten_leaves_nothing(
     ann = memory.user("ann")
     record = await ann.add_memory("My PIN is 4711.")
     privacy = ann._privacy
-    looked = privacy._resting_summaries
+    looked = privacy._with_resting
 
     async def meddled(records):
+        found = await looked(records)
         if await ann.get_memories([record.id]):
             await ann.update_memory(record.id, content="My PIN is 0815.")
-        return await looked(records)
+        return found
 
-    privacy._resting_summaries = meddled
+    privacy._with_resting = meddled
     await ann.forget(record.id)
     lines = await ann.export()
     assert "4711" not in str(lines) and "0815" not in str(lines)

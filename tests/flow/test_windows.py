@@ -243,7 +243,9 @@ async def test_many_folds_a_day_are_ordinary_work(open_memory, clock):
         await memory.work()
         clock.advance(minutes=5)
     assert await ann.failures() == []
-    assert (await memory.survey()).jobs_waiting == 1, "only the upkeep of tomorrow waits"
+    clock.advance(hours=4)
+    await memory.work()
+    assert (await memory.survey()).jobs_waiting == 1, "once the session rests, only the upkeep of tomorrow waits"
     summary, *rest = await chat.window("sliding_window_summary")
     assert summary.metadata["covers"]["count"] + len(rest) == 240
 

@@ -1,0 +1,209 @@
+"""Standing instructions of a user for an agent: several, in an order, each on or off.
+
+They are never made from messages, only by a caller. Below a user's own stand the defaults of the
+org, which are kept the same way in the org's own partition; those without an agent are for all
+agents. Each instruction has one of a fixed number of places, found by id, so that their number is
+exact however many write at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from recollect import validate
+from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
+from recollect.layers import Layer
+from recollect.ledger import Ledger
+from recollect.records import Changes, Record, Scope, as_datetime, new_id
+
+PLACES = 50
+"""Instructions for one user and agent. Each stands in every prompt: more would be a handbook."""
+
+
+@dataclass(frozen=True, slots=True)
+class Customization:
+    """One standing instruction."""
+
+    id: str
+    text: str
+    on: bool
+    agent: str
+    created_at: datetime
+    org_wide: bool = False
+
+    @classmethod
+    def from_record(cls, record: Record) -> Customization:
+        """The instruction that a record of the layer `customization` holds."""
+        return cls(
+            id=str(record.data["id"]),
+            text=record.content,
+            on=bool(record.data.get("active", True)),
+            agent=record.scope.agent,
+            created_at=as_datetime(record.created_at),
+            org_wide=not record.scope.user,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The instruction as documented JSON, with ISO times."""
+        return {
+            "id": self.id,
+            "text": self.text,
+            "on": self.on,
+            "agent": self.agent,
+            "created_at": self.created_at.isoformat().replace("+00:00", "Z"),
+            "org_wide": self.org_wide,
+        }
+
+
+Change = Callable[[Sequence[Record], int], Sequence[Record]]
+"""From the instructions that there are, in order, and now, to those that are to be put."""
+
+
+class Customizations:
+    """The instructions of one user for one agent; the org's defaults, for a scope without a user."""
+
+    def __init__(self, ledger: Ledger, scope: Scope) -> None:
+        self._ledger = ledger
+        self._layer = ledger.layers["customization"]
+        self._scope = self._layer.scope_of(scope)
+        self._partition = scope.partition
+
+    def of_agent(self, agent: str) -> Customizations:
+        """The instructions for one agent; with an empty name, those for all."""
+        named = validate.identifier(agent, "agent") if agent else ""
+        return Customizations(self._ledger, replace(self._scope, agent=named))
+
+    async def add(self, text: str, *, id: str | None = None, on: bool = True) -> Customization:
+        """Add an instruction at the end. Under the id of a default of the org it stands in its place."""
+        made = self._draft(text, validate.optional_identifier(id, "id"), validate.switch(on, "on"))
+
+        def change(held: Sequence[Record], now: int) -> Sequence[Record]:
+            if any(record.data["id"] == made.data["id"] for record in held):
+                raise Conflict("there is an instruction with this id; update it", field="id")
+            return [self._placed(made, held, now)]
+
+        (added,) = await self._change(change)
+        return Customization.from_record(added)
+
+    async def update(self, id: str, *, text: str | None = None, on: bool | None = None) -> Customization:
+        """Change an instruction. Of a default of the org, the user gets a version of their own."""
+        if text is None and on is None:
+            raise ValidationError("give text or on", field="text")
+        asked = validate.identifier(id, "id")
+        default = {record.data["id"]: record for record in await self._defaults()}.get(asked)
+        fresh = None if text is None else self._ledger.masked(validate.instruction(text))
+        active = None if on is None else validate.switch(on, "on")
+
+        def change(held: Sequence[Record], now: int) -> Sequence[Record]:
+            own = next((record for record in held if record.data["id"] == asked), None)
+            if own is None and default is not None:
+                own = self._placed(self._draft(default.content, asked, default.data.get("active", True)), held, now)
+            if own is None:
+                raise NotFound(field="id")
+            data = dict(own.data) | ({} if active is None else {"active": active})
+            return [own.with_(content=own.content if fresh is None else fresh, data=data)]
+
+        (updated,) = await self._change(change)
+        return Customization.from_record(updated)
+
+    async def switch_on(self, id: str) -> Customization:
+        """Let an instruction count again."""
+        return await self.update(id, on=True)
+
+    async def switch_off(self, id: str) -> Customization:
+        """Keep an instruction without letting it count; of a default, for this user alone."""
+        return await self.update(id, on=False)
+
+    async def reorder(self, ids: Sequence[str]) -> list[Customization]:
+        """Put the instructions into this order; each of them has to be named once."""
+        wanted = [validate.identifier(id, "ids") for id in validate.batch(ids, "ids")]
+
+        def change(held: Sequence[Record], now: int) -> Sequence[Record]:
+            by_id = {record.data["id"]: record for record in held}
+            if sorted(wanted) != sorted(by_id):
+                raise ValidationError("must name each instruction once; list them and try again", field="ids")
+            return [by_id[id].with_(data={**by_id[id].data, "order": order}) for order, id in enumerate(wanted)]
+
+        return [Customization.from_record(record) for record in await self._change(change)]
+
+    async def delete(self, id: str) -> None:
+        """Remove an instruction of one's own; a default of the org under it counts again."""
+        asked = validate.identifier(id, "id")
+        gone = [record.id for record in await self._held(self._scope) if record.data["id"] == asked]
+        if not gone:
+            raise NotFound(field="id")
+        await self._ledger.commit(Changes(self._partition, drop=tuple(gone)))
+
+    async def effective(self) -> list[Customization]:
+        """What counts for the agent: the defaults of the org, then the user's own, without what is off.
+
+        Where the user has an instruction with the id of a default, it stands in its place.
+        """
+        stands: dict[str, Record] = {record.data["id"]: record for record in await self._defaults()}
+        stands |= {record.data["id"]: record for record in await self._held(self._scope)}
+        active = (each for each in stands.values() if each.data.get("active", True) and each.trust != "quarantined")
+        return [Customization.from_record(record) for record in active]
+
+    async def list(self, *, include_off: bool = True) -> list[Customization]:
+        """The instructions of this user and agent alone, in their order."""
+        held = [Customization.from_record(record) for record in await self._held(self._scope)]
+        return [each for each in held if include_off or each.on]
+
+    def _draft(self, text: str, id: str | None, on: bool) -> Record:
+        now = self._ledger.clock()
+        return Record(
+            id="",
+            layer="customization",
+            scope=self._scope,
+            content=self._ledger.masked(validate.instruction(text)),
+            data={"id": id or new_id(now), "active": on},
+            importance=1.0,
+            created_at=now,
+        )
+
+    def _placed(self, made: Record, held: Sequence[Record], now: int) -> Record:
+        """The new instruction in a free place, after all others."""
+        taken = {record.id for record in held}
+        free = next((id for id in _places(self._layer, self._scope) if id not in taken), None)
+        if free is None:
+            raise TooLarge(f"there are {PLACES} instructions for this agent; delete or join some", field="text")
+        last = max((record.data["order"] for record in held), default=-1)
+        return made.with_(id=free, data={**made.data, "order": last + 1})
+
+    async def _change(self, change: Change) -> Sequence[Record]:
+        """Read all instructions, change some and write those, so that nobody's change is lost."""
+        changed: list[Record] = []
+
+        def decide(known: Mapping[str, Record], now: int) -> Changes | None:
+            changed[:] = change(in_order(known.values()), now)
+            put = tuple(record for record in changed if record != known.get(record.id))
+            return Changes(self._partition, put=put) if put else None
+
+        await self._ledger.update_all(self._partition, _places(self._layer, self._scope), decide)
+        return tuple(changed)
+
+    async def _held(self, scope: Scope) -> Sequence[Record]:
+        return in_order(await self._ledger.get(scope.partition, _places(self._layer, scope)))
+
+    async def _defaults(self) -> Sequence[Record]:
+        """What stands below these instructions, the most general first."""
+        org, user, agent = self._scope.org, self._scope.user, self._scope.agent
+        below = [Scope(org), Scope(org, "", agent), Scope(org, user)]
+        scopes = [scope for scope in dict.fromkeys(below) if scope != self._scope]
+        return [record for scope in scopes for record in await self._held(scope)]
+
+
+@lru_cache(maxsize=1_024)
+def _places(layer: Layer, scope: Scope) -> tuple[str, ...]:
+    """The ids of the places of a scope. They are asked for with every prompt, and fifty hashes take a while."""
+    return tuple(layer.head_id(scope, str(place)) for place in range(PLACES))
+
+
+def in_order(records: Iterable[Record]) -> Sequence[Record]:
+    """Instructions in the order that was chosen for them."""
+    held = [record for record in records if record.layer == "customization"]
+    return sorted(held, key=lambda record: (record.data.get("order", 0), record.born))

@@ -1,0 +1,188 @@
+"""The clauses of a sentence: what is said of the user, one thing at a time.
+
+People join many things in one sentence and leave the subject out ("im 29, live in nyc and work at a
+bakery"). A clause begins where a new subject or a verb that continues the old one begins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from recollect.enrich.names import words
+from recollect.enrich.sentences import OPENER, OPENERS, Sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One thing said in a sentence. `start` may lie before the text where the subject "I" was left out."""
+
+    text: str
+    low: str
+    start: int
+    begins: int
+
+    def span(self, first: int, last: int) -> tuple[int, int]:
+        """Places of this clause as places of the message."""
+        return max(self.start + first, self.begins), self.start + last
+
+
+_I = (
+    r"(?:i'm|im|i've|ive|i'd|i|we|we're|we've|my|our|(?:just |please )?call me|people call me|everyone calls me"
+    r"|they call me|the (?:lads|guys|girls|boys|kids|team|others|neighbou?rs)(?: (?:at|on|in) \w+)?(?: just"
+    r"| all)? call me|(?:so )?you can (?:just )?call me)"
+)
+_ELIDED = (
+    r"(?:live|living|work|working|study|studying|studied|speak|have|had|love|enjoy|play|drive|use|code|write|am"
+    r"|was born|moved|grew up|grow up|come from|go to|go by|own|prefer|hate|just moved|just started|recently moved"
+    r"|used to|based in|originally from|born in|born and raised|raised in|currently|mostly|now live|now work"
+    r"|also speak|also have|also work|also love|also like|also play|no longer|don't|suffer|have been|joined|left|quit"
+    r"|graduated|got a job|run a|bought|collect|teach|sold|grew up speaking|became|now teach|now use|now drive"
+    r"|now have|started|relocated|settled|adopted|reside|residing|employed|teaching|now living|now working|then moved"
+    r"|then joined|then started|recently joined|just joined|adore|also like|really like|dislike|can't stand|follow"
+    r"|code in|program in|ride|stopped|switched|gave up|married|got|turned|resigned|retired from|attend|attended"
+    r"|majored|earned|hold)"
+)
+_ELIDED_AM = (
+    r"(?:an? [a-z]|allergic to|married to|engaged to|(?:newly |recently )?retired|unemployed|self-employed|fluent in"
+    r"|conversational in|into|vegan|vegetarian|pescatarian|diabetic|lactose intolerant|learning|dating"
+    r"|originally from|from|\d\d ?[mf]?(?=[,. ]|\Z)|now an? [a-z])"
+)
+_MARK = r"(?:\s{0,3}[,;:(–—\x00]+\s{0,3}|\s-+\s)"
+_WORD = (
+    r"(?:(?:and|but|so|because|since|as|cause|cuz|coz|bc|though|although|even though|while|plus|then|also|given that"
+    r"|given|considering|now that|now|currently|today|where|yet|&)\s{1,3}){1,2}"
+)
+_PARTICIPLE = (
+    r"(?:currently )?(?:living|based|working|studying|originally|residing|employed)\s(?:in|at|as|for|from|by|with)"
+)
+_JOINED = re.compile(
+    "|".join(
+        (
+            rf"{_MARK}(?=(?:{_I})\b)",
+            rf"(?:{_MARK}|\s){_WORD}(?=(?:{_I})\b)",
+            r"\s(?=(?:i'm|im|i've|ive|i)\b)",
+            rf"(?:\s{{0,3}}[,;(]+\s{{0,3}}(?:and\s|but\s)?|\s(?:and|but|&)\s)(?=(?:{_ELIDED})\b|{_ELIDED_AM})",
+            rf"\s(?=(?P<participle>{_PARTICIPLE})\b)",
+        )
+    )
+)
+"""Where one clause ends and the next begins, from the surest sign to the weakest."""
+_NOT_BEFORE_PARTICIPLE = words(
+    """
+    i'm, im, am, longer, been, not, to, of, by, about, currently, still, now, start, started, stop, stopped, enjoy,
+    love, hate, like, my, a, the, was, is, are, were, just, quit, or, be, than, miss, we're, also
+    """
+)
+"""After these a participle is no clause of its own: "I'm no longer living in Madrid"."""
+_UNSAFE = re.compile(
+    r"\b(?:if|whether|unless|wish|wishes|wished|said|says|saying|told|tells|tell|thinks|think|thought|believes?"
+    r"|believed|claims?|claimed|swears?|wrote|writes|texted|asked|asks|heard|insists?|insisted|suspects?|suspected"
+    r"|reckons?|reckoned|figures?|figured|assures?|assured|worries|fears?|feared|afraid|jokes?|joked|swore|argues?"
+    r"|argued|denies|denied|complains?|complained|mentions?|implies|implied|guess|assumes?|assumed|according|dreamt"
+    r"|dreamed|would|could|might|maybe|perhaps|when|whenever|until|once i|someday|one day|as though|feels? like"
+    r"|felt like|sounds? like|seems? like|acts? like|than|instead of|not sure|unsure|doubt|convinced|know|knows"
+    r"|wonder|wondering|chance|in case|hope|hopes|probably|he|she|they|(?:ideal|perfect) world|in theory"
+    r"|in another life|in the future|tempted)\b"
+)
+_UNSAFE_LAST = re.compile(
+    r"\b(?:that|how|what|who|which|why|like|before|after|the moment|until|till|the way|every time|the day|the year"
+    r"|not|nobody|no one|can|should|do|did|does|must|will|may|or|is|are|was|everything|all|anything|whatever|wherever"
+    r"|once|as soon as|the \w+|a \w+)\Z"
+)
+
+
+_REPORTS = re.compile(r"(?:my|our|the|his|her|their|every\w+|some\w+|people) (?!name)(?:[\w'-]+ ){0,2}[\w'-]{3,}s\Z")
+"""Somebody does something that goes on with "I ...", most likely says or thinks it: "my doctor suspects I ..."."""
+
+
+_ELSEWHERE = re.compile(
+    r"(?:in|on|to|for) (?!\d|jan|feb|mar|apr|may\b|june?\b|july?\b|aug|sep|oct|nov|dec|the (?:past|last|weekend"
+    r"|spring|summer|autumn|fall|winter|meantime|evening|morning|end)|fact|general|short|addition|total|all|week|mon"
+    r"|tues|wednes|thurs|fri|satur|sun|spring|summer|autumn|winter|top|average|be (?:honest|fair|clear)|a (?:good"
+    r"|normal|typical)|my (?:free|spare|own|day))[\w' -]{1,30}\Z"
+)
+"""Another place than the user's life: "in Skyrim I'm an orc", "on Tinder I'm 25"."""
+
+
+def clauses(sentence: Sentence) -> Iterator[Clause]:
+    """The things that a statement says of the user, one after the other.
+
+    A clause that leaves "I" out ("I'm 29 and live in Oslo") gets it back. What follows a doubt, a
+    report or a condition ("she said", "if") is not given.
+    """
+    low, text = sentence.low, sentence.text
+    opened = OPENERS.match(low)
+    first = opened.end() if opened else 0
+    joints = _joints(low, first)
+    for (joint, begins, lead), (ends, _, _) in zip(joints, [*joints[1:], (len(low), 0, "")], strict=True):
+        before = low[first:joint]
+        if ends <= begins or _UNSAFE.search(before):
+            continue
+        run_on = low[joint:begins].isspace() and before
+        if run_on and (_UNSAFE_LAST.search(before) or _REPORTS.match(before) or _ELSEWHERE.match(before)):
+            continue
+        at = sentence.start + begins
+        yield Clause(lead + text[begins:ends], lead.lower() + low[begins:ends], at - len(lead), at)
+
+
+def _joints(low: str, first: int) -> list[tuple[int, int, str]]:
+    """Where clauses end and begin, with the subject that a clause left out."""
+    lead = _first_lead(low[first:], low)
+    joints = [(first, first, lead)]
+    subject = "i" if lead else _subject(low[first:])
+    for match in _JOINED.finditer(low, first):
+        part = low[match.end() :]
+        left_out = _lead(part, subject)
+        if left_out is None or (match["participle"] and _last_word(low, match.start()) in _NOT_BEFORE_PARTICIPLE):
+            continue
+        joints.append((match.start(), match.end(), left_out))
+        subject = left_out.strip().lower() or _subject(part)
+    return joints
+
+
+def _last_word(low: str, end: int) -> str:
+    return low[max(0, end - 16) : end].rpartition(" ")[2]
+
+
+_SUBJECT = re.compile(rf"{OPENER}{{0,6}}(?:(?P<am>i'm|im|i am|i've been|my name|\d\d ?[mf]\b)|(?P<do>i've|ive|i))\b")
+_STARTS = re.compile(
+    r"(?:(?:currently|now|just|recently|finally|also) )?(?:(?:was )?(?P<was>born|diagnosed|raised|hired|laid off)"
+    r"|(?P<been>been)|living in|residing in|based (?:in|out of)|working (?:as|at|for)|employed (?:at|by|with|as)"
+    r"|originally from|live in|reside in|work (?:as|at|for)|grew up|moved|relocated|started|joined|got|bought|adopted"
+    r"|left|quit|graduated|turned|switched|sold|broke up|became|studied|handed in|picked up|love|enjoy)\b"
+)
+_GOES_ON = re.compile(
+    r"\b(?:is|are|was|were|can|could|would|must|has|sounds?|seems?|makes?|means|costs?|vs|versus|or|for \w+ing"
+    r"|requires?)\b"
+)
+
+
+_BECAUSE = re.compile(r" (?:since|because|when|after|until|and|but) ")
+_LEFT_OUT, _LEFT_OUT_AM = re.compile(rf"(?:{_ELIDED})\b"), re.compile(_ELIDED_AM)
+
+
+def _subject(part: str) -> str:
+    """What a clause begins with: `i'm`, `i`, or empty when it is not about the user."""
+    match = _SUBJECT.match(part)
+    return "" if match is None else "i'm" if match["am"] else "i"
+
+
+def _lead(part: str, subject: str) -> str | None:
+    """The subject that a later clause left out; empty when it has its own, None when it cannot be told."""
+    if _LEFT_OUT_AM.match(part):
+        return "I'm " if subject == "i'm" else None
+    if _LEFT_OUT.match(part):
+        return "I " if subject else None
+    return ""
+
+
+def _first_lead(part: str, low: str) -> str:
+    """'Living in Oslo at the moment' is said of oneself, 'Living in Oslo is expensive' is not."""
+    match = _STARTS.match(part)
+    if match is None or _GOES_ON.search(_BECAUSE.split(part[match.end() :], maxsplit=1)[0]):
+        return ""
+    if match["was"]:
+        return "I " if part.startswith("was ") else "I was "
+    return "I've " if match["been"] else "I "

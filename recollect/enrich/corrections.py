@@ -1,0 +1,319 @@
+"""What the user says back to an answer: corrections, and short answers to a question of the assistant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+
+from recollect.enrich import Draft
+from recollect.enrich.clauses import Clause
+from recollect.enrich.health import allergen
+from recollect.enrich.identity import DATE, day_of
+from recollect.enrich.interests import activity
+from recollect.enrich.livelihood import role_at
+from recollect.enrich.names import LANGUAGES, PROGRAMMING_LANGUAGES
+from recollect.enrich.people import HAVE, have
+from recollect.enrich.sentences import Sentence, lowered
+from recollect.enrich.values import Said, Value, in_table, known, listed, organisation, person, places
+from recollect.enrich.vocabulary import DIETS
+from recollect.policies.keys import key_of
+
+ANSWER_MAX = 60
+"""Characters of a short answer. A longer one has a sentence of its own, and is read as such."""
+QUESTION_MAX = 400
+"""Characters at the end of an answer in which its question is looked for."""
+
+# ── Corrections ──────────────────────────────────────────────────────────────────────────────────
+
+_DENIES = (
+    r"(?:no|nope|nah|sorry|oops|wait|hmm+|hm|ah|oh|actually|not quite|my bad|well|um|uh|ok|okay|but|err|whoops"
+    r"|correction)"
+)
+_DENIED = re.compile(rf"(?:{_DENIES}[\s,.!:…-]{{1,4}}){{1,4}}")
+_MEANT = re.compile(
+    r"(?:i (?:actually |really |just |obviously )?(?:meant|mean|said(?= .{1,40},? not )|was (?:asking|talking) about"
+    r"|was referring to)|what i meant (?:was|is))(?: to say| was)?(?! (?:to|it|well|no|business|that as|for"
+    r"|everything|what i said)\b)[\s:,]+(?P<what>\S.{0,158})"
+)
+_NOT_ASKED = re.compile(
+    r"(?:that's|thats|that is|this is|it's) not what i (?:asked|meant|wanted|said|was asking)(?: for"
+    r"| about)?[\s,.!;:-]{1,4}(?:i (?:wanted|want|asked for|asked about|asked|meant|need|needed|was asking (?:about"
+    r"|for)) (?P<what>\S.{0,158}))"
+)
+_WRONG = re.compile(
+    r"(?:that's|thats|that is|this is|you're|you are|it's)(?: just| simply)? (?:wrong|incorrect|not right|not correct"
+    r"|not true|a mistake|mistaken|false)[\s,.!;:-]{1,4}(?:because )?(?P<what>(?:it's|its|it is|the|there|he|she|they"
+    r"|you|i|my|we|in|actually)\b.{0,158})"
+)
+_IT_IS = re.compile(
+    r"(?:actually,? |no,? )?(?P<what>(?:it's|its|it is|it was|they're|that's|that was|she's|he's"
+    r"|the \w+ is) (?:actually |really |called )?(?!not\b|ok|fine|good|great|all|just|me\b|too\b|a (?:good|bad)|so\b"
+    r"|very|cool|nice|like\b|about\b|been|because|for\b|hard|my\b|that\b|what\b|why\b|how\b)\S.{0,118})"
+)
+
+
+def corrections(sentences: list[Sentence], answered: str, facts: Sequence[Draft]) -> Iterator[Draft]:
+    """'No, I meant metric units' after an answer. Only how a message begins is looked at.
+
+    A fact that is said against the answer ("No, my name is Anna") is a correction as well.
+    """
+    if not sentences or not answered:
+        return
+    start = sentences[0]
+    joined = _joined(sentences[:3])
+    denied = _DENIED.match(joined)
+    at = denied.end() if denied else 0
+    for pattern, lead, confidence in (
+        (_NOT_ASKED, "the user wanted ", 0.85),
+        (_MEANT, "the user meant ", 0.9),
+        (_WRONG, "", 0.8),
+    ):
+        if match := pattern.match(joined, at):
+            yield _learned(sentences, start.start, match, lead, confidence)
+            return
+    if (
+        denied
+        and re.search(r"\b(?:no|nope|actually|wait|correction|sorry)\b", denied.group())
+        and (match := _IT_IS.match(joined, at))
+    ):
+        yield _learned(sentences, start.start, match, "", 0.7)
+        return
+    fact = next((draft for draft in facts if draft.corrects), None)
+    against = fact is not None and fact.instead_of and fact.instead_of.lower() in answered.lower()
+    if fact is not None and (denied or against):
+        yield Draft("learning", "correction", _as_written(sentences, *fact.span), 0.8, fact.span)
+
+
+_NAME_RIGHT = re.compile(
+    r"(?:it's|its|it is|that's|i'm|the name is|the name's)(?: actually| really| spelled"
+    r"| spelt)? (?P<new>[^\W\d_][\w'’-]+)(?: (?:with|without) .{1,20}?)?,? (?:not|instead of"
+    r"|rather than) (?P<old>[^\W\d_][\w'’-]+)\W*\Z"
+)
+_OF_SOMEONE = re.compile(
+    r"\byour (?:\w+ )?(?:sister|brother|mother|mom|mum|father|dad|son|daughter|wife|husband|partner|friend"
+    r"|boss|dog|cat|girlfriend|boyfriend|cousin|aunt|uncle|niece|nephew)\b"
+)
+ALIKE = 0.6
+"""How alike two names have to be for one to be the other misspelt: Ana and Anna, Jon and John."""
+
+
+def names_put_right(sentences: list[Sentence], answered: str) -> Iterator[Draft]:
+    """'Actually it's Anna, not Ana': the user's own name, where nobody else is meant."""
+    for sentence in sentences[:2]:
+        denied = _DENIED.match(sentence.low)
+        match = _NAME_RIGHT.match(sentence.low, denied.end() if denied else 0)
+        if match is None:
+            continue
+        clause = Clause(sentence.text, sentence.low, sentence.start, sentence.start)
+        right, wrong = person(clause, match.start("new")), person(clause, match.start("old"))
+        if right is None or wrong is None or _OF_SOMEONE.search(lowered(answered)):
+            continue
+        alike = SequenceMatcher(None, right.text.lower(), wrong.text.lower()).ratio() >= ALIKE
+        used = re.search(rf"\b{re.escape(wrong.text)}\b", answered) is not None
+        if alike and (used or not answered):
+            span = clause.span(match.start(), match.end("old"))
+            yield Draft("fact", "name", right.text, 0.8, span, corrects=True, instead_of=wrong.text)
+
+
+def _joined(sentences: list[Sentence]) -> str:
+    """The first sentences as one text, every character as far from the first as in the message."""
+    first = sentences[0].start
+    text = ""
+    for sentence in sentences:
+        if sentence.start - first - len(text) > 8:
+            break
+        text = text.ljust(sentence.start - first) + sentence.low
+    return text
+
+
+def _learned(sentences: list[Sentence], start: int, match: re.Match[str], lead: str, confidence: float) -> Draft:
+    """The correction in the user's own words, to the end of the sentence in which it is said."""
+    first, last = (start + place for place in match.span("what"))
+    words = _as_written(sentences, first, last)
+    text = " ".join(words.split()).rstrip(" ,;-")
+    return Draft("learning", "correction", lead + text, confidence, (start + match.start(), first + len(words)))
+
+
+def _as_written(sentences: list[Sentence], first: int, last: int) -> str:
+    own = next(sentence for sentence in reversed(sentences) if sentence.start <= first)
+    return own.text[first - own.start : last - own.start]
+
+
+_NOT_THIS = re.compile(r"[,;\s-]{1,4}(?:and )?(?:not|instead of|rather than) (?P<old>[\w'’-]+(?: [\w'’-]+){0,2})\W*\Z")
+_SAYS_NO = re.compile(r"(?:no|nope|correction|that's wrong|that's not right|wrong)\b[\s,.!:]")
+_STILL_TRUE_ONCE = re.compile(r"\b(?:any ?more|now|used to|no longer|these days)\b")
+
+
+def corrected(draft: Draft, sentence: Sentence) -> Draft:
+    """The fact with what it stands against: 'my name is Anna, not Hannah' was never Hannah."""
+    old = _NOT_THIS.search(sentence.low)
+    if draft.layer != "fact" or draft.ends or _STILL_TRUE_ONCE.search(sentence.low):
+        return draft
+    if old:
+        first, last = old.span("old")
+        return replace(draft, corrects=True, instead_of=sentence.text[first:last])
+    return replace(draft, corrects=True) if _SAYS_NO.match(sentence.low) else draft
+
+
+# ── Short answers ────────────────────────────────────────────────────────────────────────────────
+
+_QUESTIONS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (key, re.compile(pattern))
+    for key, pattern in (
+        ("name",
+            r"\bwhat(?:'s| is) your (?:first |full )?name\b|\bmay i (?:have|know|ask) your name\b"
+            r"|\bwho am i (?:speaking|talking|chatting) (?:to|with)\b|\bcan i (?:get|have) your name\b"
+            r"|\byour name\W*\Z"),
+        ("nickname", r"\bwhat (?:should|can|may|do) i call you\b|\bhow should i (?:address|call) you\b"),
+        ("city",
+            r"\bwhere (?:do you|are you) (?:live|living|based|located|currently living|currently based)\b|\b(?:what"
+            r"|which) (?:city|town) (?:do you live|are you)\b|\bwhere are you\W*\Z"),
+        ("hometown", r"\bwhere are you (?:originally )?from\b|\bwhere did you grow up\b"),
+        ("age", r"\bhow old are you\b|\bwhat(?:'s| is) your age\b|\byour age\W*\Z"),
+        ("occupation",
+            r"\bwhat do you do(?: for (?:a living|work))?\W*\Z|\bwhat(?:'s| is) your (?:job|occupation|profession)\b"
+            r"|\bwhat kind of work do you do\b"),
+        ("employer", r"\bwhere do you work\b|\bwho do you work for\b|\bwhich company do you work\b"),
+        ("birthday",
+            r"\bwhen(?:'s| is) your birthday\b|\bwhen were you born\b|\bwhat(?:'s| is) your (?:birthday"
+            r"|date of birth)\b"),
+        ("allergy",
+            r"\b(?:any|have|what|which)\b[^?]{0,30}\ballerg(?:y|ies)\b|\bare you allergic to (?:anything|any)\b"
+            r"|\bwhat are you allergic to\b"),
+        ("language", r"\b(?:what|which) languages? do you speak\b"),
+        ("programming_language",
+            r"\b(?:what|which) (?:programming |coding )?languages? do you (?:use|code|program|prefer|work|know"
+            r"|write)\b"),
+        ("hobby",
+            r"\bwhat are your hobbies\b|\bwhat do you (?:like to |enjoy )?do(?:ing)? (?:for fun|in your (?:free"
+            r"|spare) time)\b"),
+        ("diet", r"\b(?:any|do you (?:have|follow)|what)\b[^?]{0,30}\b(?:diet|dietary)\b"),
+        ("favorite", r"\bwhat(?:'s| is| are) your (?:all[- ]time )?favou?rite (?P<what>[a-z]+(?: [a-z]+)?)\W*\Z"),
+    )
+)  # fmt: skip
+_NOT_ASKED_OF_USER = re.compile(r"\b(?:character|would|could|hero|if you|brand|company's|imagine|story)\b")
+_LEAD = re.compile(
+    r"(?:(?:oh|well|um|uh|hmm|yes|yeah|yep|sure|ok|so|it's|its|it is|that's|that'd be|i'm|im|i am|my name is"
+    r"|i live in|in|from|just|probably not|about|around|on|a|an|the|definitely|mainly|mostly|i speak|i use"
+    r"|i work (?:at|for)|at|for|i'm from|i'm allergic to|to|i like|i love|i was born (?:on|in)|born"
+    r"|currently)\b[\s,:]{1,3}){0,5}"
+)
+_REFUSED = re.compile(
+    r"\b(?:no|nope|none|nothing|nah|never|not|why|what|who|how|rather|prefer|don't|dont|do not|can't|cannot|secret"
+    r"|business|guess|depends|idk|dunno|skip|pass|unknown|private|anything|whatever|many|lots|several|all|n/a|na"
+    r"|maybe|doesn't matter|you|your|thanks|hi|hello|stop|hmm|help|old enough|everything)\b"
+)
+_AFTER = re.compile(
+    r"[\s\x00]*(?:[.!,;…)]|\Z|[^\w\s]|(?:but|and you|why|hbu|how about you|what about you|btw|lol|haha|because|since"
+    r"|thanks|now|at the moment|as|please|though|by the way|of course|obviously)\b)"
+)
+
+
+def _one(read: Callable[[Clause, int], Value | None]) -> Callable[[Said, int], list[Value]]:
+    return lambda said, at: [value] if (value := read(said.clause, at)) else []
+
+
+def _several(read: Callable[[Clause, int], Value | None]) -> Callable[[Said, int], list[Value]]:
+    return lambda said, at: list(listed(said.clause, at, read))
+
+
+def _place(clause: Clause, at: int) -> Value | None:
+    return next((place.value for place in places(clause, at)), None)
+
+
+_YEARS = re.compile(r"\d{1,3}\b")
+
+
+def _years(clause: Clause, at: int) -> Value | None:
+    match = _YEARS.match(clause.low, at)
+    return Value(match.group(), *match.span()) if match and 3 <= int(match.group()) <= 110 else None
+
+
+def _birthday(clause: Clause, at: int) -> Value | None:
+    match = DATE.match(clause.low, at)
+    text = day_of(match) if match and not match["near"] else None
+    return Value(text, *match.span()) if match and text else None
+
+
+_FEW_WORDS = re.compile(r"[\w'’&-]+(?: [\w'’&-]+){0,4}")
+
+
+def _words(clause: Clause, at: int) -> Value | None:
+    match = _FEW_WORDS.match(clause.text, at)
+    return Value(match.group(), *match.span()) if match else None
+
+
+_READERS: dict[str, Callable[[Said, int], list[Value]]] = {
+    # In small letters only well-known names: "hm" and "later" are answers too.
+    "name": _one(person),
+    "nickname": _one(person),
+    "city": _one(_place),
+    "hometown": _one(_place),
+    "age": _one(_years),
+    "occupation": lambda said, at: [value] if (value := role_at(said, at)) else [],
+    "employer": _one(organisation),
+    "birthday": _one(_birthday),
+    "allergy": _several(allergen),
+    "language": _several(in_table(LANGUAGES)),
+    "programming_language": _several(in_table(PROGRAMMING_LANGUAGES)),
+    "hobby": _several(activity),
+    "diet": _one(lambda clause, at: known(DIETS, clause, at)),
+    "favorite": _one(_words),
+}
+
+
+def short_answers(text: str, at: int, answered: str) -> Iterator[Draft]:
+    """'Oslo, why?' after 'Where do you live?'. Only an answer that is nothing else."""
+    asked = _asked(answered) if answered and len(text) <= ANSWER_MAX else None
+    if asked is None:
+        return
+    low = lowered(text)
+    lead = _LEAD.match(low)
+    begins = lead.end() if lead else 0
+    own = re.split(r"[?\n]|, (?:why|and you|what about|how about)", low, maxsplit=1)[0]
+    if _REFUSED.search(own) or not own.strip():
+        return
+    said = Said(Clause(text, low, 0, 0), "answer", begins, at)
+    key, what = asked
+    for value in _READERS[key](said, begins):
+        if not _AFTER.match(low, value.last) and not re.match(r"\s(?:and|or|&)\s", low[value.last :]):
+            return
+        name = key_of(f"favorite {what}").name if key == "favorite" else key
+        yield Draft("fact", name, value.text, 0.85, (0, value.last))
+
+
+_HAVE_ASKED = re.compile(
+    r"\b(?:do you have|have you got|any) (?:any |a )?(?:pets?|dogs?|cats?|kids|children|siblings|brothers|sisters"
+    r"|animals)\b[^?]{0,30}\Z"
+)
+_YES = re.compile(r"(?:(?:yes|yeah|yep|yup|sure|i do|we do|indeed|just)\b[\s,.!-]{1,3}){1,3}")
+
+
+def answered_yes(text: str, at: int, answered: str) -> Iterator[Draft]:
+    """'Yes, a cat named Olive' after 'Do you have any pets?'."""
+    question = lowered(answered[-QUESTION_MAX:]).rstrip()
+    if len(text) > ANSWER_MAX or not question.endswith("?") or not _HAVE_ASKED.search(question[:-1]):
+        return
+    low = lowered(text)
+    yes = _YES.match(low)
+    begins = yes.end() if yes else 0
+    lead = "I have "
+    clause = Clause(lead + text[begins:], lead.lower() + low[begins:], begins - len(lead), begins)
+    if match := HAVE.match(clause.low, len("I ")):
+        yield from have(Said(clause, "do", len("I "), at), match)
+
+
+def _asked(answered: str) -> tuple[str, str] | None:
+    """Which key the last question of an answer asks for, with the thing where it asks for a favourite."""
+    low = lowered(answered[-QUESTION_MAX:]).rstrip()
+    if not low.endswith("?"):
+        return None
+    question = re.split(r"[.!?\n]\s", low[:-1])[-1]
+    if _NOT_ASKED_OF_USER.search(question):
+        return None
+    for key, pattern in _QUESTIONS:
+        if match := pattern.search(question):
+            return key, match.groupdict().get("what") or ""
+    return None

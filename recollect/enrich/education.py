@@ -1,0 +1,97 @@
+"""What the user studies and studied, and where."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from recollect.enrich import Draft
+from recollect.enrich.names import SCHOOLS, words
+from recollect.enrich.values import Said, Value, school
+
+Match = re.Match[str]
+Drafts = Iterator[Draft]
+
+STUDY = re.compile(
+    r"(?:have )?(?:study|studying|studied|major(?:ed|ing)? in|minored in|am majoring in|did (?:a|my) (?:degree"
+    r"|masters?|master's|phd|bachelors?|bachelor's) in|doing (?:a|my) (?:degree|masters?|master's|phd|bachelors?"
+    r"|bachelor's|mba) in|getting (?:a|my) (?:degree|masters?|master's|phd|mba) in|pursuing (?:a"
+    r"|my) (?:[\w'’]+ ){0,2}(?:degree )?in|read(?= [a-z]+(?: [a-z]+){0,2} at (?:oxford|cambridge|durham|ucl|lse|trinity"
+    r"|the university|[a-z]+ university))) "
+)
+STUDY_AT = re.compile(
+    r"(?:have )?(?:study|studying|studied|am enrolled|enrolled|doing my (?:masters?|master's|phd|bachelors?|degree"
+    r"|mba)|did my (?:masters?|master's|phd|undergrad|bachelors?|bachelor's|degree|mba)) at |an? (?:\w+ )?(?:freshman"
+    r"|sophomore|junior|senior|student|undergrad|postdoc|professor|lecturer) (?:at|in) (?=\S)"
+)
+GRADUATED = re.compile(r"(?:have )?(?:just |recently )?graduated? from ")
+ATTEND = re.compile(
+    r"(?:go|went|going|attend|attended|attending|am enrolled at|enrolled at|transferred)(?: to(?: (?:college"
+    r"|university|school|uni))?)?(?: at)? "
+)
+DEGREE = re.compile(
+    r"(?:(?:have|hold|got|earned|completed|finished|received) )?(?:a|an|my) (?P<what>(?:(?:bachelor|master|doctorate"
+    r"|doctoral|associate)(?:'?s)?(?: degree)?|ph\.?d|mba|bsc|msc|ba|bs|ma|ms|jd|llb|llm|degree|diploma"
+    r"|double major)(?: in [a-z][\w &'-]{2,50}?)?)(?=\s*(?:[,.;!()\x00]|\Z|\b(?:from|at|and|but|so|which|with|that"
+    r"|because)\b))"
+)
+_SUBJECT_END = re.compile(
+    r"\s*(?:[,.;:!?()\x00]|\s(?:at|in|and i|but|so|for|because|with|which|right now|now|this|last|on|as|when|while"
+    r"|abroad|there|online|part|full|since|before|after|from|by)\b|\Z)"
+)
+_NOT_SUBJECTS = words(
+    """
+    hard, abroad, for, at, in, from, with, late, all, the, a, an, it, that, this, my, more, together, online,
+    tonight, today, now, every, until, better, by, alone, on, how, what, everything, harder, too, about, as,
+    them, these, those, their, your, his, her, part, full
+    """
+)
+_SCHOOL_KINDS = re.compile(r"\b(?:university|college|school|institute|academy|polytechnic)\b", re.I)
+
+
+_VISITS_SCHOOL = re.compile(
+    r" (?:hospital|clinic|library|stadium|bookstore|shop|store|museum|for (?:a|an|the|treatment|work|lunch)|yesterday"
+    r"|today|tomorrow|last (?:week|weekend|month|night)|this|once|on|to)\b"
+)
+_AT_SCHOOL = re.compile(r" at ")
+
+
+def studies(said: Said, match: Match) -> Drafts:
+    """'I studied physics at MIT': the subject, with the school where it is said."""
+    clause = said.clause
+    end = _SUBJECT_END.search(clause.low, match.end())
+    subject = clause.text[match.end() : end.start() if end else len(clause.low)].strip()
+    words = subject.lower().split()
+    if not 1 <= len(words) <= 5 or words[0] in _NOT_SUBJECTS or "exam" in words or "for fun" in clause.low:
+        return
+    last = match.end() + len(subject)
+    at_school = _AT_SCHOOL.match(clause.low, last)
+    where = school(clause, at_school.end()) if at_school else None
+    if where is not None:
+        last = where.last
+    yield said.fact("education", Value(clause.text[match.end() : last], match.end(), last), 0.82)
+
+
+def school_of(said: Said, match: Match) -> Drafts:
+    """'I graduated from Stanford', 'I go to NYU': only what is a school by name or by list."""
+    found = school(said.clause, match.end())
+    if found is None:
+        return
+    if _VISITS_SCHOOL.match(said.clause.low, found.last):
+        return
+    rank = match.group().startswith(("a ", "an "))
+    surely_school = (
+        (match.re in (GRADUATED, STUDY_AT) and not rank)
+        or found.text.lower() in SCHOOLS
+        or _SCHOOL_KINDS.search(found.text)
+    )
+    if surely_school:
+        yield said.fact("education", found, 0.85)
+
+
+def degree(said: Said, match: Match) -> Drafts:
+    """'I have a PhD in molecular biology'."""
+    first, last = match.span("what")
+    text = said.clause.text[first:last].rstrip()
+    if text.lower() not in ("degree", "diploma", "ms", "ma", "ba", "bs"):
+        yield said.fact("education", Value(text, first, first + len(text)), 0.88)

@@ -1,0 +1,547 @@
+"""Episodes without a model: what a stretch of conversation was about, in the words that were said.
+
+`stretches` cuts a session where people paused or turned to something else; `write` makes notes of
+one stretch: a title, a short text in quotations, people, dates, decisions and open questions. Only
+user and assistant are quoted, and of what a user sent only their own words: instructions, what
+tools found and what was pasted are not. The cues are English; in other languages the notes have
+fewer sections.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from recollect.enrich import summaries
+from recollect.enrich.summaries import Point, Summary
+from recollect.policies.fitting import Unit, units
+from recollect.policies.importance import importance, kind_of, lowered
+from recollect.policies.words import STOP_WORDS, query_terms, terms
+from recollect.records import HOUR_MS, TRUSTS, Record, as_datetime
+
+EXTRACTOR = "episodes-1"
+"""Kept with every episode, so that those of older rules can be told apart and made again."""
+
+# Where a stretch ends.
+GAP_MS = 2 * HOUR_MS
+"""A pause this long ends a stretch: who comes back after it usually comes with something else."""
+MESSAGES_MAX = 40
+"""Messages of a stretch. More than that do not fit into notes that one reads at a glance."""
+MESSAGES_MIN = 4
+"""A pause does not end a stretch that is shorter: two messages a day would be a note each."""
+LOOKED_AT = 4
+"""Units on each side of a place that are compared to see whether the topic changes there."""
+
+# What is quoted, and how much.
+WORDS_MAX = 120
+"""Words of the notes: about 160 tokens, so that a context has room for several episodes."""
+WORDS_AROUND = 20
+"""Of these, the words that are not quoted."""
+SECTION_WORDS = {"Decided": 35, "Open": 30, "Asked": 30, "Said": WORDS_MAX, "The assistant": 40}
+"""The sections of the notes in the order they take room, and the words that each may take at most."""
+SECTIONS = ("Said", "Asked", "The assistant", "Decided", "Open")
+"""The same in the order they are read."""
+LISTED_MAX = 5
+"""Decisions, open questions, names and dates that are kept of each kind."""
+QUOTE_MAX = 200
+"""Characters of a quotation; a longer sentence is cut at a word."""
+TITLE_MAX = 60
+"""Characters of a title that has to be a quotation, because nothing came up twice."""
+PASTED, TYPED = 800, 300
+"""From so many characters on a message holds more than its user typed (one in a hundred does), and
+only paragraphs up to the second size, before and behind the rest, are taken for their own words."""
+READ_MAX = 4_000
+"""Characters of a message that are read: a longer answer says early what it says, and time stays bounded."""
+SHORT_ANSWER = 300
+"""Up to this many characters, "I don't know" is the whole answer and not the beginning of a better one."""
+CONTENT_WORDS_MIN = 2
+"""Words of some meaning that a sentence must have to be quoted: "I'll check those options" has none."""
+SPECIFIC, ON_TOPIC, VAGUE = 0.10, 0.06, -0.15
+"""What a sentence gains or loses here: a date or number is asked for later, good intentions are not."""
+AGREED_SCORE = 0.5
+"""What an offer that was accepted weighs: as much as a decision in the user's own words."""
+WEIGHED_MAX = 40
+"""Points of one section that are compared with each other: many times what fits."""
+ALIKE = 0.6
+"""Share of its words that makes a sentence a mere repetition of a better one."""
+
+# What it was about.
+TOPICS_MAX, TOPICS_FROM = 3, 2_000
+"""Phrases that name what it was about, and characters of a message that they are looked for in."""
+TOPIC_MENTIONS = 4
+"""Mentions that make a topic; a message of the user counts as three, one of the assistant as one."""
+TOPIC_LENGTHS = {1: 1.0, 2: 2.2, 3: 2.6}
+"""What a phrase of so many words weighs: it may come half as often as a word and still says more."""
+
+_DECIDED = re.compile(
+    r"\b(?:(?:i|we)(?:'ve| have)?(?: just| finally| all)? (?:decided|agreed|chose|chosen|picked(?! up)|settled on"
+    r"|opted)|i think (?:i'll|i will|we'll)|(?:i|we)(?:'ll| will|'m going to|'re going to|'m gonna)"
+    r"(?: just| definitely| probably| then| also)? (?:take|use|try|go with|go for|choose|pick|book|order|buy|stick"
+    r"|start|switch|skip|sign up|schedule|price|offer|join|apply)|let's (?:go|use|do|take|pick|keep|stick|try|book)"
+    r"|(?:i'm|i am|we're|we are) going with|(?:i|we) went with|the plan is|from now on|final answer"
+    r"|(?:ok|okay|yes|sure),? (?:please )?(?:do|book|order|send) (?:it|that|them|the))\b"
+)
+_NOT_YET = re.compile(
+    r"\b(?:haven't|have not|not|can't|cannot|couldn't|didn't|don't)(?: \w+)? (?:decided?|chosen?|agreed?)\b"
+)
+_AGREED = re.compile(
+    r"(?:(?:yes|yeah|yep|ok|okay|sure|please|perfect|great|sounds good|go ahead|do it|do that|absolutely|definitely"
+    r"|thanks|thank you|that works|that would be great)\b[\s,.!]*){1,4}\Z"
+)
+_OFFER = re.compile(r"(?:shall|should) (?:i|we)\b|(?:do you want|would you like) me to\b|may i\b")
+_PENDING = re.compile(
+    r"\b(?:(?:i'll|i will|let me) (?:get back|let you know|think about (?:it|that)|come back|decide later|check with)"
+    r"|remind me (?:to|about|of|on|at|in|tomorrow|when)|todo|to-do:|not decided|haven't(?: \w+)? decided|can't decide"
+    r"|still (?:need to|have to|waiting|to be|looking for|figuring))\b"
+)
+_NO_ANSWER = re.compile(
+    r"\b(?:i don't know|i do not know|i'm not sure|i couldn't|i could not|i can't|i cannot|i'm unable|let me check"
+    r"|i'll (?:check|look into|get back|find out)|no information)\b"
+)
+_VAGUE = re.compile(
+    r"\b(?:i'll (?:definitely|also|make sure|keep)|i(?:'d| would) (?:love|like) to|i want to make sure|helpful"
+    r"|i(?:'m| am) (?:really |also |particularly )?(?:interested|looking|curious)|appreciate|suggestions|thanks"
+    r"|consider|remember to|keep in mind|sounds|a great)\b"
+)
+_POINTING = re.compile(r"\b(?:it|they|them|this|that|these|those|the two)\b")
+_LEANING = re.compile(r"(?:\w+ ){0,3}(?:it|its|they|them|he|him|she|her|this|that|these|those)\b")
+_OPENING = re.compile(
+    r"(?:(?:by the way|and by the way|btw|and also|and yeah|also|oh|hey|hi|hello|well|so|anyway|and|but|yeah|yes|yup"
+    r"|ok|okay|actually|great|thanks|thank you|that's great|sure)"
+    r"(?:, |! |\. |: | - |\s(?=i\b|we\b|my\b|do you|can you)))+",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\d")
+_MARKS = re.compile(r"\*\*|__|`")
+_STRAIGHT = str.maketrans("“”", '""')
+_TOKEN = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*|[.!?,;:()\n\"“”]")
+_RELATION = (
+    "friend|sister|brother|mom|mum|mother|dad|father|wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|son|daughter"
+    "|aunt|uncle|cousin|niece|nephew|grandmother|grandfather|grandma|grandpa|boss|manager|colleague|coworker|co-worker"
+    "|roommate|neighbou?r|teacher|coach|trainer|therapist|doctor|client"
+)
+_TITLE = r"(?:Mr|Mrs|Ms|Dr|Prof)\.? "
+_NAME = rf"(?P<name>(?:{_TITLE})?[A-Z][a-zà-ÿ]+(?:[ -][A-Z][a-zà-ÿ]+)?)"
+_PEOPLE = (
+    re.compile(rf"\b(?i:my|our|his|her|their)(?: \w+)? (?i:{_RELATION})s?,? (?:named |called )?{_NAME}"),
+    re.compile(rf"\b(?P<name>{_TITLE}[A-Z][a-zà-ÿ]+)"),
+    re.compile(rf"\b(?:met|told|asked|(?:dinner|lunch|coffee|call|meeting|chat|catch up|catching up) with) {_NAME}"),
+    re.compile(rf"\b{_NAME}['’]s (?:place|house|home|apartment|birthday|wedding|party|advice|help)\b"),
+    re.compile(rf"\b(?:[Mm]y name is|[Cc]all me|I'm called) {_NAME}"),
+    re.compile(rf"\b{_NAME},? (?:my|our|his|her) (?:{_RELATION})\b"),
+)
+_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
+_DATE = re.compile(
+    rf"\b(?:\d{{4}}-\d{{2}}-\d{{2}}|(?:{_MONTHS}) {_DAY}\b(?:,? \d{{4}})?|{_DAY}(?: of)? (?:{_MONTHS})(?: \d{{4}})?"
+    rf"|(?:{_MONTHS}) \d{{4}}|\d{{1,2}}/\d{{1,2}}(?:/\d{{2,4}})?|(?:next|last|this) (?:week(?:end)?|month|year|summer"
+    r"|winter|spring|autumn|fall)|(?:(?:next|last|this|on) )?(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
+    r"|yesterday|tomorrow|today|tonight)\b"
+)
+# Words that nothing is about: of talking, wanting, liking and doing, of time and amount, of advice.
+_DULL_WORDS = """
+    able actually add adding adds advice amazing anything appreciate around ask asking based best better bit bring
+    came case check come consider considering could couple create curious current currently day days definitely
+    different don't during eight else enjoy enjoying even ever every exactly example excited experience
+    experimenting explain explore favorite favourite feel feeling few figure find finding first five found four
+    generate get getting give given go going gonna good got great guess happy healthy hear heard hello help helpful
+    hey hi hoping hour hours i'd i'll i'm i've idea ideas improve include information interested interesting issue
+    issues it's keep keeping kind know last lately later learn learning less let let's like list little long look
+    looking lot lots love made make making many maybe mean mention mentioned might mind minute minutes month months
+    more most move much need needs new next nice nine now often okay one ones option options other part people
+    perfect plan planning playing popular possible prefer pretty professional provide put question questions read
+    reading ready real really recently recommend recommendation recommendations regarding remember resources rest
+    right said say second see seem seen set seven share show since six someone something soon sound sounds speaking
+    special specific specifically start started starting still stuff suggest suggestion suggestions sure take taking
+    talk ten thank thanks that's there's they're thing things think thinking third thought three time times tip tips
+    today together tomorrow topic treat tried trouble try trying two understand upcoming use used useful using
+    usually various want wanted way ways we're week weekend weeks well went what's whole without wondering work
+    working works worth wow write wrote year years yes yesterday yet you're
+"""
+_DULL = frozenset(_DULL_WORDS.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What is written down of one stretch of conversation."""
+
+    title: str
+    text: str
+    importance: float
+    trust: str
+    people: tuple[str, ...] = ()
+    dates: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    open_questions: tuple[str, ...] = ()
+
+    def to_data(self) -> dict[str, Any]:
+        """Title and lists, as JSON."""
+        return {
+            "title": self.title,
+            "people": list(self.people),
+            "dates": list(self.dates),
+            "decisions": list(self.decisions),
+            "open_questions": list(self.open_questions),
+        }
+
+
+# ── Where a stretch ends ─────────────────────────────────────────────────────────────────────────
+
+
+def stretches(
+    messages: Sequence[Record], *, gap_ms: int = GAP_MS, messages_max: int = MESSAGES_MAX
+) -> list[list[Record]]:
+    """The messages of a session in stretches: every message in exactly one, in order.
+
+    A long pause ends a stretch. One that grows too long ends where the words change most, before a
+    message of the user if there is one. A tool call and its results are never parted, even where
+    they alone are too many.
+    """
+    found: list[list[Record]] = []
+    for block in _between_pauses(units(messages), gap_ms):
+        rest = block
+        while sum(map(len, rest)) > messages_max and (cut := _cut(rest, messages_max)) < len(rest):
+            found.append(_flat(rest[:cut]))
+            rest = rest[cut:]
+        found.append(_flat(rest))
+    return found
+
+
+def _between_pauses(pieces: Iterable[Unit], gap_ms: int) -> Iterator[list[Unit]]:
+    block: list[Unit] = []
+    for unit in pieces:
+        paused = bool(block) and unit[0].when - block[-1][-1].when >= gap_ms
+        if paused and sum(map(len, block)) >= MESSAGES_MIN:
+            yield block
+            block = []
+        block.append(unit)
+    if block:
+        yield block
+
+
+def _cut(pieces: Sequence[Unit], messages_max: int) -> int:
+    """Before which unit a stretch that is too long is best cut: in its second half, with a rest worth having."""
+    total = sum(map(len, pieces))
+    least = min(messages_max // 2, total - MESSAGES_MIN)
+    before = 0
+    places: list[int] = []
+    for place, unit in enumerate(pieces[:-1], start=1):
+        before += len(unit)
+        if before > messages_max and places:
+            break
+        if before >= least:
+            places.append(place)
+    words = [frozenset(query_terms(" ".join(message.content for message in unit))) for unit in pieces]
+    by_user = [place for place in places if pieces[place][0].data.get("role") == "user"]
+    return min(by_user or places, key=lambda place: (_likeness(words, place), -place), default=len(pieces))
+
+
+def _likeness(words: Sequence[frozenset[str]], place: int) -> float:
+    """How many of the words before a place come again after it, from 0 to 1."""
+    none: frozenset[str] = frozenset()
+    before = none.union(*words[max(place - LOOKED_AT, 0) : place])
+    after = none.union(*words[place : place + LOOKED_AT])
+    return len(before & after) / max(min(len(before), len(after)), 1)
+
+
+def _flat(pieces: Iterable[Unit]) -> list[Record]:
+    return [message for unit in pieces for message in unit]
+
+
+# ── Notes of a stretch ───────────────────────────────────────────────────────────────────────────
+
+
+def write(messages: Sequence[Record]) -> Notes | None:
+    """Notes of a stretch, or None if nothing was said that is worth any.
+
+    They are only as trusted as the least trusted of the messages, quoted or not.
+    """
+    heard = [own for message in messages if (own := _own_words(message)).content]
+    users = [message for message in heard if message.data["role"] == "user"]
+    if len(users) < 2 or all(kind_of(message.content) == "small talk" for message in users):
+        return None
+    people = _people(users)
+    topics = _topics(heard, people)
+    found = _sorted(_points(heard, topics), heard)
+    chosen = _chosen(found)
+    quoted = [point for section in SECTIONS for point in chosen[section]]
+    if not quoted:
+        return None
+    return Notes(
+        title=_capital(", ".join(topics)) or _shortened(quoted[0].text, TITLE_MAX),
+        text=_text(messages, topics, chosen),
+        importance=_weight(quoted),
+        trust=min((message.trust for message in messages), key=TRUSTS.index),
+        people=tuple(people),
+        dates=tuple(_dates(users)),
+        decisions=tuple(point.text for point in found["Decided"][:LISTED_MAX]),
+        open_questions=tuple(point.text for point in found["Open"][:LISTED_MAX]),
+    )
+
+
+def _own_words(message: Record) -> Record:
+    """The message with what may be quoted of it: nothing of tools and instructions, nothing pasted."""
+    if message.data.get("role") not in ("user", "assistant") or message.trust == "quarantined":
+        return message.with_(content="")
+    text = message.content
+    if "parts" in message.data:  # a part may be what a tool found
+        text = "\n".join(part["text"] for part in message.data["parts"] if part.get("type") == "text")
+    if message.data["role"] == "user" and len(text) > PASTED:
+        text = _typed(text)
+    return message.with_(content=text[:READ_MAX].strip())
+
+
+def _typed(text: str) -> str:
+    """What stands before and behind a pasted text, if it is short enough to have been typed."""
+    paragraphs = [paragraph for paragraph in text.splitlines() if paragraph.strip()]
+    ends = dict.fromkeys((*paragraphs[:1], *paragraphs[-1:]))
+    return "\n".join(paragraph for paragraph in ends if len(paragraph) <= TYPED)
+
+
+# ── What is worth a quotation ────────────────────────────────────────────────────────────────────
+
+
+def _points(heard: Sequence[Record], topics: Sequence[str]) -> list[Point]:
+    """Every sentence that a summary would consider, weighed for notes and ready to be quoted."""
+    no_limit = sum(len(message.content) + len(message.id) for message in heard) * 2
+    points = summaries.fold(None, heard, tokens_max=no_limit, count=_words).points
+    about = {stem for topic in topics for stem in terms(topic)}
+    return [
+        replace(point, text=_quotation(point.text), score=point.score + _fitness(point.text, about))
+        for point in _joined(points, heard)
+        if point.text.count('"') % 2 == 0 and not point.text.rstrip("*_ ").endswith(":")
+    ]
+
+
+def _joined(points: Iterable[Point], heard: Sequence[Record]) -> list[Point]:
+    """The points, where one that leans on the sentence before it is told together with that."""
+    texts = {message.id: " ".join(message.content.split()) for message in heard}
+    found: list[Point] = []
+    for point in points:
+        before = found[-1] if found and found[-1].message_id == point.message_id else None
+        both = f"{before.text} {point.text}" if before and _LEANING.match(lowered(point.text)) else ""
+        if before and both and len(both) <= QUOTE_MAX and both in texts[point.message_id]:
+            score = max(before.score, point.score)
+            found[-1] = replace(point, text=both, score=score, open=before.open or point.open)
+        else:
+            found.append(point)
+    return found
+
+
+def _fitness(sentence: str, about: set[str]) -> float:
+    """What a sentence is worth in notes beyond its worth in a summary."""
+    low = lowered(sentence)
+    specific = SPECIFIC if _NUMBER.search(sentence) or _DATE.search(sentence) else 0.0
+    on_topic = ON_TOPIC if not about.isdisjoint(terms(sentence)) else 0.0
+    vague = _VAGUE.search(low) or (sentence.endswith("?") and _POINTING.search(low))
+    return specific + on_topic + (VAGUE if vague else 0.0)
+
+
+def _quotation(sentence: str) -> str:
+    """A sentence without its markup and without the words that only lead to it."""
+    plain = _MARKS.sub("", sentence).translate(_STRAIGHT).strip()
+    opening = _OPENING.match(plain)
+    return _capital(_shortened(plain[opening.end() :] if opening else plain, QUOTE_MAX))
+
+
+def _sorted(points: Sequence[Point], heard: Sequence[Record]) -> dict[str, list[Point]]:
+    """The points by the section of the notes that they belong to; each is in one at most."""
+    waiting = [*_open(points, heard)]
+    order = {message.id: place for place, message in enumerate(heard)}
+    settled = sorted(_decided(points, heard), key=lambda point: order[point.message_id])
+    decided = [point for point in settled if point not in waiting]
+    taken = {point.text for point in (*decided, *waiting)}
+    rest = [point for point in points if point.text not in taken and _says_something(point)]
+    of_user = [point for point in rest if point.role == "user"]
+    return {
+        "Decided": decided,
+        "Open": waiting,
+        "Asked": [point for point in of_user if _asks(point)],
+        "Said": [point for point in of_user if not _asks(point)],
+        "The assistant": [point for point in rest if _is_told(point)],
+    }
+
+
+def _chosen(found: Mapping[str, Sequence[Point]]) -> dict[str, tuple[Point, ...]]:
+    """Of each section the points that matter most, as many as fit, in the order they were told."""
+    room = WORDS_MAX - WORDS_AROUND
+    chosen: dict[str, tuple[Point, ...]] = {}
+    for section, words_max in SECTION_WORDS.items():
+        known = Summary(points=tuple(_unlike(found[section])))
+        chosen[section] = summaries.fold(known, (), tokens_max=min(words_max, room), count=_words).points
+        room -= sum(_words(point.text) for point in chosen[section])
+    return chosen
+
+
+def _unlike(points: Sequence[Point]) -> list[Point]:
+    """The best of the points, in order, without those that have most of their words from a better one."""
+    kept: dict[int, set[str]] = {}
+    for place in sorted(range(len(points)), key=lambda place: -points[place].score)[:WEIGHED_MAX]:
+        words = set(terms(points[place].text)) - STOP_WORDS
+        if all(len(words & known) < ALIKE * len(words) for known in kept.values()):
+            kept[place] = words
+    return [points[place] for place in sorted(kept)]
+
+
+def _decided(points: Iterable[Point], heard: Sequence[Record]) -> Iterator[Point]:
+    """What the user decided, and what they agreed to when the assistant offered it."""
+    for point in points:
+        low = lowered(point.text)
+        settled = _DECIDED.search(low) and not _NOT_YET.search(low) and not _asks(point)
+        if point.role == "user" and settled and _says_something(point):
+            yield point
+    for offer, answer in pairwise(heard):
+        roles = offer.data["role"], answer.data["role"]
+        if roles == ("assistant", "user") and _AGREED.match(lowered(answer.content).strip()):
+            *_, last = ("", *(sentence for sentence, _ in summaries.sentences(offer.content)))
+            if _OFFER.match(lowered(_quotation(last))):
+                text = f"{_quotation(last)} – {_capital(' '.join(answer.content.split()))}"
+                yield Point(answer.id, "user", text, AGREED_SCORE, answer.when, lasting=True)
+
+
+def _open(points: Iterable[Point], heard: Sequence[Record]) -> Iterator[Point]:
+    """What the user asked and nobody answered, or put off until later."""
+    unanswered = {
+        question.id
+        for question, answer in pairwise(heard)
+        if answer.data["role"] == "assistant"
+        and len(answer.content) <= SHORT_ANSWER
+        and _NO_ANSWER.search(lowered(answer.content))
+    }
+    for point in points:
+        asked = _asks(point) and (point.open or point.message_id in unanswered)
+        if point.role == "user" and (asked or _PENDING.search(lowered(point.text))):
+            yield point
+
+
+def _asks(point: Point) -> bool:
+    return point.text.endswith("?") or kind_of(point.text, point.role) == "question"
+
+
+def _is_told(point: Point) -> bool:
+    """Something that the assistant did, promised or stated as a fact, not an opening, a heading or praise."""
+    solid = point.lasting or _NUMBER.search(point.text) is not None
+    return point.role == "assistant" and solid and point.text.endswith(".") and not _VAGUE.search(lowered(point.text))
+
+
+def _says_something(point: Point) -> bool:
+    words = (word for word in _TOKEN.findall(point.text) if word[0].isalnum() and not _is_dull(word))
+    return sum(1 for _ in words) >= CONTENT_WORDS_MIN
+
+
+def _weight(quoted: Sequence[Point]) -> float:
+    """As important as its three most important sentences: one remark alone makes no important episode."""
+    weights = sorted((importance(point.text, point.role) for point in quoted), reverse=True)[:3]
+    return round(sum(weights) / 3, 4)
+
+
+# ── How it is told ───────────────────────────────────────────────────────────────────────────────
+
+
+def _text(messages: Sequence[Record], topics: Sequence[str], chosen: Mapping[str, Sequence[Point]]) -> str:
+    """The notes, a section a line. No quotation has a line break, so none can pass for another section."""
+    names = dict.fromkeys(_name_of(message) for message in messages if message.data.get("role") == "user")
+    who = _listing([name for name in names if name][:LISTED_MAX]) or "the user"
+    about = f"about {_listing(topics)}" if topics else "with the assistant"
+    lines = [f"{_period(messages)} {who} talked {about}."]
+    for section in SECTIONS:
+        if chosen[section]:
+            lines.append(f"{section}: {' '.join(f'“{point.text}”' for point in chosen[section])}")
+    return "\n".join(lines)
+
+
+def _name_of(message: Record) -> str:
+    return " ".join(str(message.data.get("name") or "").split())
+
+
+def _period(messages: Sequence[Record]) -> str:
+    """The days of a stretch, as they are said: "On 3 March 2026", "From 3 to 5 March 2026"."""
+    times = [as_datetime(message.when) for message in messages]
+    first, last = min(times), max(times)
+    end = f"{last.day} {last:%B} {last.year}"
+    if first.date() == last.date():
+        return f"On {end}"
+    month = "" if (first.year, first.month) == (last.year, last.month) else f" {first:%B}"
+    year = "" if first.year == last.year else f" {first.year}"
+    return f"From {first.day}{month}{year} to {end}"
+
+
+def _listing(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+def _shortened(text: str, characters_max: int) -> str:
+    if len(text) <= characters_max:
+        return text
+    head = text[: characters_max - 1]
+    return f"{head.rpartition(' ')[0] or head}…"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _words(text: str) -> int:
+    return len(text.split())
+
+
+# ── Topics, people, dates ────────────────────────────────────────────────────────────────────────
+
+
+def _topics(heard: Sequence[Record], people: Sequence[str]) -> list[str]:
+    """The phrases of the user that the talk comes back to most, each in the form it was first said."""
+    spread: Counter[tuple[str, ...]] = Counter()
+    said: dict[tuple[str, ...], str] = {}
+    for message in heard:
+        by_user = message.data["role"] == "user"
+        phrases = dict(_phrases(message.content[:TOPICS_FROM]))
+        spread.update(dict.fromkeys(phrases, 3 if by_user else 1))
+        if by_user:
+            said = phrases | said
+    chosen: list[str] = []
+    taken = set(terms(" ".join(people)))
+    for stems in sorted(said, key=lambda stems: -spread[stems] * TOPIC_LENGTHS[len(stems)]):
+        if len(chosen) < TOPICS_MAX and spread[stems] >= TOPIC_MENTIONS and taken.isdisjoint(stems):
+            chosen.append(said[stems])
+            taken.update(stems)
+    return chosen
+
+
+def _phrases(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Up to three words of some meaning that stand side by side: their stems, and how they were said."""
+    run: list[str] = []
+    for word in [*_TOKEN.findall(text), "."]:
+        if word[0].isalpha() and len(word) > 2 and not _is_dull(word):
+            run.append(word)
+            continue
+        for start in range(len(run)):
+            for end in range(start + 1, min(start + 3, len(run)) + 1):
+                stems = tuple("".join(terms(word)[:1]) for word in run[start:end])
+                yield stems, " ".join(run[start:end]).removesuffix("'s").removesuffix("’s")
+        run = []
+
+
+def _is_dull(word: str) -> bool:
+    low = word.lower().replace("’", "'")
+    return low in STOP_WORDS or low in _DULL
+
+
+def _people(users: Iterable[Record]) -> list[str]:
+    """The names of those who spoke under one, and of people that were told as such."""
+    found: dict[str, None] = {}
+    for message in users:
+        if name := _name_of(message):
+            found[name] = None
+        for pattern in _PEOPLE:
+            found.update(dict.fromkeys(match["name"] for match in pattern.finditer(message.content)))
+    return [*found][:LISTED_MAX]
+
+
+def _dates(users: Iterable[Record]) -> list[str]:
+    """The days that the user named, as they named them."""
+    named = (match.group() for message in users for match in _DATE.finditer(message.content))
+    return [*dict.fromkeys(named)][:LISTED_MAX]

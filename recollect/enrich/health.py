@@ -1,0 +1,228 @@
+"""What the user eats, cannot eat, and lives with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from recollect.enrich import Draft
+from recollect.enrich.clauses import Clause
+from recollect.enrich.names import (
+    words,
+)
+from recollect.enrich.values import Said, Value, in_table, known, listed, phrase, since
+from recollect.enrich.vocabulary import (
+    ADJECTIVE_CONDITIONS,
+    ALLERGEN_WORDS,
+    CONDITIONS,
+    DIETS,
+    NOT_ALLERGENS,
+    NOT_EATEN,
+)
+
+Match = re.Match[str]
+Drafts = Iterator[Draft]
+
+# ── Food and health ──────────────────────────────────────────────────────────────────────────────
+
+DIET = re.compile(r"(?:(?:a |an |strict |strictly |mostly |fully |100% |lifelong |been )*(?=[a-z]))")
+WENT = re.compile(
+    r"(?:have |just |recently |finally )*(?:went|gone|became|turned|going|been|switched to(?: being)?|follow|keep|eat"
+    r"|eating|do|doing|on|started|observe|stick to)(?: only| mostly| strictly)?(?: (?:a|an|the))?(?: strict| strictly"
+    r"| fully)? "
+)
+NOT_EAT = re.compile(
+    r"(?:don't|do not|dont|never|can't|cannot|can not|cant) (?:really |ever )?(?:eat|have|consume|drink) (?:any )?"
+    r"|stopped eating |stopped drinking |gave up (?:eating )?"
+)
+_DIET_END = re.compile(
+    r"(?:ism)?[\s\x00]*(?:[,.;!()\x00]|\Z|(?:diet|lifestyle|and|but|so|now|for|since|btw|food|meals|person|any ?more"
+    r"|last|about|because|these|at|who|too|as|or|recently|again|lol|actually|with|two|three|a few|this|in|after|over"
+    r"|if|also|either|at all|myself|though|please)\b)"
+)
+
+
+def diet(said: Said, match: Match) -> Drafts:
+    """'I'm vegan', 'I'm on a keto diet', 'I went vegetarian last year'."""
+    found = known(DIETS, said.clause, match.end())
+    plural = re.match(r"(?:vegetarian|vegan)s\b", said.clause.low[match.end() :])
+    occasional = re.search(
+        r"\b(?:sometimes|tonight|occasionally|once|often|food|meals|restaurants?|for lunch|for dinner)\b",
+        said.clause.low,
+    )
+    if (
+        found is None
+        or plural
+        or (occasional and "only" not in said.clause.low)
+        or not _DIET_END.match(said.clause.low, found.last)
+    ):
+        return
+    began = None if said.ended else since(said.clause.low, said.at)
+    more = {} if began is None else {"valid_from": began}
+    yield said.fact("diet", found, 0.9, **more)
+
+
+_NOT_EATEN = {food: food for food in NOT_EATEN | {"alcohol"}}
+
+
+_FOR_A_WHILE = re.compile(
+    r"\b(?:any ?more|often|much|enough|this (?:week|month)|today|tonight|for lent|for (?:a|the|two"
+    r"|three) (?:\w+ )?(?:days?|weeks?|months?)|right now|until|after (?:noon|\d))\b"
+)
+
+
+def not_eaten(said: Said, match: Match) -> Drafts:
+    """'I don't eat pork'."""
+    found = known(_NOT_EATEN, said.clause, match.end())
+    if found and _DIET_END.match(said.clause.low, found.last) and not _FOR_A_WHILE.search(said.clause.low):
+        yield said.fact("diet", Value(f"no {found.text.lower()}", found.first, found.last), 0.75)
+
+
+ALLERGIC = re.compile(
+    r"(?:also |deathly |severely |highly |very |extremely |mildly |slightly |quite |badly |terribly |really |super "
+    r"|a (?:bit|little) )*(?:allergic|intolerant|sensitive) to "
+)
+ALLERGY = re.compile(
+    r"(?:also )?(?:(?<=i've )|(?:have|have got|suffer from|got) )(?:a |an |some |many |multiple |several )?(?:severe "
+    r"|bad |mild |serious |terrible |deadly |slight |life-threatening |food )*(?P<what>[a-z][\w -]{1,30}?) (?:allergy"
+    r"|allergies|intolerance)\b"
+)
+ALLERGY_TO = re.compile(
+    r"(?:also )?(?:(?<=i've )|(?:have|have got|suffer from|got|developed) )(?:a |an |some |food |severe |bad |mild "
+    r"|serious |terrible )*(?:allergy|allergies|allergic reactions?|intolerance) to "
+)
+ALLERGY_IS = re.compile(r"my (?:food )?(?:allergies|allergy|allergens)(?: are| is| include| includes|:) (?:to )?")
+INTOLERANT = re.compile(
+    r"(?:a (?:bit|little) |slightly |very |mildly )?(?P<what>lactose|gluten|dairy|fructose|histamine)[ -]intolerant\b"
+)
+_NOT_AN_ALLERGY = words(
+    """
+    no, severe, bad, food, many, some, several, bunch, of, lot, seasonal, skin, an, a, this, that, the, any,
+    pet, mild
+    """
+)
+
+
+def allergic(said: Said, match: Match) -> Drafts:
+    """'I'm allergic to nuts, shellfish and penicillin'; mornings and mondays are jokes."""
+    if said.ended:
+        return
+    for value in listed(said.clause, match.end(), allergen):
+        if "sensitive" in match.group() and value.text.lower() not in ALLERGEN_WORDS:
+            continue
+        yield said.fact("allergy", value, 0.93 if value.text.lower() in ALLERGEN_WORDS else 0.85)
+
+
+_ALLERGEN_END = re.compile(
+    r"\s*(?:[,.;:!?()\x00/]|\s(?:and|or|but|so|because|which|that|as|since|if|when|in|btw|lol|haha|too|though|plus"
+    r"|with|for|at|by|from|it|except|not|now|unfortunately|sadly|please|pls|also|like|who)\b|\s[-–—&]|\Z)"
+)
+
+
+_NO_ALLERGEN = words(
+    """
+    code, jokes, people, meetings, drama, work, stupidity, emails, politics, commitment, effort, sports, math,
+    mornings, alarms, deadlines, excel, javascript, java, php, windows, advice, ads, capitalism, nonsense, bad, good,
+    stupid, your, early, doing, getting, fun, happiness, love, money, exercise, cardio, idiots, losing, lies, liars,
+    him, her, them
+    """
+)
+
+
+def allergen(clause: Clause, at: int) -> Value | None:
+    end = _ALLERGEN_END.search(clause.low, at)
+    text = clause.text[at : end.start() if end else len(clause.low)].strip()
+    low = text.lower()
+    if (
+        not text
+        or len(text.split()) > 3
+        or " of " in low
+        or low in NOT_ALLERGENS
+        or not _NO_ALLERGEN.isdisjoint(low.split())
+        or low.split()[0] in ("my", "your", "the", "his", "being", "i", "i'm", "things")
+    ):
+        return None
+    joking = re.search(r"\b(?:lol|haha+|lmao|rofl)\b|😂|🤣", clause.low)
+    if joking and low not in ALLERGEN_WORDS:
+        return None
+    return Value(text, at, at + len(text))
+
+
+def allergy(said: Said, match: Match) -> Drafts:
+    """'I have a peanut allergy', 'I'm lactose intolerant'."""
+    what = match["what"].strip()
+    if what in NOT_ALLERGENS or what.split()[0] in _NOT_AN_ALLERGY or len(what.split()) > 3:
+        return
+    first = match.start("what")
+    text = said.clause.text[first : first + len(what)]
+    yield said.fact("allergy", Value(text, first, first + len(what)), 0.92)
+
+
+HAVE_CONDITION = re.compile(
+    r"(?:also |currently )*(?:have|'ve got|got|suffer from|live with|living with|struggle with|struggling with"
+    r"|deal with|dealing with|battling|battle|suffering from|manage)(?: (?:severe|bad|mild|chronic(?! migraines| pain"
+    r"| back pain| fatigue)|really bad|terrible|a mild case of|some|pretty bad|a history of|serious|high-functioning"
+    r"|low-grade))* "
+)
+CONDITION_OF = re.compile(r"(?:someone|a person|somebody) (?:with|who has|living with|that has) ")
+DIAGNOSED = re.compile(
+    r"(?:(?:was|been|got|have been|am|were) )?(?:(?:just|recently|officially|finally|also) )*diagnosed (?:as having"
+    r"|with|as) "
+)
+AM_CONDITION = re.compile(
+    rf"(?:a )?(?P<what>{'|'.join(sorted(map(re.escape, ADJECTIVE_CONDITIONS), key=len, reverse=True))})(?![\w-])"
+    r"(?! (?:about|to)\b)"
+)
+
+
+_CONDITION_END = re.compile(
+    r"[\s\x00]*(?:[,.;!()\x00&/]|\Z|(?:and|but|so|which|that|since|because|as|too|for|now|btw|with|from|in my|or"
+    r"|cause|cuz|lol|these|right now|lately|if|it's|it|i|disorder|disease|pretty bad|really bad|sometimes|every|a lot"
+    r"|quite)\b)"
+)
+
+
+_NOT_ONES_OWN = re.compile(
+    r"\bin (?:my|the) family\b|\bfamily history\b|\bsigns?\b|\bzodiac\b|\bhoroscope\b|\babout (?:my|the|it)\b"
+)
+
+
+def condition(said: Said, match: Match) -> Drafts:
+    """'I have type 2 diabetes', 'I suffer from migraines': a closed list, since one has all sorts of things."""
+    if _NOT_ONES_OWN.search(said.clause.low):
+        return
+    for value in listed(said.clause, match.end(), in_table(CONDITIONS), most=4):
+        struggles = match.group().startswith(("struggl", "deal", "manage", "battl")) and value.text in (
+            "anxiety",
+            "depression",
+            "insomnia",
+            "acne",
+        )
+        if _CONDITION_END.match(said.clause.low, value.last):
+            yield said.fact("medical_condition", value, 0.7 if struggles else 0.88)
+
+
+def diagnosed(said: Said, match: Match) -> Drafts:
+    """'I was diagnosed with ADHD last year'."""
+    found = list(listed(said.clause, match.end(), in_table(CONDITIONS), most=4))
+    if not found:
+        open_end = phrase(said.clause, match.end(), words_max=5)
+        cut = (
+            re.split(
+                r" (?:in|at|last|this|when|by|a few|two|three|on|about|as|recently|and)\b", open_end.text, maxsplit=1
+            )[0]
+            if open_end
+            else ""
+        )
+        small = re.match(r"(?:a |an |some |mild |severe )*", cut)
+        shift = small.end() if small else 0
+        if cut[shift:] and open_end and not re.search(r"\b(?:sense|humou?r|laziness|stupidity|being)\b", cut.lower()):
+            first = open_end.first + shift
+            found = [Value(cut[shift:], first, open_end.first + len(cut))]
+    for value in found:
+        yield said.fact("medical_condition", value, 0.9)
+
+
+def am_condition(said: Said, match: Match) -> Drafts:
+    """'I'm diabetic'."""
+    yield said.fact("medical_condition", Value(ADJECTIVE_CONDITIONS[match["what"]], *match.span("what")), 0.85)

@@ -1,0 +1,203 @@
+"""Where the user lives, lived and comes from, and what time it is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from recollect.enrich import Draft
+from recollect.enrich.names import TIMEZONES
+from recollect.enrich.values import Said, Value, organisation, places, since
+from recollect.enrich.vocabulary import NATIONALITIES
+
+Match = re.Match[str]
+Drafts = Iterator[Draft]
+
+# ── Places ───────────────────────────────────────────────────────────────────────────────────────
+
+LIVES_IN = re.compile(
+    r"(?:live|lived|living|reside|residing|based|located|stay|staying permanently|settled)(?: (?:alone|together|here"
+    r"|now|currently|full[- ]time|permanently|down|just outside|abroad|at present|happily|these days))? (?:in|at|out of"
+    r"|outside)(?: (?:the )?(?:city|town|heart|center|centre|suburbs|outskirts|middle|north|south|east|west|area"
+    r"|state|village|countryside)(?: side)? (?:of|in))?(?: (?:downtown|central|sunny|rainy|beautiful|lovely|upstate"
+    r"|rural|cold|northern|southern|eastern|western|north|south|east|west|inner|greater))? (?:(?:a|an|the"
+    r"|my) [\w -]{2,40}? (?:in|near the center of|called|named) )?"
+)
+MOVED_TO = re.compile(
+    r"(?:have |had )?(?:(?:just|recently|finally) )?(?:moved|relocated|emigrated|immigrated|moving)(?: (?:back|over"
+    r"|here|away|house|down|up|out|in together|permanently))?(?: from (?P<old>[\w .'-]{2,40}?))? to "
+)
+MOVED_OUT = re.compile(r"(?:have |had )?(?:just |recently )?(?:moved (?:out of|away from)|moved from|left) (?!to\b)")
+FROM = re.compile(
+    r"(?:(?:originally|actually|really|born) )?(?:from|come from|came from|hail from) (?:an? (?:\w+ ){1,3}(?:called"
+    r"|named) )?"
+)
+CALL_HOME = re.compile(r"(?:have )?called? (?=[a-z][\w ,'-]{2,30} (?:my )?home\b)")
+GREW_UP = re.compile(
+    r"(?:was |were )?(?:grew up|raised|brought up|born and raised|born & raised|born n raised|born and bred"
+    r"|born) (?:mostly |and raised )?in (?:a (?:\w+ ){1,3}(?:called|named) )?"
+)
+HOMETOWN = re.compile(r"my (?:home ?town|birthplace|place of birth)(?:'s| is| was)(?: actually| in)? ")
+HOME = re.compile(
+    r"home(?: for (?:me|us))?(?: now| these days)?(?:'s| is)(?: now| currently)? (?!where|when|not|the|a|my|your|so"
+    r"|too)|my (?:home(?: base)?|current (?:city|location)|city|place|flat|apartment|house|residence)(?:'s"
+    r"| is)(?: (?:currently|now|located|actually))?(?: in)? "
+)
+COUNTRY_IS = re.compile(r"my (?:home )?country(?:'s| is)(?: actually)? ")
+_PAST = re.compile(
+    r"\b(?:when i was|as a (?:kid|child|teen)|for a (?:semester|summer|week|month|while|year)|during|back in the day"
+    r"|at the time)\b"
+)
+_VISIT = re.compile(
+    r"\b(?:this|the|next) (?:week|weekend|month)\b|\bfor (?:the|a few|a couple|two|three|\d+) (?:weekend|days|nights"
+    r"|weeks?)\b|\b(?:on (?:vacation|holiday)|visiting|temporarily|until)\b"
+)
+
+
+_IN_MIND = re.compile(
+    r"\bin my (?:mind|head|heart|dreams|imagination)\b|\b(?:mentally|rent[- ]free|basically|practically)\b"
+)
+
+
+def lives_in(said: Said, match: Match) -> Drafts:
+    """'I live in Portland, Oregon': the city, and the region or country where they are said."""
+    low = said.clause.low
+    if _IN_MIND.search(low):
+        return
+    verb = match.group().split()[0]
+    perfect = verb != "lived" or re.search(r"\b(?:i've|ive|have)\b", low[: match.start() + 5]) is not None
+    if (not perfect and not said.ended) or _VISIT.search(low) or "outside" in match.group():
+        return
+    if (
+        verb == "lived"
+        and not said.ended
+        and not re.search(r"\b(?:all my|my whole|my entire|since|here)\b|\bfor \w+", low)
+    ):
+        return
+    yield from _residence(said, match.end(), 0.92)
+
+
+_NOT_A_HOME = re.compile(
+    r"'s\b| (?:office|team|side|branch|section|tab|folder|page|department|desk|role|account|server|version|division"
+    r"|campus|store|location|warehouse|region's)\b"
+)
+_BUILDING = re.compile(r" (?:Palace|Castle|House|Hotel|Tower|Street|Road|Avenue|Lane|Apartments|Building|Hall)\Z")
+
+
+def _residence(said: Said, at: int, confidence: float) -> Drafts:
+    began = None if said.ended else since(said.clause.low, said.at)
+    for place in places(said.clause, at):
+        if _NOT_A_HOME.match(said.clause.low, place.value.last) or _BUILDING.search(place.value.text):
+            return
+        draft = said.fact(place.kind, place.value, confidence)
+        yield draft if began is None else _from(draft, began)
+        if said.ended:
+            return  # only the nearest place was left: who left Oslo is still in Norway for all we know
+
+
+def _from(draft: Draft, began: int) -> Draft:
+    return Draft(draft.layer, draft.key, draft.value, draft.confidence, draft.span, valid_from=began, data=draft.data)
+
+
+def moved_to(said: Said, match: Match) -> Drafts:
+    """'I moved from Boston to Denver in June': a new home from then on, and the end of the old one."""
+    low = said.clause.low
+    if _PAST.search(low) or "moving" in match.group() or _VISIT.search(low) or said.ended:
+        return
+    if match["old"]:
+        for place in places(said.clause, match.start("old"))[:1]:
+            yield said.ended_fact(place.kind, place.value, 0.85)
+    yield from _residence(said, match.end(), 0.88)
+
+
+def moved_out(said: Said, match: Match) -> Drafts:
+    """'I moved out of Chicago'. 'I left Acme' is told apart by what was left."""
+    found = places(said.clause, match.end())
+    left = match.group().rstrip().endswith("left")
+    if found and not left and " to " not in said.clause.low[match.end() :]:
+        yield said.ended_fact(found[0].kind, found[0].value, 0.85)
+
+
+_COMPANY = re.compile(
+    r"\b(?:Corp|Inc|Ltd|LLC|GmbH|Co|HR|IT|PR|Support|Sales|Marketing|Accounting|Finance|Legal|University|Bank)\b"
+    r"|\b(?:support|accounting|sales|marketing|hr|department|team)\b"
+)
+
+
+def comes_from(said: Said, match: Match) -> Drafts:
+    """'I'm from Glasgow' is where one comes from; 'I'm from Brazil' is also where one is, unless said otherwise."""
+    clause = said.clause
+    if organisation(clause, match.end()) and _COMPANY.search(clause.text, match.end()):
+        return
+    for place in places(clause, match.end())[:1]:
+        elsewhere = re.search(r"\b(?:originally|live|living|moved|based|born|now|but|grew|came|hail)\b", clause.low)
+        key = "country" if place.kind == "country" and not elsewhere else "hometown"
+        yield said.fact(key, place.value, 0.8)
+
+
+def grew_up(said: Said, match: Match) -> Drafts:
+    """'I grew up in Leeds'."""
+    for place in places(said.clause, match.end())[:1]:
+        yield said.fact("hometown", place.value, 0.7 if match.group().strip().endswith("born in") else 0.88)
+
+
+def call_home(said: Said, match: Match) -> Drafts:
+    """'I've called Seattle home for twelve years'."""
+    yield from _residence(said, match.end(), 0.8)
+
+
+def home_is(said: Said, match: Match) -> Drafts:
+    """'My home is in Cork, Ireland'."""
+    for place in places(said.clause, match.end()):
+        yield said.fact(place.kind, place.value, 0.85)
+
+
+def country_is(said: Said, match: Match) -> Drafts:
+    """'My country is Peru'."""
+    yield from (said.fact("country", p.value, 0.85) for p in places(said.clause, match.end()) if p.kind == "country")
+
+
+TIMEZONE = re.compile(
+    r"(?:my (?:time ?zone|tz|local time)(?:'s| is)(?: in)?|(?:i'm|im|i am|i live|i work)(?: currently| based)? (?:in"
+    r"|on)) (?:the )?(?P<zone>(?:utc|gmt) ?[+-] ?\d{1,2}(?::\d\d)?|[a-z]{3,12}/[a-z_]{3,20}"
+    r"|[a-z]{2,8}(?: (?:standard |daylight )?time(?! ?zone))?)(?P<said>[ -]?time ?zone)?(?![\w-])"
+)
+
+
+def timezone(said: Said, match: Match) -> Drafts:
+    """'My timezone is CET', 'I'm on Pacific time'."""
+    zone = match["zone"].split()[0] if match["zone"][:3] not in ("utc", "gmt") else match["zone"]
+    sure = match.group().startswith("my") or match["said"] or match["zone"].endswith("time")
+    offset = re.match(r"(?:utc|gmt) ?[+-]", match["zone"])
+    if (
+        offset
+        or "/" in match["zone"]
+        or (zone in TIMEZONES and (sure or (len(zone) == 3 and zone not in ("art", "cat", "eat", "wet"))))
+    ):
+        first, last = match.span("zone")
+        text = said.clause.text[first : first + len(zone)] if len(zone) <= 4 else said.clause.text[first:last]
+        yield said.fact("timezone", Value(text.upper() if len(text) <= 4 else text, first, last), 0.9)
+
+
+SOMEONE_FROM = re.compile(
+    r"(?:\d\d ?[mf]?(?: years? old)?|an? (?:[\w-]+ ){0,4}(?:guy|man|woman|girl|male|female|person|dude|lady|boy|teen"
+    r"|teenager|mom|mum|dad|mother|father|kid))(?: (?:of|with) \w+(?: kids| children)?)?,? (?P<how>from|living in"
+    r"|based in|in|who lives in) "
+)
+
+
+def someone_from(said: Said, match: Match) -> Drafts:
+    """'I'm a 45 year old guy from Cleveland'."""
+    for place in places(said.clause, match.end())[:1]:
+        yield said.fact("hometown" if match["how"] == "from" else place.kind, place.value, 0.8)
+
+
+NATIONALITY = re.compile(r"my nationality is (?P<what>[a-z]+(?: [a-z]+)?)")
+
+
+def nationality(said: Said, match: Match) -> Drafts:
+    """'My nationality is Dutch'. 'I'm Italian' says less than it seems and is left alone."""
+    first = match.start("what")
+    word = match["what"] if match["what"] in NATIONALITIES else match["what"].split()[0]
+    if word in NATIONALITIES:
+        yield said.fact("nationality", Value(NATIONALITIES[word], first, first + len(word)), 0.9)

@@ -1,0 +1,327 @@
+"""Who the user is: names, pronouns, age, birthday."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from recollect.enrich import Draft
+from recollect.enrich.names import COUNTRIES, FIRST_NAMES, NAMES_AND_WORDS, words
+from recollect.enrich.values import Said, Value, listed_place, person
+from recollect.enrich.vocabulary import NATIONALITIES, NOT_A_NAME, OCCUPATIONS
+from recollect.records import as_datetime
+
+Match = re.Match[str]
+Drafts = Iterator[Draft]
+
+# ── Names ────────────────────────────────────────────────────────────────────────────────────────
+
+NAME_IS = re.compile(
+    r"my (?:full |first |real |given |actual |legal |own )?name(?:'s| is|s)(?: actually| just| really"
+    r"| spelled)?[ :,]+|(?:the |first |full |given )?name's |first name is |(?:i'm|im|i am|i was) (?:called"
+    r"|named)[ ,:]+|myself (?=[^\W\d_]+(?: [^\W\d_]+)? from\b)"
+)
+NICKNAME_IS = re.compile(
+    r"(?:(?:please |kindly |just |so |you can |you may |you could |feel free to |pls |better )*call me|(?:everyone"
+    r"|everybody|people|ppl|they|the (?:lads|guys|girls|boys|kids|team|others|family|neighbou?rs)(?: (?:at|on"
+    r"|in) \w+)?|my (?:friends|family|mates|colleagues|coworkers|mom|mum|dad)|friends|most people|folks"
+    r"|all my friends|my friends all)(?: (?:at|in|on) (?:the |my )?\w+| here| online| around here)?(?: all| just"
+    r"| usually| mostly)? calls? me|i (?:usually |mostly |just |also )?go by(?: the name| my (?:middle|second"
+    r"|last) name)?|(?:my|the) (?:nickname|preferred name)(?:'s| is)|i(?:'d| would)? (?:prefer"
+    r"|rather) (?:(?:to )?be called|you call(?:ed)? me|to be called|being called|to go by)|i(?:'d"
+    r"| would)? like (?:you )?to (?:be called|call me)|(?:you (?:can|may|should) )?(?:address me as|refer to me as)"
+    r"|i(?:'m| am) known as)[ :,]+"
+)
+_AFTER_NICKNAME = re.compile(
+    r"[\s\x00]*(?:[,.!;()\x00-]|\Z|(?:instead|please|pls|from now on|for short|and|but|by the way|btw|thanks|ok|okay"
+    r"|not|now|anytime|at work|at home|though|if|everywhere|online|lol|haha|because|since)\b|\W*\Z)"
+)
+_NOT_CALLED = words(
+    """
+    crazy, back, later, maybe, when, if, a, an, the, whatever, anytime, anything, old-fashioned, old, weird,
+    stupid, dumb, names, tomorrow, today, tonight, by, at, on, in, again, out, sir, ma'am, now, asap, soon, up,
+    lazy, paranoid, naive, cynical, biased, picky, boring, spoiled, basic, traditional, skeptical, first, mad,
+    nuts, silly, cheesy, sentimental, romantic, selfish, anal, ignorant, ishmael, cheap, simple, strange, home,
+    before, after, instead, something, someone, anyone, captain
+    """
+)
+
+
+_FAMOUS = words(
+    """
+    abraham lincoln, adele, albert einstein, albus dumbledore, barack obama, bart simpson, beyonce, beyoncé, bilbo
+    baggins, bill gates, bond, bruce wayne, bugs bunny, buzz lightyear, captain america, captain kirk, charlie brown,
+    clark kent, cleopatra, commander shepard, david bowie, donald duck, donald trump, don quixote, dr. evil, dr.
+    house, dr. watson, elizabeth bennet, elon musk, elsa, elvis, elvis presley, ethan hunt, ferris bueller, forrest
+    gump, frodo, frodo baggins, gandalf, george washington, han solo, hannibal lecter, harry potter, hercule poirot,
+    hermione granger, homer simpson, huckleberry finn, indiana jones, iron man, jack sparrow, captain jack sparrow,
+    james bond, jane eyre, jason bourne, jay gatsby, jean valjean, jeff bezos, jesus christ, joe biden, john snow, jon
+    snow, john wick, julius caesar, katniss everdeen, king arthur, kim kardashian, lady gaga, legion, leonardo da
+    vinci, luke skywalker, madonna, mario, marilyn monroe, mark zuckerberg, mary poppins, maximus, michael jackson,
+    mickey mouse, mr bean, mr. bean, mr. tibbs, muhammad ali, napoleon, napoleon bonaparte, neo, obi-wan kenobi,
+    oprah, oprah winfrey, optimus prime, peter pan, peter parker, pinocchio, princess leia, robin hood, rocky balboa,
+    romeo, ron weasley, santa claus, sherlock holmes, slim shady, sonic, spock, spongebob, steve jobs, tarzan, taylor
+    swift, tony montana, tony stark, tyler durden, walter white, winnie the pooh, wonder woman, yoda, zorro
+    """
+)
+_MORE_OF_A_TITLE = re.compile(
+    r" (?:is|was) (?:a|an|the|my|one of|on|not|wrong)\b| on (?:the|my) (?:form|list|paper|badge)| by [a-z]+ [a-z]+\W*\Z"
+)
+
+
+def _somebody_else(said: Said, name: Value) -> bool:
+    """True for the famous, whom the user is playing, and for the titles of songs and films."""
+    return name.text.lower() in _FAMOUS or _MORE_OF_A_TITLE.match(said.clause.low, name.last) is not None
+
+
+def names(said: Said, match: Match) -> Drafts:
+    """'My name is Ana': sure."""
+    found = person(said.clause, match.end(), named=True)
+    if found and not _somebody_else(said, found):
+        yield said.fact("name", found, 0.95)
+        yield from _named_from(said, found)
+
+
+def nicknames(said: Said, match: Match) -> Drafts:
+    """'Call me Pi', 'everyone calls me Pi'."""
+    found = person(said.clause, match.end(), named=True)
+    if (
+        found is None
+        or (found.text.split()[0].lower() in _NOT_CALLED and " " not in found.text)
+        or "/" in said.clause.low[found.last : found.last + 1]
+        or _somebody_else(said, found)
+    ):
+        return
+    sure = found.text.split()[0].lower() in FIRST_NAMES or said.clause.text[found.first].isupper()
+    if sure or (_AFTER_NICKNAME.match(said.clause.low, found.last) and " " not in found.text):
+        yield said.fact("nickname", found, 0.9)
+
+
+_AFTER_NAME = re.compile(
+    r"[\s\x00]*(?:[,.!;(\x00&]|\Z|-\s|(?:and|from|by the way|btw|but|here|nice to|the|a|an|your|your new|with|at)\b)"
+)
+_HERE = re.compile(r"\s(?:here|speaking|calling)\b")
+_NOT_I_AM = words(
+    """
+    team, captain, king, queen, doctor, dr, mr, mrs, ms, sir, lord, god, type, number, level, master, agent
+    """
+)
+
+
+I_AM = re.compile(r"(?P<name>[^\W\d_])")
+MYSELF = re.compile(r"myself (?P<name>[^\W\d_]+)(?=(?: [^\W\d_]+)?\s*(?:,|\.|\Z|and\b|here\b))")
+
+
+def i_am_name(said: Said, match: Match) -> Drafts:
+    """'I'm Piyush': only what looks like a name and like nothing else."""
+    clause, at = said.clause, match.start("name")
+    found = person(clause, at)
+    if found is None or _somebody_else(said, found):
+        return
+    first = found.text.split()[0].lower()
+    everyday = first in NATIONALITIES or first in COUNTRIES or first in OCCUPATIONS or first in _NOT_I_AM
+    if everyday or first.endswith("ing") or not _AFTER_NAME.match(clause.low, found.last):
+        return
+    familiar = first in FIRST_NAMES
+    yield from _named_from(said, found)
+    if familiar and (clause.text[at].isupper() or first not in NAMES_AND_WORDS):
+        yield said.fact("name", found, 0.85)
+    elif clause.text[at].isupper() and not found.text.isupper() and _is_new_word(first):
+        yield said.fact("name", found, 0.7)
+
+
+_FROM = re.compile(r" (?:here )?from ")
+
+
+def _named_from(said: Said, name: Value) -> Drafts:
+    """'I'm Olena from Kharkiv': a place that is known as one, for it may as well be the firm."""
+    joint = _FROM.match(said.clause.low, name.last)
+    place = listed_place(said.clause, joint.end()) if joint else None
+    if place:
+        yield said.fact("country" if place.kind == "country" else "hometown", place.value, 0.75)
+
+
+_WORDLIKE = re.compile(r"(?:ed|ful|less|ous|ive|able|ible|ish|ant|ent|ic|ical|ian|est|ly|ist|er|ese|ian|ean)\Z")
+
+
+def _is_new_word(word: str) -> bool:
+    """True for a capitalised word that is not built like an adjective: those are moods and faiths in capitals."""
+    return word.isalpha() and len(word) > 2 and not _WORDLIKE.search(word) and word not in NOT_A_NAME
+
+
+THIS_IS = re.compile(r"(?:this is|it's|its) (?P<name>[^\W\d_]{2,})(?= (?:here|from|speaking|calling|again)\b|[,.!]|\Z)")
+
+
+def this_is_name(said: Said, match: Match) -> Drafts:
+    """'Hi, this is Anna from accounting': only names that are known as such."""
+    found = person(said.clause, match.start("name"))
+    familiar = found is not None and found.text.split()[0].lower() in FIRST_NAMES
+    surely_here = match.group().startswith(("this", "myself")) or _HERE.match(said.clause.low, match.end("name"))
+    if found and familiar and surely_here:
+        yield said.fact("name", found, 0.8)
+
+
+NAME_HERE = re.compile(
+    r"(?P<name>[^\W\d_]{2,}(?: [^\W\d_]{2,})?)(?= (?:here\b(?! (?:is|are|was|has|had|wants|needs|can|will|would|says"
+    r"|thinks|i|in|we|you|to|for)\b)|speaking\s*(?:[,.!\x00-]|\Z)))"
+)
+
+
+def name_here(said: Said, match: Match) -> Drafts:
+    """'Tom here, quick question'."""
+    found = person(said.clause, match.start("name"))
+    if found and found.last == match.end("name") and found.text.split()[0].lower() in FIRST_NAMES:
+        yield said.fact("name", found, 0.8)
+
+
+PRONOUNS = re.compile(
+    r"\b((?:she|he|they|xe|ze|it)/(?:her|hers|him|his|them|theirs|they|she|he|xem|hir|its)(?:/(?:hers|his|theirs|them"
+    r"|her|him))?)\b"
+)
+_PRONOUNS_MEANT = re.compile(
+    r"\bmy (?:preferred )?pronouns|\bpronouns(?:\b|:)|\bi (?:use|go by|prefer)\b|\A(?:i'm|im|i am)\b|\(\s?\Z"
+    r"|\bi use\b"
+)
+
+
+def pronouns(said: Said, match: Match) -> Drafts:
+    """'My pronouns are they/them', 'I'm Alex (he/him)'."""
+    low = said.clause.low
+    bracketed = low[max(0, match.start() - 1)] in "(["
+    if bracketed or _PRONOUNS_MEANT.search(low[: match.start()]) or low[match.end() :].startswith(" pronouns"):
+        yield said.fact("pronouns", Value(match[1], *match.span(1)), 0.95)
+
+
+# ── Age and birthday ─────────────────────────────────────────────────────────────────────────────
+
+_AGE_NUMBER = r"(?P<age>\d{1,3})"
+AM_AGE = re.compile(
+    rf"{_AGE_NUMBER}(?: ?[mf]\b)?(?P<sure>[ -]?(?:years?[ -]old|yrs?[ -]old|y/?o\b|years? of age"
+    r"|yr old))?(?=[\s\x00]*(?:[,.;!)(\x00]|\Z|and\b(?! (?:\d|over|up|under|a half|counting))|(?:but|so|from|now"
+    r"|male|female|btw|today|lol|haha|already|tomorrow|this year|f|m|living|with|years? old|which|not"
+    r"|turning|going on|as of|next)\b))(?! ?(?:%|\.\d|/))"
+)
+AGED = re.compile(r"(?:an? |as an? )?(?P<age>\d{1,3})(?:[ -]?(?:years?|yrs?|yr)[ -]old| ?yo| ?y/o)\b")
+TURNED = re.compile(
+    rf"(?:just |recently |finally )?(?:turn(?:ed|ing|(?= \d+ (?:today|this week|this month)\b))"
+    rf"|(?<=just )hit) {_AGE_NUMBER}(?=[\s\x00]*(?:[,.!;:()\x00]|\Z"
+    r"|[^\w\s%°]|(?:years? old|last|this|today|yesterday|on|in|and|but|so|a|two|three|recently|back|earlier|now|over"
+    r"|during|when|the|lol|haha|tomorrow|next|which|at|few|with|while)\b))"
+)
+HERE = re.compile(r"(?P<age>\d{2})(?: ?(?:m|f|male|female|nb|yo) here\b|(?:m|f|nb|yo)(?=[,.]))")
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_TEENS = ["thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]
+_ONES = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+AGE_IN_WORDS = re.compile(
+    rf"(?:(?P<teen>{'|'.join(_TEENS)})|(?P<tens>{'|'.join(_TENS)})(?:[ -](?P<ones>{'|'.join(_ONES)}))?)"
+    r"(?P<sure> years? (?:old|young|of age))?(?=[\s\x00]*(?:[,.;!)(\x00]|\Z|(?:and|but|so|now|today|already|btw)\b))"
+)
+AGE_IS = re.compile(r"my age is (?P<age>\d{1,3})\b")
+
+
+_LONG_AGO = re.compile(
+    r"\s*(?:in (?!jan|feb|mar|apr|may|june?\b|july?\b|aug|sep|oct|nov|dec)|when |back |the (?:year|day) )"
+)
+
+
+_NOT_BY_YEARS = re.compile(
+    r"\b(?:at heart|inside|in spirit|mentally|in (?:dog|cat|internet) years|in my (?:head"
+    r"|mind))\b"
+)
+
+
+def age_in_words(said: Said, match: Match) -> Drafts:
+    """'I'm fifteen', 'I am seventy-two years young'."""
+    if match["teen"]:
+        years = 13 + _TEENS.index(match["teen"])
+    else:
+        years = 20 + 10 * _TENS.index(match["tens"]) + (_ONES.index(match["ones"]) + 1 if match["ones"] else 0)
+    day = as_datetime(said.at).date().isoformat()
+    yield said.fact("age", Value(str(years), *match.span()), 0.85, data={"as_of": day})
+
+
+def age(said: Said, match: Match) -> Drafts:
+    """'I'm 29', 'I turned 30 last week': with the day on which it was so."""
+    years = int(match["age"])
+    if _NOT_BY_YEARS.search(said.clause.low, match.end()):
+        return
+    sure = match.groupdict().get("sure") or match.re in (AGED, TURNED, AGE_IS)
+    if not (3 if sure else 12) <= years <= 110 or (match.re is TURNED and "turning" in match.group()):
+        return
+    if match.re is TURNED and _LONG_AGO.match(said.clause.low, match.end()):
+        return
+    day = as_datetime(said.at).date().isoformat()
+    value = Value(match["age"], match.start("age"), match.end("age"))
+    yield said.fact("age", value, 0.9 if sure else 0.85, data={"as_of": day})
+
+
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+_MONTH = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+)
+DATE = re.compile(
+    rf"(?:the )?(?:{_MONTH}\.? (?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?|(?P<day_first>\d{{1,2}})(?:st|nd|rd"
+    rf"|th)? (?:of )?{_MONTH.replace('month', 'month_last')})\b(?:,? (?:of |in )?(?P<year>(?:19|20)\d\d))?"
+    r"|(?P<iso>(?:19|20)\d\d-\d\d-\d\d)|(?P<near>today|tomorrow|yesterday)\b"
+)
+_ONLY_MONTH = re.compile(rf"{_MONTH}(?=[\s\x00]*(?:[,.!;]|\Z|(?:and|so|but)\b))")
+BIRTHDAY = re.compile(
+    r"my (?:\d\d(?:th|st|nd|rd) )?(?:birthday|bday|b-day|birth ?date|date of birth|dob)(?:'s| is| was| falls"
+    r"| lands)?(?: always| actually)?(?: on| in)?[ :]+"
+)
+BORN_ON = re.compile(r"(?:was )?born (?:on |in )?(?=(?:the )?(?:\d|[a-z]{3,9} \d))")
+BIRTHDAY_TODAY = re.compile(
+    r"(?:it's|its|it is) my (?:birthday|bday|\d\d(?:th|st|nd|rd) birthday) (?P<near>today|tomorrow)|(?P<first>today"
+    r"|tomorrow|yesterday) (?:is|was|'s) my (?:birthday|bday)\b"
+)
+_BIRTH_YEAR = re.compile(r"(?:in )?(?P<year>(?:19|20)\d\d)\b")
+
+
+def birthday(said: Said, match: Match) -> Drafts:
+    """'My birthday is March 3': the day, as ISO where the year is said."""
+    low = said.clause.low
+    if match.re is BIRTHDAY_TODAY:
+        near = match["near"] or match["first"]
+        yield said.fact("birthday", Value(_near_day(near, said.at), match.start(), match.end()), 0.9)
+        return
+    found = DATE.match(low, match.end())
+    if found is None:
+        year = _BIRTH_YEAR.match(low, match.end())
+        month = _ONLY_MONTH.match(low, match.end())
+        if month and match.re is BIRTHDAY and " in " in match.group():
+            name = next(name for name in _MONTHS if name.startswith(month["month"][:3]))
+            yield said.fact("birthday", Value(name.capitalize(), *month.span()), 0.85)
+        if year and match.re is BORN_ON:
+            yield said.fact("birthday", Value(year["year"], *year.span("year")), 0.85)
+        return
+    text = _near_day(found["near"], said.at) if found["near"] else day_of(found)
+    if text:
+        yield said.fact("birthday", Value(text, *found.span()), 0.92)
+
+
+def _near_day(near: str, at: int) -> str:
+    shift = {"today": 0, "tomorrow": 1, "yesterday": -1}[near]
+    day = as_datetime(at) + timedelta(days=shift)
+    return f"{_MONTHS[day.month - 1].capitalize()} {day.day}"
+
+
+def day_of(found: Match) -> str | None:
+    if found["iso"]:
+        text, form = found["iso"], "%Y-%m-%d"
+    else:
+        month = next(
+            i for i, name in enumerate(_MONTHS, 1) if name.startswith((found["month"] or found["month_last"])[:3])
+        )
+        text, form = f"{found['year'] or 2000}-{month}-{found['day'] or found['day_first']}", "%Y-%m-%d"
+    try:
+        day = datetime.strptime(text, form)
+    except ValueError:
+        return None  # a day that no calendar has
+    if found["iso"] or found["year"]:
+        return day.date().isoformat()
+    return f"{_MONTHS[day.month - 1].capitalize()} {day.day}"

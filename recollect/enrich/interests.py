@@ -1,0 +1,307 @@
+"""What the user enjoys, likes best and aims for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from recollect.enrich import Draft
+from recollect.enrich.clauses import Clause
+from recollect.enrich.names import (
+    words,
+)
+from recollect.enrich.values import Said, Value, in_table, listed
+from recollect.enrich.vocabulary import (
+    GAMES,
+    HOBBIES,
+    INTERESTS,
+)
+from recollect.policies.keys import key_of
+
+Match = re.Match[str]
+Drafts = Iterator[Draft]
+
+# ── Interests and goals ──────────────────────────────────────────────────────────────────────────
+
+HOBBIES_ARE = re.compile(
+    r"my (?:main |favou?rite |biggest |other |only |few |new )*(?:hobby|hobbies|interests?|pastimes?|passions?"
+    r"|passion)(?: (?:is|are|include|includes|range from|outside of work are|these days are|right now is"
+    r"|lately is))(?: things like| stuff like)? "
+)
+ENJOY = re.compile(
+    r"(?:really |also |absolutely |truly |still |always |mostly |especially )*(?:love to go|like to go|enjoy going"
+    r"|love going|like going|love|like|enjoy|adore|do|practice|practise|go|got into|took up|started|picked up"
+    r"|have taken up|have started|have been getting into|started doing|spend (?:my|most of my|a lot of"
+    r"|all my) (?:free |spare )?(?:time|weekends?|evenings?|days off|summers?)|am passionate about"
+    r"|am obsessed with)(?: a lot of| doing| some| both)? "
+)
+INTO = re.compile(
+    r"(?:really |very |big |super |so |pretty |quite |heavily |also |a (?:bit|little) )*(?:into|passionate about"
+    r"|obsessed with|keen on|fond of|addicted to|hooked on|getting into) (?:doing |playing )?"
+)
+PLAY = re.compile(
+    r"(?:also |still |regularly |mostly )*(?:play|playing|love playing|like playing|enjoy playing|love to play"
+    r"|like to play|learning to play|been playing|have been playing|played) (?:a lot of |some |the |a bit of "
+    r"|competitive |club )*"
+)
+FREE_TIME = re.compile(r"(?:usually |often |mostly |like to |love to |enjoy |really )*(?:go )?(?=[a-z])")
+FREE_TIME_BEFORE = re.compile(r"(?:free|spare) time|on (?:the )?weekends|for fun|to (?:relax|unwind)|(?:as a hobby)")
+_HOBBY_TABLE = {hobby: hobby for hobby in HOBBIES}
+_INTEREST_TABLE = {interest: interest for interest in HOBBIES | INTERESTS}
+_GAME_TABLE = {game: game for game in GAMES}
+_HOBBY_END = re.compile(
+    r"[\s\x00]*(?:[,.;!()\x00&/]|\Z|(?:and|but|so|in|on|with|every|at|for|because|when|a lot|as|too|these|lately|most"
+    r"|after|last|this (?:week|month|year|summer|winter|spring|fall)|recently|again|a few|about|any ?more|around"
+    r"|outdoors|to|or|during|whenever|my|daily|regularly|the|while|since|especially|very|here|near|up|along|it"
+    r"|together|twice|once|years|months|ages|long|when|if|and|three|competitively|professionally|both|than|even|than"
+    r"|though|is|each|fiction|about|sci-fi|fantasy|books|novels|bread|food|cakes|italian|landscapes|videos)\b)"
+)
+
+
+_ALSO_TASKS = words("reading, writing, coding, running, drawing, spinning, diving")
+"""What one also starts and does as a task: "I started writing the essay"."""
+
+
+def enjoys(said: Said, match: Match) -> Drafts:
+    """'I love hiking and painting', 'I'm into bouldering': activities of a closed list."""
+    verb = match.group().strip().split(" ")[-1]
+    table = _INTEREST_TABLE if match.re is INTO else _HOBBY_TABLE
+    for value in listed(said.clause, match.end(), in_table(table)):
+        of_food = value.text in ("cooking", "baking") and re.match(
+            r" (?!suppl|show|video|class|oil|sheet|powder|soda|time)[a-z]+", said.clause.low[value.last :]
+        )
+        if not of_food and not _HOBBY_END.match(said.clause.low, value.last):
+            return
+        noun_only = verb in ("do", "started") and value.text in _ALSO_TASKS
+        if not noun_only:
+            yield said.fact("hobby", value, 0.82)
+
+
+_ACTIVE = {
+    "hike": "hiking", "paint": "painting", "read": "reading", "cook": "cooking", "bake": "baking",
+    "draw": "drawing", "knit": "knitting", "sew": "sewing", "ski": "skiing", "surf": "surfing",
+    "swim": "swimming", "garden": "gardening", "climb": "climbing", "sing": "singing", "dance": "dancing",
+    "fish": "fishing", "camp": "camping", "travel": "traveling", "crochet": "crocheting", "write": "writing",
+    "snowboard": "snowboarding", "run": "running", "cycle": "cycling", "sail": "sailing",
+    "skateboard": "skateboarding",
+}  # fmt: skip
+LIKE_TO = re.compile(
+    rf"(?:love|like|enjoy) to (?P<verb>{'|'.join(_ACTIVE)})(?=[\s\x00]*(?:[,.;!]|\Z|(?:and|but|in my|on|every|a lot"
+    r"|when|at)\b))"
+)
+COLLECT = re.compile(
+    r"collect (?P<what>stamps|coins|vinyl|vinyl records|records|comics|comic books|watches|sneakers|postcards|books"
+    r"|pokemon cards|baseball cards|antiques|figurines|minerals|rocks|art|guitars|action figures)\b"
+)
+
+
+def likes_to(said: Said, match: Match) -> Drafts:
+    """'I like to hike', 'I collect stamps'."""
+    if match.re is COLLECT:
+        yield said.fact("hobby", Value(f"collecting {match['what']}", match.start(), match.end()), 0.85)
+    else:
+        yield said.fact("hobby", Value(_ACTIVE[match["verb"]], match.start(), match.end()), 0.82)
+
+
+def plays(said: Said, match: Match) -> Drafts:
+    """'I play the guitar', 'I play tennis'."""
+    if "played" in match.group() and not re.match(r"(?:i've|i have)\b.*\b(?:since|for)\b", said.clause.low):
+        return
+    for value in listed(said.clause, match.end(), in_table(_GAME_TABLE)):
+        if _HOBBY_END.match(said.clause.low, value.last) and (
+            value.text not in ("go", "pool", "bridge") or _HOBBY_END.match(said.clause.low, value.last)
+        ):
+            yield said.fact("hobby", value, 0.85)
+
+
+GAVE_UP = re.compile(r"(?:have |just |recently |finally )*(?:gave up|given up|quit|stopped doing) (?:doing |the )?")
+
+
+def gave_up(said: Said, match: Match) -> Drafts:
+    """'I gave up tennis': the end of a hobby."""
+    for value in listed(said.clause, match.end(), in_table(_HOBBY_TABLE | _GAME_TABLE)):
+        if _HOBBY_END.match(said.clause.low, value.last):
+            yield said.ended_fact("hobby", value, 0.8)
+
+
+def hobbies_are(said: Said, match: Match) -> Drafts:
+    """'My hobbies are hiking, chess and photography': here anything goes."""
+    for value in listed(said.clause, match.end(), activity):
+        yield said.fact("hobby", value, 0.88)
+
+
+_ACTIVITY_END = re.compile(
+    r"\s*(?:[,.;:!?()\x00/]|\s(?:and|or|but|so|because|which|as|since|when|with|lol|too)\b|\s[-–—&]|\Z)"
+)
+
+
+def activity(clause: Clause, at: int) -> Value | None:
+    end = _ACTIVITY_END.search(clause.low, at)
+    text = clause.text[at : end.start() if end else len(clause.low)].strip()
+    return (
+        Value(text, at, at + len(text))
+        if text and len(text.split()) <= 4 and text.lower() not in ("i", "more", "many", "stuff", "things", "etc")
+        else None
+    )
+
+
+FAVORITE_IS = re.compile(
+    r"(?:(?:my|and my) )?(?:all[- ]time |absolute |personal |current |number one |#1 )*(?:favou?rite|fav"
+    r"|fave)(?: (?:all[- ]time|kind of|type of|sort of|ever))? (?P<what>[^\W\d_][^\W\d_-]*(?: [^\W\d_-]+){0,2}?)(?: "
+    r"(?:ever|of all time|right now|these days|at the moment|rn|atm|currently|is called))?(?:'s| is| are| has to be"
+    r"| has always been| would be| would have to be| was always)(?: (?:definitely|probably|actually|still|easily"
+    r"|always|by far|currently|called|:))*[ :]+"
+)
+IS_FAVORITE = re.compile(
+    r"(?P<value>[\w][\w '’&.-]{0,40}?) (?:is|are) (?:definitely |probably |still |by far |easily |also "
+    r"|hands down )*(?:my|one of my) (?P<one>)(?:all[- ]time |absolute |personal )*(?:favou?rite|fav"
+    r"|fave) (?P<what>[a-z][a-z-]*(?: [a-z-]+)?)(?= *(?:[,.;!()\x00]|\Z|(?:ever|of all time|because|and|but|so)\b))"
+)
+_NOT_FAVORITES = words(
+    """
+    thing, things, part, parts, way, ways, one, ones, example, quote, memory, moment, time, bit, aspect,
+    section, line, scene, is, are, person, of, to, about, option, feature, reason
+    """
+)
+_FAVORITE_END = re.compile(
+    r"\s*(?:[,;:!?()\x00]|\.\s*\Z|\s(?:but|because|since|so|which|as|though|lol|haha|btw|and (?:i|i'm|my|it|the|that)"
+    r"|by far|these days|right now|cause|cuz|bc|for now|followed|where|when|who|if|hands down|ever|of all time|with"
+    r"|at the moment|too)\b|\s[-–—]|\Z)"
+)
+
+
+def favorite(said: Said, match: Match) -> Drafts:
+    """'My favorite color is blue'."""
+    what = match["what"].strip().split()
+    if (
+        what[0] in _NOT_FAVORITES
+        or what[-1] in _NOT_FAVORITES
+        or any(word in ("about", "of", "in", "to", "that", "from", "for", "at") for word in what)
+    ):
+        return
+    end = _FAVORITE_END.search(said.clause.low, match.end())
+    text = said.clause.text[match.end() : end.start() if end else len(said.clause.low)].strip()
+    value = Value(text, match.end(), match.end() + len(text))
+    if (
+        text
+        and len(text.split()) <= 7
+        and not re.match(
+            r"(?:not|n't|when|how|what|that|to|if|whatever|probably|going|in|on|this|your|it|you)\b", text.lower()
+        )
+    ):
+        yield said.fact(key_of("favorite " + " ".join(_singular(what))).name, value, 0.92)
+
+
+def _singular(what: list[str]) -> list[str]:
+    last = what[-1]
+    if last.endswith("ies") and last not in ("movies", "series", "cookies"):
+        last = last[:-3] + "y"
+    elif last.endswith("s") and not last.endswith(("ss", "us", "series", "sports")):
+        last = last[:-1]
+    return [*what[:-1], last]
+
+
+def is_favorite(said: Said, match: Match) -> Drafts:
+    """'Blade Runner is my favorite movie'."""
+    what = match["what"].split()
+    text = match["value"]
+    if (
+        what[0] in _NOT_FAVORITES
+        or re.match(r"(?:it|this|that|he|she|which|they|these|those|there|what|one|who|here)\b", text.lower())
+        or " one of " in match.group()
+    ):
+        return
+    if len(text.split()) <= 5:
+        yield said.fact(
+            key_of("favorite " + " ".join(_singular(what))).name, Value(text, match.start("value"), match.end()), 0.85
+        )
+
+
+GOAL_IS = re.compile(
+    r"my (?:\w+ ){0,2}(?:goal|dream|ambition|aim|resolution|new year's resolution)(?: for (?:this|next) year"
+    r"| this year| right now| in life)?(?:'s| is)(?: (?:still|currently|now|always been))? (?:to |becoming |being )?"
+)
+TRAINING = re.compile(
+    r"(?:currently |now )?(?:training for|(?:preparing|prepping|studying) for(?= .{0,30}\b(?:exam|exams|test"
+    r"|certification|bar|mcat|gre|gmat|lsat|toefl|ielts|marathon|race|triathlon|competition|tournament)\b)) (?:a |an "
+    r"|the |my )?(?:upcoming |first |next )?"
+)
+SAVING = re.compile(r"(?:currently |now )?(?:saving(?: up)?(?: money)? (?:for|to buy)) ")
+TRYING = re.compile(
+    r"(?:currently |really |also )?(?:trying|working|aiming|hoping|determined|planning|plan|aim|intend|looking|want"
+    r"|would like) (?:hard )?(?:to|on|towards) (?P<what>(?:lose|quit|stop|get (?:fit|in shape|healthier|better at"
+    r"|promoted|into (?:shape|medical school|law school|grad school))|learn(?:ing)?|run|save|buy|become"
+    r"|eat (?:healthier|less|more)|drink (?:less|more)|retire|start (?:my own|a) (?:business|company)|write a (?:book"
+    r"|novel)|read more|gain|build muscle|improve my|pay off|reduce|climb|finish my|complete|cut down|travel more"
+    r"|move to|open a|becoming an?|getting (?:fit|in shape|promoted|certified))\b)"
+)
+_PASSING = re.compile(
+    r" (?:lately|soon|right now|recently|these days|for (?:the past|a|about|over|\w+ (?:weeks?|months?|years?)).*"
+    r"|again|at the moment)\Z",
+    re.I,
+)
+_GOAL_END = re.compile(
+    r"\s*(?:,(?!\d)|[;:!?()\x00]|\.\s*\Z|\s(?:but|because|since|so|which|though|lol|haha|btw|and (?:i|i'm|my|it|need"
+    r"|want|was|wondering|am|could)|cause|cuz|bc|however|if|when|by the time)\b|\s[-–—]|\Z)"
+)
+
+
+def goal(said: Said, match: Match) -> Drafts:
+    """'My goal is to run a marathon this year', 'I'm trying to lose weight'."""
+    first = match.start("what") if "what" in match.re.groupindex else match.end()
+    end = _GOAL_END.search(said.clause.low, first)
+    text = _PASSING.sub("", said.clause.text[first : end.start() if end else len(said.clause.low)].strip())
+    if not 1 <= len(text.split()) <= 12 or re.match(
+        r"(?:how|what|why|this|that|it|not|the same|figure|find|understand)\b", text.lower()
+    ):
+        return
+    last = first + len(text)
+    if match.re is SAVING:
+        text = f"save for {text}"
+    elif text.startswith("becoming "):
+        text = f"become {text.removeprefix('becoming ')}"
+    if match.re is TRYING and not _lasting(text.lower(), match.group()):
+        return
+    yield said.fact("goal", Value(text, first, last), 0.85 if match.re is GOAL_IS else 0.72)
+
+
+_NOT_LASTING = re.compile(
+    r"\b(?:how(?! to (?:play|cook|swim|drive|code|dance|surf|speak|sing|knit|sew|ski|draw|paint)\b)|more about|about"
+    r"|this(?! year| summer| month| winter)|that|it|what|why|some|a few|something|stop (?:the|my|it|this)|which"
+    r"|the error|code|file|data|script|command|program|query|test|tests)\b"
+)
+
+
+def _lasting(text: str, before: str) -> bool:
+    """A goal of life, not a step of the task at hand: "learn Italian", not "learn more about this"."""
+    if _NOT_LASTING.search(text):
+        return False
+    if text.startswith(
+        (
+            "learn",
+            "run",
+            "buy",
+            "become",
+            "finish my",
+            "complete",
+            "reduce",
+            "save",
+            "stop",
+            "improve",
+            "climb",
+            "start",
+            "open a",
+            "gain",
+        )
+    ):
+        return (
+            re.search(
+                r"\b(?:learn(?:ing)? [a-z]+(?: (?:language|guitar|piano))?\Z|learn (?:how to|to|the)|run a"
+                r"|buy a (?:house|home|car|flat|apartment|condo)|become (?:a|an)|save (?:for|up|money|\$)"
+                r"|stop (?:smoking|drinking|procrastinating|eating)|improve my|start (?:my own|a)|open a"
+                r"|gain (?:muscle|weight)|finish my|climb|reduce my|complete (?:a|an|my))",
+                text,
+            )
+            is not None
+        )
+    return True

@@ -1,0 +1,448 @@
+"""What the user does: occupation, employer, industry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from recollect.enrich import Draft
+from recollect.enrich.names import CITIES, COUNTRIES, FIRST_NAMES, ORGANISATIONS, PROGRAMMING_LANGUAGES, REGIONS, words
+from recollect.enrich.values import Said, Value, known, organisation, phrase, places, school, since
+from recollect.enrich.vocabulary import FORMER, INDUSTRIES, NOT_AN_OCCUPATION_BEFORE, OCCUPATIONS
+
+Match = re.Match[str]
+Drafts = Iterator[Draft]
+
+# ── Occupation ───────────────────────────────────────────────────────────────────────────────────
+
+AM_A = re.compile(r"(?:(?:a|an|the) (?:\d{1,3}[ -]?(?:years?[ -]old|yo|y/o) )?)?(?=[a-z])")
+WORK_AS = re.compile(
+    r"(?:have )?(?:work|working|worked|employed|serve|serving|(?:earn|make) (?:my|a) living) (?:\w+ ){0,3}?as "
+    r"(?P<article>(?:a|an|the) )?"
+)
+HEAD_OF = re.compile(
+    r"(?:the )?(?P<what>(?:global |deputy |vice |interim )?(?:head|director|vp|vice president|chief|manager) of [a-z]+"
+    r"(?: (?:and|&) [a-z]+| (?!at|for|in|with|and|but|so|of)[a-z]+)?)(?=[\s\x00]*(?:[,.;!()\x00]|\Z|(?:at|for|in|with"
+    r"|and|but)\b))"
+)
+WORK_INSIDE = re.compile(r"(?:have )?(?:work|working|worked|employed|doing (?:a |my )?job) (?:in|with|at) ")
+BY_TRADE = re.compile(r"(?:an? )(?P<what>[a-z][\w -]{2,30}?) by (?:trade|profession|training|vocation)\b")
+JOB_IS = re.compile(
+    r"my (?:job|occupation|profession|role|job title|title|current (?:job|role|position)|position|day job)(?:'s"
+    r"| is)(?: (?:now|currently))? (?:as )?(?:(?:a|an|the|being an?|to be an?) )?"
+)
+PROMOTED = re.compile(
+    r"(?:just |recently |finally )?(?:got|was|been|am) (?:just )?(?:promoted to|hired as|appointed(?: as)?) (?:a |an "
+    r"|the )?"
+)
+BECAME = re.compile(
+    r"(?:just |recently |finally )?(?:became|(?:(?<=just )|(?<=recently ))started as|started working as"
+    r"|started as(?= .{0,40}\b(?:last|this|today|yesterday|monday|on)\b)|started a new job as|got a job as"
+    r"|took a job as|switched to being|now work as) (?:a|an|the) "
+)
+PLAIN_STATUS = re.compile(
+    r"(?:newly |recently |semi-|happily |currently )?(?P<what>retired|unemployed|self[- ]employed|freelancing"
+    r"|between jobs|out of work)(?![\w-])(?! (?:from|that|by)\b)"
+)
+_ROLE = re.compile(r"[\w'’+#./&-]+(?: [\w'’+#./&-]+){0,7}")
+_ROLE_STOP = words(
+    """
+    at, for, in, from, with, who, and, but, so, on, by, of, to, because, since, that, which, working, living,
+    based, currently, i, my, when, while, here, now, as, where, trying, looking, doing, about, near, though, or,
+    until, if, than, like
+    """
+)
+
+
+def occupation(said: Said, match: Match) -> Drafts:
+    """'I'm a high school teacher': what ends in a known occupation and is no judgement of taste."""
+    found = role_at(said, match.end())
+    if (
+        found is None
+        or _NOT_MEANT.search(said.clause.low, match.start() - 12 if match.start() > 12 else 0)
+        or (match.re is AM_A and not _has_article(match) and found.text.lower() not in _BARE)
+    ):
+        return
+    if _NOT_A_JOB_AFTER.match(said.clause.low, found.last) and not _OVER_SOMETHING.search(found.text):
+        return
+    if found.text.split()[-1].lower() in _SAID_OF_ANYBODY and not _ROLE_END.match(said.clause.low, found.last):
+        return
+    opening = found.text.split()[0].lower()
+    if opening in FORMER:
+        rest = found.text[len(opening) :].strip(" -")
+        yield said.ended_fact("occupation", Value(rest, found.first, found.last), 0.8)
+        return
+    yield said.fact("occupation", found, 0.88 if match.re is AM_A else 0.92)
+    yield from _languages_in(said, found)
+    yield from _employer_after(said, found)
+
+
+_NOT_A_JOB_AFTER = re.compile(r" of\b")
+_OVER_SOMETHING = re.compile(
+    r"(?:director|head|vp|manager|professor|founder|owner|ceo|cto|cfo|coo|chief|student|teacher|mom|mum|dad|parent)\Z",
+    re.I,
+)
+_SAID_OF_ANYBODY = words(
+    """
+    model, resident, associate, lead, server, judge, collector, driver, conductor, operator, controller, marine, critic,
+    producer, investor, guard, usher, printer, potter, veteran
+    """
+)
+_ROLE_END = re.compile(
+    r"[\s\x00]*(?:[,.;!()\x00]|\Z|in (?!the\b|a\b|this\b|my\b)|(?:and|but|so|at|for|with|who|by|from|here|now|since"
+    r"|because|too|working|living|based)\b)"
+)
+_NOT_MEANT = re.compile(
+    r"\b(?:basically|practically|pretty much|almost|at this point|at heart|of life|in (?:my|his|her) (?:dreams|mind"
+    r"|head|past life)|in training|wannabe|in the (?:show|movie|film|play|game|story|series)|on tv|in another life"
+    r"|for (?:a day|halloween|the night)|tonight)\b"
+)
+_BARE = frozenset({"ceo", "cto", "cfo", "coo", "head of", "vp", "cofounder", "co-founder"})
+
+
+def _has_article(match: Match) -> bool:
+    return bool(match.group().strip())
+
+
+_PHRASES = {occupation: occupation for occupation in OCCUPATIONS if occupation.startswith("stay")}
+TEACH = re.compile(
+    r"teach (?=[a-z]+(?: [a-z]+){0,3}[\s\x00]*(?:[,.!;]|\Z|(?:at|in|to|for|and|but|so)\b))(?!a \w+ (?:named|called)"
+    r"|someone|myself|you|him|her|them|people|how|my|me|it|that|us|this|everyone)"
+)
+
+
+def teaches(said: Said, match: Match) -> Drafts:
+    """'I teach high school chemistry' is said by a teacher."""
+    yield said.fact("occupation", Value("teacher", match.start(), match.end() - 1), 0.75)
+
+
+def role_at(said: Said, at: int) -> Value | None:
+    """The longest run of words from here that ends in an occupation."""
+    if whole := known(_PHRASES, said.clause, at):
+        return Value(said.clause.text[at : whole.last], at, whole.last)
+    match = _ROLE.match(said.clause.low, at)
+    if match is None:
+        return None
+    so_far: list[str] = []
+    best, place = None, at
+    for word in match.group().split(" "):
+        bare = word.strip(".,'’/-")
+        if bare in _ROLE_STOP or (bare in NOT_AN_OCCUPATION_BEFORE and not _known_end([*so_far, bare])):
+            break
+        so_far.append(bare)
+        if _known_end(so_far):
+            best = place + len(word.rstrip(".,'’/-"))
+        place += len(word) + 1
+    if best is None:
+        return None
+    text = said.clause.text[at:best]
+    for language, proper in PROGRAMMING_LANGUAGES.items():
+        if text.lower().startswith(language + " ") and len(language) > 1:
+            text = proper + text[len(language) :]
+    return Value(text, at, best)
+
+
+def _known_end(role: list[str]) -> bool:
+    return any(" ".join(role[-count:]) in OCCUPATIONS for count in (1, 2, 3, 4, 5))
+
+
+def _languages_in(said: Said, role: Value) -> Drafts:
+    """A Python developer writes Python."""
+    word = role.text.split()[0].lower()
+    if word in PROGRAMMING_LANGUAGES and role.text.lower().endswith(
+        ("developer", "programmer", "engineer", "dev", "coder")
+    ):
+        value = Value(PROGRAMMING_LANGUAGES[word], role.first, role.first + len(word))
+        yield said.fact("programming_language", value, 0.8)
+
+
+_AT = re.compile(
+    r"(?:,? (?:here )?(?:at|for|with|of)|,? currently at|, working (?:at|for)) (?:a company (?:called|named) "
+    r"|a startup (?:called|named) )?"
+)
+_IN = re.compile(r" (?:(?:living|based) )?(?:in|from) ")
+_FIRM_NAME = re.compile(
+    r"\b(?:Bank|Ltd|Limited|Inc|Corp|Technologies|Hospital|Group|GmbH|LLC|Solutions|Systems"
+    r"|Motors)\b"
+)
+_STUDENT = re.compile(r"(?:student|undergrad|undergraduate|freshman|sophomore|postdoc|grad student|postgrad)\Z")
+
+
+def _employer_after(said: Said, role: Value) -> Drafts:
+    clause = said.clause
+    if joint := _AT.match(clause.low, role.last):
+        student = _STUDENT.search(role.text.lower())
+        found = school(clause, joint.end()) if student else organisation(clause, joint.end())
+        if found:
+            yield said.fact("education" if student else "employer", found, 0.85)
+            return
+    if joint := _IN.match(clause.low, role.last):
+        firm = organisation(clause, joint.end())
+        if firm and "from" not in joint.group() and _FIRM_NAME.search(firm.text):
+            yield said.fact("employer", firm, 0.8)
+            return
+        for place in places(clause, joint.end()):
+            key = "hometown" if "from" in joint.group() else place.kind
+            yield said.fact(key, place.value, 0.75)
+            if key == "hometown" or said.ended:
+                return
+
+
+def open_occupation(said: Said, match: Match) -> Drafts:
+    """'I work as a ...' needs no list: it can only be followed by an occupation."""
+    past = match.group().startswith("worked") and not said.ended
+    if past and not re.search(r"\b(?:i've|ive|have)\b.*\b(?:for|since)\b", said.clause.low):
+        return
+    known_role = role_at(said, match.end())
+    if known_role is not None:
+        yield from occupation(said, match)
+        return
+    open_ended = match.groupdict().get("article") is not None or "article" not in match.re.groupindex
+    if open_ended and (role := _open_role(said, match.end())):
+        yield said.fact("occupation", role, 0.75)
+        yield from _employer_after(said, role)
+
+
+_NOT_A_ROLE = words(
+    "team, whole, group, couple, result, last, way, means, favor, favour, form, part, matter, rule, joke"
+)
+
+
+def _open_role(said: Said, at: int) -> Value | None:
+    """Whatever stands where an occupation has to."""
+    found = phrase(said.clause, at, words_max=6)
+    cut = (
+        re.split(r" (?:at|for|in|with|from|on|and|to|last|this|since|back)\b", found.text, maxsplit=1)[0]
+        if found
+        else ""
+    )
+    if not found or not cut or len(cut.split()) > 4 or cut.split()[0].lower() in _NOT_A_ROLE:
+        return None
+    return Value(cut, found.first, found.first + len(cut))
+
+
+def by_trade(said: Said, match: Match) -> Drafts:
+    """'I'm a plasterer by trade' needs no list."""
+    first, last = match.span("what")
+    yield said.fact("occupation", Value(said.clause.text[first:last], first, last), 0.85)
+
+
+def head_of(said: Said, match: Match) -> Drafts:
+    """'I'm head of marketing at Monzo'."""
+    first, last = match.span("what")
+    role = Value(said.clause.text[first:last], first, last)
+    yield said.fact("occupation", role, 0.85)
+    yield from _employer_after(said, role)
+
+
+def status(said: Said, match: Match) -> Drafts:
+    """'I'm retired', 'I'm self-employed'."""
+    first, last = match.span("what")
+    yield said.fact("occupation", Value(said.clause.text[first:last], first, last), 0.85)
+
+
+# ── Employer and industry ────────────────────────────────────────────────────────────────────────
+
+WORK_AT = re.compile(
+    r"(?:have )?(?:work|working|worked|interning|intern|employed|contract|freelance|consult)(?: (?:remotely"
+    r"|full[- ]time|part[- ]time|here|over|now|currently|mostly|right now|nights|shifts))* (?:at|for|over at"
+    r"|(?<=employed )(?:by|with)) (?:an? (?:\w+ ){0,3}(?:called|named) )?"
+)
+STARTED_AT = re.compile(
+    r"(?:have )?(?:just |recently |finally |newly )?(?:started(?: (?:working|a (?:new )?(?:job|position|role|gig)"
+    r"|my (?:new )?(?:job|gig|role|position)|work))? (?:at|with)|joined|(?:got|accepted|landed|took|have"
+    r"|found)(?: (?:a|an|the|my)(?: new| dream)?)? (?:job|position|offer|role|internship)(?: offer)? (?:at|with|from)"
+    r"|got hired (?:at|by)|was hired (?:at|by)|signed with) (?:an? (?:\w+ ){0,3}(?:called|named) )?"
+)
+EMPLOYER_IS = re.compile(
+    r"my (?:employer|company|workplace|firm|startup|current employer)(?:'s name)?(?:'s| is)(?: called| named)? "
+)
+_FIRM = (
+    r"(?:compan(?:y|ies)|business|start-?up|firm|agency|studio|shop|store|boutique|restaurant|caf[eé]|coffee shop"
+    r"|bakery|bar|pub|brewery|practice|clinic|consultancy|consulting firm|non-?profit|charity|foundation|brand|label"
+    r"|gallery|salon|gym|farm|hotel|hostel|bookstore|bookshop|food truck|catering company|law firm|marketplace|saas"
+    r"|venture|organi[sz]ation)"
+)
+FOUNDED = re.compile(
+    rf"(?:have |am )?(?:run|own|running|founded|co-?founded|started|launched) (?:a|an"
+    rf"|my(?: own)?)(?: [\w-]+){{0,3}}? {_FIRM}"
+    r"(?:,)? (?:called|named) "
+)
+LEFT = re.compile(
+    r"(?:have |'ve )?(?:just |recently |finally )?(?:(?:left|quit|resigned from|parted ways with"
+    r"|walked away from)(?: my (?:old )?(?:job|position|role)(?: at| with))?|(?:got|was|been|am) (?:laid off|fired"
+    r"|let go|made redundant)(?: (?:from|by|at))|stopped working (?:at|for)|handed in my (?:notice|resignation) at"
+    r"|gave (?:my )?notice at|retired from|left (?:my (?:job|position) at)) "
+)
+LOST_JOB = re.compile(
+    r"(?:have |just |recently |finally )*(?:(?:quit|left|lost|resigned from) my (?:old |day )?job|(?:got|was"
+    r"|been) (?:laid off|fired|let go|made redundant)|resigned)(?=[\s\x00]*(?:[,.!;]|\Z|(?:last|this|yesterday|today"
+    r"|in|on|two|three|a|and|but|so|because|after|recently|to)\b))(?! a(?: \w+)? (?:bullet|shot)| in the)"
+)
+WORK_IN = re.compile(
+    r"(?:work|working|am|employed|job is|career is|background is)? ?(?:in|within) (?:the )?(?:field of )?"
+)
+_NOT_EMPLOYERS = words(
+    """
+    a, an, the, my, home, night, least, myself, free, fun, nights, work, once, school, university, college,
+    christmas, uni
+    """
+)
+_LISTED_PLACES = frozenset({*CITIES, *REGIONS, *COUNTRIES})
+
+
+def works_at(said: Said, match: Match) -> Drafts:
+    """'I work for Deloitte as a consultant'."""
+    low = said.clause.low
+    word = match.group().split()[0]
+    if word == "worked" and not said.ended and not re.search(r"\b(?:i've|ive|have)\b.*\b(?:for|since)\b", low):
+        return
+    yield from _employment(said, match.end(), 0.92)
+
+
+def works_inside(said: Said, match: Match) -> Drafts:
+    """'I am working in Infosys': only a company that is known as one, for one also works in cities and fields."""
+    if known(ORGANISATIONS, said.clause, match.end()) and not match.group().startswith("worked"):
+        yield from _employment(said, match.end(), 0.8)
+
+
+def starts_at(said: Said, match: Match) -> Drafts:
+    """'I just started at Globex as a data engineer'."""
+    if (
+        re.search(
+            r"\b(?:offer|call|meeting|class|gym|discord|server|team|club|channel)\b",
+            said.clause.low[match.start() : match.end() + 30],
+        )
+        and "job" not in match.group()
+    ):
+        return
+    if "joined" in match.group() and not _is_company(said, match.end()):
+        return
+    began = since(said.clause.low, said.at)
+    for draft in _employment(said, match.end(), 0.85):
+        if draft.key == "employer" and began is not None and not said.ended:
+            draft = Draft("fact", draft.key, draft.value, draft.confidence, draft.span, valid_from=began)
+        yield draft
+
+
+_ALSO_JOINED_BY_CUSTOMERS = words(
+    """
+    netflix, spotify, facebook, twitter, reddit, linkedin, tiktok, discord, disney, pinterest, costco, zoom, slack,
+    etsy, strava, airbnb, uber, lyft, amazon, instacart, doordash, github, dropbox
+    """
+)
+
+
+def _is_company(said: Said, at: int) -> bool:
+    """What one joins is as often a group or a game: at work only a name alone, or one with more about the job."""
+    found = organisation(said.clause, at)
+    if found and found.text.lower() in _ALSO_JOINED_BY_CUSTOMERS and " as " not in said.clause.low[found.last :]:
+        return False
+    rest = said.clause.low[found.last :] if found else ""
+    return found is not None and bool(
+        re.match(r"[\s\x00.!]*\Z|[,.!]| (?:as|in|last|this|two|three|a|on|recently|and|after|full)\b", rest)
+    )
+
+
+def employer_is(said: Said, match: Match) -> Drafts:
+    """'My employer is Siemens', 'I run a company called Brightleaf'."""
+    yield from _employment(said, match.end(), 0.88)
+
+
+_ROLE_THERE = re.compile(
+    r"(?: (?:last|this) \w+| in (?:\d{4}|jan\w*|feb\w*|mar\w*|apr\w*|may|june?|july?|aug\w*|sep\w*|oct\w*|nov\w*"
+    r"|dec\w*)| recently| today| yesterday)?,? as (?P<article>(?:a|an|the|their) )?| doing (?=\w+ engineering)"
+)
+
+
+def _employment(said: Said, at: int, confidence: float) -> Drafts:
+    found = organisation(said.clause, at)
+    if found is None or found.text.lower() in _NOT_EMPLOYERS or (found.text[0].isdigit() and len(found.text) < 3):
+        return
+    yield said.fact("employer", found, confidence)
+    if said.ended:
+        return
+    value = _role_there(said, found.last)
+    if value:
+        yield said.fact("occupation", value, 0.88)
+    joint = _IN.match(said.clause.low, value.last if value else found.last)
+    there = places(said.clause, joint.end()) if joint and "from" not in joint.group() else []
+    for place in there:
+        yield said.fact(place.kind, place.value, 0.7)
+    if there and not value and (value := _role_there(said, there[-1].value.last)):
+        yield said.fact("occupation", value, 0.85)
+
+
+def _role_there(said: Said, at: int) -> Value | None:
+    """'... as a data engineer': with its article anything, without it a known occupation."""
+    joint = _ROLE_THERE.match(said.clause.low, at)
+    if joint is None:
+        return None
+    return role_at(said, joint.end()) or (_open_role(said, joint.end()) if joint["article"] else None)
+
+
+_LEFT_END = re.compile(
+    r"[\s\x00]*(?:[,.!;]|\Z|(?:in|last|yesterday|today|earlier|after|to|because|and|but|on|this|a|two|three|since|for"
+    r"|as|years?|recently|back)\b)"
+)
+
+
+_WHEN_LEFT = re.compile(
+    r" (?:in|last|after|this|two|three|a (?:year|month|week)|\d+|years?|recently|back|yesterday"
+    r"|today)\b"
+)
+
+
+def left(said: Said, match: Match) -> Drafts:
+    """'I left Acme in 2022', 'I got laid off from Meta': the end of a job, if what was left is one."""
+    clause = said.clause
+    found = organisation(clause, match.end())
+    surely_a_job = re.search(
+        r"job|laid|fired|notice|resignation|let go|redundant|resign|retired|working|position|role|parted", match.group()
+    )
+    place = places(clause, match.end())
+    listed_place = place and place[0].value.text != (found.text if found else "")
+    if found is None or (
+        place and not surely_a_job and (listed_place or place[0].value.text.lower() in _LISTED_PLACES)
+    ):
+        return
+    name = found.text.lower()
+    no_firm = name in _ALSO_JOINED_BY_CUSTOMERS or name in FIRST_NAMES
+    dated = name in ORGANISATIONS or _WHEN_LEFT.match(clause.low, found.last)
+    if not surely_a_job and (no_firm or not dated):
+        return  # one also leaves a site, a faith and a person
+    if _LEFT_END.match(clause.low, found.last):
+        yield said.ended_fact("employer", found, 0.88 if surely_a_job else 0.75)
+
+
+AT_NOW = re.compile(r"at (?=[a-z&.' -]{2,30} (?:now|these days|currently)\b)")
+
+
+def at_now(said: Said, match: Match) -> Drafts:
+    """'I'm at Lyft now': only a company that is known as one, for one is also at places."""
+    found = known(ORGANISATIONS, said.clause, match.end())
+    if found and re.match(r" (?:now|these days|currently)", said.clause.low[found.last :]):
+        yield said.fact("employer", found, 0.75)
+
+
+def lost_job(said: Said, match: Match) -> Drafts:
+    """'I quit my job', 'I got laid off': the end of a job, whichever it was."""
+    yield said.ended_fact("employer", Value("", match.start(), match.end()), 0.8)
+
+
+_INDUSTRY_END = re.compile(
+    r"[\s\x00]*(?:[,.!;()\x00]|\Z|(?:industry|sector|field|space|business|and|but|so|at|for|as|since|now|here|in"
+    r"|with|world|which)\b)"
+)
+
+
+def works_in(said: Said, match: Match) -> Drafts:
+    """'I work in finance': closed list, since one also works in the mornings."""
+    found = known(INDUSTRIES, said.clause, match.end())
+    verb = match.group().split()[0]
+    after = _INDUSTRY_END
+    if found is None or not after.match(said.clause.low, found.last):
+        return
+    trade = re.match(r" (?:industry|sector|field|space|business|world)\b", said.clause.low[found.last :])
+    if verb in ("work", "working", "employed", "career", "background", "job") or trade:
+        yield said.fact("industry", found, 0.85)

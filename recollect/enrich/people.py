@@ -1,0 +1,262 @@
+"""The people and animals in the user's life, by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from recollect.enrich import Draft
+from recollect.enrich.clauses import Clause
+from recollect.enrich.names import FIRST_NAMES, NAMES_AND_WORDS, ORGANISATIONS, words
+from recollect.enrich.values import Said, Value, listed, person
+from recollect.enrich.vocabulary import NATIONALITIES, NOT_A_NAME
+
+Match = re.Match[str]
+Drafts = Iterator[Draft]
+
+_RELATIONS = {
+    "partner": """
+        wife, husband, partner, girlfriend, boyfriend, fiance, fiancee, fiancé, fiancée, spouse, gf, bf, hubby,
+        wifey, better half, other half, significant other
+    """,
+    "child": """
+        baby girl, baby boy, little girl, little boy, son, daughter, kid, kids, kiddo, kiddos, children, child,
+        sons, daughters, stepson, stepdaughter, toddler, twins, baby, newborn, boys, girls, eldest, firstborn, youngest
+    """,
+    "parent": """
+        mom, mum, mother, dad, father, mama, papa, stepmom, stepdad, stepmother, stepfather, parents, mommy,
+        daddy
+    """,
+    "sibling": """
+        sister, brother, sis, sisters, brothers, half-sister, half-brother, stepsister, stepbrother, siblings,
+        twin sister, twin brother
+    """,
+    "relative": """
+        grandmother, grandma, grandfather, grandpa, nana, nan, gran, granny, grandad, granddad, aunt, auntie,
+        uncle, cousin, niece, nephew, cousins, mother-in-law, father-in-law, sister-in-law, brother-in-law,
+        mother in law, father in law, sister in law, brother in law, grandson, granddaughter, nieces, nephews,
+        grandkids, grandchildren
+    """,
+    "friend": """
+        friend, best friend, bestie, mate, mates, pal, buddy, friends, best friends, childhood friend, bff
+    """,
+    "roommate": """
+        roommate, flatmate, housemate, roommates
+    """,
+    "colleague": """
+        boss, manager, colleague, coworker, co-worker, teammate, supervisor, colleagues, coworkers, business
+        partner
+    """,
+    "pet": """
+        dog, cat, puppy, pup, kitten, kitty, bird, parrot, budgie, hamster, rabbit, bunny, goldfish, turtle,
+        tortoise, snake, lizard, gecko, horse, pony, guinea pig, ferret, goat, dogs, cats, pet, pets, puppies,
+        kittens, rabbits, bunnies, hen, golden retriever, labrador, lab, poodle, beagle, bulldog, french
+        bulldog, frenchie, german shepherd, husky, corgi, dachshund, chihuahua, pug, shih tzu, border collie,
+        collie, boxer, rottweiler, dalmatian, great dane, terrier, goldendoodle, labradoodle, cockapoo, maltese,
+        pomeranian, shiba inu, shiba, greyhound, spaniel, cocker spaniel, mutt, rescue, rescue dog, rescue cat,
+        doggo, tabby, siamese, maine coon, persian, ragdoll, bengal, guinea pigs, chinchilla, cockatiel,
+        parakeet, bearded dragon, axolotl, rat, mouse, fish, betta fish
+    """,
+}
+KEY_OF_RELATION = {word: key for key, phrases in _RELATIONS.items() for word in words(phrases)}
+_ANY = "|".join(sorted(map(re.escape, KEY_OF_RELATION), key=len, reverse=True))
+_PLURAL = words(
+    """
+    kids, boys, girls, children, sons, daughters, twins, parents, sisters, brothers, siblings, friends, colleagues,
+    coworkers, dogs, cats, pets, puppies, kittens, rabbits, bunnies, nieces, nephews, cousins, kiddos, mates,
+    grandkids, grandchildren, roommates, guinea pigs
+    """
+)
+_DESCRIBED = (
+    r"(?:(?:\d{1,2}[ -](?:years?|yrs?|months?|weeks?)[ -]olds?|\d{1,2}yo|older|younger|little|big|dear|lovely"
+    r"|beautiful|new|oldest|eldest|youngest|twin|baby|two|three|four|five|one|amazing|wonderful|good|close|old"
+    r"|elderly|closest|dearest|best|first|second|other|adorable|cute|sweet|rescue|teenage|adopted|middle|only|then"
+    r"|current|black|white|orange|tabby|siamese|golden|tiny|long-?time|pet|new|crazy|2|3|4|small|direct"
+    r"|\w+[- ]mix) ){0,4}"
+)
+_NAMED = (
+    r"(?:'s (?:called|named)|,? (?:and )?(?:his|her|its|their) names?(?:'s| is| are)|'s name(?:'s| is)|s name is"
+    r"|'s names are|s' names are| (?:is|are|was|were) (?:called|named)| named| called| name is| whose names? (?:is"
+    r"|are)| by the name of)"
+)
+
+MINE = re.compile(
+    rf"\b(?:my|our) (?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?P<joint>(?P<named>{_NAMED})[ ,:]+|(?P<is> (?:is"
+    r"|are) )|,? \(|, | - |: | )"
+)
+HAVE = re.compile(
+    r"(?:also |just |recently |finally )?(?:(?<=i've )|(?<=we've )|(?:have|had|got|have got|own|adopted|rescued"
+    r"|am getting|getting|bought|brought home"
+    rf"|welcomed|raise) )(?P<described>(?:(?:a|an|my|our|the|this|some) )?{_DESCRIBED})(?P<relation>{_ANY})(?: mix"
+    rf"| puppy| cat| dog)?(?: (?:last|this) \w+| yesterday| today| recently)?(?P<joint>(?P<named>{_NAMED})[ ,:]+"
+    r"|,? \(|, | - |: )"
+)
+_OFFSPRING = r"(?:kids|children|boys|girls|daughters|sons|little ones|twins|boy|girl|son|daughter)"
+PARENT_OF = re.compile(
+    r"an? (?:\w+ )?(?:mom|mum|mother|dad|father|parent|mama|papa) (?:of|to) (?:(?:(?:an?|one|two|three|four|five|my"
+    r"|\d) )?"
+    rf"(?:\w+ )??{_OFFSPRING}(?: named| called|,|:| ?\()? ?|(?:one|two|three|four|five|\d)(?:,|:| ?\() ?)?"
+)
+NO_LONGER_WITH = re.compile(r"(?:with|together with|dating|seeing|married to) ")
+AND_ALSO = re.compile(
+    rf"(?:,| and|, and) (?:an?|one|two|three) (?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?P<joint>(?P<named>"
+    rf"{_NAMED})[ ,:]+|, )"
+)
+IS_MINE = re.compile(
+    rf"(?P<name>[^\W\d_][\w'’-]+) (?:is"
+    rf"|was) my (?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?=[\s\x00]*(?:[,.;!()\x00]|\Z"
+    r"|(?:and|but|who|so|from|in|since|now|because|too|he|she|they|by|who's|not)\b))"
+)
+WITH_PARTNER = re.compile(
+    r"(?:happily |still |now |legally )?(?:married to|engaged to|dating|in a relationship with"
+    r"|going out with) (?:(?:an? (?:\w+ ){0,4}|someone |somebody |this \w+ )(?:named|called) )?"
+)
+MARRIED = re.compile(
+    r"(?:just |recently |finally )?(?:married|got married to|got engaged to) (?:a (?:\w+ )?(?:named|called) )?"
+)
+BROKE_UP = re.compile(
+    r"(?:have |just |recently |finally )*(?:broke up with|broken up with|divorced|split up with|split with"
+    r"|separated from|dumped|left my (?:wife|husband|girlfriend|boyfriend|partner),?) "
+)
+PARTED = re.compile(
+    r"(?:have |just |recently |finally )*(?:(?:broke up|broken up|split up) with my (?:wife|husband|girlfriend"
+    r"|boyfriend|partner|fianc[eé]e?|gf|bf)|got (?:a )?divorced?)(?=[\s\x00]*(?:[,.!;]|\Z|(?:last|this|yesterday"
+    r"|today|in|on|two|three|a|and|but|so|because|after|recently)\b))"
+)
+_NO_LONGER = (
+    r"(?:have |just |recently |finally )*(?:broke up|divorced|split up|separated|got divorced|are divorced"
+    r"|are no longer together|called it quits)"
+)
+BOTH_BROKE_UP = re.compile(
+    rf"(?:me and (?P<second>[^\W\d_][\w'’-]+)|(?P<name>[^\W\d_][\w'’-]+) and (?:i|me)) {_NO_LONGER}\b"
+)
+_DIED = re.compile(
+    r"\b(?:died|passed away|passed on|was put down|has passed|had to (?:be )?put down|put (?:him|her|them) down"
+    r"|crossed the rainbow)\b"
+)
+_GOODBYE = re.compile(r"\b(?:goodbye to|put down|put) \Z")
+_AFTER_IS = re.compile(r"[\s\x00]*(?:[,.!;()\x00]|\Z|(?:and|but|or)\b)")
+
+
+def mine(said: Said, match: Match) -> Drafts:
+    """'My sister Ana', 'our dog is called Rex', 'my kids, Emma and Noah'."""
+    said = replace(said, ended=_GOODBYE.search(said.clause.low, 0, match.start()) is not None)
+    lost = said.clause.low[: match.start()].rstrip().endswith(("lost", "buried", "miss"))
+    if match["relation"] in ("boys", "girls") and not match["named"]:
+        return  # "my girls" are as often friends
+    if said.clause.low[match.end("relation") :].startswith("-in") or "late " in match["described"] or lost:
+        return
+    yield from _people(said, match)
+
+
+def have(said: Said, match: Match) -> Drafts:
+    """'I have two cats, Luna and Felix', 'we have a daughter named Lily'."""
+    had = match.group().startswith("had") and KEY_OF_RELATION[match["relation"]] == "pet"
+    found = [] if had else list(_people(said, match))
+    yield from found
+    last = match.end()
+    while found and (also := AND_ALSO.search(said.clause.low, last)):
+        yield from _people(said, also)
+        last = also.end()
+
+
+def _people(said: Said, match: Match) -> Drafts:
+    relation = match["relation"]
+    many = relation in _PLURAL
+    groups = match.groupdict()
+    reader = _sure_name if groups["named"] else (_only_name if groups.get("is") else _written_name)
+    found = list(listed(said.clause, match.end(), reader, most=6 if many else 1))
+    for value in found:
+        yield _person(said, relation, value, 0.92 if groups["named"] else 0.85)
+
+
+def _person(said: Said, relation: str, value: Value, confidence: float) -> Draft:
+    key = KEY_OF_RELATION[relation]
+    data = {
+        "kind": relation.removesuffix("s") if relation in ("dogs", "cats", "kids", "sons", "daughters") else relation
+    }
+    if key in ("pet", "partner") and _DIED.search(said.clause.low, value.last):
+        return said.ended_fact(key, value, 0.85)
+    return said.fact(key, value, confidence, data=data)
+
+
+def _sure_name(clause: Clause, at: int) -> Value | None:
+    return person(clause, at, named=True)
+
+
+_NOT_PEOPLE = words("siri, cortana, google, chatgpt, gpt, bard, marmite, jesus, buddha, satan, johnnie")
+_UNCLE_SAM = re.compile(r"uncle sam\b")
+_MODAL = re.compile(r"(?:will|may|can|mark|bill|grant) (?:you|i|be|have|it|please|the|my|need|come|also|not)\b")
+
+
+def _written_name(clause: Clause, at: int) -> Value | None:
+    """A name beside a relation: with its capital, or one of the well-known ones."""
+    found = person(clause, at)
+    if found is None or found.text.lower() in NATIONALITIES:
+        return None
+    first = found.text.split()[0].lower()
+    if first in ORGANISATIONS or first in _NOT_PEOPLE or _MODAL.match(clause.low, found.first):
+        return None
+    if _UNCLE_SAM.match(clause.low, max(0, found.first - len("uncle "))):
+        return None
+    # What has a possessive after it is owned by the name, and the name may be anybody's.
+    return None if first in KEY_OF_RELATION or clause.low[found.last : found.last + 2] == "'s" else found
+
+
+def _only_name(clause: Clause, at: int) -> Value | None:
+    """After "is" almost anything may follow, so a name has to be a known one and stand alone."""
+    found = _written_name(clause, at)
+    if found is None or not _AFTER_IS.match(clause.low, found.last):
+        return None
+    first = found.text.split()[0].lower()
+    return found if first in FIRST_NAMES and (clause.text[at].isupper() or first not in NAMES_AND_WORDS) else None
+
+
+def parent_of(said: Said, match: Match) -> Drafts:
+    """'I'm a mom of three: Ella, Finn and Nora'."""
+    for value in listed(said.clause, match.end(), _written_name, most=6):
+        yield said.fact("child", value, 0.85, data={"kind": "child"})
+
+
+def no_longer_with(said: Said, match: Match) -> Drafts:
+    """'I'm not with Sam anymore'."""
+    found = person(said.clause, match.end()) if said.ended else None
+    if found:
+        yield said.fact("partner", found, 0.8)
+
+
+def is_mine(said: Said, match: Match) -> Drafts:
+    """'Ana is my sister'."""
+    found = _written_name(said.clause, match.start("name"))
+    if (
+        found
+        and found.last == match.end("name")
+        and "late " not in match["described"]
+        and found.text.lower() not in NOT_A_NAME
+    ):
+        yield _person(said, match["relation"], found, 0.88)
+
+
+def with_partner(said: Said, match: Match) -> Drafts:
+    """'I'm married to Elena', 'I'm dating a guy named Chris'."""
+    found = person(said.clause, match.end(), named="named" in match.group() or "called" in match.group())
+    if found:
+        yield said.fact("partner", found, 0.85)
+
+
+def parted(said: Said, match: Match) -> Drafts:
+    """'I broke up with my boyfriend': the end of it, whoever it was."""
+    yield said.ended_fact("partner", Value("", match.start(), match.end()), 0.8)
+
+
+_MY_PARTNER = re.compile(r"my (?:wife|husband|girlfriend|boyfriend|partner|fianc[eé]e?),? ")
+
+
+def broke_up(said: Said, match: Match) -> Drafts:
+    """'I broke up with Tom', 'Tom and I got divorced'."""
+    at = match.start("name" if match["name"] else "second") if match.re is BOTH_BROKE_UP else match.end()
+    my = _MY_PARTNER.match(said.clause.low, at)
+    found = person(said.clause, my.end() if my else at)
+    if found:
+        yield said.ended_fact("partner", found, 0.88)

@@ -1,0 +1,330 @@
+"""How the user wants to be answered, where it is meant to last.
+
+"Answer in French" may be meant for one answer; "from now on", "always", "I prefer" and "your answers"
+are meant for all. Only what is said in such a way becomes a preference, and what is said of one text
+("make this email shorter") never does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from recollect.enrich import Draft
+from recollect.enrich.clauses import Clause
+from recollect.enrich.names import LANGUAGES
+from recollect.enrich.sentences import Sentence
+from recollect.enrich.values import known
+
+_LASTING = re.compile(
+    r"\b(?:from (?:now|here|this point) on(?:wards?)?|always|never|going forward|moving forward|in (?:the )?future"
+    r"|by default|in general|generally|every time|each time|as a rule|i(?:'d| would)?(?: really| generally| usually"
+    r"| much| always| also| strongly)? (?:prefer|like|love|rather|hate|dislike)|i(?: really| also)? (?:don't|do not"
+    r"|dont) (?:like|want|need)|i can't stand|my preference|i want you to|i'd appreciate|(?:your|all|any|future"
+    r"|these) (?:\w+ )?(?:answers?|repl(?:y|ies)|responses?|explanations?|messages?|outputs?)|with me|to me|stop|quit"
+    r"|no more|any ?more|remember to|please remember|when (?:you )?(?:answer|reply|respond|explain|talk|speak)\w*"
+    r"|in our (?:chats?|conversations?)|i'm used to|i use|i think in|i only (?:use|speak|read)|don't ever|set (?:your"
+    r"|the) (?:default|tone))\b"
+)
+_ONCE = re.compile(
+    r"\b(?:this (?:time|one|once|answer|question|text|email|essay|letter|message|paragraph|report|article|list|story"
+    r"|code|part|section|website|app|page|project|document|recipe|post)|just (?:this|for)|for (?:this|the|a|my"
+    r"|an) (?:\w+ )?(?:answer|question|essay|report|email|presentation|website|app|project|article|blog|class"
+    r"|homework|assignment|site|page|client|meeting|interview|wedding|party|kids|audience)|in (?:the|this|that|my"
+    r"|an?) (?:essay|article|email|letter|report|story|tweet|caption|post|bio|slide|logo|ad|message|text|title)"
+    r"|this (?:tweet|caption|bio|slide|logo|ad|title)|an? (?:very |really )?(?:short|brief|quick|concise|long"
+    r"|detailed|short and sweet) (?:answer|reply|response|explanation|summary|message)|for now|right now|today"
+    r"|convert|here(?:'s| is)|would you)\b"
+)
+_ANSWERS = r"(?:answers?|repl(?:y|ies)|responses?|explanations?|messages?|summaries|outputs?)"
+_AVOID = (
+    r"(?:no(?: more)?|don't (?:use|add|include|give me|write|put|send|like|want|need|ever use)|do not (?:use|add"
+    r"|include|want|like|need)|dont (?:use|add|include|like|want|need)|stop (?:using|adding|with|including|giving me"
+    r"|writing|sending|it with)|quit (?:using|with)|avoid(?: using)?|without|never (?:use|add|include|give me|send)"
+    r"|skip|drop|hate|lose|leave out|omit|dislike|can't stand|cut)(?: me)?(?: the| any| so many| all the| all| your"
+    r"| those| these| too many)*"
+)
+_TONES = {
+    "casual": "casual|casually|informal|informally|relaxed|laid[- ]back|chill|like a friend",
+    "formal": "formal|formally",
+    "friendly": "friendly|warm|warmly",
+    "professional": "professional|professionally|businesslike",
+    "direct": (
+        "direct|directly|blunt|bluntly|straightforward|straight with me|no-nonsense|frank|candid|honest|brutally honest"
+    ),
+    "playful": "playful|humorous|funny|witty|humor|humour|sarcastic|jokes",
+    "gentle": "gentle|gently|kind|encouraging|supportive|patient|polite",
+    "simple": "simple language|simple terms|plain english|plain language|layman's terms|simple words",
+}
+_THINGS = {
+    "bullet points": "bullet ?points?|bullets|bulleted lists?|bullet lists?",
+    "lists": "(?:numbered )?lists",
+    "tables": "tables?",
+    "markdown": "markdown",
+    "headings": "headings|headers",
+    "plain text": "plain text",
+    "code examples": "code (?:examples|samples|snippets)",
+    "examples": "examples",
+    "step by step": "step[- ]by[- ]step(?: (?:instructions|guides?))?",
+    "disclaimers": "disclaimers?|caveats|warnings",
+    "jargon": "(?:technical )?jargon",
+    "filler": "filler|fluff|flattery|pleasantries",
+    "paragraphs": "(?:full |short )?paragraphs",
+    "em dashes": "em[- ]dashes",
+    "sources": "sources|citations|references",
+    "analogies": "analogies|metaphors",
+}
+_CURRENCIES = {
+    "EUR": "euros?|eur",
+    "USD": "(?:us )?dollars|usd",
+    "GBP": "pounds|gbp",
+    "INR": "rupees|inr",
+    "CHF": "chf|swiss francs",
+    "CAD": "canadian dollars|cad",
+}
+_UNITS = {
+    "metric": r"metric(?: units| system| measurements)?|si units",
+    "imperial": r"imperial(?: units| system| measurements)?|us customary(?: units)?|american units",
+    "Celsius": "celsius|centigrade",
+    "Fahrenheit": "fahrenheit",
+    "kilometers": "kilomet(?:er|re)s|km",
+    "miles": "miles",
+    "kilograms": "kilograms|kilos|kg",
+}
+
+
+_TOPIC = re.compile(
+    r"\b(?:answer|repl|respon|explain|explan|messag|summar|output|emo|smiley|short|brief|concise|succinct|terse|crisp"
+    r"|point|chase|rambl|verbose|wordy|brevity|detail|thorough|long|dark|light|2?4|12[- ]|comment|code\b|metric"
+    r"|imperial|celsius|centigrade|fahrenheit|kilo|km\b|kg\b|miles|si units|us cust|us doll|american|british|price"
+    r"|cost|amount|money|currency|euro|dollar|pound|rupee|tone|casual|informal|relaxed|laid|chill|like a|formal"
+    r"|friendly|warm|professional|business|direct|blunt|straight|no-|frank|candid|honest|brutal|playful|humo|funny"
+    r"|witty|sarcas|joke|gentl|kind\b|encourag|supportive|patient|polite|simple|plain|layman|bullet|list|number|table"
+    r"|markdown|head(?:er|ing)|example|step|disclaimer|caveat|warning|technical|jargon|filler|fluff|flatter|pleasantr"
+    r"|paragraph|full|em[- ]dash|source|citation|reference|analog|metaphor|sugar|minimal|quick|tight|compact"
+    r"|one[- ]line|bite|in-depth|comprehensive)"
+)
+"""A first look: without one of these no rule can hold, and most sentences have none."""
+
+
+class _Rule(NamedTuple):
+    """What says a preference. `alone`: it lasts by itself, without another word that says so."""
+
+    key: str
+    value: str
+    pattern: re.Pattern[str]
+    alone: bool = False
+    confidence: float = 0.8
+
+
+def _rule(key: str, value: str, pattern: str, alone: bool = False, confidence: float = 0.8) -> _Rule:
+    return _Rule(key, value, re.compile(pattern), alone, confidence)
+
+
+_USE = (
+    r"(?:use|using|prefer|like|love|want|give me|stick (?:to|with)|answer (?:in|with|using)|respond (?:in|with)"
+    r"|reply (?:in|with)|write in|format .{0,30} (?:as|in|with)|include|add|explain (?:in|with|using)|respond using"
+    r"|think in|i use)"
+)
+_SHORT = (
+    r"(?:short|brief|concise|succinct|terse|shorter|to the point|short and sweet|tight|compact|minimal|quick|crisp"
+    r"|one[- ]line|short-form|bite-sized)"
+)
+_LONG = r"(?:detailed|long|longer|thorough|in[- ]depth|comprehensive|more detailed|elaborate|lengthy|extensive|full)"
+
+_RULES: tuple[_Rule, ...] = (
+    _rule("verbosity", "concise",
+        rf"\b(?:prefer|like|love|want|give me|appreciate|keep|make|need)\b.{{0,24}}\b{_SHORT}(?:,? (?:and"
+        rf"|but) [\w-]+)? {_ANSWERS}\b", True, 0.88),
+    _rule("verbosity", "concise",
+        rf"\b(?:keep|make) (?:all )?(?:your|the|all|my|future) {_ANSWERS} (?:\w+ )?(?:more )?{_SHORT}\b", True, 0.9),
+    _rule("verbosity", "concise",
+        rf"\b(?:keep|like|prefer|want) (?:my |your |the |all )?{_ANSWERS} (?:\w+ )?(?:more )?{_SHORT}\b", True, 0.85),
+    _rule("verbosity", "concise",
+        rf"\b(?:be|keep (?:it|things|them|everything)|answer|reply|respond)(?: more| very)? (?:{_SHORT}|briefly"
+        r"|concisely)\b"),
+    _rule("verbosity", "concise",
+        r"\b(?:get|cut|go|come) (?:straight |right )?to the (?:point|chase)\b|\bdon't (?:ramble|be (?:so "
+        r"|too )?(?:verbose|wordy|long-winded))\b|\b(?:prefer|like|want) (?:brevity|conciseness|it (?:short|brief"
+        r"|concise))\b|\b(?:hate|don't like|dislike) (?:long|lengthy|wordy|verbose) (?:answers|replies|responses"
+        r"|explanations|texts|messages)\b"),
+    _rule("verbosity", "concise",
+        rf"\b(?:keep|make|limit) (?:your |all |the )*{_ANSWERS} (?:to )?(?:under|below|within|less than|at most"
+        r"|no (?:more|longer) than|max(?:imum)?(?: of)?) \w+ (?:words|sentences|lines|paragraphs)\b", True, 0.85),
+    _rule("verbosity", "detailed",
+        rf"\b(?:prefer|like|love|want|give me|appreciate|need)\b.{{0,24}}\b{_LONG} {_ANSWERS}\b", True, 0.85),
+    _rule("verbosity", "detailed", rf"\b(?:make|keep) (?:your|the|all) {_ANSWERS} (?:\w+ )?{_LONG}\b", True, 0.88),
+    _rule("verbosity", "detailed",
+        r"\b(?:explain (?:things|everything) in (?:more |great )?detail|go into (?:more )?detail"
+        r"|be (?:more )?(?:detailed|thorough)|hate short answers|(?:prefer|like|love|want) (?:lots of |more "
+        r"|a lot of )?details?)\b"),
+    _rule("emoji", "none", rf"\b{_AVOID} (?:emojis?|emoticons?|smileys?)\b|\bemoji-free\b", True, 0.88),
+    _rule("emoji", "yes", r"\b(?:use|add|include|love|like) (?:more |lots of |some |a few )?emojis?\b"),
+    _rule("theme", "dark",
+        r"\b(?:prefer|like|love|use|using|always use|set|i'm a|am a|everything in|fan of|turn on|switch to|go with"
+        r"|want)\b.{0,16}\bdark[- ]?(?:mode|themes?)\b|\bdark mode (?:person|user|always)\b"),
+    _rule("theme", "light",
+        r"\b(?:prefer|like|love|use|using|always use|set|i'm a|am a|fan of|go with|want)\b.{0,16}\blight[- ]?(?:mode"
+        r"|themes?)\b|\blight mode (?:person|user|always)\b"),
+    _rule("time_format", "24-hour",
+        r"\b(?:use|prefer|like)\b.{0,12}\b24[- ]?(?:h|hours?)(?: (?:time|clock|format)| times)?\b", True, 0.75),
+    _rule("time_format", "12-hour",
+        r"\b(?:use|prefer|like)\b.{0,12}\b12[- ]?(?:h|hours?)(?: (?:time|clock|format)| times)?\b", True, 0.75),
+    _rule("format", "step by step", r"\bexplain (?:things|it|everything|stuff|concepts) step by step\b"),
+    *(_rule("tone", value,
+        r"\bprefer (?:it )?if you (?:were|are|could be|would be|sounded|stayed) (?:more |a bit more "
+        rf"|a little more )?(?:{words})\b", True) for value, words in _TONES.items()),
+    _rule("reply_language", "British English", r"\buse british (?:english|spelling)\b", True),
+    _rule("reply_language", "American English", r"\buse american (?:english|spelling)\b", True),
+    _rule("tone", "direct", r"\b(?:don't|do not|dont|no need to|never) sugar-?coat\b", True, 0.8),
+    *(_rule("currency", value,
+        rf"\b(?:prices?|costs?|amounts|money|currency)\b.{{0,24}}\bin (?:{words})\b|\buse (?:{words}) (?:for"
+        r"|as) (?:all )?(?:prices|the currency|my currency|currency)\b")
+      for value, words in _CURRENCIES.items()),
+    _rule("code_comments", "none",
+        rf"\b{_AVOID} (?:code )?comments (?:in|to) (?:the |my |your )?code\b|\b{_AVOID} code comments\b"
+        r"|\bprefer code without comments\b", True),
+    _rule("code_comments", "yes",
+        r"\balways (?:add|include|put|write) (?:code )?comments\b|\bi (?:like|prefer) (?:well[- ])?commented code\b"),
+    *(_rule("units", value,
+        rf"\b(?:{_USE}|in|give .{{0,30}} in)(?: the| only)? (?:{words})\b(?! to\b)", False, 0.85)
+      for value, words in _UNITS.items()),
+    *(_rule("units", value,
+        rf"\A(?:please |pls |and |so )*use (?:the )?(?:{words})(?: please| pls| only)?\W*\Z", True, 0.75)
+      for value, words in _UNITS.items()),
+    *(_rule("format", f"no {value}", rf"\b{_AVOID} (?:{words})\b", True, 0.82) for value, words in _THINGS.items()),
+    *(_rule("format", value,
+        rf"\b{_USE}(?: (?:your|the|my|more|some|lots of|me|using|with|in|answers? (?:in|as|with)|responses? (?:in|as"
+        r"|with)|it (?:in|as)|things (?:in|as)|to use|when you use|using|having|seeing|a|to see"
+        rf"|short))* (?:{words})\b") for value, words in _THINGS.items()),
+    *(
+        _rule("tone", value,
+            rf"\b(?:(?:talk|speak|write|respond|reply|chat)(?: to| with)? me(?: more| in a)?(?: very)? (?:{words})"
+            r"|(?:use|prefer|like|want|keep|adopt|have|take|with)(?: an?| the)?(?: tone)?(?: more"
+            rf"| very)? (?:{words})(?: (?:tone|style|voice|language|manner|approach|replies|answers|communication"
+            r"|conversation)))\b", True, 0.85)
+        for value, words in _TONES.items()
+    ),
+    *(_rule("tone", value,
+        r"\b(?:be|sound|stay|keep it|keep things)(?: more| very| a bit more| a little more"
+        rf"| less stiff and more)? (?:{words})\b") for value, words in _TONES.items()),
+    _rule("tone", "simple", rf"\b(?:explain .{{0,20}} in|use|prefer|in) (?:{_TONES['simple']})\b"),
+)  # fmt: skip
+_NEGATED = re.compile(r"(?:n't|\b(?:dont|not|never|stop|hate|dislike|no|without|avoid))\b(?:\s[\w']+){0,2}\s*\w?\Z")
+_REPLY_IN = re.compile(
+    r"\b(?:answer|reply|respond|speak|talk|write|communicate|chat|explain|converse)(?: (?:to me|me|back|with me|only"
+    r"|everything|things|always|your answers?))* (?:only )?in |\b(?:prefer|like|want|rather have)(?: (?:your|all|the"
+    r"|my)){0,2}(?: (?:answers?|replies|responses|to (?:speak|talk|chat|write|communicate|converse)|speaking|talking"
+    r"|chatting|it))? in (?:plain )?|\b(?:use|using|stick to|switch to) (?=(?:british|american|australian|plain"
+    r"|canadian) |[a-z]+(?: (?:from now on|always|by default|going forward|in future|please from))|[a-z]+ (?:for"
+    r"|in) (?:your|all) )|\bmy (?:preferred|default) language (?:is|for answers is) "
+)
+_PREFERS = re.compile(
+    r"\bi(?: really| generally| usually| much| definitely| still"
+    r"| always)* (?P<verb>prefer) (?P<what>[\w'’-]+(?: [\w'’-]+){0,4}?) (?:over|to|rather than|instead of"
+    r"|more than) (?P<other>[\w'’-]+(?: [\w'’-]+){0,3}?)(?=\s*(?:[,.;!()\x00]|\Z|\b(?:because|but|and|so|since|when"
+    r"|as|for)\b))"
+)
+_TASTE_STOP = re.compile(
+    r"\b(?:you|your|this|that|it|be|the (?:first|second|former|latter|other)|these|those|not|have|see|know|do"
+    r"|option)\b"
+)
+
+
+def preferences(sentence: Sentence) -> Iterator[Draft]:
+    """Settings that a statement asks for, for good.
+
+    >>> from recollect.enrich.sentences import sentences
+    >>> [(draft.key, draft.value) for draft in preferences(sentences("From now on, answer in French.")[0])]
+    [('reply_language', 'French')]
+    """
+    low = sentence.low
+    if _ONCE.search(low):
+        return
+    lasting = _LASTING.search(low) is not None
+    seen: set[str] = set()
+    for rule in _RULES if _TOPIC.search(low) else ():
+        if rule.key in seen or not (rule.alone or lasting):
+            continue
+        match = rule.pattern.search(low)
+        if match is None or (
+            not _avoids(rule) and _NEGATED.search(low, 0, match.start() + 1) and rule.key != "verbosity"
+        ):
+            continue
+        if _avoids(rule) and _OWN_HABIT.search(low, 0, match.end()):
+            continue
+        seen.add(rule.key)
+        yield Draft("preference", rule.key, rule.value, _confidence(rule, low), _span(sentence, match))
+    if lasting and "reply_language" not in seen and (draft := _reply_language(sentence)):
+        seen.add(draft.key)
+        yield draft
+    if not seen:
+        yield from _instructions(sentence)
+        yield from _tastes(sentence)
+
+
+_OWN_HABIT = re.compile(r"\bi (?:never|don't|do not|dont) (?:ever )?(?:use|add|include|write|put|send)\b")
+"""What the user does in their own texts asks nothing of the answers."""
+
+
+def _avoids(rule: _Rule) -> bool:
+    return rule.value.startswith("no")
+
+
+def _confidence(rule: _Rule, low: str) -> float:
+    sure = re.search(r"\b(?:from now on|always|never|prefer|going forward|by default|in future)\b", low)
+    return max(rule.confidence, 0.9) if sure else rule.confidence
+
+
+def _span(sentence: Sentence, match: re.Match[str]) -> tuple[int, int]:
+    return sentence.start + match.start(), sentence.start + match.end()
+
+
+def _reply_language(sentence: Sentence) -> Draft | None:
+    clause = Clause(sentence.text, sentence.low, sentence.start, sentence.start)
+    for match in _REPLY_IN.finditer(sentence.low):
+        language = known(LANGUAGES, clause, match.end())
+        if language and not _NEGATED.search(sentence.low, 0, match.start() + 1):
+            return Draft("preference", "reply_language", language.text, 0.9, clause.span(match.start(), language.last))
+    return None
+
+
+_VERB = (
+    r"(?:use|write|answer|reply|include|give|show|cite|explain|ask|start|end|begin|add|mention|format|suggest"
+    r"|recommend|respond|provide|assume|check|tell|send|put|address|start with|summari[sz]e|remind|double-?check"
+    r"|quote|link|avoid|say|repeat|apologi[sz]e|lecture|call|skip|end)"
+)
+_INSTRUCTION = re.compile(
+    r"(?:please |pls |can you |could you )*(?:(?:from now on|going forward|in (?:the )?future|by default|every time"
+    rf"|always|never),? (?:please |you should |always |never |don't |do not |only )*{_VERB}\b|stop (?:apologi[sz]ing"
+    r"|repeating|asking|giving|saying|adding|starting|ending|lecturing|being|suggesting|recommending"
+    r"|calling)\b).{3,150}"
+)
+
+
+def _instructions(sentence: Sentence) -> Iterator[Draft]:
+    """A standing wish that has no name among the settings is kept as it was said."""
+    match = _INSTRUCTION.match(sentence.low)
+    if (
+        match
+        and "\x00" not in match.group()
+        and not re.search(r"\b(?:always|never) (?:say|ask) (?:never|die|yes|no)\b", match.group())
+    ):
+        words = sentence.text[match.start() : match.end()].strip()
+        yield Draft("learning", "preference", words, 0.72, _span(sentence, match))
+
+
+def _tastes(sentence: Sentence) -> Iterator[Draft]:
+    """'I prefer tea over coffee' is no setting, but worth knowing."""
+    for match in _PREFERS.finditer(sentence.low):
+        if not _TASTE_STOP.search(match.group()[match.start("what") - match.start() :]):
+            first, last = match.span()
+            words = sentence.text[match.start("what") : last]
+            yield Draft(
+                "learning",
+                "preference",
+                f"the user prefers {words}",
+                0.75,
+                (sentence.start + first, sentence.start + last),
+            )

@@ -1,0 +1,372 @@
+"""Extraction without a model: what a user says of themselves, in plain English as people write it.
+
+Precision comes first: a sentence that is asked, supposed, quoted or said of someone else is left out
+before any rule is tried (`sentences`), every rule is anchored where a clause begins, and what may
+fill a blank is a name or stands on a list. Everything is pure and bounded in the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from recollect.enrich import (
+    Draft,
+    Found,
+    education,
+    health,
+    homes,
+    identity,
+    interests,
+    livelihood,
+    mentions,
+    people,
+    skills,
+    tastes,
+)
+from recollect.enrich.clauses import Clause, clauses
+from recollect.enrich.corrections import (
+    ANSWER_MAX,
+    answered_yes,
+    corrected,
+    corrections,
+    names_put_right,
+    short_answers,
+)
+from recollect.enrich.names import words
+from recollect.enrich.preferences import preferences
+from recollect.enrich.sentences import HEAD_MAX, READ_MAX, TAIL_MAX, Sentence, sentences
+from recollect.enrich.values import Said
+from recollect.records import Record
+
+Rule = Callable[[Said, re.Match[str]], Iterator[Draft]]
+
+# ── Who a clause is about ────────────────────────────────────────────────────────────────────────
+
+_ADVERB = (
+    r"(?:(?:currently|now|also|still|just|recently|actually|really|mostly|usually|mainly|primarily|basically"
+    r"|personally|only|always|both|finally|absolutely|definitely|totally|truly|generally|typically|already|officially"
+    r"|happily|proudly|literally|honestly|obviously|technically|myself|kinda|normally|often|regularly|very much|fully"
+    r"|completely|simply|presently|lowkey|ever since) ){0,3}"
+)
+_HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
+    (kind, ended, re.compile(pattern + _ADVERB))
+    for kind, ended, pattern in (
+        ("am", True,
+            r"(?:i'm|im|i am) (?:no longer|not)(?= .*\bany ?(?:more|longer)\b|(?<=longer) )(?: really| even)? "),
+        ("am", True, r"i used to be "),
+        ("am", True,
+            r"(?:i|i've|i have) (?:stopped|quit|gave up|given up) (?:being |(?!being|eating|drinking|using"
+            r"|smoking)(?=[a-z]+ing\b))"),
+        ("do", True, r"(?:i|we) (?:used to|no longer) "),
+        ("do", True, r"(?:i|we) (?:don't|do not|dont)(?= .*\bany ?(?:more|longer)\b)(?: really| even)? "),
+        ("am", False,
+            r"(?:i'm|im|i am|i've been|ive been|i have been|as|being|i(?= (?:living|based|working|originally|allergic"
+            r"|married|born|raised|fluent|studying|vegan|vegetarian|into|from|a vegan|a vegetarian"
+            r"|currently (?:living|working|based|studying)))) "),
+        ("was", False,
+            r"(?:i was|i got|i've been|i have been|i(?= (?:was )?born)|i(?= (?:was |got )?(?:diagnosed|raised)))(?: "
+            r"|\b)"),
+        ("do", False,
+            r"(?:i've|ive|i have(?= (?:just|recently|lived|worked|moved|started|joined|left|quit|switched|stopped"
+            r"|taken|studied|graduated|broken|sold|settled|relocated|adopted|bought|gone|become|resigned|retired|gotten"
+            r"|developed|turned|recently|finally))|i) "),
+        ("we", False, r"(?:we've been(?= living)|we have been(?= living)|we've|we have(?= (?:just|recently"
+            r"|moved|settled|relocated|adopted))|we both|we|me and (?:the|my) \w+|(?:the|my) \w+ and (?:i|me)) "),
+    )
+)  # fmt: skip
+
+_AM: tuple[tuple[re.Pattern[str], Rule], ...] = (
+    (identity.AM_AGE, identity.age),
+    (identity.AGED, identity.age),
+    (identity.AGE_IN_WORDS, identity.age_in_words),
+    (homes.SOMEONE_FROM, homes.someone_from),
+    (homes.FROM, homes.comes_from),
+    (homes.GREW_UP, homes.grew_up),
+    (homes.LIVES_IN, homes.lives_in),
+    (identity.TURNED, identity.age),
+    (livelihood.PLAIN_STATUS, livelihood.status),
+    (livelihood.BY_TRADE, livelihood.by_trade),
+    (livelihood.HEAD_OF, livelihood.head_of),
+    (livelihood.WORK_AS, livelihood.open_occupation),
+    (livelihood.WORK_AT, livelihood.works_at),
+    (livelihood.WORK_IN, livelihood.works_in),
+    (livelihood.WORK_INSIDE, livelihood.works_inside),
+    (education.STUDY, education.studies),
+    (education.STUDY_AT, education.school_of),
+    (livelihood.FOUNDED, livelihood.employer_is),
+    (livelihood.AM_A, livelihood.occupation),
+    (people.WITH_PARTNER, people.with_partner),
+    (people.NO_LONGER_WITH, people.no_longer_with),
+    (people.PARENT_OF, people.parent_of),
+    (livelihood.AT_NOW, livelihood.at_now),
+    (skills.FLUENT, skills.speaks),
+    (skills.NATIVE, skills.speaks),
+    (skills.LEARNING, skills.learns),
+    (skills.CODE_IN, skills.codes_in),
+    (health.DIET, health.diet),
+    (health.WENT, health.diet),
+    (health.ALLERGIC, health.allergic),
+    (health.INTOLERANT, health.allergy),
+    (health.AM_CONDITION, health.am_condition),
+    (health.CONDITION_OF, health.condition),
+    (skills.ON_DEVICE, skills.devices),
+    (health.HAVE_CONDITION, health.condition),
+    (interests.INTO, interests.enjoys),
+    (interests.PLAY, interests.plays),
+    (skills.USE, skills.uses),
+    (skills.USER_OF, skills.user_of),
+    (tastes.FAN_OF, tastes.likes),
+    (tastes.NOT_A_FAN_OF, tastes.dislikes),
+    (tastes.FAN, tastes.fan),
+    (interests.TRAINING, interests.goal),
+    (interests.SAVING, interests.goal),
+    (interests.TRYING, interests.goal),
+    (identity.I_AM, identity.i_am_name),
+)
+_DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
+    (homes.LIVES_IN, homes.lives_in),
+    (homes.CALL_HOME, homes.call_home),
+    (homes.MOVED_TO, homes.moved_to),
+    (homes.MOVED_OUT, homes.moved_out),
+    (homes.FROM, homes.comes_from),
+    (homes.GREW_UP, homes.grew_up),
+    (identity.TURNED, identity.age),
+    (livelihood.WORK_AS, livelihood.open_occupation),
+    (livelihood.WORK_AT, livelihood.works_at),
+    (livelihood.WORK_IN, livelihood.works_in),
+    (livelihood.WORK_INSIDE, livelihood.works_inside),
+    (livelihood.STARTED_AT, livelihood.starts_at),
+    (livelihood.FOUNDED, livelihood.employer_is),
+    (livelihood.LEFT, livelihood.left),
+    (livelihood.LOST_JOB, livelihood.lost_job),
+    (livelihood.BECAME, livelihood.open_occupation),
+    (livelihood.PROMOTED, livelihood.open_occupation),
+    (livelihood.TEACH, livelihood.teaches),
+    (education.STUDY, education.studies),
+    (education.STUDY_AT, education.school_of),
+    (education.GRADUATED, education.school_of),
+    (education.ATTEND, education.school_of),
+    (education.DEGREE, education.degree),
+    (people.HAVE, people.have),
+    (people.MARRIED, people.with_partner),
+    (people.BROKE_UP, people.broke_up),
+    (people.PARTED, people.parted),
+    (skills.SPEAK, skills.speaks),
+    (skills.CODE_IN, skills.codes_in),
+    (skills.WRITE_CODE, skills.codes_in),
+    (skills.USE, skills.uses),
+    (skills.SWITCHED, skills.switched),
+    (skills.STOPPED_USING, skills.stopped_using),
+    (skills.OWN, skills.devices),
+    (skills.DRIVE, skills.vehicles),
+    (skills.SOLD, skills.vehicles),
+    (skills.SOLD, skills.sold_device),
+    (health.WENT, health.diet),
+    (health.NOT_EAT, health.not_eaten),
+    (health.ALLERGY, health.allergy),
+    (health.ALLERGY_TO, health.allergic),
+    (health.HAVE_CONDITION, health.condition),
+    (interests.ENJOY, interests.enjoys),
+    (interests.LIKE_TO, interests.likes_to),
+    (interests.COLLECT, interests.likes_to),
+    (interests.PLAY, interests.plays),
+    (interests.GAVE_UP, interests.gave_up),
+    (skills.LEARNING, skills.learns),
+    (interests.TRYING, interests.goal),
+    (tastes.LIKE, tastes.likes),
+    (tastes.DISLIKE, tastes.dislikes),
+)
+_WAS: tuple[tuple[re.Pattern[str], Rule], ...] = (
+    (identity.BORN_ON, identity.birthday),
+    (homes.GREW_UP, homes.grew_up),
+    (health.DIAGNOSED, health.diagnosed),
+    (livelihood.LEFT, livelihood.left),
+    (livelihood.PROMOTED, livelihood.open_occupation),
+)
+_WE: tuple[tuple[re.Pattern[str], Rule], ...] = (
+    (homes.LIVES_IN, homes.lives_in),
+    (homes.MOVED_TO, homes.moved_to),
+    (people.HAVE, people.have),
+    (skills.DRIVE, skills.vehicles),
+    (skills.SOLD, skills.vehicles),
+)
+_MY: tuple[tuple[re.Pattern[str], Rule], ...] = (
+    (identity.AGE_IS, identity.age),
+    (identity.BIRTHDAY, identity.birthday),
+    (homes.HOMETOWN, homes.grew_up),
+    (homes.COUNTRY_IS, homes.country_is),
+    (homes.NATIONALITY, homes.nationality),
+    (livelihood.JOB_IS, livelihood.occupation),
+    (livelihood.EMPLOYER_IS, livelihood.employer_is),
+    (skills.LANGUAGE_IS, skills.speaks),
+    (skills.CODING_LANGUAGE_IS, skills.main_coding_language),
+    (skills.TOOL_IS, skills.uses),
+    (skills.DEVICE_IS, skills.devices),
+    (skills.CAR_IS, skills.vehicles),
+    (health.ALLERGY_IS, health.allergic),
+    (interests.HOBBIES_ARE, interests.hobbies_are),
+    (interests.GOAL_IS, interests.goal),
+)
+"""What begins with "my"."""
+_IS_MY: tuple[tuple[re.Pattern[str], Rule], ...] = (
+    (identity.BIRTHDAY_TODAY, identity.birthday),
+    (people.IS_MINE, people.is_mine),
+    (skills.IS_LANGUAGE, skills.named_language),
+    (interests.IS_FAVORITE, interests.is_favorite),
+)
+"""What has "my" in the middle."""
+_OTHER: tuple[tuple[re.Pattern[str], Rule], ...] = (
+    (identity.NAME_IS, identity.names),
+    (identity.NICKNAME_IS, identity.nicknames),
+    (identity.THIS_IS, identity.this_is_name),
+    (identity.MYSELF, identity.this_is_name),
+    (identity.NAME_HERE, identity.name_here),
+    (identity.HERE, identity.age),
+    (identity.TURNED, identity.age),
+    (homes.HOME, homes.home_is),
+    (homes.TIMEZONE, homes.timezone),
+    (skills.SPEAKER_HERE, skills.named_language),
+    (interests.FAVORITE_IS, interests.favorite),
+)
+_BY_KIND = {"am": _AM, "do": _DO, "was": _WAS, "we": _WE}
+
+
+def _heads(clause: Clause, at: int) -> Iterator[Said]:
+    """The ways to understand how a clause begins. The first that says an end is the only one."""
+    for kind, ended, pattern in _HEADS:
+        if match := pattern.match(clause.low):
+            yield Said(clause, kind, match.end(), at, ended)
+            if ended:
+                return
+
+
+def _facts(clause: Clause, at: int) -> Iterator[Draft]:
+    low = clause.low
+    for said in _heads(clause, at):
+        yield from _by_rules(_BY_KIND[said.kind], said)
+    said = Said(clause, "other", 0, at)
+    yield from _by_rules(_OTHER, said)
+    if low.startswith("my "):
+        yield from _by_rules(_MY, said)
+    elif " my " in low:
+        yield from _by_rules(_IS_MY, said)
+    if "my " in low or "our " in low:
+        for match in people.MINE.finditer(low):
+            yield from people.mine(replace(said, first=match.start()), match)
+    if "/" in low:
+        for match in identity.PRONOUNS.finditer(low):
+            yield from identity.pronouns(replace(said, first=match.start()), match)
+
+
+def _by_rules(rules: Iterable[tuple[re.Pattern[str], Rule]], said: Said) -> Iterator[Draft]:
+    for pattern, rule in rules:
+        if match := pattern.match(said.clause.low, said.rest):
+            yield from rule(said, match)
+
+
+# ── Reading ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def read(text: str, at: int, *, answered: str = "") -> list[Draft]:
+    """What a message of the user says, with the characters that say it.
+
+    `at` is the time of the message in milliseconds; `answered` is what the assistant said just
+    before, which makes "No, I meant ..." a correction and a bare "Oslo" an answer.
+
+    >>> [(draft.key, draft.value) for draft in read("im 29 and live in oslo", 0) if draft.layer == "fact"]
+    [('age', '29'), ('city', 'Oslo')]
+    """
+    if not promising(text):
+        return []
+    stated = sentences(text)
+    found: list[Draft] = []
+    for sentence in stated:
+        found += _of_sentence(sentence, at)
+    if not any(draft.key == "name" for draft in found):
+        found += names_put_right(stated, answered)
+    found += corrections(stated, answered, found)
+    if not found:
+        found += short_answers(text, at, answered)
+        found += answered_yes(text, at, answered)
+    found += list(mentions.from_facts(found))
+    told = mentions.told(found)
+    for sentence in stated:
+        found += mentions.of_others(sentence, told)
+        found += list(mentions.named(sentence, told))[: mentions.MENTIONS_MAX]
+    return _distinct(found)
+
+
+def _of_sentence(sentence: Sentence, at: int) -> list[Draft]:
+    facts = [corrected(draft, sentence) for clause in clauses(sentence) for draft in _facts(clause, at)]
+    if parted := people.BOTH_BROKE_UP.match(sentence.low):
+        facts = [draft for draft in facts if draft.key != "partner"]
+        whole = Clause(sentence.text, sentence.low, sentence.start, sentence.start)
+        facts += people.broke_up(Said(whole, "other", 0, at), parted)
+    settings = list(preferences(sentence))
+    # "I like dark mode" is a setting, and not a taste as well.
+    meant = [setting.span for setting in settings]
+    facts = [draft for draft in facts if draft.key not in _TASTES or not any(_overlap(draft.span, s) for s in meant)]
+    return facts + settings
+
+
+_TASTES = ("likes", "dislikes")
+
+
+def _overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
+    return a[0] < b[1] and b[0] < a[1]
+
+
+def _distinct(drafts: Sequence[Draft]) -> list[Draft]:
+    """Each thing once, the surest of its kind first come."""
+    best: dict[tuple[str, str, str, str], Draft] = {}
+    for draft in drafts:
+        identity_ = (draft.layer, draft.key, draft.value.casefold(), draft.subject)
+        if identity_ not in best or best[identity_].confidence < draft.confidence:
+            best[identity_] = draft
+    return list(best.values())
+
+
+_CUES = words(
+    """
+    i, im, ive, my, me, myself, speaking, calling, residing, reside, employed, settled, picked, home, it, its, thats,
+    we, our, call, calls, name, names, fav, fave, favorite, favourite, here, this, today, tomorrow, yesterday,
+    english, native, fluent, pronouns, him, her, them, born, been, diagnosed, raised, hired, laid, living, based,
+    working, originally, live, work, grew, moved, relocated, started, joined, got, bought, adopted, left, quit,
+    graduated, turned, switched, sold, broke, became, studied, handed, love, enjoy, being, as, no, nope, not, don,
+    dont, stop, avoid, never, always, skip, drop, lose, leave, omit, cut, use, using, keep, make, limit, prefer, want,
+    give, need, like, future, now, forward, default, every, each, wrong, incorrect, mistake, mistaken, false, right,
+    correct, true, actually, wait, correction, sorry, is
+    """
+)
+"""Words without one of which no rule can hold."""
+_APART = str.maketrans(dict.fromkeys("'’‘`´\"“”.,;:!?()[]{}<>/\\-–—_*~|+=&#@\n\t\r\x00…", " "))
+
+
+def promising(text: str) -> bool:
+    """Whether reading is worth it: never False for a text that says anything, and quick to say so."""
+    if len(text) <= ANSWER_MAX:
+        return True
+    looked = text if len(text) <= READ_MAX else f"{text[:HEAD_MAX]} {text[-TAIL_MAX:]}"
+    return not _CUES.isdisjoint(looked.lower().translate(_APART).split())
+
+
+class Rules:
+    """The enricher that needs no model. Reads what trusted users say, and nothing else."""
+
+    name = "rules-1"
+    immediate = True
+    """Quick enough to be asked whether a message is worth a job."""
+
+    async def drafts(self, messages: Sequence[Record]) -> Sequence[Found]:
+        """What these messages of one session say, in their order."""
+        found: list[Found] = []
+        answered = ""
+        for message in messages:
+            role = message.data.get("role")
+            if role == "user" and message.trust == "trusted":
+                drafts = read(message.content, message.when, answered=answered)
+                found += [Found(message, draft) for draft in drafts]
+            answered = message.content if role == "assistant" else ""
+        return found

@@ -1,0 +1,304 @@
+"""What the user speaks, codes in, works with, owns and drives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from recollect.enrich import Draft
+from recollect.enrich.clauses import Clause
+from recollect.enrich.names import (
+    DEVICES,
+    LANGUAGES,
+    PROGRAMMING_LANGUAGES,
+    TOOLS,
+    TOOLS_AND_WORDS,
+    VEHICLE_MAKERS,
+    words,
+)
+from recollect.enrich.values import Said, Value, in_table, known, listed
+
+Match = re.Match[str]
+Drafts = Iterator[Draft]
+
+# ── Languages ────────────────────────────────────────────────────────────────────────────────────
+
+SPEAK = re.compile(
+    r"(?:can |also |both )*(?:speak|know how to speak|grew up speaking|was raised speaking|know(?= (?:some|a (?:bit"
+    r"|little)|basic)\b))(?: (?:fluent|fluently|mostly|mainly|some|only|both|native|good|decent|basic|conversational"
+    r"|a (?:bit|little)(?: of)?))* "
+)
+FLUENT = re.compile(r"(?:fluent|conversational|bilingual|proficient|a native speaker|native) (?:in|of) ")
+NATIVE = re.compile(r"(?:a )?(?:native|fluent|bilingual) (?=[a-z]+(?: (?:and|/) [a-z]+)? speaker)")
+LANGUAGE_IS = re.compile(
+    r"my (?:native|first|mother|second|main|primary|home) (?:language|tongue)(?:'s| is)(?: actually)? "
+)
+IS_LANGUAGE = re.compile(
+    r"(?P<what>[a-z]+(?: [a-z]+)?) is my (?:native|first|mother|second|third|main|primary) (?:language|tongue)\b"
+)
+SPEAKER_HERE = re.compile(r"(?:native|fluent) (?P<what>[a-z]+) speaker here\b")
+CODING_LANGUAGE_IS = re.compile(
+    r"my (?:go-to|main|primary|preferred|favou?rite|daily|strongest) (?:programming |coding )?language(?:'s"
+    r"| is)(?: (?:actually|still|probably))? "
+)
+LEARNING = re.compile(
+    r"(?:currently |also |been )*(?:learning|studying|teaching myself|picking up|started learning"
+    r"|trying to learn) (?:how to (?:speak|code in|program in) |to (?:speak|code in) )?"
+)
+
+
+def speaks(said: Said, match: Match) -> Drafts:
+    """'I speak German and a bit of Spanish'."""
+    for value in listed(said.clause, match.end(), in_table(LANGUAGES)):
+        yield said.fact("language", value, 0.92)
+
+
+def main_coding_language(said: Said, match: Match) -> Drafts:
+    """'My go-to language is Ruby': of a language one speaks nobody says so."""
+    if value := known(PROGRAMMING_LANGUAGES, said.clause, match.end()):
+        yield said.fact("programming_language", value, 0.88)
+
+
+def named_language(said: Said, match: Match) -> Drafts:
+    """'English is my second language', 'native Tagalog speaker here'."""
+    if match["what"] in LANGUAGES:
+        yield said.fact("language", Value(LANGUAGES[match["what"]], *match.span("what")), 0.9)
+
+
+def learns(said: Said, match: Match) -> Drafts:
+    """'I'm learning Japanese', 'I'm learning Rust'."""
+    for key, table in (("language", LANGUAGES), ("programming_language", PROGRAMMING_LANGUAGES)):
+        for value in listed(said.clause, match.end(), in_table(table)):
+            if len(value.text) > 1 and _ends_well(said.clause, value.last):
+                yield said.fact(key, value, 0.75, data={"level": "learning"})
+
+
+_ENDS_WELL = re.compile(
+    r"[\s\x00]*(?:[,.;!()\x00&/]|\Z|(?:and|but|so|for|at|on|in|with|because|since|now|right|these|mostly|every|daily"
+    r"|as|from|using|myself|too|lately|btw|lol|professionally|all|when|a lot|to|rn|atm|currently|mainly|instead|since"
+    r"|over|or|more|most|which|regularly|exclusively|any ?(?:more|longer)|anymore)\b)"
+)
+
+
+def _ends_well(clause: Clause, at: int) -> bool:
+    """True when nothing follows that makes the name a part of another thing: "a Python script"."""
+    return _ENDS_WELL.match(clause.low, at) is not None
+
+
+CODE_IN = re.compile(
+    r"(?:can |know how to |also |both |to )*(?:code|been coding|program|develop|write code|write"
+    r"|do (?:most of )?my coding|coding|programming|write most of my code|script)(?: (?:mostly|mainly|primarily"
+    r"|exclusively|professionally|a lot|software|apps|stuff))* (?:in|with|using) "
+)
+WRITE_CODE = re.compile(
+    r"(?:write|know|prefer coding in|work with|work in|develop|program) (?:a lot of |some |mostly |mainly "
+    r"|primarily )?"
+)
+
+
+def codes_in(said: Said, match: Match) -> Drafts:
+    """'I write Python', 'I code in Rust mostly'."""
+    sure = match.re is CODE_IN
+    for value in listed(said.clause, match.end(), in_table(PROGRAMMING_LANGUAGES)):
+        written = said.clause.text[value.first].isupper() or value.text.lower() not in (
+            "c",
+            "r",
+            "go",
+            "rust",
+            "swift",
+            "assembly",
+            "basic",
+        )
+        if (sure or written) and (sure or len(value.text) > 1) and _ends_well(said.clause, value.last):
+            yield said.fact("programming_language", value, 0.9 if sure else 0.82)
+
+
+# ── Tools, devices, vehicles ─────────────────────────────────────────────────────────────────────
+
+USE = re.compile(
+    r"(?:primarily |daily |heavily |regularly )?(?:use|using|swear by|rely on|live in|run|switched to|moved to"
+    r"|migrated to|a user of|love using|prefer using|like using) (?:a |an |the |my |mostly |mainly |only )?"
+)
+TOOL_IS = re.compile(
+    r"my (?!dream|next|first|old|last|previous|former|future|ideal)(?:\w+ ){0,2}(?:editor|ide|browser|os"
+    r"|operating system|note[- ]taking app|terminal|shell|to-?do app|email client|calendar|distro|text editor|stack"
+    r"|daily driver|database|framework)(?: of choice)?(?:'s| is| are| includes?) (?:a |an |the )?"
+)
+SWITCHED = re.compile(
+    r"(?:have |just |recently |finally )*(?:switched|moved|migrated|went"
+    r"|gone) (?:over )?from (?P<old>[\w .+#-]{1,30}?) to "
+)
+STOPPED_USING = re.compile(
+    r"(?:have |just |recently |finally )*(?:stopped using|quit using|gave up on|got rid of|uninstalled|ditched"
+    r"|abandoned) "
+)
+
+
+def uses(said: Said, match: Match) -> Drafts:
+    """'I use Notion for my notes': known tools, languages and devices."""
+    place = match.end()
+    if match.group().startswith("live in") and _FIGURATIVE.search(said.clause.low, 0, match.start()):
+        return
+    for key, table, confidence in (("tool", TOOLS, 0.85), ("programming_language", PROGRAMMING_LANGUAGES, 0.8)):
+        for value in listed(said.clause, place, in_table(table)):
+            if _names_a_thing(said.clause, value):
+                yield said.fact(key, value, confidence)
+    yield from _devices(said, place, 0.85)
+
+
+_FIGURATIVE = re.compile(r"\b(?:basically|practically|pretty much|literally)\b")
+
+
+def _names_a_thing(clause: Clause, value: Value) -> bool:
+    lower = clause.text[value.first].islower()
+    plain_word = value.text.lower() in TOOLS_AND_WORDS or value.text.lower() in (
+        "go",
+        "rust",
+        "swift",
+        "c",
+        "r",
+        "basic",
+        "assembly",
+    )
+    return _ends_well(clause, value.last) and not (lower and plain_word and len(clause.text.split()) > 6)
+
+
+USER_OF = re.compile(r"an? (?:\w+ )??(?P<what>[\w ]{2,20}) user\b")
+
+
+def user_of(said: Said, match: Match) -> Drafts:
+    """'I'm a Mac user'."""
+    found = known(TOOLS, said.clause, match.start("what"))
+    if found and found.last == match.end("what"):
+        yield said.fact("tool", found, 0.8)
+
+
+def switched(said: Said, match: Match) -> Drafts:
+    """'I switched from Windows to Linux': the end of one and the beginning of the other."""
+    for key, table in (("tool", TOOLS), ("programming_language", PROGRAMMING_LANGUAGES), ("device", DEVICES)):
+        old, new = known(table, said.clause, match.start("old")), known(table, said.clause, match.end())
+        if old and new:
+            yield said.ended_fact(key, old, 0.85)
+            yield said.fact(key, new, 0.85)
+            return
+
+
+def stopped_using(said: Said, match: Match) -> Drafts:
+    """'I stopped using Photoshop'."""
+    if value := known(TOOLS, said.clause, match.end()):
+        yield said.ended_fact("tool", value, 0.85)
+
+
+OWN = re.compile(
+    r"(?:also |just |recently |finally )*(?:have|own|got|bought|got myself|purchased|use|using|upgraded to|picked up"
+    r"|ordered) (?:myself )?(?:a |an |the |my |two )?(?:new |old |used |brand new |second-?hand |refurbished )*"
+)
+DEVICE_IS = re.compile(
+    r"my (?!dream|next|first|old|last|previous|former|future|ideal|ex|wife|husband)(?:\w+ ){0,2}(?:phone|laptop"
+    r"|computer|tablet|pc|console|watch|smartwatch|camera|desktop|machine|e-?reader)(?:'s| is)(?: (?:a|an|the"
+    r"|my))? (?:new |old )?"
+)
+_MODEL = re.compile(
+    r"(?: (?:\d{1,4}\w{0,2}|[A-Z]\w*|pro|max|plus|ultra|mini|air|carbon|gen|m[1-4]|se|xl|fold|flip|series"
+    r"|x\d?)(?![\w'’]))*"
+)
+
+
+ON_DEVICE = re.compile(r"on (?:a|an|my) (?:\d{4} |new |old )?")
+
+
+def sold_device(said: Said, match: Match) -> Drafts:
+    """'I sold my iPhone'."""
+    if found := _device(said.clause, match.end()):
+        yield said.ended_fact("device", found, 0.8)
+
+
+def devices(said: Said, match: Match) -> Drafts:
+    """'I have an iPhone 15', 'my laptop is a ThinkPad X1 Carbon'."""
+    yield from _devices(said, match.end(), 0.88)
+
+
+def _devices(said: Said, at: int, confidence: float) -> Drafts:
+    for value in listed(said.clause, at, _device, most=3):
+        yield said.fact("device", value, confidence)
+
+
+_AMBIGUOUS_DEVICES = words(
+    """
+    switch, surface, galaxy, quest, echo, pixel, framework, sony, canon, hp, acer, kindle, xps
+    """
+)
+
+
+_ARTICLE = re.compile(r"(?:a|an|the|my) ")
+
+
+def _device(clause: Clause, at: int) -> Value | None:
+    article = _ARTICLE.match(clause.low, at)
+    at = article.end() if article else at
+    found = known(DEVICES, clause, at)
+    if found is None or (clause.text[at].islower() and found.text.lower() in _AMBIGUOUS_DEVICES):
+        return None
+    model = _MODEL.match(clause.text, found.last)
+    last = model.end() if model else found.last
+    if not re.match(
+        r"[\s\x00]*(?:[,.;!()\x00]|\Z|(?:and|but|so|for|with|that|which|as|now|last|yesterday|today|from|because|at"
+        r"|to|if|in|phone|laptop|camera|tablet|watch|or|on|about|about|it|it's)\b)",
+        clause.low[last:],
+    ):
+        return None
+    return Value(found.text + clause.text[found.last : last], at, last)
+
+
+DRIVE = re.compile(
+    r"(?:also |just |recently |currently )*(?:got myself|drive|ride|own|have|bought|got|leased|purchased"
+    r"|driving)(?: around)?(?: in)? (?:a |an |my |the )?(?:new |old |used |brand new |red |blue |black |white "
+    r"|silver |grey |gray |green |second[- ]?hand |beat[- ]?up |battered |rusty |trusty |vintage |classic |little )*"
+)
+CAR_IS = re.compile(
+    r"my (?!dream|next|first|old|last|previous|former|future|ideal|other|rental|wife|husband)(?:\w+ )?(?:car|truck"
+    r"|vehicle|suv|motorcycle|motorbike|bike|van|ride|daily)(?:'s| is|,)(?: (?:a|an|the|my))? (?:new |old |red |blue "
+    r"|black |white |silver )*"
+)
+SOLD = re.compile(
+    r"(?:have |just |recently |finally )*(?:sold|got rid of|traded in|totaled|totalled|crashed|scrapped) (?:my|our"
+    r"|the) (?:old )?"
+)
+_YEAR = re.compile(r"(?:19|20)\d\d ")
+_CAR_MODEL = re.compile(r"(?: (?:[A-Z][\w-]*|\d{1,4}\w{0,3}|model [3sxy]|[a-z]-?\d{1,3}\w?)(?![\w'’]))*", re.A)
+
+
+_VEHICLE_END = re.compile(
+    r"[\s\x00]*(?:[,.;!()\x00]|\Z|(?:and|but|so|with|that|which|to|for|now|in|from|because|as|since|when|after|before"
+    r"|last|this|car|truck|suv|sedan|hybrid|van|these|at|it|every|on|convertible|hatchback|or|if|pickup|motorcycle"
+    r"|bike|scooter|electric|today|yesterday|about)\b)"
+)
+
+
+def vehicles(said: Said, match: Match) -> Drafts:
+    """'I drive a Tesla Model 3': a make that is known, with its model."""
+    found = _vehicle(said.clause, match.end())
+    if found is None or not _VEHICLE_END.match(said.clause.low, found.last):
+        return
+    yield said.ended_fact("vehicle", found, 0.85) if match.re is SOLD else said.fact("vehicle", found, 0.88)
+
+
+_TWO_WORDS = re.compile(r"[\w-]+(?: [\w-]+)?")
+
+
+def _vehicle(clause: Clause, at: int) -> Value | None:
+    year = _YEAR.match(clause.low, at)
+    maker = year.end() if year else at
+    words = _TWO_WORDS.match(clause.low, maker)
+    if words is None:
+        return None
+    name = next((n for n in (words.group(), words.group().split(" ")[0]) if n in VEHICLE_MAKERS), None)
+    if name is None or (
+        clause.text[maker].islower()
+        and name in ("ram", "seat", "smart", "mini", "ford", "lincoln", "triumph", "genesis", "lotus", "trek")
+    ):
+        return None
+    model = _CAR_MODEL.match(clause.text, maker + len(name))
+    last = model.end() if model else maker + len(name)
+    text = clause.text[at:last]
+    return Value(text if not text.islower() else text.title().replace("Bmw", "BMW"), at, last)

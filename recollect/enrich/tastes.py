@@ -1,0 +1,158 @@
+"""What the user likes and dislikes: things in general, not the one at hand.
+
+English marks the difference by itself. "I love sushi" and "I hate long flights" have no article and speak
+of a kind; "I love the idea", "this answer" and "your plan" speak of one thing, now. Only the first is lasting.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from recollect.enrich import Draft
+from recollect.enrich.clauses import Clause
+from recollect.enrich.names import FIRST_NAMES, words
+from recollect.enrich.values import CALENDAR, Said, Value
+from recollect.enrich.vocabulary import HOBBIES
+
+Match = re.Match[str]
+Drafts = Iterator[Draft]
+
+_REALLY = (
+    r"(?:(?:really|absolutely|just|also|so|truly|still|particularly|especially|quite|genuinely|simply|totally) ){0,2}"
+)
+LIKE = re.compile(
+    rf"{_REALLY}(?:love|adore|like|enjoy|loved?(?= .*\b(?:since|as long as|all my life)\b)) (?:eating |drinking "
+    rf"|watching "
+    r"|listening to |playing )?"
+)
+DISLIKE = re.compile(
+    rf"{_REALLY}(?:hate|detest|loathe|despise|dislike|can't stand|cannot stand|cant stand|can't bear|cannot bear"
+    rf"|(?:don't|do not|dont|never) {_REALLY}(?:like|enjoy|care for)|have never liked|never liked) (?:eating |drinking "
+    r"|watching |listening to |playing )?"
+)
+FAN_OF = re.compile(
+    r"(?:such )?(?:a |an )?(?:really |very )?(?:big |huge |massive |keen |great |lifelong |die-?hard |avid )*fan of "
+    r"|crazy about |mad about |partial to "
+)
+NOT_A_FAN_OF = re.compile(r"(?:not|never been) (?:really )?(?:a |much of a )(?:big |huge |massive |great )*fan of ")
+FAN = re.compile(r"an? (?:really )?(?:big |huge |massive |lifelong |die-?hard |avid )+(?P<what>[\w' &-]{2,30}?) fan\b")
+
+_THING = re.compile(
+    r"(?:the (?=[A-Z]))?[^\W\d_][\w'’&-]*(?: [^\W\d_][\w'’&-]*){0,3}?(?=\s*(?:[,.;:!?()\x00…]|\Z|[^\w\s'’&-]|\s[-–]\s"
+    r"|\s(?:and|or|but|because|cause|cuz|so|since|with|for|in|on|at|a lot|a bit|as|too|though|although|especially|more"
+    r"|most|when|while|very|much|lol|haha|btw|if|than|these|lately|any ?more|after|before|even|like|over|unless|except"
+    r"|every|all|during|by|without|the most|either|at all|also|plus|however|not|yet|rather|instead|right now|now)\b))"
+)
+_PAIR = re.compile(
+    r"(?:rock (?:and|&|n|'n') roll|mac (?:and|&) cheese|fish (?:and|&) chips|peanut butter and jelly|arts (?:and"
+    r"|&) crafts|gin (?:and|&) tonic|biscuits and gravy|drum (?:and|&) bass|dungeons (?:and|&) dragons"
+    r"|salt and vinegar(?: \w+)?)\b"
+)
+"""Two words for one thing."""
+_JOINT = re.compile(r"(?:,? and |, | & |,? or )(?!i\b|i'm|my\b)")
+_SMALL = re.compile(
+    r"(?:really |very |good |all kinds of |all sorts of |anything |most |any |both |some "
+    r"|the taste of |the smell of )*"
+)
+_NOT_THINGS = words(
+    """
+    a, an, the, my, your, his, her, its, our, their, this, that, these, those, it, you, him, them, me, us, myself,
+    yourself, everyone, everything, everybody, anything, nothing, something, someone, anyone, no, one, ones, some,
+    all, any, many, most, both, either, neither, each, every, another, other, others, such, same, mine, yours, to,
+    how, what, when, where, who, why, which, if, being, having, doing, seeing, hearing, knowing, getting, going,
+    feeling, working, talking, thinking, waiting, using, making, trying, helping, learning, taking, finding, looking,
+    sharing, asking, telling, i, we, he, she, they, there, here, not, so, too, very, more, less, better, best, just,
+    even, and, or, but, for, in, on, at, of, with, from, as, like, than, about, over, into, up, out, off, back, again,
+    now, then, today, tonight, tomorrow, yesterday, option, options, idea, ideas, suggestion, suggestions, plan,
+    answer, answers, version, number, choice, people, men, women, life, god, jesus, kids, children, guys, things,
+    stuff, lots, lot, bit, kind, sort, way, ways, part, time, times, moments, feedback, questions, examples,
+    explanations, responses, replies, details, yes, sure, lol, haha, is, are, was, were, do, does, did, have, has,
+    had, can, could, would, should, will, may, might, must, be, been, get, got, go, come, see, know, think, say, said,
+    want, need, make, take, give, find, use, hell, crazy, mad, whatever, wherever, whoever, however,
+    also, really, actually, quite, pretty, rather, almost, only, always, never, ever
+    """
+)
+_PASSING = re.compile(
+    r"\b(?:tonight|today|this (?:time|week|one|morning|evening)|right now|for (?:dinner|lunch|breakfast) (?:tonight"
+    r"|today)|at first|the other day|yesterday|in (?:this|that|the) (?:case|recipe|story|book|movie|photo|picture"
+    r"|list))\b"
+)
+
+
+def likes(said: Said, match: Match) -> Drafts:
+    """'I love sushi', 'I'm a big fan of jazz'."""
+    yield from _tastes(said, match, "likes")
+
+
+def dislikes(said: Said, match: Match) -> Drafts:
+    """'I can't stand horror movies', 'I don't like mushrooms'."""
+    if not said.ended:
+        yield from _tastes(said, match, "dislikes")
+
+
+def fan(said: Said, match: Match) -> Drafts:
+    """'I'm a huge Star Wars fan'."""
+    value = _thing(said.clause, match.start("what"), match.end("what"))
+    if value:
+        yield said.fact("likes", value, 0.7)
+
+
+def _tastes(said: Said, match: Match, key: str) -> Drafts:
+    if _PASSING.search(said.clause.low):
+        return
+    for value in _things(said.clause, match.end()):
+        if value.text.startswith("the ") and match.group().endswith("like "):
+            return  # "I like the Classic" chooses among what was offered
+        if key == "dislikes" or said.ended or value.text.lower() not in HOBBIES:
+            yield said.fact(key, value, 0.7)
+        elif key == "likes":
+            yield said.fact("hobby", value, 0.75)
+
+
+_FOR_THE_TASK = re.compile(
+    r" (?:for (?!breakfast|lunch|dinner|dessert|ages|years|as long)|in (?!general|the (?:morning|evening|summer"
+    r"|winter|autumn|fall|spring|rain)|my (?:tea|coffee|food|salad|soup))|on (?!pizza|toast|weekends|sundays)"
+    r"|like (?:this|that)|at (?!all|night))"
+)
+
+
+def _things(clause: Clause, at: int) -> Iterator[Value]:
+    for _ in range(5):
+        small = _SMALL.match(clause.low, at)
+        at = small.end() if small else at
+        value = _pair(clause, at) or _single(clause, at)
+        if value is None:
+            return
+        if _FOR_THE_TASK.match(clause.low, value.last):
+            return
+        yield value
+        joint = _JOINT.match(clause.low, value.last)
+        if joint is None:
+            return
+        at = joint.end()
+
+
+def _pair(clause: Clause, at: int) -> Value | None:
+    match = _PAIR.match(clause.low, at)
+    return Value(clause.text[at : match.end()], at, match.end()) if match else None
+
+
+def _single(clause: Clause, at: int) -> Value | None:
+    match = _THING.match(clause.text, at)
+    return _thing(clause, at, match.end()) if match else None
+
+
+def _thing(clause: Clause, first: int, last: int) -> Value | None:
+    """A kind of thing that stands here: no article, no pronoun, no person, nobody's own."""
+    text = clause.text[first:last]
+    named = text.removeprefix("the ")
+    parts = named.lower().replace("’", "'").split()
+    if named != text and not all(part[0].isupper() for part in named.split()):
+        return None
+    known_as = len(parts) == 1 and (parts[0] in FIRST_NAMES or parts[0].rstrip("s") in CALENDAR or parts[0] in CALENDAR)
+    if known_as or not _NOT_THINGS.isdisjoint(parts) or len(text) < 3:
+        return None
+    if any(part.endswith("'s") for part in parts[:-1]) or (parts[0].endswith("ing") and len(parts) > 1):
+        return None
+    return Value(text, first, last)

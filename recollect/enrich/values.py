@@ -1,0 +1,396 @@
+"""How values are read out of a clause: names, places, organisations, phrases, lists, times.
+
+Every reader starts at a place of a clause and gives a value with the characters it took, or None.
+Names need their capital or a place on a list; nothing else is taken for a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from recollect.enrich import Draft
+from recollect.enrich.clauses import Clause
+from recollect.enrich.names import (
+    CITIES,
+    COUNTRIES,
+    DEVICES,
+    FIRST_NAMES,
+    LANGUAGES,
+    NAMES_AND_WORDS,
+    ORGANISATIONS,
+    PROGRAMMING_LANGUAGES,
+    REGIONS,
+    SCHOOLS,
+    STATE_CODES,
+    TOOLS,
+    words,
+)
+from recollect.enrich.vocabulary import NOT_A_NAME
+from recollect.policies.dates import span_of
+from recollect.records import DAY_MS
+
+
+class Value(NamedTuple):
+    """A value as it would stand in a profile, and the characters of the clause that say it."""
+
+    text: str
+    first: int
+    last: int
+
+
+Reader = Callable[[Clause, int], Value | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A clause with its beginning understood: who it is about, where the rest begins, whether it ended."""
+
+    clause: Clause
+    kind: str
+    rest: int
+    at: int
+    ended: bool = False
+    first: int = 0
+
+    def fact(self, key: str, value: Value, confidence: float, **more: Any) -> Draft:
+        """A fact of the user that this clause says, or says the end of."""
+        span = self.clause.span(min(self.first, value.first), value.last)
+        if self.ended:
+            return self.ended_fact(key, value, confidence)
+        return Draft("fact", key, value.text, confidence, span, **more)
+
+    def ended_fact(self, key: str, value: Value, confidence: float) -> Draft:
+        """A fact of the user that is over."""
+        span = self.clause.span(min(self.first, value.first), value.last)
+        return Draft("fact", key, value.text, confidence, span, ends=True, valid_to=since(self.clause.low, self.at))
+
+
+# ── Names ────────────────────────────────────────────────────────────────────────────────────────
+
+_NAME = re.compile(r"[^\W\d_][\w'’.-]*")
+_NEXT = re.compile(r"[ \t]{1,3}")
+_RUN = re.compile(
+    r"(?:the |The )?[A-ZÀ-ÖØ-Þ0-9][\w'’&.+#-]*(?:[ \t](?:(?:of|de|del|la|le|du|van|von|der|den|upon|am|the|and"
+    r"|&)[ \t]){0,2}[A-ZÀ-ÖØ-Þ][\w'’&.+-]*){0,5}"
+)
+_WORDS = re.compile(r"[\w.'’&#+-]+(?:[ \t][\w.'’&#+-]+){0,4}")
+CALENDAR = words(
+    """
+    monday, tuesday, wednesday, thursday, friday, saturday, sunday, january, february, march, april, may, june,
+    july, august, september, october, november, december, christmas, easter
+    """
+)
+
+
+def capital(word: str) -> str:
+    """A name with its capitals, also after an apostrophe or a hyphen: `O'Brien`, `Jean-Pierre`."""
+    return re.sub(r"(?:^|(?<=[-'’]))\w", lambda match: match.group().upper(), word) if word.islower() else word
+
+
+def known(table: Mapping[str, str], clause: Clause, at: int) -> Value | None:
+    """The longest name of a table that stands here, in its proper form."""
+    match = _WORDS.match(clause.low, at)
+    if match is None:
+        return None
+    last = match.end()
+    while last > at:
+        words = clause.low[at:last]
+        trimmed = words.rstrip(".'-")
+        for candidate in (words, trimmed, trimmed.removesuffix("'s")):
+            if candidate in table:
+                return Value(table[candidate], at, at + len(candidate))
+        last = at + max(words.rfind(" "), 0)
+    return None
+
+
+def _shouted(clause: Clause) -> bool:
+    return clause.text.isupper() and len(clause.text) > 8
+
+
+def name_run(clause: Clause, at: int) -> Value | None:
+    """A run of capitalised words: the name of anything."""
+    match = _RUN.match(clause.text, at)
+    if match is None or _shouted(clause):
+        return None
+    text = match.group().rstrip(".'’-&")
+    first = text.removeprefix("the ").removeprefix("The ")
+    if (
+        not re.search(r"[^\W\d_]", first.split()[0])
+        or first.split()[0].lower() in ("i", "i'm", "i’m", "i've", "i'd", "ok")
+        or first.lower() in CALENDAR
+    ):
+        return None
+    text = re.split(r" (?:I|I'm|I’m|I've|and|And|Any|What|How|My|Can|But)\b", text, maxsplit=1)[0]
+    return Value(text.removesuffix("'s").removesuffix("’s"), at, at + len(text)) if text else None
+
+
+def person(clause: Clause, at: int, *, named: bool = False) -> Value | None:
+    """The name of a person or pet. With `named` the words before leave no doubt that a name follows."""
+    match = _NAME.match(clause.text, at)
+    if match is None:
+        return None
+    word = match.group().rstrip(".'’-")
+    bare = re.sub(r"['’]s$", "", word)
+    low = bare.lower()
+    if low in _TITLES:
+        return _titled(clause, at, match.end())
+    nicknamed = named and bare[:1].isupper() and _following_name(clause, at + len(bare), True) is not None
+    if not bare or (low in NOT_A_NAME and not nicknamed) or (low in CALENDAR and not named) or len(bare) > 30:
+        return None
+    familiar = low in FIRST_NAMES and low not in NAMES_AND_WORDS
+    written_as_name = bare[0].isupper() and not _shouted(clause)
+    if not (written_as_name or familiar or (named and _may_be_name(clause, at + len(word)))):
+        return None
+    last = at + len(bare)
+    names = [capital(bare)]
+    while len(names) < 3 and bare == word:
+        following = _following_name(clause, last, written_as_name)
+        if following is None:
+            break
+        names.append(capital(following.text))
+        last = following.last
+    return Value(" ".join(names), at, last)
+
+
+_AFTER_SMALL_NAME = re.compile(
+    r"[\s\x00]*(?:[,.!;:()&\x00]|\Z|(?:and|but|or|who|btw|by the way|nice|from|he|she|they|it|so|instead|please|pls"
+    r"|for short)\b|[^\w\s])|['’]s?\b|[ -][^\W\d_]+['’-]?[^\W\d_]*\W*\Z"
+)
+
+
+def _may_be_name(clause: Clause, last: int) -> bool:
+    """A word in small letters is a name only where the naming ends with it: not in "the name is crossed out"."""
+    # Who writes capitals elsewhere would have given the name one.
+    careless = clause.text.removeprefix("I").removeprefix("'m").islower()
+    return careless and _AFTER_SMALL_NAME.match(clause.low, last) is not None
+
+
+_TITLES = frozenset({"dr", "mr", "mrs", "ms", "prof", "professor"})
+
+
+def _titled(clause: Clause, at: int, last: int) -> Value | None:
+    """A title with the name after it: `Dr. Patel`."""
+    name = _following_name(clause, last, True)
+    if name is None:
+        return None
+    surname = _following_name(clause, name.last, True)
+    last = surname.last if surname else name.last
+    return Value(clause.text[at:last], at, last)
+
+
+def _following_name(clause: Clause, at: int, written_as_name: bool) -> Value | None:
+    gap = _NEXT.match(clause.text, at)
+    match = _NAME.match(clause.text, gap.end()) if gap else None
+    if match is None:
+        return None
+    word = re.sub(r"['’]s$", "", match.group().rstrip(".'’-"))
+    if not word or word.lower() in NOT_A_NAME or word.lower() in CALENDAR:
+        return None
+    # A surname in small letters only where nothing else follows: "my name is siobhan o'brien".
+    ends_here = clause.text[match.end() :].strip(" .!\x00") == ""
+    if word[0].isupper() if written_as_name else (ends_here and word.isalpha() is False and "'" in word):
+        return Value(word, match.start(), match.start() + len(word))
+    return None
+
+
+def organisation(clause: Clause, at: int) -> Value | None:
+    """A company, an office, a school: known by name, or written as one."""
+    found = known(ORGANISATIONS, clause, at)
+    run = name_run(clause, at)
+    if run is not None and (found is None or run.last > found.last):
+        return _whole(clause, run)
+    return found
+
+
+_OWNED = re.compile(r" [a-z]+")
+
+
+def _whole(clause: Clause, run: Value) -> Value | None:
+    """The name with its own apostrophe: one works at Luigi's, but "Sarah's place" is no firm."""
+    written = clause.text[run.first : run.last]
+    if written == run.text:
+        return run
+    return None if _OWNED.match(clause.text, run.last) else Value(written, run.first, run.last)
+
+
+def school(clause: Clause, at: int) -> Value | None:
+    """Where someone studies or studied."""
+    found = known(SCHOOLS, clause, at)
+    run = name_run(clause, at)
+    return run if run is not None and (found is None or run.last > found.last) else found
+
+
+# ── Places ───────────────────────────────────────────────────────────────────────────────────────
+
+_NOT_PLACES = words(
+    """
+    fear, hell, heaven, hope, peace, sin, denial, poverty, chaos, america's, god's, style, luxury, harmony,
+    mom's, mum's, dad's, mars, venus, jupiter, saturn, pluto, uranus, neptune, earth, moon, space, outer space,
+    narnia, hogwarts, wonderland, atlantis, gotham, gotham city, wakanda, mordor, neverland, asgard, tatooine,
+    westeros, middle-earth, middle earth, krypton, springfield elementary, bikini bottom, the shire, hobbiton, limbo,
+    exile, sin city, la la land, cyberspace, the matrix, zion, oz, camelot, utopia, chatgpt, reddit, discord
+    """
+)
+_NAMES_OF_OTHER_THINGS = frozenset({*ORGANISATIONS, *TOOLS, *DEVICES, *LANGUAGES, *PROGRAMMING_LANGUAGES, *SCHOOLS}) - {
+    *CITIES,
+    *REGIONS,
+}
+_THE = re.compile(r"the ")
+
+
+class Place(NamedTuple):
+    """A place with its kind: `city`, `region` or `country`."""
+
+    value: Value
+    kind: str
+
+
+_WIDER_JOINT = re.compile(r"(?:,\s?|\s|\s?\(|,? in )")
+
+
+def places(clause: Clause, at: int) -> list[Place]:
+    """The place that stands here, and the wider ones after it: Portland, Oregon. Empty when there is none."""
+    first = _place(clause, at)
+    found = [first] if first else []
+    while found and len(found) < 3 and found[-1].kind != "country":
+        joint = _WIDER_JOINT.match(clause.low, found[-1].value.last)
+        wider = _wider(clause, joint.end()) if joint else None
+        if wider is None or wider.kind == found[-1].kind:
+            break
+        found.append(wider)
+    return found
+
+
+def _place(clause: Clause, at: int) -> Place | None:
+    if _THE.match(clause.low, at) and (wide := _wider(clause, at) or _wider(clause, at + 4)):
+        return wide
+    found = listed_place(clause, at)
+    run = name_run(clause, at)
+    if run is None or (found is not None and run.last <= found.value.last):
+        return found
+    if (
+        run.text.lower() in _NAMES_OF_OTHER_THINGS
+        or run.text.lower() in _NOT_PLACES
+        or run.text[0].isdigit()
+        or run.text.startswith(("the ", "The "))
+    ):
+        return found
+    # "Berlin Germany" is two places, "Berlin Heights" one.
+    if found is not None and _wider(clause, found.value.last + 1) is not None:
+        return found
+    return Place(run, "city")
+
+
+def listed_place(clause: Clause, at: int) -> Place | None:
+    """A place of the lists, the longest that stands here."""
+    tables = ((CITIES, "city"), (REGIONS, "region"), (COUNTRIES, "country"))
+    found = [Place(value, kind) for table, kind in tables if (value := known(table, clause, at))]
+    return max(found, key=lambda place: place.value.last, default=None)
+
+
+def _wider(clause: Clause, at: int) -> Place | None:
+    for table, kind in ((REGIONS, "region"), (COUNTRIES, "country")):
+        if value := known(table, clause, at):
+            return Place(value, kind)
+    code = clause.text[at : at + 2]
+    if code in STATE_CODES and not clause.text[at + 2 : at + 3].isalpha():
+        return Place(Value(code, at, at + 2), "region")
+    return None
+
+
+# ── Phrases and lists ────────────────────────────────────────────────────────────────────────────
+
+_PHRASE_END = re.compile(
+    r"\s*(?:[,;:!?()\x00]|\.\s*\Z|\s(?:but|because|cause|cuz|since|so|as|which|who|where|when|while|though|although"
+    r"|if|lol|haha|btw|too|rn|atm|please|pls|tho|however|thanks|except|unless|until|after|before|and (?:i|i'm|im|my"
+    r"|we|it|it's|that|the|also|now|so|then|was|am|have|live|work)|right now|these days|at the moment|any ?more"
+    r"|lately|currently|nowadays|anyway|especially|even|just|mostly|personally|i think|i guess|actually|and)\b"
+    r"|\s[-–—]|\Z)"
+)
+_LIST_JOINT = re.compile(r"\s{0,2}(?:,\s{0,2}(?:and\s|or\s|&\s)?|\s(?:and|&|or|plus)\s|\s?/\s?)(?:also\s)?")
+_SMALL = re.compile(
+    r"(?:(?:a (?:bit|little)(?: of)?|some|bit of|basic|fluent|conversational|also|both|mostly|the|a|an|my|all|any"
+    r"|mainly|playing|play|going|certain|most|really|raw|native|decent|broken|enough|intermediate|beginner|little) )*"
+)
+
+
+_LIST_OVER = re.compile(
+    r"(?:so|but|because|which|please|although|though|since|as|i|i'm|im|my|we|it|it's|that|then|if|when|what|can|could"
+    r"|any|thanks|hence|therefore|not|just|also|now|yet|is|are|do|you|he|she|they|there|for|with|how|where|who"
+    r"|etc)\b(?!')"
+)
+
+
+def phrase(clause: Clause, at: int, *, words_max: int = 6) -> Value | None:
+    """The words from here to the next stop; None when there are none or too many."""
+    end = _PHRASE_END.search(clause.low, at)
+    last = end.start() if end else len(clause.low)
+    text = clause.text[at:last].rstrip()
+    if not text or len(text.split()) > words_max:
+        return None
+    return Value(text, at, at + len(text))
+
+
+_QUALIFIED = re.compile(
+    r" \([^)]{0,30}\)| (?:quite |pretty |very )?(?:well|fluently|badly|too|natively|at (?:home|work"
+    r"|school))\b"
+)
+
+
+def listed(clause: Clause, at: int, reader: Reader, most: int = 8) -> Iterator[Value]:
+    """The values of an enumeration, as long as the reader knows them: "nuts, shellfish and soy"."""
+    for _ in range(most):
+        small = _SMALL.match(clause.low, at)
+        at = small.end() if small else at
+        value = None if _LIST_OVER.match(clause.low, at) else reader(clause, at)
+        if value is None:
+            return
+        yield value
+        qualified = _QUALIFIED.match(clause.low, value.last)
+        joint = _LIST_JOINT.match(clause.low, qualified.end() if qualified else value.last)
+        if joint is None:
+            return
+        at = joint.end()
+
+
+def in_table(table: Mapping[str, str]) -> Reader:
+    """A reader of the names of a table."""
+    return lambda clause, at: known(table, clause, at)
+
+
+# ── Times ────────────────────────────────────────────────────────────────────────────────────────
+
+_FOR = re.compile(
+    r"\bfor (?:about |over |almost |nearly |the (?:last|past) )?(\d{1,2}|a|an|one|two|three|four|five|six|seven|eight"
+    r"|nine|ten)\+? (week|month|year)s?\b"
+)
+_COUNTS = {
+    "a": 1,
+    "an": 1,
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
+}
+_UNIT_DAYS = {"week": 7, "month": 30, "year": 365}
+
+
+def since(low: str, at: int) -> int | None:
+    """Since when, or until when, as the words say it against the time of the message: "last March", "for two years"."""
+    lasted = _FOR.search(low)
+    if lasted:
+        count = int(lasted[1]) if lasted[1].isdigit() else _COUNTS[lasted[1]]
+        return at - count * _UNIT_DAYS[lasted[2]] * DAY_MS
+    span = span_of(low, at)
+    if span is None or span[0] > at:
+        return None
+    return (span[0] + span[1]) // 2 if " ago" in low else span[0]

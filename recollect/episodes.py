@@ -1,0 +1,318 @@
+"""Sessions that rest become episodes: found by search, kept when the messages are long gone.
+
+How far a session is noted down stands in its head, and moves in the same commit that writes the
+episodes. So whatever is broken off, done twice or by two at once, every message goes into one
+episode at most, and an episode that was forgotten does not come back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from recollect import validate
+from recollect.enrich.episodes import EXTRACTOR, GAP_MS, stretches, write
+from recollect.errors import Conflict, NotFound
+from recollect.filters import Filter
+from recollect.layers import is_current
+from recollect.ledger import UPDATE_TRIES, Ledger
+from recollect.records import Changes, Job, Partition, Record, Scope, Source, as_datetime, derived_id, iso, new_id
+from recollect.stores.contract import OPERATIONS_MAX
+
+IDLE_MS = GAP_MS
+"""A session in which nothing was said for so long rests: the same pause that ends a stretch of it."""
+PORTION = 200
+"""Messages that one job reads. At four a stretch its episodes fit into one commit, with room for jobs."""
+NOTED = "noted_to"
+"""In the head of a session: the last message that episodes were made up to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A stretch of conversation as it is remembered."""
+
+    id: str
+    title: str
+    content: str
+    session: str
+    started_at: datetime
+    ended_at: datetime
+    people: tuple[str, ...] = ()
+    dates: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    open_questions: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+    importance: float = 0.5
+    trust: str = "trusted"
+
+    @classmethod
+    def from_record(cls, record: Record) -> Episode:
+        """The view of a record; one that was added by hand has only its text and its time."""
+        data = record.data
+        title = data.get("title")
+        return cls(
+            id=record.id,
+            title=title if isinstance(title, str) else "",
+            content=record.content,
+            session=record.scope.session,
+            started_at=as_datetime(record.when),
+            ended_at=_time(data.get("ended_at"), otherwise=record.when),
+            people=_texts(data.get("people")),
+            dates=_texts(data.get("dates")),
+            decisions=_texts(data.get("decisions")),
+            open_questions=_texts(data.get("open_questions")),
+            messages=covered(record),
+            importance=record.importance,
+            trust=record.trust,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The episode as documented JSON."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "content": self.content,
+            "session": self.session,
+            "started_at": self.started_at.isoformat().replace("+00:00", "Z"),
+            "ended_at": self.ended_at.isoformat().replace("+00:00", "Z"),
+            "people": list(self.people),
+            "dates": list(self.dates),
+            "decisions": list(self.decisions),
+            "open_questions": list(self.open_questions),
+            "messages": list(self.messages),
+            "importance": self.importance,
+            "trust": self.trust,
+        }
+
+
+class Episodes:
+    """The episodes of one user."""
+
+    def __init__(self, ledger: Ledger, scope: Scope, *, idle_ms: int = IDLE_MS) -> None:
+        self._ledger = ledger
+        self._partition = scope.partition
+        self._idle_ms = idle_ms
+
+    # ── for people ───────────────────────────────────────────────────────────────────────────────
+
+    async def get(self, id: str) -> Episode:
+        """One episode; what is not there, or is another's, is `NotFound`."""
+        record = await self._ledger.one(self._partition, validate.identifier(id, "id"))
+        if record.layer != "episodic":
+            raise NotFound(field="id")
+        return Episode.from_record(record)
+
+    async def close(self, session: str) -> list[Episode]:
+        """Make the episodes of a session now, as when it is over. Gives the new ones."""
+        validate.identifier(session, "session")
+        made: list[Episode] = []
+        for attempt in range(UPDATE_TRIES):
+            try:
+                while changes := await self.make(session, closing=True):
+                    await self._ledger.commit(changes)
+                    made += [Episode.from_record(record) for record in changes.put if record.layer == "episodic"]
+                break
+            except Conflict:
+                if attempt == UPDATE_TRIES - 1:
+                    raise
+        return made
+
+    async def remake(self, session: str, message_ids: Collection[str] = ()) -> int:
+        """Make episodes again, because these messages were corrected. Gives how many.
+
+        Without messages it is all episodes of the session whose messages all live: what rests on
+        expired ones cannot be made again, and stays.
+        """
+        where = _of(self._partition, validate.identifier(session, "session"))
+        episodes = [record async for record in self._ledger.walk(where)]
+        if message_ids:
+            chosen = [record for record in episodes if not set(message_ids).isdisjoint(covered(record))]
+        else:
+            chosen = [record for record in episodes if covered(record) and await self._all_live(covered(record))]
+        step = OPERATIONS_MAX // 2 - 1
+        for some in (chosen[start : start + step] for start in range(0, len(chosen), step)):
+            jobs = tuple(remake_jobs(some, self._ledger.clock()))
+            await self._ledger.commit(Changes(self._partition, drop=tuple(each.id for each in some), enqueue=jobs))
+        return len(chosen)
+
+    async def _all_live(self, ids: Sequence[str]) -> bool:
+        return len(await self._ledger.get(self._partition, ids)) == len(ids)
+
+    async def list(self, limit: int = 20, *, session: str | None = None) -> list[Episode]:
+        """The latest episodes, newest first; of one session if that is given."""
+        chosen = validate.identifier(session, "session") if session is not None else None
+        where = Filter(self._partition, layers=("episodic",), session=chosen)
+        page = await self._ledger.list(where, newest_first=True, limit=validate.limit(limit))
+        now = self._ledger.clock()
+        return [Episode.from_record(record) for record in page.records if is_current(record, now)]
+
+    # ── for the worker ───────────────────────────────────────────────────────────────────────────
+
+    async def run(self, job: Job) -> Changes:
+        """What a job of kind `episode` or `remake` changes; the worker commits it with the end of the job."""
+        session, *ids = job.refs
+        changes = await (self._made_again(session, ids) if job.kind == "remake" else self.make(session))
+        return changes or Changes(self._partition)
+
+    async def make(self, session: str, *, closing: bool = False) -> Changes | None:
+        """The change that notes down what was said in a session since the last time; None if nothing is to do.
+
+        While the session goes on, its last stretch is left for later; with `closing` it is over.
+        """
+        head = await self._head(session)
+        where, known = await self._not_noted(session, head)
+        page = await self._ledger.list(where, limit=PORTION)
+        if not page.records:
+            return None
+        heard = [each for each in page.records if each.id not in known and each.trust != "quarantined"]
+        found = stretches(heard, gap_ms=self._idle_ms)
+        read_all, newest = page.after is None, page.records[-1]
+        rests = read_all and (closing or newest.created_at + self._idle_ms <= self._ledger.clock())
+        # A single stretch that fills the portion is taken as it is, or the work would never get beyond it.
+        settled = found if rests or (not read_all and len(found) == 1) else found[:-1]
+        noted = [(stretch, await self._record(session, stretch)) for stretch in settled]
+        while rests and noted and noted[-1][1] is None:
+            noted.pop()  # too little for notes yet: the session may go on
+        changes = self._changes(noted)
+        if noted or not read_all:
+            reached = noted[-1][0][-1] if noted else newest
+            changes = changes.and_(put=(head.with_(data=dict(head.data) | {NOTED: reached.id}),))
+        if not rests:
+            later = (
+                self._again(session) if not read_all else episode_job(newest.scope, newest.created_at, self._idle_ms)
+            )
+            changes = changes.and_(enqueue=(later,))
+        return changes if changes.put or changes.enqueue else None
+
+    def _again(self, session: str) -> Job:
+        """The work of going on with a session that is too long for one go."""
+        now = self._ledger.clock()
+        return Job(f"episode:{derived_id(session)}", self._partition, "episode", (session,), due_at=now)
+
+    async def _made_again(self, session: str, ids: Sequence[str]) -> Changes | None:
+        """The change that makes episodes of what is left of these messages."""
+        known = await self._covered(session)
+        found = await self._ledger.get(self._partition, [id for id in ids if id not in known])
+        heard = (each for each in found if each.scope.session == session and each.trust != "quarantined")
+        messages = sorted(heard, key=lambda message: message.born)
+        settled = stretches(messages, gap_ms=self._idle_ms)
+        return self._changes([(stretch, await self._record(session, stretch)) for stretch in settled])
+
+    async def _head(self, session: str) -> Record:
+        """What is known of the session as a whole."""
+        layer = self._ledger.layers["session"]
+        scope = layer.scope_of(Scope(*self._partition, session=session))
+        found = await self._ledger.get(self._partition, [layer.head_id(scope)])
+        return found[0] if found else Record(layer.head_id(scope), "session", scope, created_at=self._ledger.clock())
+
+    async def _not_noted(self, session: str, head: Record) -> tuple[Filter, set[str]]:
+        """Which messages come after the noted ones, and which of these have an episode nevertheless.
+
+        When the last noted message is gone, only the episodes themselves tell what they cover.
+        """
+        where = Filter(self._partition, layers=("conversation",), session=session)
+        last = await self._ledger.get(self._partition, [str(head.data[NOTED])]) if NOTED in head.data else []
+        if last and last[0].layer == "conversation" and last[0].scope.session == session:
+            return replace(where, born_after=last[0].born), set()
+        return where, await self._covered(session)
+
+    async def _covered(self, session: str) -> set[str]:
+        return {id async for record in self._ledger.walk(_of(self._partition, session)) for id in covered(record)}
+
+    async def _record(self, session: str, stretch: Sequence[Record]) -> Record | None:
+        """The episode of a stretch, if it is worth one."""
+        await asyncio.sleep(0)  # notes take some twenty milliseconds, and others wait
+        notes = write(stretch)
+        if notes is None:
+            return None
+        now = self._ledger.clock()
+        times = [message.when for message in stretch]
+        data = notes.to_data() | {
+            "session": session,
+            "messages": [message.id for message in stretch],
+            "started_at": iso(min(times)),
+            "ended_at": iso(max(times)),
+            "rated": True,  # by what was said, not by how the notes are worded
+        }
+        return Record(
+            id=derived_id("episode", session, stretch[0].id),
+            layer="episodic",
+            scope=Scope(*self._partition, session=session),
+            content=notes.text,
+            data=data,
+            importance=notes.importance,
+            created_at=now,
+            event_at=min(times),
+            expires_at=self._ledger.layers["episodic"].expires_at(now),
+            source=Source(message_id=stretch[0].id, session_id=session, extractor=EXTRACTOR),
+            trust=notes.trust,
+        )
+
+    def _changes(self, noted: Sequence[tuple[Sequence[Record], Record | None]]) -> Changes:
+        """The new episodes, the work of embedding them, and the messages that they rest on."""
+        put = tuple(record for _, record in noted if record is not None)
+        needs = tuple(message.id for stretch, record in noted if record is not None for message in stretch)
+        now = self._ledger.clock()
+        refs = tuple(record.id for record in put)
+        jobs = (Job(f"enrich:{refs[0]}:{new_id(now)}", self._partition, "enrich", refs, due_at=now),) if refs else ()
+        return Changes(self._partition, put=put, needs=needs, enqueue=jobs)
+
+
+def episode_job(scope: Scope, now: int, idle_ms: int = IDLE_MS) -> Job:
+    """The work of making episodes of a session once it rests, to be enqueued with its messages.
+
+    There is one for each slot of time (half the idle time) in which the session was used: enqueued
+    with every message, it changes nothing while it waits. It is due when all that was said in its
+    slot is old enough, so none runs while messages still come that count on it.
+    """
+    slot_ms = max(idle_ms // 2, 1)
+    slot = now // slot_ms
+    id = f"episode:{derived_id(scope.session)}:{slot}"
+    return Job(id, scope.partition, "episode", (scope.session,), due_at=(slot + 1) * slot_ms + idle_ms)
+
+
+async def resting_episodes(ledger: Ledger, partition: Partition, records: Iterable[Record]) -> list[Record]:
+    """The episodes that cover one of these messages."""
+    by_session: dict[str, set[str]] = {}
+    for record in records:
+        if record.layer == "conversation":
+            by_session.setdefault(record.scope.session, set()).add(record.id)
+    return [
+        episode
+        for session, ids in by_session.items()
+        async for episode in ledger.walk(_of(partition, session))
+        if not ids.isdisjoint(covered(episode))
+    ]
+
+
+def remake_jobs(episodes: Iterable[Record], now: int, gone: Collection[str] = ()) -> Iterator[Job]:
+    """The work of making these episodes again from what is left of their messages."""
+    for episode in episodes:
+        left = [id for id in covered(episode) if id not in gone]
+        if left:
+            refs = (episode.scope.session, *left)
+            yield Job(f"remake:{episode.id}", episode.scope.partition, "remake", refs, due_at=now)
+
+
+def covered(record: Record) -> tuple[str, ...]:
+    """The ids of the messages that an episode covers, in order."""
+    return _texts(record.data.get("messages"))
+
+
+def _of(partition: Partition, session: str) -> Filter:
+    return Filter(partition, layers=("episodic",), session=session)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    """A list of texts; whatever else an import may have brought is none."""
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
+
+
+def _time(value: Any, otherwise: int) -> datetime:
+    try:
+        return datetime.fromisoformat(value).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        return as_datetime(otherwise)

@@ -1,0 +1,475 @@
+"""The entity graph of a user or an org: entities with their other names, and how they hang together in time.
+
+    graph = Graph(ledger, scope)
+    await graph.relate("user", "works_at", "Acme")
+    await graph.relate("Ana", "lives_in", "Oslo", valid_from="2020-01-01")
+    await graph.relate("Ana", "lives_in", "Bergen")       # Oslo is over now, and kept
+    await graph.neighbours("Ana", depth=2, at="2021-06-01")
+
+Reading takes merges into account: a merged entity's relations and names are those of the one it
+went into, for as long as the merge stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from recollect import validate
+from recollect.enrich import Found
+from recollect.errors import Conflict, NotFound, RecollectError, TooLarge, ValidationError
+from recollect.filters import Filter
+from recollect.ledger import Ledger
+from recollect.long_term import past_ids
+from recollect.policies import graphs
+from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation, Web
+from recollect.policies.graphs import EARLIEST, THING, USER, Sheet, Telling, Unread
+from recollect.policies.merging import normal
+from recollect.records import Changes, Record, Scope, Source
+from recollect.stores.contract import IDS_MAX
+
+NAME_CHARS = 128
+"""Characters of a name. A longer one is a sentence, and names stand in every line about an entity."""
+ALIASES_MAX = 20
+"""Other names of an entity: each has a record of its own, and all are written in one commit."""
+ABSORBED_MAX = 50
+"""Entities merged into one: their names are read along with it whenever it is shown."""
+WORD_CHARS = 64
+"""Characters of a relation's name or a type: words that people read, such as `works_at`."""
+DEPTH_MAX = 4
+"""Steps of a walk: with five, almost every two entities of a graph are neighbours."""
+NEIGHBOURS, NEIGHBOURS_MAX = 50, 500
+"""Entities of one walk: what a prompt can use, and what a picture can show."""
+APPLIED_PUTS = 40
+"""Records that one round of learning writes, so that they fit one commit with all else that it learned."""
+REASON_BYTES = 512
+"""A reason is a line, not a report."""
+LEARNED = ("entity", "relation")
+
+_WORD = re.compile(r"[^\W\d_]\w*\Z")
+_ID = re.compile(r"[0-9a-f]{28}\Z")
+
+Result = TypeVar("Result")
+
+
+Ref = Entity | Merge | str
+"""An entity, its id, one of its names, or "user" for the user themself."""
+
+
+class Graph:
+    """The entity graph of one user, or of an org where the scope names no user."""
+
+    def __init__(self, ledger: Ledger, scope: Scope) -> None:
+        self._ledger = ledger
+        self._scope = Scope(scope.org, scope.user)
+        self._partition = self._scope.partition
+
+    async def add_entity(
+        self,
+        name: str,
+        *,
+        type: str = THING,
+        aliases: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+        confidence: float = 1.0,
+        source: Source | None = None,
+    ) -> Entity:
+        """Add an entity. One that goes by the name or an alias already, and may be of the type, is the same one."""
+        telling = _telling(self._ledger.clock(), confidence, source, metadata=self._ledger.masked(metadata))
+        names = [self._name(name, "name"), *self._other_names(aliases, "aliases")]
+        kind = "person" if self._is_user(name) else _word(type, "type")
+
+        def decide(sheet: Sheet) -> Entity:
+            return Entity.of(_tell_entity(sheet, names, kind, telling), sheet.get)
+
+        return await self._write(decide)
+
+    async def add_alias(self, entity: Ref, alias: str) -> Entity:
+        """Give an entity another name; one that another entity goes by is a `Conflict`: merge the two."""
+        (name,) = self._other_names([alias], "alias")
+
+        def decide(sheet: Sheet) -> Entity:
+            known = self._known(sheet, entity, "entity")
+            holder = graphs.owner(sheet, name, known.data["type"])
+            if holder is not None and holder.id != known.id:
+                raise Conflict("another entity goes by this name; merge the two", field="alias")
+            return Entity.of(_within_limits(graphs.name_entity(sheet, known, [name])), sheet.get)
+
+        return await self._write(decide)
+
+    async def get(self, id: str) -> Entity:
+        """The entity of an id, even if it was merged into another since."""
+        asked = validate.identifier(id, "id")
+
+        def decide(sheet: Sheet) -> Entity:
+            record = sheet.get(asked)
+            if record is not None and record.data.get("alias"):
+                record = graphs.root(sheet.get, asked)
+            if record is None or record.layer != "entity" or not graphs.is_whole(record):
+                raise NotFound(field="id")
+            return Entity.of(record, sheet.get)
+
+        return await self._read(decide)
+
+    async def find(self, name: str, *, type: str = THING) -> Entity | None:
+        """The entity that goes by a name, or None; with a type, one that may be of it."""
+        asked, kind = self._name(name, "name"), _word(type, "type")
+
+        def decide(sheet: Sheet) -> Entity | None:
+            record = graphs.owner(sheet, asked, kind)
+            return None if record is None else Entity.of(record, sheet.get)
+
+        return await self._read(decide)
+
+    async def named_in(self, text: str) -> list[Entity]:
+        """The entities that a text names, by any of their names, in the order in which it does."""
+        return (await self._web("entity")).named_in(validate.query(text, "text"))
+
+    async def entities(self, type: str | None = None) -> list[Entity]:
+        """All entities, in order of birth; those merged into others are seen through them."""
+        kind = None if type is None else _word(type, "type")
+        web = await self._web("entity")
+        return [entity for entity in web.entities() if kind in (None, entity.type)]
+
+    async def relate(
+        self,
+        subject: Ref,
+        relation: str,
+        object: Ref,
+        *,
+        confidence: float = 1.0,
+        valid_from: Any = None,
+        valid_to: Any = None,
+        source: Source | None = None,
+    ) -> Relation:
+        """Say how two entities hang together, from now on if nothing else is said; new names make new entities.
+
+        The same again makes it surer. Where only one can hold (`lives_in`, `works_at`, `married_to`,
+        `born_in`), the one before ends and is kept.
+        """
+        name = _word(relation, "relation")
+        telling = _telling(self._ledger.clock(), confidence, source, valid_from, valid_to)
+
+        def decide(sheet: Sheet) -> Relation:
+            near = self._known_or_new(sheet, subject, "subject", telling)
+            far = self._known_or_new(sheet, object, "object", telling)
+            return _tell_relation(sheet, near, name, far, telling)
+
+        return await self._write(decide)
+
+    async def end_relation(self, id: str, at: Any = None, reason: str = "ended by hand") -> Relation:
+        """Let a relation be over, from now on or from a time; it is kept, with the reason."""
+        asked = validate.identifier(id, "id")
+        moment = validate.moment(at, "at")
+        why = self._ledger.masked(validate.text(reason, "reason", REASON_BYTES))
+
+        def decide(sheet: Sheet) -> Relation:
+            record = sheet.get(asked)
+            if record is None or record.layer != "relation" or not graphs.is_whole(record):
+                raise NotFound(field="id")
+            end = sheet.now if moment is None else moment
+            if record.valid_from is not None and end < record.valid_from:
+                raise ValidationError("must not lie before the relation began", field="at")
+            if record.valid_to is None or end < record.valid_to:
+                record = graphs.ended(record, end, why)
+                sheet.put(record)
+            ends = [graphs.root(sheet.get, record.data[side]) for side in ("subject", "object")]
+            if ends[0] is None or ends[1] is None:
+                raise NotFound(field="id")
+            return Relation.of(record, Entity.of(ends[0], sheet.get), Entity.of(ends[1], sheet.get))
+
+        return await self._write(decide)
+
+    async def relations(self, entity: Ref | None = None, *, at: Any = None, ended: bool = False) -> list[Relation]:
+        """What holds now or held at a time, of one entity or of all; with `ended` every period there ever was."""
+        moment = validate.moment(at, "at")
+        one = None if entity is None else await self._one(entity)
+        web = await self._web("entity", "relation", past=ended or at is not None)
+        found = web.relations(None if ended else self._ledger.clock() if moment is None else moment)
+        return [each for each in found if one is None or one.id in (each.subject, each.object)]
+
+    async def neighbours(
+        self, entity: Ref, *, depth: int = 1, at: Any = None, limit: int = NEIGHBOURS
+    ) -> Neighbourhood:
+        """What can be reached from an entity in at most so many steps, now or as of a time, itself first."""
+        if type(depth) is not int or not 1 <= depth <= DEPTH_MAX:
+            raise ValidationError(f"must be a whole number from 1 to {DEPTH_MAX}", field="depth")
+        if validate.limit(limit) > NEIGHBOURS_MAX:
+            raise ValidationError(f"must be a whole number from 1 to {NEIGHBOURS_MAX}", field="limit")
+        moment = validate.moment(at, "at")
+        start = await self._one(entity)
+        web = await self._web("entity", "relation", past=at is not None)
+        return web.neighbours(start, depth, self._ledger.clock() if moment is None else moment, limit)
+
+    async def whole(self, *, at: Any = None) -> Neighbourhood:
+        """The whole graph, now or as of a time: what a picture of it shows."""
+        moment = validate.moment(at, "at")
+        web = await self._web("entity", "relation", past=at is not None)
+        relations = web.relations(self._ledger.clock() if moment is None else moment)
+        return Neighbourhood(tuple(web.entities()), tuple(relations))
+
+    # ── merges ───────────────────────────────────────────────────────────────────────────────────
+
+    async def merge(self, kept: Ref, other: Ref, *, reason: str = "merged by hand") -> Merge:
+        """Make two entities one: the other ends, and its names and relations are seen as those of the kept one."""
+        why = self._ledger.masked(validate.text(reason, "reason", REASON_BYTES))
+
+        def decide(sheet: Sheet) -> Merge:
+            stays, goes = self._known(sheet, kept, "kept"), self._known(sheet, other, "other")
+            if stays.id == goes.id:
+                raise ValidationError("these two are one entity already", field="other")
+            if goes.id == graphs.name_id(sheet.scope, USER):
+                raise ValidationError("the user is the one to keep; merge the other way round", field="other")
+            if len(stays.data.get("absorbed", ())) >= ABSORBED_MAX:
+                raise TooLarge(f"at most {ABSORBED_MAX} entities can be merged into one", field="kept")
+            graphs.merge(sheet, stays, goes, why)
+            return _merge(sheet, stays.id, goes.id)
+
+        return await self._write(decide)
+
+    async def undo_merge(self, other: Ref) -> Merge:
+        """Take a merge back: both are as they were, and what was told since stays with the kept one."""
+
+        def decide(sheet: Sheet) -> Merge:
+            ended = sheet.get(_id_of(other) or graphs.name_id(sheet.scope, self._name(other, "other")))
+            if ended is None or ended.data.get("alias") or "merged_into" not in ended.data:
+                raise NotFound("There is no merge of this entity to undo.", field="other")
+            into = ended.data["merged_into"]
+            graphs.undo_merge(sheet, ended)
+            return _merge(sheet, into, ended.id)
+
+        return await self._write(decide)
+
+    # ── learning ─────────────────────────────────────────────────────────────────────────────────
+
+    async def apply(self, found: Sequence[Found], extractor: str) -> tuple[Changes, tuple[Found, ...]]:
+        """What drafts of entities and relations change, and those that have to wait for another commit.
+
+        Only what a trusted message says is learned, and only while the message is there. A draft that
+        does not fit is left out, and a message that was read before changes nothing.
+        """
+        drafts = [each for each in found if each.draft.layer in LEARNED and each.message.trust == "trusted"]
+        known: dict[str, Record] = {}
+        asked: dict[str, None] = {}
+        sheet = Sheet(self._scope, known, asked, self._ledger.clock())
+        taken = 0
+        while taken < len(drafts):
+            before = dict(sheet.written), dict(sheet.rests_on)
+            try:
+                self._learn(sheet, drafts[taken], extractor)
+            except Unread as unread:
+                sheet.written, sheet.rests_on = before
+                known |= {record.id: record for record in await self._ledger.get(self._partition, unread.ids)}
+                asked |= dict.fromkeys(unread.ids)
+                continue
+            except RecollectError:
+                sheet.written, sheet.rests_on = before
+            if len(sheet.written) > APPLIED_PUTS:
+                sheet.written, sheet.rests_on = before
+                break
+            taken += 1
+        needs = tuple(dict.fromkeys(each.message.id for each in drafts[:taken]))
+        return sheet.changes(needs) or Changes(self._partition), tuple(drafts[taken:])
+
+    def _learn(self, sheet: Sheet, found: Found, extractor: str) -> None:
+        message, draft = found.message, found.draft
+        source = Source(message.id, message.scope.session or None, draft.span, message.data.get("role"), extractor)
+        telling = _telling(message.when, draft.confidence, source, draft.valid_from, draft.valid_to)
+        if draft.layer == "relation":
+            self._learn_relation(sheet, found, telling)
+        elif normal(draft.value) != USER:
+            name, kind = self._name(draft.value, "name"), _drafted(draft.key or THING, "type")
+            holder = graphs.owner(sheet, name, kind)
+            given = self._other_names(draft.data.get("aliases", ()), "aliases")
+            # What already is another's name is not this one's because a machine thinks so.
+            aliases = [other for other in given if graphs.owner(sheet, other, kind) in (None, holder)]
+            _tell_entity(sheet, [name, *aliases], kind, telling)
+
+    def _learn_relation(self, sheet: Sheet, found: Found, telling: Telling) -> None:
+        draft, relation = found.draft, _drafted(found.draft.key, "relation")
+        kinds = [_drafted(draft.data.get(side, THING), side) for side in ("subject_type", "object_type")]
+        subject, when = draft.subject or USER, found.message.when
+        if draft.ends:
+            whose = self._known(sheet, subject, "subject").id
+            object = self._known(sheet, draft.value, "object").id if draft.value else None
+            graphs.end_told(sheet, whose, relation, object, telling.end or when, "no longer so", telling.messages)
+            return
+        near = self._known_or_new(sheet, subject, "subject", telling, kinds[0])
+        far = self._known_or_new(sheet, draft.value, "object", telling, kinds[1])
+        if draft.corrects:
+            wrong = self._meant(sheet, draft.instead_of, "object", THING) if draft.instead_of else None
+            if wrong is not None or not draft.instead_of:
+                graphs.take_back(sheet, near.id, relation, wrong.id if wrong else None, far.id, when, telling.messages)
+        _tell_relation(sheet, near, relation, far, telling)
+
+    # ── entities by what they are called ─────────────────────────────────────────────────────────
+
+    def _known(self, sheet: Sheet, ref: Ref, field: str) -> Record:
+        record = self._meant(sheet, ref, field, THING)
+        if record is None:
+            raise NotFound(field=field)
+        return record
+
+    def _known_or_new(self, sheet: Sheet, ref: Ref, field: str, telling: Telling, type: str = THING) -> Record:
+        """The entity that is meant; a name that nobody has yet makes a new one."""
+        record = self._meant(sheet, ref, field, type)
+        if record is not None:
+            return record
+        if normal(self._name(ref, field)) == USER:
+            raise ValidationError("an org has no user; name the entity that is meant", field=field)
+        return graphs.tell_entity(sheet, None, self._name(ref, field), type, (), telling)
+
+    def _meant(self, sheet: Sheet, ref: Ref, field: str, type: str) -> Record | None:
+        """The entity of an id or a name, after all merges; an id that is not there is `NotFound`."""
+        id = _id_of(ref)
+        if id is None:
+            record = graphs.owner(sheet, self._name(ref, field), type)
+            if record is None and self._is_user(ref):
+                # The user is there before anything is said of them.
+                record = graphs.tell_entity(sheet, None, USER, "person", (), Telling())
+            return record
+        record = graphs.root(sheet.get, id)
+        if record is None:
+            raise NotFound(field=field)
+        return record
+
+    def _name(self, value: object, field: str) -> str:
+        """A name as it may be stored, and as it is looked for."""
+        return str(self._ledger.masked(_name(value, field)))
+
+    def _other_names(self, value: object, field: str) -> list[str]:
+        return [str(self._ledger.masked(name)) for name in _other_names(value, field)]
+
+    def _is_user(self, ref: object) -> bool:
+        return bool(self._scope.user) and isinstance(ref, str) and normal(ref) == USER
+
+    async def _one(self, ref: Ref) -> Entity:
+        return await self._read(lambda sheet: Entity.of(self._known(sheet, ref, "entity"), sheet.get))
+
+    # ── the store ────────────────────────────────────────────────────────────────────────────────
+
+    async def _read(self, decide: Callable[[Sheet], Result]) -> Result:
+        """Decide from what is stored, read as far as the decision asks for it."""
+        known: dict[str, Record] = {}
+        asked: dict[str, None] = {}
+        while True:
+            try:
+                return decide(Sheet(self._scope, known, asked, self._ledger.clock()))
+            except Unread as unread:
+                known |= {record.id: record for record in await self._ledger.get(self._partition, unread.ids)}
+                asked |= dict.fromkeys(unread.ids)
+
+    async def _write(self, decide: Callable[[Sheet], Result]) -> Result:
+        """The same, with what it writes in one commit; decided anew when another writer was faster."""
+        asked: dict[str, None] = {}
+        decided: list[Result] = []
+
+        def attempt(known: Mapping[str, Record], now: int) -> Changes | None:
+            sheet = Sheet(self._scope, known, asked, now)
+            decided.clear()
+            try:
+                decided.append(decide(sheet))
+            except Unread as unread:
+                asked.update(dict.fromkeys(unread.ids))
+                return None
+            return sheet.changes()
+
+        while not decided:
+            await self._ledger.update_all(self._partition, list(asked), attempt)
+        return decided[0]
+
+    async def _web(self, *layers: str, past: bool = False) -> Web:
+        records = [record async for record in self._ledger.walk(Filter(self._partition, layers=layers))]
+        ids = [id for record in records if past and record.layer == "relation" for id in past_ids(record)]
+        for start in range(0, len(ids), IDS_MAX):
+            records += await self._ledger.get(self._partition, ids[start : start + IDS_MAX])
+        return Web(records)
+
+
+def _telling(
+    now: int, confidence: Any, source: Any, valid_from: Any = None, valid_to: Any = None, metadata: Any = None
+) -> Telling:
+    """What somebody says, looked at once. It holds from now on, unless something else is said."""
+    start, end = validate.moment(valid_from, "valid_from"), validate.moment(valid_to, "valid_to")
+    if source is not None and not isinstance(source, Source):
+        raise ValidationError("must be a Source", field="source")
+    if start is None:
+        # What is over by now began nobody knows when.
+        start = now if end is None or end > now else EARLIEST
+    if end is not None and end <= start:
+        raise ValidationError("must lie after valid_from", field="valid_to")
+    sure = validate.unit_interval(confidence, "confidence")
+    return Telling(start, end, sure, source, metadata=validate.metadata(metadata))
+
+
+def _tell_entity(sheet: Sheet, names: Sequence[str], type: str, telling: Telling) -> Record:
+    """The entity that goes by one of these names, now by all of them; two that do are a conflict."""
+    sheet.need(*(id for name in names for id in graphs.name_ids(sheet.scope, name, type)))
+    owners = {held.id: held for name in names if (held := graphs.owner(sheet, name, type)) is not None}
+    if len(owners) > 1:
+        raise Conflict("these names belong to more than one entity; merge them first", field="aliases")
+    known = next(iter(owners.values()), None)
+    return _within_limits(graphs.tell_entity(sheet, known, names[0], type, names[1:], telling))
+
+
+def _within_limits(entity: Record) -> Record:
+    if len(entity.data["names"]) > 1 + ALIASES_MAX:
+        raise TooLarge(f"must have at most {ALIASES_MAX} other names", field="aliases")
+    validate.metadata(dict(entity.metadata))
+    return entity
+
+
+def _tell_relation(sheet: Sheet, subject: Record, relation: str, object: Record, telling: Telling) -> Relation:
+    record = graphs.tell_relation(sheet, subject.id, relation, object.id, telling)
+    return Relation.of(record, Entity.of(subject, sheet.get), Entity.of(object, sheet.get))
+
+
+def _merge(sheet: Sheet, kept: str, other: str) -> Merge:
+    """Both sides as they will stand."""
+    ended = Entity.of(sheet.entity(other), sheet.get)
+    stays = graphs.root(sheet.get, kept)
+    return Merge(other, Entity.of(stays, sheet.get) if stays else ended, ended)
+
+
+def _id_of(ref: Ref) -> str | None:
+    """The id, where one is given; None for a name."""
+    if isinstance(ref, Entity | Merge):
+        return ref.id
+    return ref if isinstance(ref, str) and _ID.match(ref) else None
+
+
+def _name(value: object, field: str) -> str:
+    """A name on one line, as it is written; spaces are made single."""
+    name = " ".join(validate.text(value, field, 4 * NAME_CHARS).split())
+    if len(name) > NAME_CHARS:
+        raise TooLarge(f"must have at most {NAME_CHARS} characters", field=field)
+    if not name.isprintable():
+        raise ValidationError("must not contain control characters", field=field)
+    return name
+
+
+def _other_names(value: object, field: str) -> list[str]:
+    if not isinstance(value, list | tuple):
+        raise ValidationError("must be a list of names", field=field)
+    if len(value) > ALIASES_MAX:
+        raise TooLarge(f"must have at most {ALIASES_MAX} other names", field=field)
+    names = [_name(each, field) for each in value]
+    if any(normal(name) == USER for name in names):
+        raise ValidationError("this name means the user; merge the entity into the user instead", field=field)
+    return names
+
+
+def _word(value: object, field: str) -> str:
+    """A name in small letters with `_` between words."""
+    word = validate.identifier(value, field)
+    if len(word) > WORD_CHARS:
+        raise TooLarge(f"must have at most {WORD_CHARS} characters", field=field)
+    if word != word.casefold() or not _WORD.match(word):
+        raise ValidationError("must be small letters with _ between words, such as works_at", field=field)
+    return word
+
+
+def _drafted(value: object, field: str) -> str:
+    """The same of what a rule or a model calls it: "Works at" is `works_at`."""
+    return _word("_".join(value.casefold().replace("-", " ").split()) if isinstance(value, str) else value, field)

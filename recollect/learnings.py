@@ -1,0 +1,251 @@
+"""What was learned from working with a user: preferences, patterns and corrections, with confidence.
+
+The id of a learning is made from its type and text, so the same learned twice is one learning that
+is surer. Those of an org stand in the org's own partition and are seen by all of its users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from recollect import validate
+from recollect.enrich import Found
+from recollect.errors import Conflict, NotFound
+from recollect.filters import Filter
+from recollect.layers import is_current
+from recollect.ledger import Ledger
+from recollect.policies.learnings import (
+    CORRECTION_CONFIDENCE,
+    FIRST_CONFIDENCE,
+    confirmed,
+    contradicted,
+    restored,
+    said_again,
+    top,
+)
+from recollect.policies.merging import normal
+from recollect.records import Changes, Job, Partition, Record, Scope, Source, as_datetime, derived_id, new_id
+
+APPLIED_DRAFTS = 40
+"""Drafts that are taken in with one commit; the rest waits for another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """One thing that was learned, how sure it is and how often it was of use."""
+
+    id: str
+    type: str
+    content: str
+    confidence: float
+    usage_count: int
+    last_used: datetime | None
+    created_at: datetime
+    org_wide: bool = False
+    retired: str | None = None
+    source_message_id: str | None = None
+
+    @classmethod
+    def from_record(cls, record: Record) -> Learning:
+        """The learning that a record of the layer `learning` holds."""
+        data = record.data
+        used = data.get("last_used")
+        return cls(
+            id=record.id,
+            type=str(data.get("type", "pattern")),
+            content=record.content,
+            confidence=record.confidence,
+            usage_count=int(data.get("usage_count", 0)),
+            last_used=as_datetime(used) if isinstance(used, int) else None,
+            created_at=as_datetime(record.created_at),
+            org_wide=not record.scope.user,
+            retired=data.get("retired"),
+            source_message_id=record.source.message_id if record.source else None,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The learning as documented JSON, with ISO times."""
+        return {
+            "id": self.id,
+            "type": self.type,
+            "content": self.content,
+            "confidence": self.confidence,
+            "usage_count": self.usage_count,
+            "last_used": _iso(self.last_used),
+            "created_at": _iso(self.created_at),
+            "org_wide": self.org_wide,
+            "retired": self.retired,
+            "source_message_id": self.source_message_id,
+        }
+
+
+class Learnings:
+    """The learnings of one user; of an org, for a scope without a user."""
+
+    def __init__(self, ledger: Ledger, scope: Scope) -> None:
+        self._ledger = ledger
+        self._layer = ledger.layers["learning"]
+        self._scope = self._layer.scope_of(scope)
+        self._partition = scope.partition
+
+    async def add(
+        self,
+        content: str,
+        *,
+        type: str = "pattern",
+        confidence: float | None = None,
+        source_message_id: str | None = None,
+        org_wide: bool = False,
+    ) -> Learning:
+        """Keep what was learned. The same again makes it surer, and takes it back if it was retired."""
+        kind = validate.choice(type, validate.LEARNING_TYPES, "type")
+        given = _first_confidence(kind) if confidence is None else validate.unit_interval(confidence, "confidence")
+        message_id = validate.optional_identifier(source_message_id, "source_message_id")
+        everyone = validate.switch(org_wide, "org_wide")
+        scope = Scope(self._scope.org) if everyone else self._scope
+        source = Source(message_id) if message_id else None
+        text = self._ledger.masked(validate.learning(content))
+        draft = self._draft(text, kind, given, source).with_(scope=scope)
+        stored = draft
+
+        def decide(known: Record | None, now: int) -> Changes | None:
+            nonlocal stored
+            stored = _onto(known, draft)
+            return None if stored is known else self._changes(scope.partition, [stored])
+
+        await self._ledger.update(scope.partition, draft.id, decide)
+        return Learning.from_record(stored)
+
+    async def get(self, id: str) -> Learning:
+        """One learning of the user or of the org, or `NotFound`."""
+        asked = validate.identifier(id, "id")
+        for partition in self._partitions():
+            for record in await self._ledger.get(partition, [asked]):
+                if record.layer == "learning":
+                    return Learning.from_record(record)
+        raise NotFound(field="id")
+
+    async def confirm(self, id: str) -> Learning:
+        """It turned out right: its confidence rises."""
+        return await self._change(id, lambda known, now: confirmed(known))
+
+    async def contradict(self, id: str) -> Learning:
+        """It turned out wrong: its confidence falls, and below a floor it is retired."""
+        return await self._change(id, contradicted)
+
+    async def restore(self, id: str) -> Learning:
+        """Take back a learning that was retired."""
+        return await self._change(id, lambda known, now: restored(known))
+
+    async def top(self, *, limit: int = 5, above: float = 0.7) -> list[Learning]:
+        """Those that go into a prompt, of the user and of the org together: the most used first."""
+        sure = top(
+            await self._records(),
+            self._ledger.clock(),
+            limit=validate.limit(limit),
+            above=validate.unit_interval(above, "above"),
+        )
+        return [Learning.from_record(record) for record in sure]
+
+    async def list(self, *, type: str | None = None, include_retired: bool = False) -> list[Learning]:
+        """The user's own learnings, then those of the org, each in the order in which they came."""
+        wanted = None if type is None else validate.choice(type, validate.LEARNING_TYPES, "type")
+        now = self._ledger.clock()
+        return [
+            Learning.from_record(record)
+            for record in await self._records()
+            if (include_retired or is_current(record, now)) and wanted in (None, record.data.get("type"))
+        ]
+
+    async def apply(self, found: Sequence[Found], extractor: str) -> tuple[Changes, tuple[Found, ...]]:
+        """What to change for drafts of learnings, and those that have to wait for another commit.
+
+        Only what trusted messages say is learned, and only while the message is there.
+        """
+        mine = [each for each in found if each.draft.layer == "learning" and each.message.trust == "trusted"]
+        drafts = [self._learned(each, extractor) for each in mine[:APPLIED_DRAFTS] if _is_usable(each)]
+        ids = list(dict.fromkeys(draft.id for draft in drafts))
+        known = {record.id: record for record in await self._ledger.get(self._partition, ids)}
+        put: dict[str, Record] = {}
+        for draft in drafts:
+            before = put.get(draft.id) or known.get(draft.id)
+            after = _onto(before, draft)
+            if after is not before:
+                put[draft.id] = after
+        later = tuple(mine[APPLIED_DRAFTS:])
+        if not put:
+            return Changes(self._partition), later
+        needs = tuple(dict.fromkeys(each.message.id for each in mine[:APPLIED_DRAFTS]))
+        return self._changes(self._partition, list(put.values())).and_(needs=needs), later
+
+    def _learned(self, found: Found, extractor: str) -> Record:
+        draft, message = found.draft, found.message
+        source = Source(message.id, message.scope.session, draft.span, message.data.get("role"), extractor)
+        sure = max(draft.confidence, _first_confidence(draft.key)) if draft.key == "correction" else draft.confidence
+        return self._draft(draft.value, draft.key, sure, source).with_(event_at=message.when, trust=message.trust)
+
+    def _draft(self, content: str, type: str, confidence: float, source: Source | None) -> Record:
+        sources = [source.message_id] if source and source.message_id else []
+        return Record(
+            id=derived_id("learning", type, normal(content)),
+            layer="learning",
+            scope=self._scope,
+            content=content,
+            data={"type": type, "seen": 1, "sources": sources},
+            confidence=confidence,
+            created_at=self._ledger.clock(),
+            source=source,
+        )
+
+    async def _change(self, id: str, change: Callable[[Record, int], Record]) -> Learning:
+        asked = validate.identifier(id, "id")
+        changed: list[Record] = []
+
+        def decide(known: Record | None, now: int) -> Changes | None:
+            if known is None or known.layer != "learning":
+                raise NotFound(field="id")
+            changed[:] = [change(known, now)]
+            return None if changed[0] == known else Changes(self._partition, put=tuple(changed))
+
+        await self._ledger.update(self._partition, asked, decide)
+        return Learning.from_record(changed[0])
+
+    async def _records(self) -> Sequence[Record]:
+        wheres = (Filter(partition, layers=("learning",)) for partition in self._partitions())
+        return [record for where in wheres async for record in self._ledger.walk(where)]
+
+    def _partitions(self) -> Sequence[Partition]:
+        return tuple(dict.fromkeys((self._partition, Partition(self._scope.org, ""))))
+
+    def _changes(self, partition: Partition, put: Sequence[Record]) -> Changes:
+        now = self._ledger.clock()
+        new = tuple(record.id for record in put if record.vector is None)
+        jobs = (Job(f"enrich:{new[0]}:{new_id(now)}", partition, "enrich", new, due_at=now),) if new else ()
+        return Changes(partition, put=tuple(put), enqueue=jobs)
+
+
+def _onto(known: Record | None, draft: Record) -> Record:
+    """The draft, or what is known with the draft counted."""
+    if known is None:
+        return draft
+    if known.layer != "learning":
+        raise Conflict("the place of this learning is taken by another memory", field="id")
+    return said_again(known, draft)
+
+
+def _first_confidence(type: str) -> float:
+    return CORRECTION_CONFIDENCE if type == "correction" else FIRST_CONFIDENCE
+
+
+def _is_usable(found: Found) -> bool:
+    """An enricher may be a model: what is no learning at all is left out."""
+    text = found.draft.value
+    fits = 0 < len(text.encode()) <= validate.LEARNING_BYTES and not text.isspace()
+    return fits and found.draft.key in validate.LEARNING_TYPES
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat().replace("+00:00", "Z")

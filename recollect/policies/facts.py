@@ -1,0 +1,550 @@
+"""What becomes of a fact when more is said about it, and what was true or believed at some time.
+
+A fact is kept as spells: a value, and from when to when it was so. The newest spell is the *head*
+of its place; the ones before it are its past. A claim is compared with the head alone, and the
+order in which claims arrive does not matter: the value that was said last is the current one, what
+arrives late goes into the past. No spell is ever taken away, and each remembers when its end became
+known, so that what was believed at any time can be told again (`believed`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from recollect.policies.keys import Key, key_of, same_value
+from recollect.policies.merging import normal
+from recollect.records import DAY_MS, Record, Source, derived_id
+
+SURE = 0.5
+"""A claim below this confidence never takes the place of one above it."""
+REINFORCEMENT, CONFIDENCE_MAX = 0.3, 0.99
+"""Saying it again takes away this share of the doubt; some doubt always stays."""
+TELLINGS_KEPT = 32
+"""Tellings that a spell remembers, the newest: when all of them are forgotten, so is the spell."""
+MARKS_KEPT, MARK_DIGITS = 64, 8
+"""Claims and texts that a head remembers, so that the same one counts once; each as so many hex digits."""
+EVER = 2**62
+"""Later than any time: what is known at `EVER` is all that is known, whatever a clock says."""
+ENDS_KEPT = 16
+"""Ends of values that a head remembers for spells that are told of only later."""
+
+_OF_PLACE = ("edits", "applied", "rejected", "ends")
+"""What the data of a head keeps whichever value it has; all else belongs to the spell."""
+
+
+class Telling(NamedTuple):
+    """That something was said: by which message, when and how surely, since when it is so, and what read it.
+
+    No message and no extractor: somebody told it outright. Spells keep their tellings as plain lists.
+    """
+
+    message: str | None
+    session: str | None
+    at: int
+    since: int
+    confidence: float
+    extractor: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One thing that was said about a key: what, when, by whom, and how sure it is.
+
+    `kind` is one of `says` (it is so), `ends` (it is no longer so; an empty value means whatever it
+    was), `corrects` (it is so and the value before was never right), `denies` (it never was so),
+    `confirms`, `pins` and `unpins`. `status` tells `learned` from what was `told` outright.
+    """
+
+    key: Key
+    value: str
+    at: int
+    kind: str = "says"
+    confidence: float = 1.0
+    status: str = "told"
+    valid_from: int | None = None
+    valid_to: int | None = None
+    instead_of: str = ""
+    reason: str = ""
+    source: Source | None = None
+    text: str = ""
+    trust: str = "trusted"
+
+    @property
+    def since(self) -> int:
+        """From when on it is so: as it was said, else since it was said."""
+        return self.at if self.valid_from is None else self.valid_from
+
+    @property
+    def until(self) -> int:
+        """When it ended, for a claim that ends something."""
+        return self.at if self.valid_to is None else self.valid_to
+
+    @property
+    def is_sure(self) -> bool:
+        return self.confidence >= SURE
+
+    @property
+    def by(self) -> str | None:
+        """The message that says it."""
+        return self.source.message_id if self.source else None
+
+    @property
+    def telling(self) -> list[Any]:
+        """What is remembered of it by what it changes."""
+        source = self.source or Source()
+        extractor = source.extractor if self.status == "learned" else None
+        told = Telling(self.by, source.session_id, self.at, self.since, self.confidence, extractor, self.text)
+        return list(told)
+
+    @property
+    def mark(self) -> str:
+        """The same for the same thing said by the same message; empty when no message said it."""
+        return _mark(self.value, self.kind, self.by) if self.by else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A head as it is to be, and the spells that go behind it."""
+
+    head: Record
+    past: tuple[Record, ...] = ()
+
+    def then(self, head: Record, *past: Record) -> Timeline:
+        return Timeline(head, (*self.past, *past))
+
+
+def text_mark(text: str) -> str:
+    """What is remembered of a text that said something: enough to know it again, not to read it."""
+    return _mark(text)
+
+
+def decide(line: Timeline, claim: Claim, now: int) -> Timeline:
+    """The timeline after a claim; the very same one when the claim is known or says nothing new.
+
+    An empty head (a record without data) stands for a place of which nothing is known.
+    """
+    data = line.head.data
+    is_rejected = claim.status == "learned" and _mark(claim.value, claim.text) in data.get("rejected", ())
+    if is_rejected or claim.mark in data.get("applied", ()):
+        return line
+    decided = _DECISIONS[claim.kind](line, claim, now)
+    if decided is line or not claim.mark:
+        return decided
+    applied = [*decided.head.data.get("applied", ()), claim.mark][-MARKS_KEPT:]
+    return Timeline(_with_data(decided.head, applied=applied), decided.past)
+
+
+# ── It is so ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _says(line: Timeline, claim: Claim, now: int) -> Timeline:
+    head = line.head
+    if _is_vacant(head):
+        return line.then(_spell(head, claim, now), *([head] if head.data else []))
+    if has_value(head, claim.value):
+        return _says_again(line, claim, now)
+    if _holds_against(head, claim):
+        return line.then(head, _not_taken(head, claim, now))
+    # Who is current: what was said surely before what was not, then what was said last.
+    if (claim.is_sure, claim.at) >= (is_sure(head), head.data["last_seen"]):
+        return line.then(_spell(head, claim, now), _closed(head, max(start_of(head), claim.since), now))
+    return _says_late(line, claim, now)
+
+
+def _says_again(line: Timeline, claim: Claim, now: int) -> Timeline:
+    head = line.head
+    if head.valid_to is not None and head.valid_to <= claim.at:
+        # It had ended: this is another time that it is so.
+        if _holds_against(head, claim):
+            return line.then(head, _not_taken(head, claim, now))
+        return line.then(_spell(head, claim, now), head)
+    again = _reinforced(head, claim, now)
+    if claim.since >= start_of(head):
+        return line.then(again)
+    # A spell of its own, so that it still can be told from when on the earlier start was known.
+    return line.then(again, _closed(_spell(head, claim, now), start_of(head), now))
+
+
+def _says_late(line: Timeline, claim: Claim, now: int) -> Timeline:
+    """Something else was said since: it belongs into the past, before the head or in the middle of it."""
+    head = line.head
+    spell = _spell(head, claim, now)
+    if claim.at <= head.data["first_seen"]:
+        return line.then(head, _closed(spell, max(claim.since, start_of(head)), now))
+    earlier = _told_by(head, lambda each: each.at < claim.at)
+    last = max(Telling(*each).at for each in earlier.data["tellings"])
+    before = _closed(_with_data(earlier, last_seen=last), max(start_of(head), claim.since), now)
+    again = max(start_of(head), head.data["last_seen"])
+    after = _with_data(_told_by(head, lambda each: each.at >= claim.at), first_seen=again).with_(valid_from=again)
+    return line.then(after, before, _closed(spell, again, now))
+
+
+def _told_by(spell: Record, test: Callable[[Telling], bool]) -> Record:
+    """The spell with some of its tellings, as far as they are remembered."""
+    tellings = [each for each in spell.data["tellings"] if test(Telling(*each))]
+    return told_by(spell, tellings) if tellings else spell
+
+
+def told_by(spell: Record, tellings: Sequence[Sequence[Any]]) -> Record:
+    """The spell with these tellings, and one of them as its source: which of its characters is not known."""
+    spell = _with_data(spell, tellings=[list(each) for each in tellings])
+    messages = [telling for each in tellings if (telling := Telling(*each)).message]
+    source = spell.source
+    if source is not None and source.message_id in {telling.message for telling in messages}:
+        return spell
+    first = messages[0] if messages else None
+    role = source.role if source else None
+    return spell.with_(source=first and Source(first.message, first.session, None, role, first.extractor))
+
+
+def _spell(head: Record, claim: Claim, now: int) -> Record:
+    """What a claim says, in the place of the head."""
+    spell: dict[str, Any] = {
+        "key": claim.key.name,
+        "value": claim.value,
+        "status": claim.status,
+        "seen": 1,
+        "first_seen": claim.at,
+        "last_seen": claim.at,
+        "sure_at": now if claim.is_sure else None,
+        "tellings": [claim.telling],
+    }
+    spell |= {"reason": claim.reason} if claim.reason else {}
+    made = Record(
+        id=head.id,
+        layer=head.layer,
+        scope=head.scope,
+        content=f"{claim.key.name.replace('_', ' ')}: {claim.value}",
+        data=of_place(head) | spell,
+        confidence=claim.confidence,
+        created_at=now,
+        event_at=claim.at,
+        valid_from=claim.since,
+        source=claim.source,
+        trust=claim.trust,
+        version=head.version,
+        born=head.born,
+    )
+    ends = ((claim.valid_to, claim.telling), _end_told(head, claim.value), _end_told(head, ""))
+    later = [(end, by) for end, by in ends if end is not None and end > claim.at]
+    return _ended_by(made, *min(later, key=lambda each: each[0]), now) if later else made
+
+
+def _reinforced(head: Record, claim: Claim, now: int) -> Record:
+    """The head after its value was said once more: surer, and never weaker than it was."""
+    data = head.data
+    seen: dict[str, Any] = {"seen": data["seen"] + 1}
+    if claim.is_sure and not is_sure(head):
+        seen |= {"sure_at": now, "first_seen": claim.at, "last_seen": claim.at}
+    elif claim.is_sure or not is_sure(head):
+        seen |= {"last_seen": max(data["last_seen"], claim.at)}
+    if data["status"] == "learned" and claim.status != "learned":
+        seen |= {"status": claim.status}
+    if head.data["first_seen"] is None or claim.at >= head.data["first_seen"]:
+        # What was said before has a spell of its own.
+        seen |= {"tellings": [*data["tellings"], claim.telling][-TELLINGS_KEPT:]}
+    return _with_data(head, **seen).with_(confidence=surer(head.confidence, claim.confidence))
+
+
+def surer(known: float, said: float) -> float:
+    best = max(known, said)
+    return max(best, min(best + (1 - best) * REINFORCEMENT, CONFIDENCE_MAX))
+
+
+def _not_taken(head: Record, claim: Claim, now: int) -> Record:
+    """What was said but is not believed: kept with the reason, true at no time."""
+    held = "pinned" if head.data.get("pinned") else "confirmed"
+    reason = f"the known value is {held}" if claim.is_sure else "not sure enough"
+    return _closed(_with_data(_spell(head, claim, now), status="not_taken", reason=reason), claim.since, now)
+
+
+# ── It is no longer so, or never was ─────────────────────────────────────────────────────────────
+
+
+def _ends(line: Timeline, claim: Claim, now: int) -> Timeline:
+    head = line.head
+    if not head.data:
+        return line.then(_with_end(_only_ended(head, claim, now), claim)) if claim.value else line
+    about_head = not claim.value or has_value(head, claim.value)
+    said = head.data["last_seen"]
+    is_late = said is not None and (said > claim.at or start_of(head) > claim.until)
+    if about_head and said is not None and not is_late and claim.until < end_of(head):
+        if _holds_against(head, claim):
+            return line.then(head, _not_taken(head, claim, now)) if claim.value else line
+        reason = {"reason": claim.reason} if claim.reason else {}
+        return line.then(_with_end(_with_data(_ended_by(head, claim.until, claim.telling, now), **reason), claim))
+    known_end = _known_end(head, claim.value)
+    if known_end == claim.until:
+        return line
+    is_news = claim.value and (known_end is None or claim.valid_from is not None)
+    told = [_only_ended(head, claim, now)] if is_news and (is_late or not about_head) else []
+    return line.then(_with_end(head, claim), *told)
+
+
+def _only_ended(head: Record, claim: Claim, now: int) -> Record:
+    """A spell of which little is known but that it is over. It keeps no other value from its place."""
+    spell = _with_data(_spell(head, claim, now), first_seen=None, last_seen=None)
+    return _ended_by(spell.with_(valid_from=claim.valid_from), claim.until, claim.telling, now)
+
+
+def _with_end(head: Record, claim: Claim) -> Record:
+    """The head, remembering the end of a value for spells of it that arrive later, if the end is sure."""
+    if not claim.is_sure:
+        return head
+    known = _known_end(head, claim.value)
+    if known is not None and known >= claim.until:
+        return head
+    ends: dict[str, list[Any]] = {**head.data.get("ends", {}), _mark(claim.value): [claim.until, claim.telling]}
+    newest = sorted(ends, key=lambda mark: -ends[mark][0])[:ENDS_KEPT]
+    return _with_data(head, ends={mark: ends[mark] for mark in newest})
+
+
+def _known_end(head: Record, value: str) -> int | None:
+    """When a value is known to have ended last; of the empty value, when whatever it was had."""
+    return _end_told(head, value)[0]
+
+
+def _end_told(head: Record, value: str) -> tuple[int | None, Sequence[Any]]:
+    """The same with the telling that said so."""
+    end, telling = head.data.get("ends", {}).get(_mark(value), (None, ()))
+    return end, telling
+
+
+def _corrects(line: Timeline, claim: Claim, now: int) -> Timeline:
+    head = line.head
+    was_wrong = (
+        not _is_vacant(head)
+        and not has_value(head, claim.value)
+        and (not claim.instead_of or has_value(head, claim.instead_of))
+        and claim.at >= head.data["last_seen"]
+        and not _holds_against(head, claim)
+    )
+    if not was_wrong:
+        return _says(line, claim, now)
+    wrong = _void(head, "corrected", claim, now)
+    right = _spell(wrong, replace(claim, reason=""), now)
+    if claim.valid_from is None:
+        right = right.with_(valid_from=head.valid_from)
+    return line.then(_with_data(right, pinned=True) if head.data.get("pinned") else right, wrong)
+
+
+def _denies(line: Timeline, claim: Claim, now: int) -> Timeline:
+    head = line.head
+    if _is_vacant(head) or not has_value(head, claim.value) or claim.at < head.data["last_seen"]:
+        return line
+    if _holds_against(head, claim):
+        return line
+    return line.then(_void(head, "corrected" if claim.status == "learned" else "rejected", claim, now))
+
+
+def _void(head: Record, status: str, claim: Claim, now: int) -> Record:
+    """The spell as one that never was; it is not learned again from the texts that it came from."""
+    rejected = [*head.data.get("rejected", ()), *marks_of(head)]
+    was = {"by": claim.telling, "status": head.data["status"], "pinned": bool(head.data.get("pinned"))}
+    changed = _with_data(head, status=status, reason=claim.reason, rejected=rejected[-MARKS_KEPT:], pinned=False)
+    return _ended_by(_with_data(changed, voided=was), min(start_of(head), now), claim.telling, now)
+
+
+def marks_of(spell: Record) -> list[str]:
+    """What is remembered of the texts of a spell, so that it is not learned from them again."""
+    texts = dict.fromkeys(Telling(*each).text for each in spell.data["tellings"])
+    return [_mark(spell.data["value"], text) for text in texts if text]
+
+
+# ── What people say about a fact itself ──────────────────────────────────────────────────────────
+
+
+def _confirms(line: Timeline, claim: Claim, now: int) -> Timeline:
+    if _is_vacant(line.head) or not has_value(line.head, claim.value):
+        return line
+    return line.then(_with_data(_reinforced(line.head, claim, now), status="confirmed"))
+
+
+def _pins(line: Timeline, claim: Claim, now: int) -> Timeline:
+    head = line.head
+    wanted = claim.kind == "pins"
+    if _is_vacant(head) or not has_value(head, claim.value) or bool(head.data.get("pinned")) == wanted:
+        return line
+    return line.then(_with_data(head, pinned=wanted))
+
+
+_DECISIONS: dict[str, Callable[[Timeline, Claim, int], Timeline]] = {
+    "says": _says,
+    "ends": _ends,
+    "corrects": _corrects,
+    "denies": _denies,
+    "confirms": _confirms,
+    "pins": _pins,
+    "unpins": _pins,
+}
+
+
+# ── Reading ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def believed(spells: Iterable[Record], known_at: int) -> list[Record]:
+    """The spells of one place as they were known at a time, oldest first.
+
+    Each has the interval that it had by then: until its end, if that was known, and not beyond the
+    beginning of the next value. Spells of one value that touch are one. What was true at no time
+    (not taken, corrected, rejected) is among them with an empty interval. Spells are given with the
+    head last.
+    """
+    known = [_as_known(spell, known_at) for spell in spells if spell.created_at <= known_at]
+    lasting = sorted((spell for spell in known if not _is_empty(spell)), key=_interval)
+    begun = [spell for spell in lasting if spell.valid_from is not None]
+    sure = _bounded(_joined([spell for spell in begun if is_sure(spell, known_at)]))
+    unsure = _bounded(_joined([spell for spell in begun if not is_sure(spell, known_at)]))
+    begun = sorted([*sure, *(_yielding(spell, sure) for spell in unsure)], key=_interval)
+    held = _joined([spell for spell in begun if not _is_empty(spell)])
+    all_held = _bounded([*_only_vague(lasting), *held])
+    empty = [spell for spell in (*known, *begun) if _is_empty(spell)]
+    return sorted([*empty, *all_held], key=start_of)
+
+
+def in_force(spells: Iterable[Record], as_of: int, known_at: int) -> list[Record]:
+    """What was so at `as_of`, as far as it was known at `known_at`: one spell or none."""
+    found = [spell for spell in believed(spells, known_at) if start_of(spell) <= as_of < end_of(spell)]
+    # Only spells without a known beginning can overlap; the one that ended last is the nearest.
+    return found[-1:]
+
+
+def faded(record: Record, as_of: int) -> float:
+    """The confidence that is left at a time: of what changes easily, less the longer nobody said it."""
+    half_life_days = key_of(str(record.data.get("key", ""))).half_life_days
+    last = record.data.get("last_seen")
+    if half_life_days is None or not isinstance(last, int):
+        return record.confidence
+    age = max(as_of - last, 0)
+    return round(record.confidence * math.exp2(-age / (half_life_days * DAY_MS)), 4)
+
+
+def _as_known(spell: Record, known_at: int) -> Record:
+    """The spell with the end that was known by then."""
+    if "ended" not in spell.data:
+        return spell
+    known = [end for since, end, *_ in spell.data["ended"] if since <= known_at]
+    return spell.with_(valid_to=known[-1] if known else None)
+
+
+def _only_vague(spells: Sequence[Record]) -> list[Record]:
+    """Those of which it is only known that they are over, unless more is known of the same spell."""
+    begun = [spell for spell in spells if spell.valid_from is not None]
+    return [
+        spell
+        for spell in spells
+        if spell.valid_from is None
+        and not any(has_value(spell, each.data["value"]) and start_of(each) < end_of(spell) for each in begun)
+    ]
+
+
+def _joined(spells: Sequence[Record]) -> list[Record]:
+    """Neighbours of one value, where one begins before the other has ended, as one spell."""
+    joined: list[Record] = []
+    for spell in spells:
+        before = joined[-1] if joined else None
+        if before is None or not has_value(before, spell.data["value"]) or end_of(before) < start_of(spell):
+            joined.append(spell)
+            continue
+        seen = max(before.data["seen"], spell.data["seen"])
+        last = max(spell, before, key=end_of)
+        surest = max(before.confidence, spell.confidence)
+        joined[-1] = _with_data(last, seen=seen).with_(valid_from=before.valid_from, confidence=surest)
+    return joined
+
+
+def _bounded(spells: Sequence[Record]) -> list[Record]:
+    """None of them lasts beyond the beginning of the next, where that is known."""
+    bounded: list[Record] = []
+    next_start = math.inf
+    for spell in reversed(spells):
+        bounded.append(spell.with_(valid_to=int(next_start)) if next_start < end_of(spell) else spell)
+        next_start = next_start if spell.valid_from is None else spell.valid_from
+    return bounded[::-1]
+
+
+def _yielding(spell: Record, sure: Sequence[Record]) -> Record:
+    """An unsure spell, up to where a sure one holds; nothing of it where that began before."""
+    for other in sure:
+        if start_of(other) < end_of(spell) and start_of(spell) < end_of(other):
+            spell = spell.with_(valid_to=max(start_of(spell), start_of(other)))
+    return spell
+
+
+# ── Small questions ──────────────────────────────────────────────────────────────────────────────
+
+
+def start_of(spell: Record) -> int:
+    """When it began. Of what has no known beginning, only that it was before all that has one."""
+    return -EVER if spell.valid_from is None else spell.valid_from
+
+
+def end_of(spell: Record) -> float:
+    return math.inf if spell.valid_to is None else spell.valid_to
+
+
+def _interval(spell: Record) -> tuple[int, float]:
+    return start_of(spell), end_of(spell) if spell.valid_from is None else 0
+
+
+def _is_empty(spell: Record) -> bool:
+    return end_of(spell) <= start_of(spell)
+
+
+def _is_vacant(head: Record) -> bool:
+    """Nothing is known here, or nothing that was ever said to be so and stood."""
+    return not head.data or head.data["last_seen"] is None or _is_empty(head)
+
+
+def is_sure(spell: Record, known_at: int = EVER) -> bool:
+    """Whether somebody had said it surely by then."""
+    sure_at = spell.data.get("sure_at")
+    return sure_at is not None and sure_at <= known_at
+
+
+def _holds_against(head: Record, claim: Claim) -> bool:
+    """True when the claim may not change the head: it is unsure, or only learned where people have the say."""
+    if not claim.is_sure and is_sure(head):
+        return True
+    kept = head.data.get("pinned") or head.data["status"] == "confirmed"
+    return bool(kept) and claim.status == "learned" and claim.at < end_of(head)
+
+
+def has_value(spell: Record, value: str) -> bool:
+    return same_value(key_of(spell.data["key"]), spell.data["value"], value)
+
+
+def _closed(spell: Record, end: int, now: int) -> Record:
+    """The spell with this end, and when that became known; as it is if it has ended before."""
+    if spell.valid_to is not None and spell.valid_to <= end:
+        return spell
+    return _with_data(spell, ended=[*spell.data.get("ended", ()), [now, end]]).with_(valid_to=end)
+
+
+def _ended_by(spell: Record, end: int, telling: Sequence[Any], now: int) -> Record:
+    """The same for an end that somebody told, and not only because another value began."""
+    if spell.valid_to is not None and spell.valid_to <= end:
+        return spell
+    return _with_data(spell, ended=[*spell.data.get("ended", ()), [now, end, telling]]).with_(valid_to=end)
+
+
+def of_place(head: Record) -> dict[str, Any]:
+    """The part of a head's data that stays whichever value it has."""
+    return {name: head.data[name] for name in _OF_PLACE if name in head.data}
+
+
+def _mark(value: str, *parts: str) -> str:
+    return derived_id(normal(value), *parts)[:MARK_DIGITS]
+
+
+def of_spell(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a head's data that goes into the past with its spell."""
+    return {name: value for name, value in data.items() if name not in _OF_PLACE}
+
+
+def _with_data(record: Record, **changes: Any) -> Record:
+    return record.with_(data={**record.data, **changes})

@@ -1,0 +1,208 @@
+"""The entity graph as people see it: entities with all their names, relations between what is one by now.
+
+Every merge is taken into account here, at reading, and only here. Identity has no date: what is one
+today is one in every picture of the past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from recollect.policies import graphs
+from recollect.policies.graphs import THING, Read
+from recollect.policies.naming import Text
+from recollect.records import Record, Source, iso
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Somebody or something, with all names it goes by. `merged_into` is set when it went into another."""
+
+    id: str
+    name: str
+    type: str = THING
+    aliases: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    confidence: float = 1.0
+    created_at: int = 0
+    source: Source | None = None
+    merged_into: str | None = None
+
+    @classmethod
+    def of(cls, record: Record, read: Read) -> Entity:
+        """The entity of a record; `read` gives the records that were merged into it."""
+        name, *aliases = graphs.names_of(read, record)
+        return cls(
+            record.id,
+            name,
+            record.data["type"],
+            tuple(aliases),
+            dict(record.metadata),
+            record.confidence,
+            record.created_at,
+            record.source,
+            record.data.get("merged_into"),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "name": self.name,
+            "type": self.type,
+            "aliases": list(self.aliases),
+            "metadata": dict(self.metadata),
+            "confidence": self.confidence,
+            "created_at": iso(self.created_at),
+            "source_message_id": self.source.message_id if self.source else None,
+            "merged_into": self.merged_into,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """That a subject and an object hang together, from when to when. Both ends are ids, with their names beside."""
+
+    id: str
+    subject: str
+    relation: str
+    object: str
+    names: tuple[str, str]
+    confidence: float = 1.0
+    valid_from: int | None = None
+    valid_to: int | None = None
+    source: Source | None = None
+    reason: str | None = None
+
+    @classmethod
+    def of(cls, record: Record, subject: Entity, object: Entity) -> Relation:
+        """The relation of a record, or of one of its earlier periods, between entities as they are now."""
+        past = record.layer == "past"
+        told = record.data["data"] if past else record.data
+        return cls(
+            record.data["of"] if past else record.id,
+            subject.id,
+            told["relation"],
+            object.id,
+            (subject.name, object.name),
+            record.confidence,
+            record.valid_from,
+            record.valid_to,
+            record.source,
+            told.get("reason"),
+        )
+
+    @property
+    def content(self) -> str:
+        """The relation as a line: "Ana lives in Oslo"."""
+        return f"{self.names[0]} {self.relation.replace('_', ' ')} {self.names[1]}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "subject": {"id": self.subject, "name": self.names[0]},
+            "relation": self.relation,
+            "object": {"id": self.object, "name": self.names[1]},
+            "content": self.content,
+            "confidence": self.confidence,
+            "valid_from": iso(self.valid_from),
+            "valid_to": iso(self.valid_to),
+            "source_message_id": self.source.message_id if self.source else None,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """Entities, the nearest first, and the relations between them."""
+
+    entities: tuple[Entity, ...] = ()
+    relations: tuple[Relation, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "entities": [entity.to_dict() for entity in self.entities],
+            "relations": [relation.to_dict() for relation in self.relations],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """A merge, by the id of the entity that ended: `undo_merge` takes it back."""
+
+    id: str
+    kept: Entity
+    other: Entity
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"id": self.id, "kept": self.kept.to_dict(), "other": self.other.to_dict()}
+
+
+class Web:
+    """A graph as it is read: every merge taken into account, wherever its records come from."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        held = [record for record in records if record.trust != "quarantined" and graphs.is_whole(record)]
+        self._records = {record.id: record for record in held if record.layer == "entity"}
+        self._told = [record for record in held if record.layer != "entity"]
+        self._views: dict[str, Entity | None] = {}
+
+    def entity(self, id: str) -> Entity | None:
+        """The entity that an id means now."""
+        if id not in self._views:
+            record = graphs.root(self._records.get, id)
+            self._views[id] = None if record is None else Entity.of(record, self._records.get)
+        return self._views[id]
+
+    def entities(self) -> list[Entity]:
+        """All entities that are not merged into another, in order of birth."""
+        return [entity for id in self._records if (entity := self.entity(id)) is not None and entity.id == id]
+
+    def named_in(self, text: str) -> list[Entity]:
+        """The entities that a text names, by any of their names, in the order in which it does."""
+        words = Text(text)
+        found = [(words.first([entity.name, *entity.aliases]), entity) for entity in self.entities()]
+        named = [(place, entity) for place, entity in found if place is not None]
+        return [entity for _, entity in sorted(named, key=lambda each: each[0])]
+
+    def relations(self, at: int | None) -> list[Relation]:
+        """What holds at a time, in order of birth; None gives every period there ever was."""
+        if at is None:
+            return [view for record in self._told if (view := self._view(record)) is not None]
+        found: dict[tuple[str, ...], tuple[int, Relation]] = {}
+        for record in self._told:
+            view = self._view(record) if graphs.holds(record, at) else None
+            if view is not None:
+                # Where two entities became one, the same may be told twice, and two of what there is one of.
+                single = view.relation in graphs.SINGLE_VALUED
+                key = (view.subject, view.relation) if single else (view.subject, view.relation, view.object)
+                began = graphs.began(record)
+                if key not in found or began >= found[key][0]:
+                    found[key] = began, view
+        return [view for _, view in found.values()]
+
+    def _view(self, record: Record) -> Relation | None:
+        """The relation between the entities as they are now; None if one is gone or both are the same."""
+        told = record.data["data"] if record.layer == "past" else record.data
+        subject, object = self.entity(told["subject"]), self.entity(told["object"])
+        if subject is None or object is None or (subject.id == object.id and told["subject"] != told["object"]):
+            return None
+        return Relation.of(record, subject, object)
+
+    def neighbours(self, start: Entity, depth: int, at: int, limit: int) -> Neighbourhood:
+        """What can be reached in so many steps, the nearest first."""
+        held = self.relations(at)
+        beside: dict[str, list[str]] = {}
+        for relation in held:
+            beside.setdefault(relation.subject, []).append(relation.object)
+            beside.setdefault(relation.object, []).append(relation.subject)
+        reached = {start.id: None}
+        edge = [start.id]
+        for _ in range(depth):
+            edge = list(dict.fromkeys(id for each in edge for id in beside.get(each, ()) if id not in reached))
+            edge = edge[: limit - len(reached)]
+            reached |= dict.fromkeys(edge)
+        others = (entity for id in reached if id != start.id and (entity := self.entity(id)) is not None)
+        relations = tuple(each for each in held if each.subject in reached and each.object in reached)
+        return Neighbourhood((start, *others), relations)

@@ -1,0 +1,177 @@
+"""The keys of a profile: what can be known of a user by name, and how each key behaves.
+
+The table is open-ended. A key that is not in it is as good as one that is: it has one value at a
+time and does not fade. `key_of` gives every spelling of a key the same name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+KEY_MAX = 64
+"""Characters of a key. A longer one is a sentence, not a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """How a fact or preference behaves.
+
+    With `many` it holds a set of values, otherwise a new value ends the old one. Confidence in it
+    halves every `half_life_days` (None: it does not fade). `label` is how people would say it.
+    """
+
+    name: str
+    many: bool = False
+    half_life_days: int | None = None
+    label: str = ""
+
+
+# Half-lives are about how long such a thing stays true of people who no longer talk about it:
+# an age is wrong within a year, a goal is reached or dropped within months, jobs last some three
+# years and homes some five. Names, birthdays, families and allergies do not wear off.
+_AGE, _GOAL, _JOB, _HOME, _HABIT, _GEAR = 365, 180, 1_095, 1_825, 1_095, 730
+
+_FACTS = (
+    Key("name", label="is called"),
+    Key("nickname", label="likes to be called"),
+    Key("pronouns", label="uses the pronouns"),
+    Key("age", half_life_days=_AGE, label="is this old"),
+    Key("birthday", label="has their birthday on"),
+    Key("city", half_life_days=_HOME, label="lives in"),
+    Key("region", half_life_days=_HOME, label="lives in the region of"),
+    Key("country", half_life_days=_HOME, label="lives in the country"),
+    Key("hometown", label="comes from"),
+    Key("nationality", label="is a national of"),
+    Key("timezone", half_life_days=_HOME, label="is in the time zone"),
+    Key("occupation", half_life_days=_JOB, label="works as"),
+    Key("employer", half_life_days=_JOB, label="works at"),
+    Key("industry", half_life_days=_JOB, label="works in"),
+    Key("education", many=True, label="studied"),
+    Key("partner", half_life_days=_HOME, label="has as partner"),
+    Key("child", many=True, label="has as child"),
+    Key("parent", many=True, label="has as parent"),
+    Key("sibling", many=True, label="has as sibling"),
+    Key("relative", many=True, label="has as relative"),
+    Key("friend", many=True, label="has as friend"),
+    Key("colleague", many=True, half_life_days=_JOB, label="works with"),
+    Key("pet", many=True, half_life_days=_HOME, label="has as pet"),
+    Key("language", many=True, label="speaks"),
+    Key("programming_language", many=True, half_life_days=_HABIT, label="programs in"),
+    Key("tool", many=True, half_life_days=_GEAR, label="uses"),
+    Key("device", many=True, half_life_days=_GEAR, label="has the device"),
+    Key("vehicle", many=True, half_life_days=_HOME, label="drives"),
+    Key("hobby", many=True, half_life_days=_HABIT, label="enjoys"),
+    Key("likes", many=True, half_life_days=_HABIT, label="likes"),
+    Key("dislikes", many=True, half_life_days=_HABIT, label="does not like"),
+    Key("diet", half_life_days=_HABIT, label="eats"),
+    Key("allergy", many=True, label="is allergic to"),
+    # Many conditions stay for life, and a wrong "no longer" does more harm than a stale "still".
+    Key("medical_condition", many=True, label="has the condition"),
+    Key("goal", many=True, half_life_days=_GOAL, label="wants to"),
+)
+
+_PREFERENCES = (
+    Key("tone", label="tone of answers"),
+    Key("verbosity", label="length of answers"),
+    Key("format", label="form of answers"),
+    Key("emoji", label="emoji in answers"),
+    Key("units", label="units of measure"),
+    Key("theme", label="colours of the screen"),
+    Key("reply_language", label="language of answers"),
+    Key("code_comments", label="comments in code"),
+    Key("currency", label="currency"),
+    Key("date_format", label="form of dates"),
+    Key("time_format", label="form of times"),
+)
+
+KEYS: dict[str, Key] = {key.name: key for key in (*_FACTS, *_PREFERENCES)}
+"""Every key that is known by name, facts first."""
+PREFERENCES = frozenset(key.name for key in _PREFERENCES)
+"""Those of them that are settings of the user, not facts."""
+
+FOLLOWERS = {"city": ("region", "country", "timezone")}
+"""Keys whose value goes with that of another: with a new city they are not known until they are said again."""
+
+_SPELLINGS = {
+    "name": "full_name first_name given_name user_name real_name called",
+    "nickname": "nick_name preferred_name goes_by call_me",
+    "pronouns": "pronoun gender_pronouns preferred_pronouns",
+    "age": "years_old how_old",
+    "birthday": "birth_date birthdate date_of_birth dob bday born born_on",
+    "city": "location town lives_in residence home_city current_city current_location place",
+    "region": "state province county us_state",
+    "country": "home_country current_country nation",
+    "hometown": "home_town birthplace birth_place place_of_birth grew_up_in born_in from origin comes_from",
+    "nationality": "citizenship citizen_of",
+    "timezone": "time_zone tz",
+    "occupation": "job profession job_title role career work works_as position title",
+    "employer": "company workplace works_at works_for organization organisation employer_name place_of_work",
+    "industry": "sector field works_in business_sector",
+    "education": "school university college degree studied alma_mater major field_of_study studies",
+    "partner": "spouse wife husband girlfriend boyfriend fiance fiancee fiancé fiancée significant_other married_to",
+    "child": "children kid kids son daughter sons daughters",
+    "parent": "parents mother father mom mum dad",
+    "sibling": "siblings brother sister brothers sisters",
+    "relative": "relatives family grandmother grandfather aunt uncle cousin niece nephew",
+    "friend": "friends best_friend bestie",
+    "colleague": "colleagues coworker coworkers co_worker boss teammate",
+    "pet": "pets dog cat dogs cats pet_name",
+    "language": "languages speaks spoken_language spoken_languages native_language mother_tongue",
+    "programming_language": "programming_languages coding_language coding_languages codes_in",
+    "tool": "tools software app apps uses editor",
+    "device": "devices phone laptop computer hardware",
+    "vehicle": "vehicles car cars bike motorbike motorcycle drives",
+    "hobby": "hobbies interest interests pastime pastimes likes_to_do enjoys",
+    "likes": "like loves love taste tastes",
+    "dislikes": "dislike hates hate cannot_stand",
+    "diet": "dietary_preference dietary_preferences dietary_restriction dietary_restrictions eating_habits",
+    "allergy": "allergies allergic_to allergic food_allergy food_allergies intolerance",
+    "medical_condition": "medical_conditions condition health_condition illness disease diagnosis health",
+    "goal": "goals objective objectives aim ambition resolution dream",
+    "tone": "style voice communication_style manner",
+    "verbosity": "length answer_length reply_length response_length detail level_of_detail conciseness",
+    "format": "formatting output_format response_format answer_format",
+    "emoji": "emojis use_emojis",
+    "units": "unit unit_system measurement_units measurement_system temperature_unit",
+    "theme": "color_theme color_scheme ui_theme display_mode appearance",
+    "reply_language": "response_language answer_language preferred_language output_language",
+    "code_comments": "comments comments_in_code",
+}
+ALIASES: dict[str, str] = {spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings.split()}
+"""Other names of known keys, normalised: `job` is `occupation`."""
+
+_BRITISH = (("favourite", "favorite"), ("colour", "color"), ("flavour", "flavor"))
+_NOT_IN_A_KEY = re.compile(r"[\W_]+")
+_ARTICLE = re.compile(r"(?:the|a|an) (?=\S)")
+
+
+def key_of(name: str) -> Key:
+    """The key that a free name means; an unknown one is open, with one value at a time.
+
+    The name is in small letters with `_` between words, and empty where it has no letters at all.
+
+    >>> key_of("Favourite Food").name, key_of("job").name, key_of("Allergies").many
+    ('favorite_food', 'occupation', True)
+    """
+    plain = _NOT_IN_A_KEY.sub("_", name.casefold()).strip("_")
+    for british, american in _BRITISH:
+        plain = plain.replace(british, american)
+    plain = plain[:KEY_MAX].strip("_")
+    plain = ALIASES.get(plain, plain)
+    return KEYS.get(plain) or Key(plain, label=plain.replace("_", " "))
+
+
+def same_value(key: Key, a: str, b: str) -> bool:
+    """True when two values of a key say the same, however they are written.
+
+    >>> same_value(KEYS["city"], "NYC", " nyc."), same_value(KEYS["employer"], "The Guardian", "guardian")
+    (True, True)
+    """
+    return _plain_value(a) == _plain_value(b)
+
+
+def _plain_value(value: str) -> str:
+    words = " ".join(value.casefold().replace("’", "'").split()).strip(" .,;:!?\"'")
+    article = _ARTICLE.match(words)
+    return words[article.end() :] if article else words

@@ -1,0 +1,64 @@
+"""How sure a learning is, when it is retired, and which of them go into a prompt. Pure decisions.
+
+A learning gains by being said again or confirmed and loses by being contradicted. One that has lost
+too much is retired, with the reason; nothing is deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from recollect.layers import is_current
+from recollect.records import Record
+
+FIRST_CONFIDENCE, CORRECTION_CONFIDENCE = 0.5, 0.75
+"""A pattern has to be seen again before it counts; what a user corrected counts from the next prompt on."""
+SAID_AGAIN = 0.3
+"""The share of the doubt that goes when the same is learned once more."""
+CONFIRMED, CONTRADICTED = 0.15, 0.6
+"""What a confirmation adds, and what is left after a contradiction."""
+RETIRED_BELOW = 0.2
+SOURCES_KEPT = 32
+"""Messages that a learning remembers, so that each counts once."""
+
+
+def said_again(known: Record, again: Record) -> Record:
+    """A learning after it was learned once more; itself when the same message says it."""
+    sources: Sequence[str] = known.data.get("sources", ())
+    new = [id for id in again.data.get("sources", ()) if id not in sources]
+    if again.data.get("sources") and not new:
+        return known
+    best = max(known.confidence, again.confidence)
+    data = {name: value for name, value in known.data.items() if name != "retired"}
+    data |= {"seen": known.data.get("seen", 1) + 1, "sources": [*sources, *new][-SOURCES_KEPT:]}
+    return known.with_(data=data, confidence=_rounded(best + (1 - best) * SAID_AGAIN), valid_to=None)
+
+
+def confirmed(known: Record) -> Record:
+    """A learning that turned out right."""
+    return known.with_(confidence=_rounded(min(known.confidence + CONFIRMED, 1.0)))
+
+
+def contradicted(known: Record, now: int) -> Record:
+    """A learning that turned out wrong; retired when hardly anything speaks for it any more."""
+    lower = known.with_(confidence=_rounded(known.confidence * CONTRADICTED))
+    if lower.confidence >= RETIRED_BELOW or not is_current(known, now):
+        return lower
+    return lower.with_(valid_to=now, data={**known.data, "retired": "contradicted too often"})
+
+
+def restored(known: Record) -> Record:
+    """A retired learning, taken back."""
+    data = {name: value for name, value in known.data.items() if name != "retired"}
+    return known.with_(data=data, valid_to=None, confidence=max(known.confidence, RETIRED_BELOW))
+
+
+def top(learnings: Iterable[Record], now: int, *, limit: int = 5, above: float = 0.7) -> list[Record]:
+    """Those that go into a prompt: sure enough, the most used first, then the surest, then the newest."""
+    sure = [each for each in learnings if each.confidence > above and is_current(each, now)]
+    sure.sort(key=lambda each: (-each.data.get("usage_count", 0), -each.confidence, -each.created_at, each.id))
+    return sure[:limit]
+
+
+def _rounded(confidence: float) -> float:
+    return round(confidence, 4)

@@ -1,0 +1,48 @@
+"""Which names stand in a text: as whole words, in any case, at which place."""
+
+from __future__ import annotations
+
+import re
+
+from recollect.policies.merging import normal
+
+SHORT_NAME = 2
+"""A name of so few letters has to be written as it is: "Al" is not the end of "et al"."""
+
+_WORDS = re.compile(r"\w+")
+# Thai to Khmer, Japanese, Chinese, Korean: where names begin and end is not written.
+_UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+
+class Text:
+    """A text in which names are looked for.
+
+    >>> text = Text("Does ACME GmbH pay?")
+    >>> text.place("Acme GmbH"), text.place("Acm")
+    (5, -1)
+    """
+
+    def __init__(self, text: str) -> None:
+        self._spaced = _spaced(normal(text))
+        self._exact = _spaced(text)
+
+    def place(self, name: str) -> int:
+        """Where a name stands, counted in letters of words; -1 if it does not."""
+        words = _spaced(normal(name))
+        if not words.strip():
+            return -1
+        if _UNSPACED.search(name):
+            return self._spaced.find(words.strip())
+        return self._exact.find(_spaced(name)) if len(name) <= SHORT_NAME else self._spaced.find(words)
+
+    def __contains__(self, name: str) -> bool:
+        return self.place(name) >= 0
+
+    def first(self, names: list[str]) -> int | None:
+        """The first place at which one of these names stands."""
+        return min((place for name in names if (place := self.place(name)) >= 0), default=None)
+
+
+def _spaced(text: str) -> str:
+    """The words of a text with one space around each."""
+    return f" {' '.join(_WORDS.findall(text))} "

@@ -1,0 +1,90 @@
+"""A long text made short around what a question asks: the sentences that have its words, and those beside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from recollect.policies.tokens import TokenCounter
+from recollect.policies.words import terms
+
+GAP = " … "
+"""Stands where something was left out, so that a reader knows that it is a part."""
+GAP_TOKENS = 3
+CHARACTERS_MAX = 20_000
+"""How much of a text is read. What lies behind is logs and pasted documents."""
+WORDS_MAX = 40
+"""A longer sentence is cut, so that a text without full stops can be shortened too."""
+WORD_CHARACTERS = 200
+"""A longer word is data, and only its beginning is kept."""
+BEFORE, BEHIND = 0.2, 0.3
+"""What a sentence gets of the weight of the one after it and the one before it: answers stand behind."""
+PREFIX = 3
+"""Letters that a word shares with its stem. A sentence without them need not be taken apart."""
+
+_SENTENCE = re.compile(r"(?<=[.!?…。！？])[\"'”’)*_]*\s+|\s*\n\s*|(?<=[。！？])")
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences and lines of a text, the longest ones cut.
+
+    >>> sentences("We met in Oslo. It rained!\\n- a list")
+    ['We met in Oslo.', 'It rained!', '- a list']
+    """
+    found = []
+    for piece in _SENTENCE.split(text[:CHARACTERS_MAX]):
+        words = [word[:WORD_CHARACTERS] for word in (piece or "").split()]
+        found += [" ".join(words[start : start + WORDS_MAX]) for start in range(0, len(words), WORDS_MAX)]
+    return found
+
+
+def trimmed(text: str, wanted: Mapping[str, float], tokens_max: int, count: TokenCounter, language: str = "en") -> str:
+    """At most about `tokens_max` tokens of a text: the sentences with the most of the wanted terms, in order.
+
+    A term counts by its weight, once. Where nothing is wanted or found, the beginning stays. The best
+    sentence stays in any case.
+
+    >>> text = "It was a long day. We adopted a cat, Miso. She is shy. Then we cooked. It was late."
+    >>> trimmed(text, {"cat": 1.0}, 20, lambda text: len(text.split()))
+    '… We adopted a cat, Miso. She is shy. Then we cooked. …'
+    """
+    pieces = sentences(text)
+    weights = _weights(pieces, wanted, language)
+    room = tokens_max - 2 * GAP_TOKENS
+    kept: set[int] = set()
+    for place in sorted(range(len(pieces)), key=lambda place: (-weights[place], place)):
+        cost = count(pieces[place]) + (0 if {place - 1, place + 1} & kept else GAP_TOKENS)
+        if cost <= room or not kept:
+            kept.add(place)
+            room -= cost
+        elif not weights[place]:
+            break
+    return _joined(pieces, sorted(kept))
+
+
+def _weights(pieces: Sequence[str], wanted: Mapping[str, float], language: str) -> list[float]:
+    """What each sentence has of the wanted terms; without any, a little of what its neighbours have."""
+    beginnings = [term[:PREFIX] for term in wanted]
+    own = [_weight(piece, wanted, beginnings, language) for piece in pieces]
+    around = [0.0, *own, 0.0]
+    return [weight or BEHIND * around[place] + BEFORE * around[place + 2] for place, weight in enumerate(own)]
+
+
+def _weight(piece: str, wanted: Mapping[str, float], beginnings: Sequence[str], language: str) -> float:
+    if piece.isascii():
+        lowered = piece.lower()
+        if not any(beginning in lowered for beginning in beginnings):
+            return 0.0
+    return sum(wanted[term] for term in wanted.keys() & set(terms(piece, language)))
+
+
+def _joined(pieces: Sequence[str], kept: Sequence[int]) -> str:
+    """The kept sentences in order, with a mark wherever others were."""
+    parts: list[str] = []
+    before = -1
+    for place in kept:
+        parts += [GAP if place > before + 1 else " ", pieces[place]]
+        before = place
+    if before < len(pieces) - 1:
+        parts.append(GAP)
+    return "".join(parts).strip()

@@ -1,0 +1,293 @@
+"""What is left of what was learned when some of those who said it no longer count.
+
+Two things are done with it. What rests on forgotten messages is stripped of them, and goes where
+nothing else speaks for it. What is undone is ended instead, and remembers what it was (`undone`), so
+that the undo can be taken back. In both cases a fact is settled anew from the tellings that are left:
+it then is what it would be, had the others never been heard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from recollect.policies.facts import (
+    SURE,
+    Telling,
+    has_value,
+    is_sure,
+    marks_of,
+    of_place,
+    of_spell,
+    start_of,
+    surer,
+    told_by,
+)
+from recollect.records import Record, Source
+
+UNTRUE = ("not_taken", "corrected", "rejected", "undone")
+"""What a spell is that holds at no time."""
+
+Gone = Callable[[Telling], bool]
+"""Which tellings no longer count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """An undo, by the id under which it can be taken back."""
+
+    id: str
+    at: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A fact with its past: the head (None when nothing is left) and what stands in each place behind it."""
+
+    head: Record | None
+    past: tuple[Record | None, ...] = ()
+
+
+# ── Facts and preferences ────────────────────────────────────────────────────────────────────────
+
+
+def without(head: Record, past: Sequence[Record], gone: Gone, now: int, undo: Undo | None = None) -> Place:
+    """A fact without these tellings; with an undo, what goes is kept as something that never was so."""
+    spells = [*past, head]
+    left = [_left(spell, gone, undo) for spell in spells]
+    told_an_end = undo is None and any(gone(Telling(*end[1])) for end in head.data.get("ends", {}).values())
+    if not told_an_end and all(spell is kept for spell, kept in zip(spells, left, strict=True)):
+        return Place(head, tuple(past))
+    return _settled(left, _place(head, spells, left, gone, undo), now)
+
+
+def again(head: Record, past: Sequence[Record], undo_id: str, now: int) -> Place:
+    """A fact after an undo is taken back; what was said since then stays."""
+    spells = [*past, head]
+    back = [_taken_back(spell, undo_id) for spell in spells]
+    changed = [after for spell, after in zip(spells, back, strict=True) if after is not spell]
+    if not changed:
+        return Place(head, tuple(past))
+    marks = {mark for spell in changed for mark in marks_of(spell)}
+    rejected = [mark for mark in head.data.get("rejected", ()) if mark not in marks]
+    return _settled(back, _with_data(head, rejected=rejected), now)
+
+
+def _left(spell: Record, gone: Gone, undo: Undo | None) -> Record | None:
+    """What is left of a spell. An undo does not touch again what it or another has undone."""
+    if undo is None:
+
+        def strip(each: Record) -> Record | None:
+            return _stripped(each, gone)
+
+        return strip(scrubbed(spell, strip))
+    stripped = spell if spell.data["status"] == "undone" else _stripped(spell, gone)
+    if stripped is spell:
+        return spell
+    if stripped is None:
+        nowhere = spell.valid_to or spell.created_at if spell.valid_from is None else spell.valid_from
+        ended = [*spell.data.get("ended", ()), [undo.at, nowhere]]
+        void = _with_data(spell, status="undone", reason=undo.reason, pinned=False, ended=ended)
+        stripped = void.with_(valid_from=nowhere, valid_to=nowhere)
+    return remembering(spell, stripped, undo)
+
+
+def _stripped(spell: Record, gone: Gone) -> Record | None:
+    """The spell without what these tellings did to it; None when nothing else speaks for it."""
+    kept = [each for each in spell.data["tellings"] if not gone(Telling(*each))]
+    if not kept:
+        return None
+    retold = spell if len(kept) == len(spell.data["tellings"]) else _retold(spell, kept)
+    return _reopened(_unvoided(retold, gone), gone)
+
+
+def _retold(spell: Record, tellings: Sequence[Sequence[Any]]) -> Record:
+    """The spell as it is when only these tellings were heard."""
+    told = [Telling(*each) for each in tellings]
+    lost = [each for each in (Telling(*row) for row in spell.data["tellings"]) if each not in told]
+    spell = told_by(spell, tellings)
+    if spell.data["status"] in UNTRUE:
+        return spell
+    sure = [each for each in told if each.confidence >= SURE]
+    counted = sure or told
+    seen = max(spell.data["seen"] - len(lost), len(told))
+    status = spell.data["status"] if any(each.extractor is None for each in told) else "learned"
+    changes: dict[str, Any] = {"seen": seen, "status": status, "sure_at": spell.data["sure_at"] if sure else None}
+    if spell.data["last_seen"] is not None:
+        changes |= {"first_seen": min(each.at for each in counted), "last_seen": max(each.at for each in counted)}
+    if any(spell.valid_from in (each.since, each.at) for each in lost):
+        spell = spell.with_(valid_from=min(each.since for each in told))
+    return _with_data(spell, **changes).with_(confidence=reduce(surer, (each.confidence for each in told)))
+
+
+def _reopened(spell: Record, gone: Gone) -> Record:
+    """The spell without the ends that these tellings gave it."""
+    ended = [each for each in spell.data.get("ended", ()) if len(each) == 2 or not gone(Telling(*each[2]))]
+    if len(ended) == len(spell.data.get("ended", ())):
+        return spell
+    return _with_ends(_without_data(spell, "reason"), ended)
+
+
+def _unvoided(spell: Record, gone: Gone) -> Record:
+    """The spell as it was before one of these tellings said that it never was so."""
+    was = spell.data.get("voided")
+    if was is None or not gone(Telling(*was["by"])):
+        return spell
+    return _with_data(_without_data(spell, "voided", "reason"), status=was["status"], pinned=was["pinned"])
+
+
+def _place(
+    head: Record, spells: Sequence[Record], left: Sequence[Record | None], gone: Gone, undo: Undo | None
+) -> Record:
+    """The head with what its place goes on to remember."""
+    revived = [spell for spell, kept in zip(spells, left, strict=True) if kept and "voided" in _lost_data(spell, kept)]
+    marks = {mark for spell in revived for mark in marks_of(spell)}
+    rejected = [mark for mark in head.data.get("rejected", ()) if mark not in marks]
+    if undo is not None:
+        rejected += [mark for spell in spells for mark in marks_of(_only(spell, gone)) if mark not in rejected]
+    ends = {mark: end for mark, end in head.data.get("ends", {}).items() if not gone(Telling(*end[1]))}
+    return _with_data(head, rejected=rejected, ends=ends)
+
+
+def _lost_data(before: Record, after: Record) -> set[str]:
+    return set(before.data) - set(after.data)
+
+
+def _only(spell: Record, gone: Gone) -> Record:
+    return _with_data(spell, tellings=[each for each in spell.data["tellings"] if gone(Telling(*each))])
+
+
+# ── What is current ──────────────────────────────────────────────────────────────────────────────
+
+
+def _settled(spells: Sequence[Record | None], place: Record, now: int) -> Place:
+    """The spells with the ends that they give each other, and the one that was said last as the head."""
+    left = {slot: spell for slot, spell in enumerate(spells) if spell is not None}
+    if not left:
+        return Place(None, (None,) * (len(spells) - 1))
+    standing = {slot: spell for slot, spell in left.items() if _stands(spell)}
+    left |= {slot: _bounded(spell, standing.values(), now) for slot, spell in standing.items()}
+    last = len(spells) - 1
+    best = max(left, key=lambda slot: (slot in standing, *_rank(left[slot]), slot == last, slot))
+    head = _at_head(left[best], place)
+    if best != last and last in left:
+        left[best] = left[last]  # they change places
+    elif best != last:
+        del left[best]
+    return Place(head, tuple(left.get(slot) for slot in range(last)))
+
+
+def _stands(spell: Record) -> bool:
+    """Whether it was said to be so, and is not known never to have been."""
+    return spell.data["status"] not in UNTRUE and spell.data["last_seen"] is not None
+
+
+def _rank(spell: Record) -> tuple[bool, int]:
+    return is_sure(spell), spell.data["last_seen"] or 0
+
+
+def _bounded(spell: Record, standing: Iterable[Record], now: int) -> Record:
+    """The spell until the end that was told of it, or until another value began that was said later."""
+    told = [each for each in spell.data.get("ended", ()) if len(each) == 3]
+    end = min((each[1] for each in told), default=None)
+    follows = [other for other in standing if other is not spell and _follows(other, spell)]
+    next_said = min(follows, key=lambda other: other.data["first_seen"], default=None)
+    starts = [start_of(o) for o in standing if has_value(o, spell.data["value"]) and start_of(o) > start_of(spell)]
+    starts += [max(start_of(spell), start_of(next_said))] if next_said else []
+    bound = min((start for start in starts if end is None or start < end), default=None)
+    if spell.valid_to == (end if bound is None else bound):
+        return spell
+    return _with_ends(spell, [*told, *([] if bound is None else [[now, bound]])])
+
+
+def _with_ends(spell: Record, ended: Sequence[Sequence[Any]]) -> Record:
+    """The spell with these ends, of which the last one counts."""
+    if not ended:
+        return _without_data(spell, "ended").with_(valid_to=None)
+    return _with_data(spell, ended=list(ended)).with_(valid_to=ended[-1][1])
+
+
+def _follows(other: Record, spell: Record) -> bool:
+    """True for another value that was said later, and surely enough to take this one's place."""
+    later = other.data["first_seen"] > spell.data["first_seen"]
+    return later and is_sure(other) >= is_sure(spell) and not has_value(other, spell.data["value"])
+
+
+def _at_head(spell: Record, place: Record) -> Record:
+    """The spell in front of its place, with all that the place remembers whichever value it has."""
+    vector = place.vector if spell.content == place.content else None
+    data = of_spell(spell.data) | {name: value for name, value in of_place(place).items() if value}
+    return spell.with_(id=place.id, layer=place.layer, data=data, vector=vector, version=place.version, born=place.born)
+
+
+# ── What an undo remembers ───────────────────────────────────────────────────────────────────────
+
+
+def remembering(before: Record, after: Record, undo: Undo) -> Record:
+    """The changed record with what it was."""
+    names = before.data.keys() | after.data.keys()
+    was = {name: before.data.get(name) for name in names if before.data.get(name) != after.data.get(name)}
+    source = before.source
+    snapshot = {
+        "data": was | ({"undone": before.data["undone"]} if "undone" in before.data else {}),
+        "valid_from": before.valid_from,
+        "valid_to": before.valid_to,
+        "confidence": before.confidence,
+        "source": source and [source.message_id, source.session_id, source.span, source.role, source.extractor],
+    }
+    return _with_data(after, undone={"id": undo.id, "at": undo.at, "reason": undo.reason, "before": snapshot})
+
+
+def restored(record: Record) -> Record:
+    """The record as it was before its undo."""
+    was = record.data["undone"]["before"]
+    data = {**record.data, "undone": None, **was["data"]}
+    source = was["source"]
+    return record.with_(
+        data={name: value for name, value in data.items() if value is not None or name in NULLABLE},
+        valid_from=was["valid_from"],
+        valid_to=was["valid_to"],
+        confidence=was["confidence"],
+        source=source and Source(source[0], source[1], source[2] and tuple(source[2]), source[3], source[4]),
+    )
+
+
+NULLABLE = ("first_seen", "last_seen", "sure_at")
+"""Data of which None says something."""
+
+
+def _taken_back(spell: Record, undo_id: str) -> Record:
+    if not is_of(spell, undo_id):
+        return spell
+    back = restored(spell)
+    known = back.data["tellings"]
+    since = [each for each in spell.data["tellings"] if each not in known]
+    return _retold(_with_data(back, seen=back.data["seen"] + len(since)), [*known, *since]) if since else back
+
+
+def is_of(record: Record, undo_id: str) -> bool:
+    """Whether this undo was the last that changed the record."""
+    return bool(record.data.get("undone", {}).get("id") == undo_id)
+
+
+def scrubbed(record: Record, strip: Callable[[Record], Record | None]) -> Record:
+    """The record, with no trace in what it was before an undo of what is stripped off."""
+    if "undone" not in record.data:
+        return record
+    before, undone = restored(record), record.data["undone"]
+    left = strip(scrubbed(before, strip))
+    if left is before:
+        return record
+    bare = _without_data(record, "undone")
+    return bare if left is None else remembering(left, bare, Undo(undone["id"], undone["at"], undone["reason"]))
+
+
+def _with_data(record: Record, **changes: Any) -> Record:
+    return record.with_(data={**record.data, **changes})
+
+
+def _without_data(record: Record, *names: str) -> Record:
+    return record.with_(data={name: value for name, value in record.data.items() if name not in names})

@@ -1,0 +1,177 @@
+"""Whether the data of a record has what is read of it: of those that others than ourselves may have written.
+
+An import is refused when it has not, so that nothing that was brought in breaks a later reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from recollect.layers import LAYERS
+from recollect.policies import graphs
+from recollect.policies.facts import Telling
+from recollect.records import TRUSTS, Record, Scope
+
+Test = Callable[[Any], bool]
+
+
+def is_whole(layer: str, data: Mapping[str, Any]) -> bool:
+    """Whether data of a layer can be read; of what a record was before, also what it keeps of that."""
+    if layer == "past":
+        kept, of = data.get("data"), data.get("layer")
+        known = isinstance(of, str) and of in LAYERS and of != "past" and isinstance(data.get("of"), str)
+        return known and _is_count(data.get("version")) and isinstance(kept, dict) and is_whole(str(of), kept)
+    return _LAYERS.get(layer, _is_anything)(data) and all(
+        test(data[name]) for name, test in _NOTES.items() if name in data
+    )
+
+
+# ── Small tests ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _is_anything(value: Any) -> bool:
+    return True
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) is int
+
+
+def _is_share(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= 1
+
+
+def _maybe(test: Test) -> Test:
+    return lambda value: value is None or test(value)
+
+
+def _list_of(test: Test) -> Test:
+    return lambda value: isinstance(value, list) and all(map(test, value))
+
+
+def _row_of(*tests: Test) -> Test:
+    """A list with these entries, no more and no less."""
+    return lambda value: (
+        isinstance(value, list)
+        and len(value) == len(tests)
+        and all(t(each) for t, each in zip(tests, value, strict=True))
+    )
+
+
+def _with(**tests: Test) -> Test:
+    """An object that has all of these."""
+    return lambda value: isinstance(value, Mapping) and all(n in value and test(value[n]) for n, test in tests.items())
+
+
+def _may_have(**tests: Test) -> Test:
+    return lambda value: all(test(value[name]) for name, test in tests.items() if name in value)
+
+
+def _all(*tests: Test) -> Test:
+    return lambda value: all(test(value) for test in tests)
+
+
+def _any(*tests: Test) -> Test:
+    return lambda value: any(test(value) for test in tests)
+
+
+# ── Facts and preferences ────────────────────────────────────────────────────────────────────────
+
+_telling = _row_of(
+    _maybe(_is_text), _maybe(_is_text), _is_time, _is_time, _is_share, _maybe(_is_text), _is_text
+)  # fmt: skip
+assert len(Telling._fields) == 7, "a telling is tested field by field"
+
+
+def _is_seen(data: Mapping[str, Any]) -> bool:
+    """First and last seen are both known, or neither is."""
+    return (data["first_seen"] is None) == (data["last_seen"] is None)
+
+
+_fact = _all(
+    _with(
+        key=_is_name, value=_is_text, status=_is_text, seen=_is_count, sure_at=_maybe(_is_time),
+        first_seen=_maybe(_is_time), last_seen=_maybe(_is_time), tellings=_list_of(_telling),
+    ),
+    _is_seen,
+    lambda data: bool(data["tellings"]),
+    _may_have(
+        ended=_list_of(_any(_row_of(_is_time, _is_time), _row_of(_is_time, _is_time, _telling))),
+        ends=lambda ends: isinstance(ends, dict) and all(map(_row_of(_is_time, _telling), ends.values())),
+        applied=_list_of(_is_text),
+        rejected=_list_of(_is_text),
+        voided=_with(by=_telling, status=_is_text, pinned=lambda value: isinstance(value, bool)),
+        reason=_is_text,
+    ),
+)  # fmt: skip
+
+# ── Everything else ──────────────────────────────────────────────────────────────────────────────
+
+_learning = _all(
+    _with(type=lambda type: type in ("preference", "pattern", "correction")),
+    _may_have(sources=_list_of(_is_text), seen=_is_count, last_used=_maybe(_is_time), retired=_is_text),
+)
+_customization = _all(_with(id=_is_name, order=_is_time), _may_have(active=lambda value: isinstance(value, bool)))
+_cached = _any(
+    _with(
+        type=_is_name,
+        id=_is_name,
+        name=_maybe(_is_text),
+        aliases=_list_of(_is_text),
+        data=lambda v: isinstance(v, dict),
+    ),
+    lambda data: set(data) <= {"type", "id", "write"},
+)
+_in_graph = _may_have(
+    messages=_list_of(_is_text),
+    absorbed=_list_of(_is_text),
+    held=lambda held: isinstance(held, dict) and all(map(_list_of(_is_text), held.values())),
+    reason=_is_text,
+    ended_by=_list_of(_is_text),
+    began_by=_list_of(_is_text),
+    before_end=_row_of(_maybe(_is_time), _maybe(_is_time)),
+)
+
+
+def _graph(layer: str) -> Test:
+    return lambda data: graphs.is_whole(Record("", layer, Scope(), data=data)) and _in_graph(data)
+
+
+_LAYERS: dict[str, Test] = {
+    "conversation": _with(role=_is_text),
+    "working": _with(state=lambda state: isinstance(state, dict)),
+    "fact": _fact,
+    "preference": _fact,
+    "learning": _learning,
+    "customization": _customization,
+    "entity_cache": _cached,
+    "entity": _graph("entity"),
+    "relation": _graph("relation"),
+}
+
+_source = _row_of(
+    _maybe(_is_text), _maybe(_is_text), _maybe(_row_of(_is_time, _is_time)), _maybe(_is_text), _maybe(_is_text)
+)  # fmt: skip
+_before = _with(
+    data=lambda data: isinstance(data, dict), valid_from=_maybe(_is_time), valid_to=_maybe(_is_time),
+    confidence=_is_share, source=_maybe(_source),
+)  # fmt: skip
+_NOTES: dict[str, Test] = {
+    "undone": _with(id=_is_text, at=_is_time, reason=_is_text, before=_before),
+    "quarantined": _with(was=lambda trust: trust in TRUSTS, undo=_maybe(_is_text)),
+    "unlearned": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
+}
+"""What may be noted down in the data of any record."""

@@ -1,0 +1,523 @@
+"""Facts and preferences of a user: the current values, their past, and the profile made of both.
+
+Each key that has one value at a time has one head; a key that holds a set has a head for each of
+its values. Heads are read by id. What a head was before stands in the layer `past` and is written
+in the same commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from recollect import validate
+from recollect.enrich import Draft, Found
+from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
+from recollect.filters import Filter
+from recollect.ledger import Ledger
+from recollect.long_term import past_ids, past_of
+from recollect.policies.facts import EVER, SURE, Claim, Timeline, believed, decide, faded, in_force, of_spell, text_mark
+from recollect.policies.keys import FOLLOWERS, Key, key_of, same_value
+from recollect.policies.merging import normal
+from recollect.policies.unlearning import UNTRUE
+from recollect.records import Changes, Job, Record, Scope, Source, as_datetime, new_id
+from recollect.stores.contract import IDS_MAX
+
+UPSERT_MAX = 30
+"""Facts of one call: each may put three records, and all go into one commit."""
+APPLIED_DRAFTS, APPLIED_PUTS = 40, 40
+"""Drafts that are looked at, and records after which the rest of them waits, for one commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One value of a key, and when it was so.
+
+    `status` is `learned`, `told`, `confirmed` or `pinned` while it holds, and `ended`, `rejected`,
+    `corrected`, `undone` or `not_taken` when it does not. `confidence` is what is left of it by the time that
+    was asked about.
+    """
+
+    key: str
+    value: str
+    confidence: float = 1.0
+    source_message_id: str | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    id: str = ""
+    status: str = "told"
+    span: tuple[int, int] | None = None
+    seen: int = 1
+    reason: str = ""
+
+    @classmethod
+    def from_record(cls, record: Record, as_of: int | None = None) -> Fact:
+        """The fact that a record of the layers `fact` and `preference` holds."""
+        data, source = record.data, record.source
+        return cls(
+            key=str(data["key"]),
+            value=str(data["value"]),
+            confidence=record.confidence if as_of is None else faded(record, as_of),
+            source_message_id=source.message_id if source else None,
+            valid_from=_datetime(record.valid_from),
+            valid_to=_datetime(record.valid_to),
+            id=record.id,
+            status=_status(record, as_of),
+            span=source.span if source else None,
+            seen=int(data.get("seen", 1)),
+            reason=str(data.get("reason", "")),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fact as documented JSON, with ISO times."""
+        return {
+            "key": self.key,
+            "value": self.value,
+            "confidence": self.confidence,
+            "source_message_id": self.source_message_id,
+            "valid_from": _iso(self.valid_from),
+            "valid_to": _iso(self.valid_to),
+            "id": self.id,
+            "status": self.status,
+            "span": list(self.span) if self.span else None,
+            "seen": self.seen,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What is known of a user: facts, and settings by name (a list where a setting has many values)."""
+
+    user_id: str
+    name: str | None = None
+    facts: tuple[Fact, ...] = ()
+    preferences: Mapping[str, str | list[str]] = field(default_factory=dict)
+    last_interaction: datetime | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The profile as documented JSON, with ISO times."""
+        return {
+            "user_id": self.user_id,
+            "name": self.name,
+            "facts": [fact.to_dict() for fact in self.facts],
+            "preferences": dict(self.preferences),
+            "last_interaction": _iso(self.last_interaction),
+        }
+
+
+class Facts:
+    """The facts of one user, or with `layer="preference"` the preferences."""
+
+    def __init__(self, ledger: Ledger, scope: Scope, layer: str = "fact") -> None:
+        self._ledger = ledger
+        self._layer = ledger.layers[validate.choice(layer, ("fact", "preference"), "layer")]
+        self._scope = self._layer.scope_of(scope)
+        self._partition = scope.partition
+
+    # ── saying ───────────────────────────────────────────────────────────────────────────────────
+
+    async def upsert(self, items: Sequence[Mapping[str, Any]]) -> list[Fact]:
+        """Say several things in one commit. Gives what now stands for each key (or value of a set)."""
+        given = validate.batch(items)
+        if len(given) > UPSERT_MAX:
+            raise TooLarge(f"must have at most {UPSERT_MAX} facts; send the rest in further calls", field="items")
+        told = [self._masked(_told(item)) for item in given]
+        sources = await self._sources([each.message_id for each in told])
+        now = self._ledger.clock()
+        return await self._write([each.claim(sources, now) for each in told])
+
+    async def add(
+        self,
+        key: str,
+        value: str,
+        *,
+        confidence: float = 1.0,
+        source_message_id: str | None = None,
+        valid_from: Any = None,
+        valid_to: Any = None,
+    ) -> Fact:
+        """Say one thing. The same value again makes it surer; another one ends the value before it.
+
+        What was true before the current value began goes into the history.
+        """
+        item = {"key": key, "value": value, "confidence": confidence, "source_message_id": source_message_id}
+        (fact,) = await self.upsert([item | {"valid_from": valid_from, "valid_to": valid_to}])
+        return fact
+
+    async def correct(
+        self,
+        key: str,
+        value: str,
+        *,
+        instead_of: str | None = None,
+        reason: str = "",
+        source_message_id: str | None = None,
+    ) -> Fact:
+        """Say what is right, and that the value before never was: it stays in the history, true at no time."""
+        kind = _key(key)
+        wrong = "" if instead_of is None else self._masked_value(kind, validate.fact_value(instead_of, "instead_of"))
+        if kind.many and not wrong:
+            raise ValidationError("say which of the values was wrong", field="instead_of")
+        message_id = validate.optional_identifier(source_message_id, "source_message_id")
+        told = self._masked(_Told(kind, validate.fact_value(value), message_id=message_id))
+        now = self._ledger.clock()
+        claim = replace(told.claim(await self._sources([message_id]), now, status="confirmed"), at=now)
+        facts = await self._write(_apart(claim, wrong, self._reason(reason)))
+        return facts[-1]
+
+    async def end(self, key: str, value: str | None = None, *, at: Any = None, reason: str = "") -> list[Fact]:
+        """Say that it is no longer so, since now or since a time. Of a set without a value: none of it."""
+        until = validate.moment(at, "at")
+        heads = await self._current(key, value)
+        if until is not None and any(head.valid_from is not None and until < head.valid_from for head in heads):
+            raise ValidationError("must not end before it began; reject it if it never was so", field="at")
+        return await self._about(heads, "ends", valid_to=until, reason=self._reason(reason))
+
+    async def reject(self, key: str, value: str | None = None, *, reason: str = "") -> list[Fact]:
+        """Say that it never was so. It is not learned again from the same text."""
+        return await self._about(await self._current(key, value), "denies", reason=self._reason(reason))
+
+    async def confirm(self, key: str, value: str | None = None) -> list[Fact]:
+        """Say that it is right: surer, and what is merely learned no longer replaces it."""
+        return await self._about(await self._current(key, value), "confirms", confidence=SURE)
+
+    async def pin(self, key: str, value: str | None = None) -> list[Fact]:
+        """Keep the value against whatever is learned, until it is taken back."""
+        return await self._about(await self._current(key, value), "pins")
+
+    async def unpin(self, key: str, value: str | None = None) -> list[Fact]:
+        """Let the value be replaced again as any other."""
+        return await self._about(await self._current(key, value), "unpins")
+
+    def _reason(self, reason: str) -> str:
+        return str(self._ledger.masked(validate.reason(reason)))
+
+    async def _current(self, key: str, value: str | None) -> Sequence[Record]:
+        """The head of the current value, or those of a set; `NotFound` if there is none."""
+        asked = _key(key)
+        wanted = None if value is None else self._masked_value(asked, validate.fact_value(value))
+        now = self._ledger.clock()
+        heads = [
+            head
+            for head in await self._heads(asked)
+            if (head.valid_to is None or head.valid_to > now)
+            and (wanted is None or same_value(asked, head.data["value"], wanted))
+        ]
+        if not heads:
+            raise NotFound("no such value is known here", field="key" if value is None else "value")
+        if len(heads) > UPSERT_MAX:
+            raise TooLarge(f"there are more than {UPSERT_MAX} values; name them one by one", field="value")
+        return heads
+
+    async def _about(self, heads: Sequence[Record], kind: str, **more: Any) -> list[Fact]:
+        """Claim something about values that are current."""
+        now = self._ledger.clock()
+        return await self._write(
+            [Claim(key_of(head.data["key"]), head.data["value"], now, kind, **more) for head in heads]
+        )
+
+    async def _write(self, claims: Sequence[Claim]) -> list[Fact]:
+        lines: dict[str, Timeline] = {}
+
+        def decide_all(known: Mapping[str, Record], now: int) -> Changes | None:
+            lines.clear()
+            for claim in claims:
+                self._take(lines, known, claim, now)
+            put = [record for id, line in lines.items() for record in _records(line, known.get(id))]
+            return self._changes(put, now) if put else None
+
+        ids = list(dict.fromkeys(self._id(claim.key, claim.value) for claim in claims))
+        await self._ledger.update_all(self._partition, ids, decide_all)
+        now = self._ledger.clock()
+        return [Fact.from_record(lines[id].head, now) for id in ids if lines[id].head.data]
+
+    def _masked(self, told: _Told) -> _Told:
+        return replace(told, value=self._masked_value(told.key, told.value))
+
+    def _masked_value(self, key: Key, value: str) -> str:
+        """The value as it may be stored: also by what its key says that it is."""
+        return str(self._ledger.masked({key.name: value})[key.name])
+
+    async def _sources(self, ids: Sequence[str | None]) -> dict[str, Record]:
+        """The messages that are named, where they are known here; others are only named."""
+        found = await self._ledger.get(self._partition, [id for id in dict.fromkeys(ids) if id])
+        return {record.id: record for record in found if record.layer == "conversation"}
+
+    # ── learning ─────────────────────────────────────────────────────────────────────────────────
+
+    async def apply(self, found: Sequence[Found], extractor: str) -> tuple[Changes, tuple[Found, ...]]:
+        """What to change for drafts of this layer, and those that have to wait for another commit.
+
+        Only what trusted messages say is learned, and only while the message is there.
+        """
+        drafts = [each for each in found if each.draft.layer == self._layer.name and each.message.trust == "trusted"]
+        claims = [await self._claims(each, extractor) for each in drafts[:APPLIED_DRAFTS]]
+        claims = [row + await self._outdated(row, claims) for row in claims]
+        ids = dict.fromkeys(self._id(claim.key, claim.value) for row in claims for claim in row)
+        known = {record.id: record for record in await self._ledger.get(self._partition, list(ids))}
+        now = self._ledger.clock()
+        lines: dict[str, Timeline] = {}
+        put: list[Record] = []
+        taken = 0
+        for row in claims:
+            if len(put) >= APPLIED_PUTS:
+                break
+            for claim in row:
+                self._take(lines, known, claim, now)
+            put = [record for id, line in lines.items() for record in _records(line, known.get(id))]
+            taken += 1
+        if not put:
+            return Changes(self._partition), tuple(drafts[taken:])
+        needs = tuple(dict.fromkeys(each.message.id for each in drafts[:taken]))
+        return self._changes(put, now).and_(needs=needs), tuple(drafts[taken:])
+
+    async def _outdated(self, row: Sequence[Claim], all_rows: Sequence[Sequence[Claim]]) -> list[Claim]:
+        """What is over with a new value: who moves to another city has left its region, unless it is said again."""
+        ends: list[Claim] = []
+        for claim in row:
+            follow = FOLLOWERS.get(claim.key.name, ()) if claim.kind == "says" else ()
+            heads = await self._heads(claim.key) if follow else ()
+            if heads and not same_value(claim.key, heads[0].data["value"], claim.value):
+                said = {each.key.name for other in all_rows for each in other if each.text == claim.text}
+                over = replace(claim, value="", kind="ends", valid_from=None, valid_to=claim.since, reason="moved")
+                ends += [replace(over, key=key_of(name)) for name in follow if name not in said]
+        return ends
+
+    async def _claims(self, found: Found, extractor: str) -> list[Claim]:
+        """What a draft claims: of a set, about each of the values that it concerns."""
+        draft = found.draft
+        kind = key_of(draft.key)
+        if not kind.name or len(draft.value.encode()) > validate.FACT_VALUE_BYTES:
+            return []
+        claim = _learned(found, kind, extractor)
+        if draft.corrects:
+            return _apart(claim, draft.instead_of)
+        if draft.value or not draft.ends or not kind.many:
+            return [claim] if draft.value or draft.ends else []
+        heads = await self._heads(kind)
+        return [replace(claim, value=head.data["value"]) for head in heads[:APPLIED_DRAFTS]]
+
+    # ── where things stand ───────────────────────────────────────────────────────────────────────
+
+    def _id(self, key: Key, value: str) -> str:
+        """The place of a key's value: one for the key, or one for each value of a set."""
+        return self._layer.head_id(self._scope, f"{key.name}={normal(value)}" if key.many else key.name)
+
+    def _take(self, lines: dict[str, Timeline], known: Mapping[str, Record], claim: Claim, now: int) -> None:
+        """Decide about one claim, given what was read and what was decided before it."""
+        id = self._id(claim.key, claim.value)
+        head = known.get(id) or Record(id, self._layer.name, self._scope)
+        if head.layer != self._layer.name:
+            raise Conflict("the place of this fact is taken by another memory", field="id")
+        lines[id] = decide(lines.get(id) or Timeline(head), claim, now)
+
+    def _changes(self, put: Sequence[Record], now: int) -> Changes:
+        wanting = tuple(record.id for record in put if record.layer == self._layer.name and record.vector is None)
+        jobs: tuple[Job, ...] = ()
+        if wanting and self._layer.embedded:
+            jobs = (Job(f"enrich:{wanting[0]}:{new_id(now)}", self._partition, "enrich", wanting, due_at=now),)
+        return Changes(self._partition, put=tuple(put), enqueue=jobs)
+
+    async def _in_force(
+        self, heads: Sequence[Record], as_of: int | None = None, known_at: int | None = None
+    ) -> list[Fact]:
+        """What held of each head; without a time now, which is not before the last that was said of it."""
+        now = self._ledger.clock()
+        facts: list[Fact] = []
+        for head, place in zip(heads, await self._with_past(heads), strict=True):
+            at = max(now, head.data["last_seen"] or now) if as_of is None else as_of
+            spells = in_force(place, at, EVER if known_at is None else known_at)
+            facts += [Fact.from_record(spell, at) for spell in spells]
+        return facts
+
+    async def _heads(self, key: Key | None = None) -> Sequence[Record]:
+        """The heads of a key, or all of them, in order of birth."""
+        if key is not None and not key.many:
+            found = await self._ledger.get(self._partition, [self._id(key, "")])
+        else:
+            where = Filter(self._partition, layers=(self._layer.name,))
+            found = [head async for head in self._ledger.walk(where)]
+        heads = [head for head in found if head.layer == self._layer.name and head.trust != "quarantined"]
+        return [head for head in heads if key is None or head.data["key"] == key.name]
+
+    async def _with_past(self, heads: Sequence[Record]) -> Sequence[Sequence[Record]]:
+        """For each head all of its spells, itself last."""
+        ids = [id for head in heads for id in past_ids(head)]
+        past: dict[str, Record] = {}
+        for start in range(0, len(ids), IDS_MAX):
+            entries = await self._ledger.get(self._partition, ids[start : start + IDS_MAX])
+            past |= {entry.id: entry for entry in entries}
+        return [
+            [*(spell_of(past[id], head) for id in past_ids(head) if id in past), head]
+            for head in heads
+        ]  # fmt: skip
+
+    # ── reading ──────────────────────────────────────────────────────────────────────────────────
+
+    async def get(self, key: str) -> list[Fact]:
+        """The current value of a key, or the values of a set; empty when nothing is known."""
+        return await self._in_force(await self._heads(_key(key)))
+
+    async def history(self, key: str) -> list[Fact]:
+        """All that was said of a key, oldest first, with what is not believed and why."""
+        now = self._ledger.clock()
+        places = await self._with_past(await self._heads(_key(key)))
+        spells = [spell for place in places for spell in believed(place, EVER)]
+        spells.sort(key=lambda spell: (spell.valid_from is not None, spell.valid_from or 0))
+        return [Fact.from_record(spell, now) for spell in spells]
+
+    async def list(self, *, as_of: Any = None, known_at: Any = None) -> list[Fact]:
+        """All values that hold: now, or at a time (`as_of`), as far as it was known then (`known_at`)."""
+        known = validate.moment(known_at, "known_at")
+        at = validate.moment(as_of, "as_of")
+        return await self._in_force(await self._heads(), known if at is None else at, known)
+
+
+async def read_profile(ledger: Ledger, scope: Scope, *, as_of: Any = None, known_at: Any = None) -> Profile:
+    """What is known of a user: now, or what was true at a time, as far as it was known at a time."""
+    facts = await Facts(ledger, scope).list(as_of=as_of, known_at=known_at)
+    settings: dict[str, str | list[str]] = {}
+    for each in await Facts(ledger, scope, "preference").list(as_of=as_of, known_at=known_at):
+        held = settings.get(each.key, [])
+        many = key_of(each.key).many and isinstance(held, list)
+        settings[each.key] = [*held, each.value] if many else each.value
+    newest = await ledger.list(Filter(scope.partition, layers=("conversation",)), newest_first=True, limit=1)
+    return Profile(
+        user_id=scope.user,
+        name=next((fact.value for fact in facts if fact.key == "name"), None),
+        facts=tuple(facts),
+        preferences=settings,
+        last_interaction=as_datetime(newest.records[0].when) if newest.records else None,
+    )
+
+
+# ── from what is given to claims, and from claims to records ─────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Something that was said outright, looked at once."""
+
+    key: Key
+    value: str
+    confidence: float = 1.0
+    message_id: str | None = None
+    valid_from: int | None = None
+    valid_to: int | None = None
+
+    def claim(self, messages: Mapping[str, Record], now: int, status: str = "told") -> Claim:
+        """As a claim: said when it began to be so, or by its message, or now, and never in the future."""
+        message = messages.get(self.message_id or "")
+        said = message.when if message else now
+        at = min(said if self.valid_from is None else self.valid_from, now)
+        source = Source(self.message_id) if self.message_id else None
+        if message:
+            source = Source(message.id, message.scope.session, None, message.data.get("role"))
+        return Claim(
+            key=self.key,
+            value=self.value,
+            at=at,
+            kind="says" if self.valid_to is None or self.valid_to > now else "ends",
+            confidence=self.confidence,
+            status=status,
+            valid_from=self.valid_from,
+            valid_to=self.valid_to,
+            source=source,
+            text=text_mark(message.content) if message else "",
+            trust=message.trust if message else "trusted",
+        )
+
+
+_ITEM = ("key", "value", "confidence", "source_message_id", "valid_from", "valid_to")
+
+
+def _told(item: object) -> _Told:
+    if not isinstance(item, Mapping) or not set(item) <= set(_ITEM) or not {"key", "value"} <= set(item):
+        raise ValidationError(f"a fact has key and value, and may have {', '.join(_ITEM[2:])}", field="items")
+    valid_from = validate.moment(item.get("valid_from"), "valid_from")
+    valid_to = validate.moment(item.get("valid_to"), "valid_to")
+    if valid_from is not None and valid_to is not None and valid_to < valid_from:
+        raise ValidationError("must not end before it begins", field="valid_to")
+    return _Told(
+        key=_key(item["key"]),
+        value=validate.fact_value(item["value"]),
+        confidence=validate.unit_interval(item.get("confidence", 1.0), "confidence"),
+        message_id=validate.optional_identifier(item.get("source_message_id"), "source_message_id"),
+        valid_from=valid_from,
+        valid_to=valid_to,
+    )
+
+
+def _key(name: object) -> Key:
+    key = key_of(validate.identifier(name, "key"))
+    if not key.name:
+        raise ValidationError("must have a letter or a digit", field="key")
+    return key
+
+
+def _learned(found: Found, key: Key, extractor: str) -> Claim:
+    """What a message says, as a claim."""
+    draft, message = found.draft, found.message
+    over = draft.valid_to is not None and draft.valid_to <= message.when
+    return Claim(
+        key=key,
+        value=draft.value,
+        at=message.when,
+        kind="ends" if draft.ends or over else "says",
+        confidence=draft.confidence,
+        status="learned",
+        valid_from=draft.valid_from,
+        valid_to=draft.valid_to,
+        source=_source(draft, message, extractor),
+        text=text_mark(message.content),
+        trust=message.trust,
+    )
+
+
+def _source(draft: Draft, message: Record, extractor: str) -> Source:
+    return Source(message.id, message.scope.session, draft.span, message.data.get("role"), extractor)
+
+
+def _apart(claim: Claim, wrong: str, reason: str = "") -> list[Claim]:
+    """A correction as claims: of a set, the wrong value and the right one have places of their own."""
+    if claim.value and not claim.key.many:
+        return [replace(claim, kind="corrects", instead_of=wrong, reason=reason)]
+    denied = [replace(claim, kind="denies", value=wrong, reason=reason)] if wrong else []
+    return [*denied, claim] if claim.value else denied
+
+
+def _records(line: Timeline, read: Record | None) -> list[Record]:
+    """What to put for a timeline: its head, and each new spell of its past under the next number."""
+    if not line.head.data or (not line.past and line.head == read):
+        return []
+    edits = line.head.data.get("edits", 0)
+    past: list[Record] = []
+    for number, spell in enumerate(line.past):
+        assert spell.valid_to is not None, "what is past has ended"
+        past.append(past_of(spell.with_(data={**of_spell(spell.data), "edits": edits + number}), spell.valid_to))
+    return [line.head.with_(data={**line.head.data, "edits": edits + len(past)}), *past]
+
+
+def spell_of(entry: Record, head: Record) -> Record:
+    """A spell as it stood at its head, from what is kept of it in the past."""
+    return entry.with_(id=head.id, layer=head.layer, data=entry.data["data"], born=head.born)
+
+
+def _status(record: Record, as_of: int | None) -> str:
+    status = str(record.data.get("status", "told"))
+    if status in UNTRUE:
+        return status
+    if record.valid_to is not None and (as_of is None or record.valid_to <= as_of):
+        return "ended"
+    return "pinned" if record.data.get("pinned") else status
+
+
+def _datetime(time_ms: int | None) -> datetime | None:
+    return None if time_ms is None else as_datetime(time_ms)
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat().replace("+00:00", "Z")

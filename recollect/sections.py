@@ -1,0 +1,216 @@
+"""What goes into each section of a context, before anything is weighed: which records, in which words.
+
+Everything is read from the indexes of the user and of the org; nothing is asked of the store.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from recollect.customizations import in_order
+from recollect.entities import named_in
+from recollect.episodes import covered
+from recollect.index import PartitionIndex
+from recollect.layers import LAYERS, SECTIONS
+from recollect.policies.facts import SURE, faded
+from recollect.policies.fencing import safe
+from recollect.policies.graph_views import Entity, Relation, Web
+from recollect.policies.graphs import USER
+from recollect.policies.keys import KEYS, key_of
+from recollect.policies.learnings import top
+from recollect.policies.merging import normal
+from recollect.records import Hit, Record, Scope, iso
+
+ENTITIES_MAX = 5
+"""Entities of a question that are told about; a question that names more is a list."""
+RELATIONS_MAX = 8
+"""What is told of one entity."""
+FOUND_SECTIONS = ("episodes", "knowledge")
+"""Sections that are filled by what search finds; the others have rules of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The records of each section, best first. A line may stand for more records than the one it is named by."""
+
+    records: dict[str, list[Record]]
+    also: Mapping[str, Sequence[Record]] = field(default_factory=dict)
+
+    def only(self, layers: Sequence[str]) -> Gathered:
+        """Without what lies in other layers than these; the running summary stays."""
+        wanted = (*layers, "summary")
+        kept = {name: [r for r in found if r.layer in wanted] for name, found in self.records.items()}
+        return Gathered(kept, self.also)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who asks what, where and when: what the gathering goes by."""
+
+    scope: Scope
+    text: str
+    now: int
+    summary: Record | None = None
+    recent: Sequence[Record] = ()
+
+
+def gather(index: PartitionIndex, shared: PartitionIndex, asking: Asking, hits: Sequence[Hit]) -> Gathered:
+    """The records of each section, from the user's index and the org's."""
+    now, scope = asking.now, asking.scope
+    records: dict[str, list[Record]] = {name: [] for name in SECTIONS}
+    also: dict[str, Sequence[Record]] = {}
+    records["instructions"] = _instructions(index, shared, scope, now)
+    records["profile"] = _profile(index, now, also)
+    learnings = [record for each in (index, shared) for record in each.of_layer("learning", now)]
+    records["learnings"] = top(learnings, now)
+    records["summary"] = [asking.summary] if asking.summary else []
+    states = (index.head("working", each, now) for each in dict.fromkeys((Scope(scope.org, scope.user), scope)))
+    records["working"] = [state for state in states if state is not None]
+    records["entities"] = _entities(index, shared, asking, also)
+    said = {message.id for message in asking.recent}
+    for hit in hits:
+        section = "knowledge" if hit.record.layer == "conversation" else LAYERS[hit.record.layer].section
+        if section in FOUND_SECTIONS and said.isdisjoint(covered(hit.record)):
+            records[section].append(hit.record)
+    return Gathered(records, also)
+
+
+def _instructions(index: PartitionIndex, shared: PartitionIndex, scope: Scope, now: int) -> list[Record]:
+    """What counts for the agent: the org's defaults, then the user's own; the same id stands in its place."""
+    stands: dict[str, Record] = {}
+    for each, agent in ((shared, ""), (shared, scope.agent), (index, ""), (index, scope.agent)):
+        held = [record for record in each.of_layer("customization", now) if record.scope.agent == agent]
+        stands |= {record.data.get("id", record.id): record for record in in_order(held)}
+    return [record for record in stands.values() if record.data.get("active", True)]
+
+
+# ── Who the user is ──────────────────────────────────────────────────────────────────────────────
+
+_ORDER = {name: place for place, name in enumerate(KEYS)}
+
+
+def _profile(index: PartitionIndex, now: int, also: dict[str, Sequence[Record]]) -> list[Record]:
+    """Facts, then preferences, a line for each key: values of a set stand together."""
+    lines: list[Record] = []
+    for layer in ("fact", "preference"):
+        by_key: dict[str, list[Record]] = {}
+        for record in index.of_layer(layer, now):
+            if "key" in record.data and (record.valid_from is None or record.valid_from <= now):
+                by_key.setdefault(record.data["key"], []).append(record)
+        for key in sorted(by_key, key=lambda key: (_ORDER.get(key, len(_ORDER)), key)):
+            first, *rest = by_key[key]
+            values = ", ".join(_value(record, now) for record in (first, *rest))
+            lines.append(first.with_(content=f"{key.replace('_', ' ')}: {values}"))
+            also[first.id] = rest
+        lines += [record for record in index.of_layer(layer, now) if "key" not in record.data]
+    return lines
+
+
+def _value(record: Record, now: int) -> str:
+    """A value, with what a reader should know: since when, if it may change, and that it is not sure."""
+    details = [str(kind)] if (kind := record.data.get("kind")) else []
+    if key_of(record.data["key"]).half_life_days is not None:
+        details.append(f"as of {(iso(record.event_at or record.created_at) or '')[:7]}")
+    if faded(record, now) < SURE:
+        details.append("not sure")
+    return f"{record.data['value']} ({', '.join(details)})" if details else str(record.data["value"])
+
+
+# ── People and things that the question names ────────────────────────────────────────────────────
+
+
+def _entities(
+    index: PartitionIndex, shared: PartitionIndex, asking: Asking, also: dict[str, Sequence[Record]]
+) -> list[Record]:
+    """A line for each entity that the question names, with what holds of it now."""
+    text, now = asking.text, asking.now
+    lines = []
+    for each in dict.fromkeys((index, shared)):
+        held = each.held("entity", now)
+        if any(_is_hinted(record.data.get("names", ()), text) for record in held):
+            lines += _told_of(Web([*held, *each.held("relation", now)]), each, asking, also)
+    cached = shared.of_layer("entity_cache", now)
+    hinted = [r for r in cached if _is_hinted([str(r.data.get(n, "")) for n in ("name", "id")], text, r)]
+    return [*lines, *named_in(text, hinted)][:ENTITIES_MAX]
+
+
+def _is_hinted(names: Iterable[str], text: str, cached: Record | None = None) -> bool:
+    """A cheap look before the exact one: some name, or what it begins with, stands somewhere in the text."""
+    plain = normal(text)
+    more = cached.data.get("aliases", ()) if cached is not None else ()
+    return any(name and normal(name).split(" ", 1)[0] in plain for name in (*names, *more))
+
+
+def _told_of(web: Web, index: PartitionIndex, asking: Asking, also: dict[str, Sequence[Record]]) -> list[Record]:
+    lines = []
+    named = [entity for entity in web.named_in(asking.text) if entity.name != USER]
+    relations = web.relations(asking.now) if named else []
+    for entity in named[:ENTITIES_MAX]:
+        record = index.record(entity.id, asking.now)
+        known = [each for each in relations if entity.id in (each.subject, each.object)][:RELATIONS_MAX]
+        if record is not None and (known or entity.aliases):
+            told = [each for relation in known if (each := index.record(relation.id, asking.now)) is not None]
+            lines.append(record.with_(content=_entity_line(entity, known)))
+            also[record.id] = told
+    return lines
+
+
+def _entity_line(entity: Entity, relations: Sequence[Relation]) -> str:
+    kind = [] if entity.type == "thing" else [entity.type.replace("_", " ")]
+    other = [f"also {', '.join(entity.aliases)}"] if entity.aliases else []
+    about = f" ({'; '.join((*kind, *other))})" if kind or other else ""
+    facts = "; ".join(_told(entity, each) for each in relations)
+    return f"{entity.name}{about}{': ' + facts if facts else ''}"
+
+
+def _told(entity: Entity, relation: Relation) -> str:
+    """A relation as it is told of one of its ends: "lives in Oslo", "the user's sister", "Ann knows Bo"."""
+    near, far = ("the user" if name == USER else name for name in relation.names)
+    verb = relation.relation.replace("_", " ")
+    if relation.subject == entity.id:
+        return f"{verb} {far}"
+    return f"{near}'s {verb}" if relation.relation in _KIN else f"{near} {verb} {far}"
+
+
+_KIN = frozenset((
+    "partner", "wife", "husband", "spouse", "girlfriend", "boyfriend", "fiance", "child", "son", "daughter", "parent",
+    "mother", "father", "sibling", "sister", "brother", "relative", "grandmother", "grandfather", "aunt", "uncle",
+    "cousin", "niece", "nephew", "friend", "colleague", "boss", "roommate", "neighbour", "pet", "dog", "cat",
+))  # fmt: skip
+"""Relations that are what somebody is to somebody."""
+
+
+# ── In words ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def line_of(section: str, record: Record) -> str:
+    """A record as a line of its section."""
+    return _LINES.get(section, _plain_line)(record)
+
+
+def _plain_line(record: Record) -> str:
+    return f"- {safe(record.content)}"
+
+
+def dated_line(record: Record, text: str | None = None) -> str:
+    """With the day it was said, and who said it: the day does not change from turn to turn."""
+    day = (iso(record.when) or "")[:10]
+    who = record.data.get("name") or record.data.get("role")
+    return f"- [{day}] {safe(str(who)) + ': ' if who else ''}{safe(record.content if text is None else text)}"
+
+
+def _working_line(record: Record) -> str:
+    state = record.data["state"]
+    plain = {
+        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for key, value in state.items()
+    }
+    return "\n".join(f"- {safe(str(key))}: {safe(value)}" for key, value in plain.items())
+
+
+_LINES: dict[str, Callable[[Record], str]] = {
+    "episodes": _plain_line,  # its text begins with the day
+    "working": _working_line,
+    "summary": lambda record: safe(record.content),
+}

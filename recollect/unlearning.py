@@ -1,0 +1,213 @@
+"""What was learned is taken back: for good with the messages that said it, or as an undo that can be undone.
+
+Facts, preferences, learnings and the entity graph are read, decided anew without some of those who
+told them (`policies/unlearning`), and written: each fact in a commit of its own, the rest in portions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from recollect.errors import Conflict
+from recollect.filters import Filter
+from recollect.index import Indexes
+from recollect.ledger import UPDATE_TRIES, Ledger
+from recollect.long_term import past_ids
+from recollect.policies.facts import Telling, of_spell
+from recollect.policies.unlearning import Gone, Place, Undo, again, is_of, without
+from recollect.policies.unlearning_graphs import (
+    Left,
+    graph_again,
+    graph_without,
+    learning_again,
+    learning_without,
+)
+from recollect.profile import spell_of
+from recollect.records import Changes, Job, Partition, Record, new_id
+from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX
+
+TOGETHER = OPERATIONS_MAX - 4
+"""Operations of one commit, with room for its jobs."""
+FACT_LAYERS = ("fact", "preference")
+GRAPH_LAYERS = ("entity", "relation")
+
+Settle = Callable[[Record, Sequence[Record]], Place]
+Decide = Callable[[Sequence[Record]], Left]
+Counts = Callable[[Record], bool]
+"""Which records are told of, by how many there are before and after."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """What is to become of each kind of what was learned."""
+
+    fact: Settle
+    learning: Callable[[Record], Record | None]
+    graph: Decide
+
+
+class Unlearning:
+    """Takes back what was learned in one partition."""
+
+    def __init__(self, ledger: Ledger, indexes: Indexes, partition: Partition) -> None:
+        self._ledger = ledger
+        self._indexes = indexes
+        self._partition = partition
+
+    async def forget(self, ids: Collection[str]) -> Counter[str]:
+        """Let go of what only these messages said. Gives how many records of each layer went."""
+
+        def gone(telling: Telling) -> bool:
+            return telling.message in ids
+
+        return await self._take(self._without(gone, None), lambda record: True)
+
+    async def undo(self, means: Gone, undo: Undo, *, dry_run: bool = False) -> Counter[str]:
+        """End what rests on these tellings. Gives how much of each layer is changed, or would be."""
+        return await self._take(self._without(means, undo), lambda record: is_of(record, undo.id), dry_run)
+
+    async def redo(self, undo_id: str) -> Counter[str]:
+        """Take an undo back. Gives how much of each layer is as it was."""
+        now = self._ledger.clock()
+        taking = Taking(
+            lambda head, past: again(head, past, undo_id, now),
+            lambda record: learning_again(record, undo_id),
+            lambda records: {**graph_again(records, undo_id)},
+        )
+        return await self._take(taking, lambda record: is_of(record, undo_id))
+
+    def _without(self, gone: Gone, undo: Undo | None) -> Taking:
+        now = self._ledger.clock()
+        return Taking(
+            lambda head, past: without(head, past, gone, now, undo),
+            lambda record: learning_without(record, gone, undo),
+            lambda records: graph_without(records, gone, undo),
+        )
+
+    async def _take(self, taking: Taking, counts: Counts, dry_run: bool = False) -> Counter[str]:
+        def learnings(records: Sequence[Record]) -> Left:
+            return {record.id: left for record in records if (left := taking.learning(record)) is not record}
+
+        done = await self._facts(taking.fact, counts, dry_run)
+        done += await self._records(("learning",), learnings, counts, dry_run)
+        return done + await self._records(GRAPH_LAYERS, taking.graph, counts, dry_run)
+
+    async def _held(self, layers: Iterable[str]) -> list[Record]:
+        """All records of these layers. They are in memory, where thousands are looked at in no time."""
+        index = await self._indexes.current(self._partition)
+        now = self._ledger.clock()
+        return [record for layer in layers for record in index.held(layer, now)]
+
+    async def _past(self, layers: Collection[str]) -> list[Record]:
+        """What records of these layers were before."""
+        entries = self._ledger.walk(Filter(self._partition, layers=("past",)))
+        return [entry async for entry in entries if entry.data.get("layer") in layers]
+
+    # ── facts ────────────────────────────────────────────────────────────────────────────────────
+
+    async def _facts(self, settle: Settle, counts: Counts, dry_run: bool) -> Counter[str]:
+        by_head: dict[str, list[Record]] = {}
+        for entry in await self._past(FACT_LAYERS):
+            by_head.setdefault(str(entry.data["of"]), []).append(entry)
+        done: Counter[str] = Counter()
+        for head in await self._held(FACT_LAYERS):
+            spells = [*(spell_of(entry, head) for entry in by_head.get(head.id, ())), head]
+            place = settle(head, spells[:-1])
+            after = [*place.past, place.head]
+            if not all(one is other for one, other in zip(spells, after, strict=True)):
+                done[head.layer] += _difference(spells, after, counts)
+                if not dry_run:
+                    await self._settle(head.id, settle)
+        return done
+
+    async def _settle(self, id: str, settle: Settle) -> None:
+        """Write one fact as it is to be, decided anew whenever somebody else was faster."""
+        for attempt in range(UPDATE_TRIES):
+            try:
+                while changes := await self._settled(id, settle):
+                    await self._ledger.commit(changes)
+                return
+            except Conflict:
+                if attempt == UPDATE_TRIES - 1:
+                    raise
+
+    async def _settled(self, id: str, settle: Settle) -> Changes | None:
+        found = await self._ledger.get(self._partition, [id])
+        if not found:
+            return None
+        head = found[0]
+        entries = await self._entries(head)
+        spells = [spell_of(entry, head) for entry in entries]
+        place = settle(head, spells)
+        behind = [
+            (entry.id, None if after is None else _entry(entry, after))
+            for entry, before, after in zip(entries, spells, place.past, strict=True)
+            if after is not before
+        ]
+        if place.head == head and not behind:
+            return None
+        if len(behind) >= TOGETHER:
+            # First those of which nothing is left in any case; then it is decided anew.
+            lost = [entry.id for entry, spell in zip(entries, spells, strict=True) if settle(spell, ()).head is None]
+            if lost:
+                return self._changes([(id, None) for id in lost[:TOGETHER]])
+        return self._changes([*behind, *([] if place.head == head else [(head.id, place.head)])])
+
+    async def _entries(self, head: Record) -> list[Record]:
+        ids = past_ids(head)
+        found: list[Record] = []
+        for start in range(0, len(ids), IDS_MAX):
+            found += await self._ledger.get(self._partition, ids[start : start + IDS_MAX])
+        return found
+
+    # ── learnings and the graph ──────────────────────────────────────────────────────────────────
+
+    async def _records(self, layers: tuple[str, ...], decide: Decide, counts: Counts, dry_run: bool) -> Counter[str]:
+        done: Counter[str] = Counter()
+        for attempt in range(UPDATE_TRIES):
+            records = [*await self._held(layers), *await self._past(layers)]
+            known = {record.id: record for record in records}
+            left = decide(records)
+            if attempt == 0:
+                for id, after in left.items():
+                    if known[id].layer != "past" and not known[id].data.get("alias"):
+                        done[known[id].layer] += _difference([known[id]], [after], counts)
+            # What rests on an entity goes before it, so that a crash leaves nothing that rests on nothing.
+            steps = sorted(left.items(), key=lambda step: known[step[0]].layer == "entity")
+            try:
+                for start in range(0, 0 if dry_run else len(steps), TOGETHER):
+                    await self._ledger.commit(self._changes(steps[start : start + TOGETHER]))
+                return done
+            except Conflict:
+                if attempt == UPDATE_TRIES - 1:
+                    raise
+        return done
+
+    def _changes(self, steps: Iterable[tuple[str, Record | None]]) -> Changes:
+        """One commit: what changes is put, what is None is dropped, and new lines are embedded."""
+        rows = list(steps)
+        put = tuple(record for _, record in rows if record is not None)
+        layers = self._ledger.layers
+        refs = tuple(r.id for r in put if layers[r.layer].embedded and r.content and r.vector is None)
+        now = self._ledger.clock()
+        job = Job(f"enrich:{new_id(now)}", self._partition, "enrich", refs, due_at=now)
+        drop = tuple(id for id, record in rows if record is None)
+        return Changes(self._partition, put=put, drop=drop, enqueue=(job,) if refs else ())
+
+
+def _difference(before: Sequence[Record], after: Sequence[Record | None], counts: Counts) -> int:
+    return abs(sum(map(counts, before)) - sum(counts(record) for record in after if record is not None))
+
+
+def _entry(entry: Record, spell: Record) -> Record:
+    """A spell in its place behind the head."""
+    return spell.with_(
+        id=entry.id,
+        layer="past",
+        data={**entry.data, "data": of_spell(spell.data)},
+        vector=None,
+        version=entry.version,
+        born=entry.born,
+    )

@@ -1,0 +1,333 @@
+"""What was learned goes with the messages that said it, and stays where others said it too."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect.errors import ValidationError
+from recollect.filters import Filter
+from recollect.graph import Graph
+from recollect.learnings import Learnings
+from recollect.policies import graphs
+from recollect.privacy import erase_org
+from recollect.profile import Facts
+from recollect.records import Changes, Partition, Record, Scope
+
+ANN = Scope("default", "ann")
+
+
+async def everything(memory, user="ann", org="default"):
+    return [record async for record in memory._flow.ledger.walk(Filter(Partition(org, user)))]
+
+
+async def holds(memory, word, user="ann"):
+    """Whether a word stands anywhere in what is stored of a user."""
+    return word in str([record.to_dict() for record in await everything(memory, user)])
+
+
+@pytest.fixture
+async def ann(memory):
+    return memory.user("ann")
+
+
+@pytest.fixture
+async def facts(memory):
+    return Facts(memory._flow.ledger, ANN)
+
+
+@pytest.fixture
+async def graph(memory):
+    return Graph(memory._flow.ledger, ANN)
+
+
+async def say(memory, session, text, **more):
+    """Have the user say something, and let everything be learned from it."""
+    message = await memory.user("ann").session(session).add_message("user", text, **more)
+    await memory.work()
+    return message
+
+
+async def current(facts, key):
+    return [fact.value for fact in await facts.get(key)]
+
+
+# ── Facts ────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_fact_goes_with_the_only_message_that_said_it(memory, ann, facts):
+    told = await say(memory, "s", "I live in Lisbon and my name is Xylo.")
+    assert await current(facts, "city") == ["Lisbon"]
+    receipt = await ann.forget(told.id)
+    assert receipt.forgotten["fact"] >= 2
+    assert await facts.list() == []
+    assert not await holds(memory, "Lisbon")
+    assert not await holds(memory, told.id)
+    assert await everything(memory) == []
+    assert await ann.search_memory("Where does the user live?") == []
+
+
+async def test_a_fact_that_another_message_said_stays_with_that_message(memory, ann, facts):
+    first = await say(memory, "a", "I live in Lisbon.")
+    second = await say(memory, "b", "As I said, I live in Lisbon.")
+    await ann.forget(first.id)
+    (fact,) = await facts.get("city")
+    assert (fact.value, fact.source_message_id, fact.span, fact.seen) == ("Lisbon", second.id, None, 1)
+    assert not await holds(memory, first.id)
+    await ann.session("b").delete()
+    assert not await holds(memory, "Lisbon")
+
+
+async def test_the_value_before_holds_again(memory, ann, facts, clock):
+    await say(memory, "a", "I live in Lisbon.")
+    clock.advance(days=1)
+    moved = await say(memory, "b", "I live in Oslo.")
+    clock.advance(days=1)
+    assert await current(facts, "city") == ["Oslo"]
+    await ann.forget(moved.id)
+    await memory.work()
+    assert await current(facts, "city") == ["Lisbon"]
+    assert [(fact.value, fact.valid_to) for fact in await facts.history("city")] == [("Lisbon", None)]
+    assert not await holds(memory, "Oslo")
+    assert "Lisbon" in (await ann.session("b").get_context("Where do I live?")).system
+
+
+async def test_the_past_of_a_fact_forgets_too(memory, ann, facts, clock):
+    first = await say(memory, "a", "I live in Lisbon.")
+    clock.advance(days=1)
+    await say(memory, "b", "I live in Oslo.")
+    await ann.forget(first.id)
+    assert not await holds(memory, "Lisbon")
+    assert [fact.value for fact in await facts.history("city")] == ["Oslo"]
+
+
+async def test_what_was_told_outright_stays(memory, ann, facts):
+    told = await say(memory, "a", "I live in Lisbon.")
+    await facts.confirm("city")
+    await ann.forget(told.id)
+    (fact,) = await facts.get("city")
+    assert (fact.value, fact.source_message_id) == ("Lisbon", None)
+
+
+async def test_deleting_a_session_takes_what_was_learned_from_it_alone(memory, ann, facts):
+    await say(memory, "a", "I live in Lisbon.")
+    await say(memory, "b", "I am allergic to peanuts.")
+    await ann.session("a").delete()
+    assert [fact.key for fact in await facts.list()] == ["allergy"]
+    assert not await holds(memory, "Lisbon")
+
+
+async def test_a_fact_with_a_long_past_is_forgotten_whole(memory, ann, facts, clock):
+    for number in range(120):
+        clock.advance(hours=1)
+        await ann.session("s").add_message("user", f"I live in {'Oslo' if number % 2 else 'Lisbon'}.")
+    await memory.work()
+    await ann.session("s").delete()
+    assert await everything(memory) == []
+
+
+# ── Learnings and the graph ──────────────────────────────────────────────────────────────────────
+
+
+async def test_learnings_go_with_their_messages(memory, ann):
+    learnings = Learnings(memory._flow.ledger, ANN)
+    first = await say(memory, "a", "hello")
+    second = await say(memory, "b", "hello again")
+    alone = await learnings.add("Likes canaries.", source_message_id=first.id)
+    both = await learnings.add("Likes short answers.", source_message_id=first.id)
+    await learnings.add("Likes short answers.", source_message_id=second.id)
+    await ann.forget(first.id)
+    assert not await holds(memory, "canaries")
+    (left,) = await learnings.list()
+    assert (left.id, left.source_message_id) == (both.id, second.id)
+    assert alone.id != left.id
+
+
+async def test_entities_and_relations_go_with_their_messages(memory, ann, graph):
+    told = await say(memory, "a", "My sister Clara lives in Lisbon.")
+    assert {"Clara", "Lisbon"} <= {entity.name for entity in await graph.entities()}
+    await ann.forget(told.id)
+    assert await graph.entities() == []
+    assert not await holds(memory, "Clara")
+    assert await everything(memory) == []
+
+
+async def test_an_entity_stays_while_something_is_told_of_it(memory, ann, graph):
+    first = await say(memory, "a", "My sister Clara lives in Lisbon.")
+    await say(memory, "b", "My sister Clara works at Acme.")
+    await ann.forget(first.id)
+    names = {entity.name for entity in await graph.entities()}
+    assert "Lisbon" not in names
+    assert {"Clara", "Acme"} <= names
+    assert not await holds(memory, first.id)
+
+
+async def test_a_relation_that_ended_because_of_a_forgotten_message_holds_again(memory, ann, graph, clock):
+    await say(memory, "a", "I work at Acme.")
+    clock.advance(days=10)
+    moved = await say(memory, "b", "I work at Initech now.")
+    assert [r.names[1] for r in await graph.relations("user") if r.relation == "works_at"] == ["Initech"]
+    await ann.forget(moved.id)
+    assert [r.names[1] for r in await graph.relations("user") if r.relation == "works_at"] == ["Acme"]
+    assert not await holds(memory, "Initech")
+
+
+async def test_forgetting_an_entity_takes_its_relations_and_its_names(memory, ann, graph):
+    await graph.add_entity("Clara", type="person", aliases=["Clarissa"])
+    await graph.relate("Clara", "lives_in", "Lisbon")
+    clara = await graph.find("Clara")
+    await ann.forget(clara.id)
+    assert [entity.name for entity in await graph.entities()] == ["Lisbon"]
+    assert not await holds(memory, "Clari")
+    assert not await holds(memory, "Clara")
+
+
+async def test_forgetting_another_name_leaves_the_entity_without_it(memory, ann, graph):
+    await graph.add_entity("Clara", type="person", aliases=["Clarissa"])
+    await ann.forget(graphs.name_id(ANN, "Clarissa"))
+    assert [(entity.name, entity.aliases) for entity in await graph.entities()] == [("Clara", ())]
+    assert not await holds(memory, "Clarissa")
+
+
+# ── Copies and failures ──────────────────────────────────────────────────────────────────────────
+
+
+async def test_forgetting_a_message_takes_its_copies_in_branches_of_branches(memory, ann):
+    chat = ann.session("root")
+    secret = await chat.add_message("user", "The canary sings.")
+    last = await chat.add_message("assistant", "Noted.")
+    branch = await chat.branch(last.id, "branch")
+    copy = (await branch.window())[-1]
+    twig = await branch.branch(copy.id, "twig")
+    await memory.work()
+    await ann.forget(secret.id)
+    assert not await holds(memory, "canary")
+    assert [message.content for message in await twig.window()] == ["Noted."]
+
+
+async def test_deleting_a_session_leaves_what_branched_off(memory, ann):
+    chat = ann.session("root")
+    last = await chat.add_message("user", "The canary sings.")
+    branch = await chat.branch(last.id, "branch")
+    await chat.delete()
+    assert [message.content for message in await branch.window()] == ["The canary sings."]
+
+
+async def test_work_that_failed_no_longer_names_what_is_gone(memory, ann):
+    first, second = await say(memory, "s", "one"), await say(memory, "s", "two")
+
+    def failure(id, kind, refs):
+        data = {"job": f"{kind}:{refs[0]}", "kind": kind, "refs": refs, "attempts": 3}
+        return Record(id, "failure", ANN, "it broke", data)
+
+    given = (
+        failure("both", "enrich", [first.id, second.id]),
+        failure("one", "learn", [first.id]),
+        failure("fold", "fold", ["s", "support"]),
+    )
+    await memory._flow.ledger.commit(Changes(ANN.partition, put=given))
+    await ann.forget(first.id)
+    assert {record.id: record.data["refs"] for record in await ann.failures()} == {
+        "both": [second.id], "fold": ["s", "support"],
+    }  # fmt: skip
+    assert not await holds(memory, first.id)
+    await ann.retry("both")
+    await memory.work()
+    await ann.session("s").delete()
+    assert await everything(memory) == []
+
+
+# ── Orgs ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_erasing_an_org_takes_all_of_its_users_and_its_own(memory):
+    ledger, indexes = memory._flow.ledger, memory._flow.indexes
+    for user in ("ann", "bob"):
+        await memory.user(user, org="acme").add_memory("The canary sings.")
+    await memory.user("ann", org="other").add_memory("kept")
+    await Learnings(ledger, Scope("acme", "ann")).add("Everyone likes tea.", org_wide=True)
+    await memory.work()
+    receipt = await erase_org(ledger, indexes, "acme")
+    assert (receipt.forgotten, receipt.compacted) == ({"long_term": 2, "learning": 1}, True)
+    for user in ("ann", "bob", ""):
+        assert await everything(memory, user, "acme") == []
+    assert len(await everything(memory, "ann", "other")) == 1
+
+
+# ── Imports ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def lived(memory):
+    """A user with something learned in every layer."""
+    ann = memory.user("ann")
+    graph, learnings = Graph(memory._flow.ledger, ANN), Learnings(memory._flow.ledger, ANN)
+    await say(memory, "s", "I live in Lisbon. I prefer short answers. My sister Clara works at Acme.")
+    await say(memory, "s", "No, I meant Oslo. I live in Oslo.")
+    await graph.add_entity("Clara", aliases=["Clarissa"])
+    await learnings.add("Likes canaries.")
+    return ann
+
+
+async def test_all_that_was_learned_can_be_taken_along(memory, facts):
+    ann, bob = await lived(memory), memory.user("bob")
+    exported = await ann.export()
+    assert {"fact", "entity", "relation", "learning"} <= {line.get("layer") for line in exported}
+    assert await bob.import_records(exported) == len(exported) - 1
+    theirs = await Facts(memory._flow.ledger, Scope("default", "bob")).list()
+    assert [(fact.key, fact.value) for fact in theirs] == [(fact.key, fact.value) for fact in await facts.list()]
+
+
+TELLING = ["m1", "s", 1, 1, 0.8, "rules-1", "aa"]
+FACT = {
+    "key": "city", "value": "Oslo", "status": "learned", "seen": 1, "first_seen": 1, "last_seen": 1, "sure_at": 1,
+    "tellings": [TELLING],
+}  # fmt: skip
+ENTITY = {"names": ["Clara"], "type": "person"}
+RELATION = {"subject": "a", "relation": "knows", "object": "b", "names": ["A", "B"]}
+
+
+@pytest.mark.parametrize(
+    ("layer", "data"),
+    [
+        ("fact", {}),
+        ("fact", FACT | {"key": 5}),
+        ("fact", FACT | {"value": None}),
+        ("fact", FACT | {"first_seen": None}),
+        ("fact", FACT | {"tellings": []}),
+        ("fact", FACT | {"tellings": [TELLING[:6]]}),
+        ("fact", FACT | {"ended": [[1]]}),
+        ("fact", FACT | {"ends": {"a": 5}}),
+        ("fact", FACT | {"voided": {}}),
+        ("fact", FACT | {"undone": {"id": "u"}}),
+        ("preference", FACT | {"seen": "often"}),
+        ("past", {"of": "x", "version": 1, "layer": "fact", "data": {}}),
+        ("past", {"of": "x", "version": 1, "layer": "past", "data": {}}),
+        ("learning", {"type": "guess"}),
+        ("learning", {"type": "pattern", "sources": "m1"}),
+        ("customization", {"id": "c"}),
+        ("customization", {"id": "c", "order": "first"}),
+        ("entity", {}),
+        ("entity", ENTITY | {"names": []}),
+        ("entity", ENTITY | {"held": {"lives_in": 5}}),
+        ("entity", ENTITY | {"messages": 5}),
+        ("relation", ENTITY),
+        ("relation", RELATION | {"before_end": [1]}),
+        ("entity_cache", {"type": "customer", "id": "1", "name": None, "aliases": None, "data": {}}),
+        ("conversation", {"role": "user", "quarantined": {"was": "blind"}}),
+        ("conversation", {"role": "user", "unlearned": ["u"]}),
+    ],
+)
+async def test_what_could_not_be_read_later_is_not_brought_in(memory, layer, data):
+    line = {"id": "r1", "layer": layer, "content": "the canary", "data": data}
+    with pytest.raises(ValidationError) as caught:
+        await memory.user("bob").import_records([line])
+    assert caught.value.field == "data"
+    assert await everything(memory, "bob") == []
+
+
+@pytest.mark.parametrize(
+    ("layer", "data"),
+    [("fact", FACT), ("entity", ENTITY), ("relation", RELATION), ("learning", {"type": "pattern"}), ("episodic", {})],
+)
+async def test_what_can_be_read_is_brought_in(memory, layer, data):
+    line = {"id": "r1", "layer": layer, "content": "the canary", "data": data}
+    assert await memory.user("bob").import_records([line]) == 1

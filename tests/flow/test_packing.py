@@ -1,0 +1,85 @@
+"""What is remembered gets the room that it is worth: long turns shortened, weak ones left out, and all of it told."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect import Memory
+from recollect.testing.fakes import HashingEmbedder, ManualClock
+
+FILLER = "We talked about the weather for a while. Then somebody asked for tea. The evening was long and mild. "
+ANSWER = "The lighthouse keeper of Skagen is called Marit."
+
+
+@pytest.fixture
+async def ann():
+    async with Memory.open("memory://", clock=ManualClock(), embedder=HashingEmbedder(), worker=False) as memory:
+        user = memory.user("ann")
+        for number in range(30):
+            text = FILLER * 8 + (ANSWER if number == 7 else f"Number {number} was a lighthouse too. ") + FILLER * 8
+            await user.session(f"day-{number}").add_message("assistant", f"{number}. {text}", id=f"turn-{number}")
+        await memory.work()
+        yield user
+
+
+async def test_long_turns_are_shortened_to_what_was_asked(ann):
+    context = await ann.get_context("What is the lighthouse keeper of Skagen called?", max_tokens=1_000)
+    assert ANSWER in context.system
+    short = [each for each in context.report.kept if not each.whole]
+    assert len(short) >= 7, "whole turns would fill the budget with two"
+    assert context.system.count("was a lighthouse too.") == len(short), "and what matched is what stays"
+    sources = {each.id: each for each in context.sources}
+    assert all(sources[each.id].session == each.id.replace("turn", "day") for each in short)
+    assert context.tokens <= 1_000
+    assert "in (shortened), " in context.explain()
+
+
+async def test_the_best_hit_keeps_the_most(ann):
+    context = await ann.get_context("What is the lighthouse keeper of Skagen called?", max_tokens=1_000)
+    sizes = {each.id: each.tokens for each in context.report.kept}
+    assert sizes.pop("turn-7") > max(sizes.values())
+
+
+async def test_with_room_enough_nothing_is_shortened(ann):
+    context = await ann.get_context("What is the lighthouse keeper of Skagen called?", max_tokens=100_000)
+    assert all(each.whole for each in context.report.kept)
+    assert f"{FILLER}{ANSWER}" in context.system
+
+
+async def test_what_is_far_behind_the_best_is_left_out_and_told():
+    async with Memory.open("memory://", clock=ManualClock(), embedder=HashingEmbedder(), worker=False) as memory:
+        ben = memory.user("ben")
+        await ben.add_memories(["The keeper of the lighthouse at Skagen is Marit."])
+        await ben.add_memories([f"Something else entirely, thing {number} of many." for number in range(20)])
+        await memory.work()
+        context = await ben.get_context("Who is the keeper of the lighthouse at Skagen?")
+    assert len(context.report.kept) == 10
+    assert "Marit" in context.system
+    reasons = {out.reason.partition(":")[0] for out in context.report.left_out}
+    assert reasons == {"not worth its tokens"}
+
+
+async def test_a_context_says_how_likely_it_is_to_hold_an_answer():
+    async with Memory.open("memory://", worker=False) as memory:
+        ben = memory.user("ben")
+        chat = ben.session("monday")
+        await chat.add_interaction("My sister Ida plays the cello in Bergen.", "How lovely!")
+        await chat.add_interaction("I sold my bicycle for 80 euros.", "A fair price.")
+        await memory.work()
+        known = await ben.get_context("Which instrument does my sister Ida play?")
+        unknown = await ben.get_context("When does the ferry to Gotland leave?")
+    assert known.answerable > 0.5 > unknown.answerable
+    assert unknown.answerable >= 0
+    assert known.to_dict()["answerable"] == known.answerable
+    assert f"answerable: {known.answerable:.2f}" in known.explain()
+
+
+async def test_nothing_found_answers_nothing():
+    async with Memory.open("memory://", worker=False) as memory:
+        assert (await memory.user("ben").get_context("Who am I?")).answerable == 0.0
+
+
+async def test_the_same_question_is_shortened_the_same_way(ann):
+    question = "What is the lighthouse keeper of Skagen called?"
+    first = await ann.get_context(question, max_tokens=700)
+    assert (await ann.get_context(question, max_tokens=700)).system == first.system

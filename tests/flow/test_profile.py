@@ -1,0 +1,487 @@
+"""Facts and preferences: current values, their past, what was true and what was believed, and the profile of both."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from recollect.enrich import Draft, Found
+from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
+from recollect.filters import Filter
+from recollect.index import Indexes
+from recollect.layers import LAYERS
+from recollect.ledger import Ledger
+from recollect.long_term import past_ids
+from recollect.privacy import Privacy
+from recollect.profile import APPLIED_PUTS, UPSERT_MAX, Facts, read_profile
+from recollect.records import DAY_MS, HOUR_MS, Changes, Record, Scope, derived_id
+from recollect.stores import open_store
+from recollect.testing.fakes import NOON_MS, ManualClock, MeddlingStore
+
+ANN = Scope(user="ann")
+
+
+@pytest.fixture
+async def ledger(store_url, clock):
+    store = await open_store(store_url)
+    yield Ledger(store, clock, LAYERS)
+    await store.close()
+
+
+@pytest.fixture
+def facts(ledger):
+    return Facts(ledger, ANN)
+
+
+def message(text: str, at: int, id: str | None = None, trust: str = "trusted") -> Record:
+    name = id or derived_id("message", text, str(at))
+    scope = Scope(user="ann", session="chat")
+    return Record(name, "conversation", scope, text, {"role": "user"}, created_at=at, event_at=at, trust=trust)
+
+
+def found(text: str, key: str, value: str, at: int, *, id: str | None = None, trust: str = "trusted", **more) -> Found:
+    given = {"layer": "fact", "confidence": 0.8, "span": (0, len(text))} | more
+    return Found(message(text, at, id, trust), Draft(key=key, value=value, **given))
+
+
+async def learn(ledger: Ledger, *drafts: Found, layer: str = "fact") -> tuple[Found, ...]:
+    """What the worker does: store the messages, decide, commit."""
+    messages = {each.message.id: each.message for each in drafts}
+    known = {record.id for record in await ledger.get(ANN.partition, list(messages))}
+    new = tuple(each for id, each in messages.items() if id not in known)
+    if new:
+        await ledger.commit(Changes(ANN.partition, put=new))
+    changes, later = await Facts(ledger, ANN, layer).apply(drafts, "rules-1")
+    await ledger.commit(changes)
+    return later
+
+
+async def values(facts: Facts, key: str) -> list[str]:
+    return [fact.value for fact in await facts.get(key)]
+
+
+async def told(facts: Facts, key: str) -> list[tuple[str, str]]:
+    return [(fact.value, fact.status) for fact in await facts.history(key)]
+
+
+# ── Saying ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_fact_is_read_back_as_it_was_told(facts, clock):
+    added = await facts.add("City", "Oslo", confidence=0.9, source_message_id="m-1")
+    assert (added.key, added.value, added.confidence, added.source_message_id) == ("city", "Oslo", 0.9, "m-1")
+    assert (added.status, added.seen, added.valid_to) == ("told", 1, None)
+    assert added.valid_from == datetime(2026, 3, 1, 12, tzinfo=UTC)
+    assert await facts.get("lives in") == [added], "every spelling of a key means the same"
+    assert added.to_dict()["valid_from"] == "2026-03-01T12:00:00Z"
+    assert list(added.to_dict())[:6] == ["key", "value", "confidence", "source_message_id", "valid_from", "valid_to"]
+
+
+async def test_another_value_ends_the_one_before_in_the_same_commit(ledger, facts, clock):
+    await facts.add("city", "Rome")
+    clock.advance(days=10)
+    await facts.add("city", "Oslo")
+    assert await values(facts, "city") == ["Oslo"]
+    past = await facts.history("city")
+    assert [(fact.value, fact.status) for fact in past] == [("Rome", "ended"), ("Oslo", "told")]
+    assert past[0].valid_to == past[1].valid_from
+    (head,) = [record async for record in ledger.walk(Filter(ANN.partition, layers=("fact",)))]
+    assert head.content == "city: Oslo"
+    (kept,) = await ledger.get(ANN.partition, past_ids(head))
+    assert (kept.layer, kept.content, kept.data["of"]) == ("past", "city: Rome", head.id)
+
+
+async def test_the_same_value_again_makes_it_surer(facts):
+    first = await facts.add("city", "Oslo", confidence=0.6)
+    second = await facts.add("city", "oslo ", confidence=0.6)
+    assert second.confidence == pytest.approx(first.confidence + 0.4 * 0.3)
+    assert (second.seen, second.value) == (2, "Oslo")
+    assert len(await facts.history("city")) == 1
+
+
+async def test_a_key_that_holds_a_set_keeps_all_of_its_values(facts):
+    await facts.upsert([{"key": "hobby", "value": each} for each in ("chess", "rowing", "Chess")])
+    assert await values(facts, "hobbies") == ["chess", "rowing"]
+    await facts.end("hobby", "chess")
+    assert await values(facts, "hobby") == ["rowing"]
+    await facts.add("hobby", "chess")
+    await facts.end("hobby")
+    assert await values(facts, "hobby") == []
+    assert {fact.value for fact in await facts.history("hobby")} == {"chess", "rowing"}
+
+
+async def test_a_batch_is_stored_whole_or_not_at_all(facts):
+    good = {"key": "city", "value": "Oslo"}
+    for bad in ({"key": "x"}, {"key": "x", "value": 5}, {"key": "!", "value": "y"}, {"key": "", "value": "y"}, 5,
+                {"key": "x", "value": " "}, {"key": "x", "value": "y", "confidence": 2}, {**good, "color": 1},
+                {**good, "valid_from": "2026-01-02", "valid_to": "2026-01-01"}):  # fmt: skip
+        with pytest.raises(ValidationError):
+            await facts.upsert([good, bad])
+    with pytest.raises(TooLarge):
+        await facts.upsert([{"key": f"key {n}", "value": "x"} for n in range(UPSERT_MAX + 1)])
+    with pytest.raises(TooLarge):
+        await facts.add("x", "y" * 5_000)
+    assert await facts.list() == []
+    many = await facts.upsert([{"key": f"key {n}", "value": f"value {n}"} for n in range(UPSERT_MAX)])
+    assert await facts.list() == many
+
+
+async def test_a_batch_may_change_one_key_several_times(facts):
+    await facts.upsert([{"key": "city", "value": each} for each in ("Rome", "Oslo", "Paris")])
+    assert await values(facts, "city") == ["Paris"]
+    assert [value for value, _ in await told(facts, "city")] == ["Rome", "Oslo", "Paris"]
+
+
+async def test_what_was_so_before_the_current_value_goes_into_the_history(facts):
+    await facts.add("city", "Oslo", valid_from="2024-01-01")
+    await facts.add("city", "Rome", valid_from="2020-01-01")
+    await facts.add("employer", "Acme", valid_from="2015-01-01", valid_to="2018-01-01")
+    assert await values(facts, "city") == ["Oslo"]
+    rome, oslo = await facts.history("city")
+    assert (rome.value, rome.valid_to) == ("Rome", oslo.valid_from)
+    assert await values(facts, "employer") == []
+    assert await told(facts, "employer") == [("Acme", "ended")]
+
+
+async def test_a_value_that_begins_later_does_not_hold_before(facts, clock):
+    await facts.add("city", "Rome")
+    await facts.add("city", "Oslo", valid_from="2026-06-01")
+    assert await values(facts, "city") == ["Rome"]
+    clock.advance(days=100)
+    assert await values(facts, "city") == ["Oslo"]
+
+
+async def test_a_corrected_value_stays_in_the_history_and_was_true_at_no_time(facts, clock):
+    await facts.add("city", "Oslo")
+    believed_at = clock()
+    clock.advance(days=2)
+    right = await facts.correct("city", "Bergen", reason="a misunderstanding")
+    assert (right.value, right.status) == ("Bergen", "confirmed")
+    assert await told(facts, "city") == [("Oslo", "corrected"), ("Bergen", "confirmed")]
+    assert (await facts.history("city"))[0].reason == "a misunderstanding"
+    assert [fact.value for fact in await facts.list(as_of=believed_at)] == ["Bergen"]
+    assert [fact.value for fact in await facts.list(known_at=believed_at)] == ["Oslo"]
+
+
+async def test_of_a_set_the_wrong_value_has_to_be_named(facts):
+    await facts.upsert([{"key": "pet", "value": "Rex"}, {"key": "pet", "value": "Tom"}])
+    with pytest.raises(ValidationError) as caught:
+        await facts.correct("pet", "Max")
+    assert caught.value.field == "instead_of"
+    await facts.correct("pet", "Max", instead_of="rex")
+    assert sorted(await values(facts, "pet")) == ["Max", "Tom"]
+
+
+async def test_an_end_may_lie_in_the_past_but_not_before_the_beginning(facts, clock):
+    await facts.add("city", "Oslo", valid_from="2020-01-01")
+    with pytest.raises(ValidationError):
+        await facts.end("city", at="2019-01-01")
+    (ended,) = await facts.end("city", at="2025-01-01", reason="moved away")
+    assert (ended.status, ended.valid_to, ended.reason) == ("ended", datetime(2025, 1, 1, tzinfo=UTC), "moved away")
+    assert [fact.value for fact in await facts.list(as_of="2024-12-31")] == ["Oslo"]
+    assert await facts.list(as_of="2025-01-01") == []
+
+
+async def test_only_what_is_current_can_be_confirmed_pinned_ended_or_rejected(facts):
+    await facts.add("city", "Oslo")
+    for verb in (facts.confirm, facts.pin, facts.unpin, facts.end, facts.reject):
+        with pytest.raises(NotFound):
+            await verb("employer")
+        with pytest.raises(NotFound):
+            await verb("city", "Rome")
+    await facts.end("city")
+    with pytest.raises(NotFound):
+        await facts.confirm("city")
+
+
+async def test_a_pinned_fact_stays_until_it_is_unpinned(ledger, facts, clock):
+    await facts.add("city", "Oslo")
+    (pinned,) = await facts.pin("city")
+    assert pinned.status == "pinned"
+    clock.advance(days=1)
+    await learn(ledger, found("I live in Rome.", "city", "Rome", clock()))
+    assert await values(facts, "city") == ["Oslo"]
+    assert await told(facts, "city") == [("Oslo", "pinned"), ("Rome", "not_taken")]
+    assert (await facts.unpin("city"))[0].status == "told"
+    clock.advance(days=1)
+    await learn(ledger, found("Really, I live in Rome.", "city", "Rome", clock()))
+    assert await values(facts, "city") == ["Rome"]
+
+
+async def test_a_rejected_fact_is_not_learned_again_from_the_same_text(ledger, facts, clock):
+    text = "My friend lives in Rome."
+    await learn(ledger, found(text, "city", "Rome", clock()))
+    (rejected,) = await facts.reject("city", reason="that is my friend")
+    assert rejected.status == "rejected"
+    clock.advance(days=1)
+    await learn(ledger, found(text, "city", "Rome", clock()), found(text, "city", "Rome", clock() - DAY_MS))
+    assert await values(facts, "city") == []
+    await learn(ledger, found("I do live in Rome.", "city", "Rome", clock()))
+    assert await values(facts, "city") == ["Rome"]
+
+
+async def test_confidence_in_what_changes_easily_falls_with_age(facts, clock):
+    await facts.upsert([{"key": "age", "value": "33", "confidence": 0.8}, {"key": "name", "value": "Ann"}])
+    clock.advance(days=365)
+    assert (await facts.get("age"))[0].confidence == pytest.approx(0.4)
+    assert (await facts.get("name"))[0].confidence == 1.0
+    await facts.add("age", "33", confidence=0.8)
+    assert (await facts.get("age"))[0].confidence == pytest.approx(0.86)
+
+
+# ── Learning ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_learned_fact_names_its_message_and_the_characters(ledger, facts, clock):
+    await learn(ledger, found("I live in Oslo.", "city", "Oslo", clock(), id="m-7", span=(10, 14)))
+    (fact,) = await facts.get("city")
+    assert (fact.value, fact.status, fact.source_message_id, fact.span) == ("Oslo", "learned", "m-7", (10, 14))
+    (record,) = [record async for record in ledger.walk(Filter(ANN.partition, layers=("fact",)))]
+    assert (record.source.session_id, record.source.role, record.source.extractor) == ("chat", "user", "rules-1")
+
+
+async def test_the_same_message_again_teaches_nothing(ledger, facts, clock):
+    drafts = [
+        found("I moved from Rome to Oslo.", "city", "Rome", clock(), ends=True),
+        found("I moved from Rome to Oslo.", "city", "Oslo", clock()),
+        found("I like chess.", "hobby", "chess", clock()),
+    ]
+    await learn(ledger, *drafts)
+    before = [record async for record in ledger.walk(Filter(ANN.partition))]
+    clock.advance(hours=1)
+    changes, later = await facts.apply(drafts, "rules-2")
+    assert (changes.put, later) == ((), ())
+    await learn(ledger, *drafts)
+    assert [record async for record in ledger.walk(Filter(ANN.partition))] == before
+
+
+async def test_only_trusted_messages_teach(ledger, facts, clock):
+    await learn(
+        ledger,
+        found("He lives in Rome.", "city", "Rome", clock(), trust="untrusted"),
+        found("I work at Acme.", "employer", "Acme", clock(), trust="quarantined"),
+        found("I like tea.", "drink", "tea", clock(), layer="preference"),
+    )
+    assert await facts.list() == []
+
+
+async def test_a_message_that_was_forgotten_teaches_nothing(ledger, facts, clock):
+    draft = found("I live in Oslo.", "city", "Oslo", clock())
+    await ledger.commit(Changes(ANN.partition, put=(draft.message,)))
+    changes, _ = await facts.apply([draft], "rules-1")
+    await ledger.commit(Changes(ANN.partition, drop=(draft.message.id,)))
+    with pytest.raises(Conflict) as caught:
+        await ledger.commit(changes)
+    assert caught.value.field == "needs"
+    assert await facts.list() == []
+
+
+async def test_late_messages_go_into_the_past(ledger, facts, clock):
+    now = clock()
+    await learn(ledger, found("I live in Oslo.", "city", "Oslo", now))
+    await learn(ledger, found("I live in Rome.", "city", "Rome", now - 10 * DAY_MS))
+    await learn(ledger, found("I live in Paris.", "city", "Paris", now - 5 * DAY_MS))
+    assert [value for value, _ in await told(facts, "city")] == ["Rome", "Paris", "Oslo"]
+    assert [fact.value for fact in await facts.list(as_of=now - 7 * DAY_MS)] == ["Rome"]
+    assert [fact.value for fact in await facts.list(as_of=now - 3 * DAY_MS)] == ["Paris"]
+
+
+async def test_a_draft_can_end_correct_and_replace(ledger, facts, clock):
+    now = clock()
+    await learn(
+        ledger,
+        found("I live in Rome and have a dog, Rex, and a cat, Tom.", "city", "Rome", now),
+        found("I live in Rome and have a dog, Rex, and a cat, Tom.", "pet", "Rex", now),
+        found("I live in Rome and have a dog, Rex, and a cat, Tom.", "pet", "Tom", now),
+        found("I work at Acme.", "employer", "Acme", now),
+    )
+    clock.advance(hours=1)
+    now = clock()
+    await learn(
+        ledger,
+        found("Not Rome, Oslo!", "city", "Oslo", now, corrects=True, instead_of="Rome"),
+        found("His name is Max, not Rex.", "pet", "Max", now, corrects=True, instead_of="Rex"),
+        found("I no longer work there.", "employer", "", now, ends=True),
+    )
+    assert await told(facts, "city") == [("Rome", "corrected"), ("Oslo", "learned")]
+    assert sorted(await values(facts, "pet")) == ["Max", "Tom"]
+    assert await values(facts, "employer") == []
+    clock.advance(hours=1)
+    await learn(ledger, found("I have no pets any more.", "pet", "", clock(), ends=True))
+    assert await values(facts, "pet") == []
+
+
+async def test_drafts_beyond_one_commit_wait_for_another(ledger, facts, clock):
+    drafts = [found(f"I like number {n}.", "hobby", f"number {n}", clock()) for n in range(90)]
+    later = tuple(drafts)
+    rounds = 0
+    while later:
+        changes, rest = await facts.apply(later, "rules-1")
+        assert len(changes.put) <= APPLIED_PUTS + 2
+        later = await learn(ledger, *later)
+        assert later == rest
+        rounds += 1
+    assert rounds == 3
+    assert len(await facts.list()) == 90
+
+
+async def test_drafts_that_say_nothing_usable_are_left_out(ledger, facts, clock):
+    await learn(
+        ledger,
+        found("?", "!!", "x", clock()),
+        found("?", "city", "", clock()),
+        found("?", "city", "x" * 5_000, clock()),
+        found("?", "city", "", clock(), corrects=True),
+    )
+    assert await facts.list() == []
+
+
+# ── Reading ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_what_was_true_and_what_was_believed_are_two_questions(facts, clock):
+    start = clock()
+    await facts.add("city", "Rome", valid_from=start - 100 * DAY_MS)
+    clock.advance(days=10)
+    await facts.add("city", "Oslo", valid_from=start - 50 * DAY_MS)
+
+    async def city(**asked):
+        return [fact.value for fact in await facts.list(**asked)]
+
+    assert await city() == ["Oslo"]
+    assert await city(as_of=start - 60 * DAY_MS) == ["Rome"]
+    assert await city(as_of=start - 40 * DAY_MS) == ["Oslo"], "as it is known today"
+    assert await city(as_of=start - 40 * DAY_MS, known_at=start) == ["Rome"], "as it was known then"
+    assert await city(known_at=start) == ["Rome"]
+    assert await city(known_at=start - 1) == []
+
+
+async def test_a_profile_has_facts_preferences_a_name_and_the_last_message(ledger, facts, clock):
+    await facts.upsert([{"key": "name", "value": "Ann"}, {"key": "city", "value": "Oslo"}])
+    preferences = Facts(ledger, ANN, "preference")
+    await preferences.upsert([{"key": "tone", "value": "formal"}, {"key": "theme", "value": "dark"}])
+    then = clock()
+    clock.advance(days=3)
+    await preferences.add("tone", "concise")
+    await ledger.commit(Changes(ANN.partition, put=(message("hello", clock()),)))
+    profile = await read_profile(ledger, ANN)
+    assert (profile.user_id, profile.name) == ("ann", "Ann")
+    assert profile.last_interaction == datetime(2026, 3, 4, 12, tzinfo=UTC)
+    assert profile.preferences == {"tone": "concise", "theme": "dark"}
+    told = profile.to_dict()
+    assert [(fact["key"], fact["value"]) for fact in told["facts"]] == [("name", "Ann"), ("city", "Oslo")]
+    assert told["last_interaction"] == "2026-03-04T12:00:00Z"
+    assert (await read_profile(ledger, ANN, known_at=then)).preferences == {"tone": "formal", "theme": "dark"}
+    empty = await read_profile(ledger, Scope(user="bob"))
+    assert (empty.name, empty.facts, empty.preferences, empty.last_interaction) == (None, (), {}, None)
+
+
+async def test_facts_and_preferences_of_one_name_stay_apart_and_so_do_users_and_orgs(ledger, facts):
+    await facts.add("style", "baroque")
+    await Facts(ledger, ANN, "preference").add("style", "short")
+    await Facts(ledger, Scope("acme", "ann")).add("style", "gothic")
+    assert [fact.value for fact in await facts.list()] == ["baroque"]
+    assert [fact.value for fact in await Facts(ledger, Scope("acme", "ann")).list()] == ["gothic"]
+    with pytest.raises(ValidationError):
+        Facts(ledger, ANN, "learning")
+
+
+async def test_a_clock_that_goes_back_hides_nothing(ledger, facts, clock):
+    await facts.add("city", "Rome")
+    clock.advance(hours=-3)
+    assert await values(facts, "city") == ["Rome"]
+    assert (await read_profile(ledger, ANN)).facts[0].value == "Rome"
+    await facts.confirm("city")
+    assert len(await facts.history("city")) == 1
+
+
+async def test_forgetting_a_fact_takes_its_past_with_it_and_an_export_brings_both_back(ledger, facts, clock):
+    await facts.add("city", "Rome")
+    clock.advance(days=1)
+    await facts.add("city", "Oslo", source_message_id="m-1")
+    await facts.reject("city")
+    await facts.add("city", "Bergen")
+    await facts.end("city", at=clock() + DAY_MS)
+    indexes = Indexes(ledger.store, "", 1, "en", 1 << 20)
+    privacy = Privacy(ledger, indexes, ANN.partition)
+    lines = [line async for line in privacy.export()]
+    before = await facts.history("city")
+    await privacy.forget_ids([before[-1].id])
+    assert [record async for record in ledger.walk(Filter(ANN.partition))] == []
+    assert await facts.history("city") == []
+    await privacy.import_records(lines)
+    assert await facts.history("city") == before
+    await facts.add("city", "Paris")
+    assert len(await facts.history("city")) == 4
+
+
+# ── Many at once ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_of_many_writers_of_one_key_none_is_lost(ledger, facts):
+    await asyncio.gather(*(facts.add("city", f"City {n}") for n in range(64)))
+    assert len(await facts.get("city")) == 1
+    assert {value for value, _ in await told(facts, "city")} == {f"City {n}" for n in range(64)}
+    await asyncio.gather(*(facts.add("name", "Ann", confidence=0.5) for _ in range(32)))
+    assert (await facts.get("name"))[0].seen == 32
+
+
+async def test_two_processes_that_write_one_key_both_stay_in_its_history(tmp_path):
+    url = f"sqlite:///{tmp_path}/shared.db"
+    clock = ManualClock()
+    stores = [await open_store(url), await open_store(url)]
+    sides = [Facts(Ledger(store, clock, LAYERS), ANN) for store in stores]
+    for n in range(8):
+        await asyncio.gather(*(side.add("city", f"City {n} of {place}") for place, side in enumerate(sides)))
+        clock.advance(minutes=1)
+    assert len(await sides[0].get("city")) == 1
+    assert await sides[0].history("city") == await sides[1].history("city")
+    assert len(await sides[0].history("city")) == 16
+    for store in stores:
+        await store.close()
+
+
+async def test_a_fact_that_changes_while_another_is_written_is_decided_anew(store_url, clock):
+    store = MeddlingStore(await open_store(store_url))
+    facts = Facts(Ledger(store, clock, LAYERS), ANN)
+    await facts.add("city", "Rome")
+    other = Facts(Ledger(store, clock, LAYERS), ANN)
+    store.before(lambda changes: True, lambda: other.add("city", "Paris"))
+    await facts.add("city", "Oslo")
+    assert [value for value, _ in await told(facts, "city")] == ["Rome", "Paris", "Oslo"]
+    await store.close()
+
+
+async def test_the_place_of_a_fact_cannot_be_taken_by_another_memory(ledger, facts):
+    id = LAYERS["fact"].head_id(ANN, "city")
+    await ledger.commit(Changes(ANN.partition, put=(Record(id, "long_term", ANN, "hello", created_at=NOON_MS),)))
+    with pytest.raises(Conflict):
+        await facts.add("city", "Oslo")
+    assert await facts.get("city") == []
+
+
+async def test_a_profile_is_read_with_few_calls_however_long_its_past(store_url, clock):
+    store = MeddlingStore(await open_store(store_url))
+    ledger = Ledger(store, clock, LAYERS)
+    facts = Facts(ledger, ANN)
+    for n in range(20):
+        await facts.upsert([{"key": f"key {key}", "value": f"{n}"} for key in range(20)])
+        clock.now_ms += HOUR_MS
+    store.reset()
+    assert len((await read_profile(ledger, ANN)).facts) == 20
+    assert sum(store.calls.values()) <= 5
+    await store.close()
+
+
+async def test_who_moves_leaves_the_region_too_unless_it_is_said_again(memory, clock):
+    ann = memory.user("ann")
+    chat = ann.session("s")
+    for text in ("I live in Portland, Oregon.", "I moved to Bergen, Norway.", "I live in Bergen."):
+        await chat.add_message("user", text)
+        await memory.work()
+        clock.advance(days=40)
+    known = {fact.key: fact.value for fact in await ann.facts.list()}
+    assert (known["city"], known["country"], "region" in known) == ("Bergen", "Norway", False)
+    assert [fact.value for fact in await ann.facts.history("region")] == ["Oregon"]

@@ -1,0 +1,299 @@
+"""What becomes of a fact when more is said about it: the order does not matter, and no value is lost."""
+
+from __future__ import annotations
+
+import doctest
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.policies import facts
+from recollect.policies.facts import Claim, Timeline, believed, decide, faded, in_force, text_mark
+from recollect.policies.keys import key_of
+from recollect.records import DAY_MS, Record, Scope, Source
+
+CITY = key_of("city")
+BLANK = Record("head", "fact", Scope(user="ann"))
+
+
+def said(value: str, at: int, kind: str = "says", **more) -> Claim:
+    """Something learned from a message of that time; each message has an id of its own."""
+    given = {"confidence": 0.8, "status": "learned", "source": Source(f"m{at}"), "text": text_mark(f"{value} {at}")}
+    return Claim(CITY, value, at, kind, **(given | more))
+
+
+def told(value: str, at: int, kind: str = "says", **more) -> Claim:
+    return Claim(CITY, value, at, kind, **more)
+
+
+class Place:
+    """A head with its past, as a store would keep it; each claim is taken a moment after the one before."""
+
+    def __init__(self, *claims: Claim, now: int = 1_000) -> None:
+        self.head = BLANK
+        self.past: list[Record] = []
+        self.now = now
+        for claim in claims:
+            self.take(claim)
+
+    def take(self, claim: Claim) -> bool:
+        """Take a claim; says whether anything changed."""
+        line = Timeline(self.head)
+        decided = decide(line, claim, self.now)
+        changed = decided is not line
+        self.head = decided.head
+        self.past += decided.past
+        self.now += 1
+        return changed
+
+    @property
+    def spells(self) -> list[Record]:
+        return [*self.past, self.head] if self.head.data else []
+
+    def current(self) -> str | None:
+        """The value that holds now."""
+        found = in_force(self.spells, self.now, self.now)
+        assert len(found) <= 1, "a key has one value at a time"
+        return found[0].data["value"] if found else None
+
+    def intervals(self, known_at: int | None = None) -> list[tuple[str, int | None, int | None]]:
+        """What held from when to when, as known then."""
+        known = believed(self.spells, self.now if known_at is None else known_at)
+        return [(each.data["value"], each.valid_from, each.valid_to) for each in known]
+
+    def history(self) -> list[tuple[str, int | None, int | None, str]]:
+        known = believed(self.spells, self.now)
+        return [(each.data["value"], each.valid_from, each.valid_to, each.data["status"]) for each in known]
+
+
+# ── One claim after the other ────────────────────────────────────────────────────────────────────
+
+
+def test_another_value_ends_the_one_before_and_keeps_it():
+    place = Place(said("Rome", 10), said("Oslo", 20))
+    assert place.current() == "Oslo"
+    assert place.intervals() == [("Rome", 10, 20), ("Oslo", 20, None)]
+    assert place.head.content == "city: Oslo"
+
+
+def test_the_same_value_again_makes_it_surer_and_never_quite_sure():
+    place = Place(said("Oslo", 10))
+    levels = [place.head.confidence]
+    for at in range(11, 40):
+        place.take(said(" oslo.", at))
+        levels.append(place.head.confidence)
+    assert levels == sorted(levels)
+    assert levels[1] == pytest.approx(0.8 + 0.2 * 0.3)
+    assert levels[-1] == 0.99
+    assert (place.head.data["seen"], place.head.data["value"]) == (30, "Oslo")
+    assert place.intervals() == [("Oslo", 10, None)]
+
+
+def test_a_value_that_arrives_late_goes_into_the_past():
+    place = Place(said("Oslo", 20), said("Rome", 10), said("Bergen", 30), said("Paris", 25))
+    assert place.current() == "Bergen"
+    assert place.intervals() == [("Rome", 10, 20), ("Oslo", 20, 25), ("Paris", 25, 30), ("Bergen", 30, None)]
+
+
+def test_a_value_that_comes_between_two_times_of_another_splits_it():
+    place = Place(said("Oslo", 10), said("Oslo", 30), said("Rome", 20))
+    assert place.intervals() == [("Oslo", 10, 20), ("Rome", 20, 30), ("Oslo", 30, None)]
+
+
+def test_the_same_value_said_of_an_earlier_time_moves_its_beginning_back():
+    place = Place(said("Oslo", 20), said("Oslo", 10))
+    assert place.intervals() == [("Oslo", 10, None)]
+    assert place.intervals(known_at=1_000) == [("Oslo", 20, None)], "which was not known at first"
+    assert Place(said("Oslo", 20), said("Oslo", 30, valid_from=5)).intervals() == [("Oslo", 5, None)]
+
+
+def test_what_is_said_to_have_ended_is_no_longer_current():
+    place = Place(said("Oslo", 10), said("Oslo", 20, "ends"))
+    assert place.current() is None
+    assert place.intervals() == [("Oslo", 10, 20)]
+    assert Place(said("Oslo", 10), said("", 20, "ends")).intervals() == [("Oslo", 10, 20)]
+
+
+def test_what_has_ended_can_begin_again():
+    place = Place(said("Oslo", 10), said("Oslo", 20, "ends"), said("Oslo", 30))
+    assert place.current() == "Oslo"
+    assert place.intervals() == [("Oslo", 10, 20), ("Oslo", 30, None)]
+
+
+def test_what_used_to_be_so_is_history_and_leaves_the_current_value_alone():
+    place = Place(said("Oslo", 10), said("Rome", 20, "ends"))
+    assert place.current() == "Oslo"
+    assert place.intervals() == [("Rome", None, 10), ("Oslo", 10, None)]
+    nothing_else = Place(said("Rome", 20, "ends"))
+    assert nothing_else.current() is None
+    assert nothing_else.intervals() == [("Rome", None, 20)]
+    place.take(said("Rome", 25, "ends"))
+    assert place.intervals() == [("Rome", None, 10), ("Oslo", 10, None)], "told again it is no news"
+
+
+def test_a_closed_spell_does_not_touch_a_later_one_of_the_same_value():
+    place = Place(said("Oslo", 100), said("Oslo", 200, "ends", valid_from=10, valid_to=15))
+    assert place.current() == "Oslo"
+    assert place.intervals() == [("Oslo", 10, 15), ("Oslo", 100, None)]
+
+
+def test_an_end_that_was_never_known_to_begin_says_nothing_without_a_value():
+    place = Place()
+    assert not place.take(said("", 10, "ends"))
+    assert place.spells == []
+
+
+def test_a_corrected_value_was_true_at_no_time_but_was_believed():
+    place = Place(said("Oslo", 10), said("Bergen", 20, "corrects"))
+    assert place.intervals() == [("Oslo", 10, 10), ("Bergen", 10, None)]
+    assert place.history()[0][3] == "corrected"
+    assert [each.data["value"] for each in in_force(place.spells, 15, 1_000)] == ["Oslo"]
+    assert [each.data["value"] for each in in_force(place.spells, 15, 1_001)] == ["Bergen"]
+
+
+def test_a_correction_of_a_value_that_is_not_the_current_one_is_an_ordinary_claim():
+    place = Place(said("Rome", 10), said("Bergen", 20, "corrects", instead_of="Oslo"))
+    assert place.intervals() == [("Rome", 10, 20), ("Bergen", 20, None)]
+    named = Place(said("Oslo", 10), said("Bergen", 20, "corrects", instead_of="oslo"))
+    assert named.intervals() == [("Oslo", 10, 10), ("Bergen", 10, None)]
+
+
+def test_a_pinned_or_confirmed_value_is_not_replaced_by_what_is_learned():
+    for kind in ("pins", "confirms"):
+        place = Place(said("Oslo", 10), told("Oslo", 15, kind, confidence=0.5), said("Rome", 20))
+        assert place.current() == "Oslo"
+        assert place.history()[-1] == ("Rome", 20, 20, "not_taken")
+        place.take(said("", 30, "ends"))
+        place.take(said("Bergen", 40, "corrects"))
+        assert place.current() == "Oslo"
+        place.take(told("Bergen", 50))
+        assert place.current() == "Bergen", "what is told outright replaces it"
+
+
+def test_an_unpinned_value_is_replaced_as_any_other():
+    place = Place(said("Oslo", 10), told("Oslo", 12, "pins"), told("Oslo", 14, "unpins"), said("Rome", 20))
+    assert place.current() == "Rome"
+
+
+def test_an_unsure_claim_does_not_replace_a_sure_one_and_yields_to_it():
+    place = Place(said("Oslo", 10), said("Rome", 20, confidence=0.4))
+    assert place.current() == "Oslo"
+    assert place.history()[-1][3] == "not_taken"
+    assert Place(said("Rome", 20, confidence=0.4), said("Oslo", 10)).current() == "Oslo"
+    assert Place(said("Rome", 20, confidence=0.4)).current() == "Rome", "better than nothing"
+
+
+def test_a_rejected_value_is_not_learned_again_from_the_same_text():
+    again = said("Oslo", 10)
+    place = Place(again, told("Oslo", 20, "denies"))
+    assert place.current() is None
+    assert place.history() == [("Oslo", 10, 10, "rejected")]
+    assert not place.take(again), "the same message"
+    assert not place.take(replace(again, at=30, source=Source("m30"))), "another message with the same words"
+    assert place.take(said("Oslo", 40))
+    assert place.current() == "Oslo", "another text may say it"
+
+
+def test_a_rejection_is_remembered_when_other_values_came_since():
+    once = said("Oslo", 10)
+    place = Place(once, told("Oslo", 20, "denies"), said("Rome", 30))
+    assert not place.take(replace(once, at=40, source=Source("m40")))
+    assert place.current() == "Rome"
+
+
+def test_confidence_in_what_changes_easily_halves_with_its_half_life():
+    place = Place(said("Oslo", 0))
+    half_life_ms = CITY.half_life_days * DAY_MS
+    assert faded(place.head, 0) == 0.8
+    assert faded(place.head, half_life_ms) == pytest.approx(0.4)
+    assert faded(place.head, -5) == 0.8
+    steady = Place(replace(said("Ann", 0), key=key_of("name")))
+    assert faded(steady.head, 100 * half_life_ms) == 0.8
+
+
+def test_a_head_remembers_only_so_much():
+    place = Place(*(said(f"City {at}", at, kind) for at in range(200) for kind in ("says", "ends")))
+    data = place.head.data
+    assert (len(data["applied"]), len(data["ends"])) == (facts.MARKS_KEPT, facts.ENDS_KEPT)
+    assert "ends" not in facts.of_spell(data)
+
+
+# ── Laws ─────────────────────────────────────────────────────────────────────────────────────────
+
+CITIES = st.sampled_from(["Oslo", "Rome", "Paris"])
+KINDS = st.sampled_from(["says", "says", "says", "ends", "corrects"])
+SURE = st.just(0.8)
+CONFIDENCES = st.sampled_from([0.3, 0.45, 0.6, 0.9])
+
+
+@st.composite
+def claims(draw, kinds=KINDS, confidences=SURE):
+    """Claims of messages with times of their own."""
+    times = draw(st.lists(st.integers(1, 90), min_size=1, max_size=7, unique=True))
+    return [said(draw(CITIES), at, draw(kinds), confidence=draw(confidences)) for at in sorted(times)]
+
+
+@st.composite
+def shuffled(draw, kinds=KINDS, confidences=SURE):
+    ordered = draw(claims(kinds, confidences))
+    return ordered, draw(st.permutations(ordered))
+
+
+@given(shuffled())
+def test_any_order_of_arrival_gives_the_same_current_value(both):
+    ordered, arrived = both
+    assert Place(*arrived).current() == Place(*ordered).current()
+
+
+@given(shuffled(st.just("says"), CONFIDENCES))
+def test_any_order_of_sure_and_unsure_claims_gives_the_same_current_value(both):
+    ordered, arrived = both
+    assert Place(*arrived).current() == Place(*ordered).current()
+
+
+@given(shuffled(st.just("says")))
+def test_without_ends_the_current_value_is_the_one_said_last(both):
+    ordered, arrived = both
+    assert Place(*arrived).current() == ordered[-1].value
+
+
+@given(shuffled(confidences=CONFIDENCES))
+def test_history_never_loses_a_value(both):
+    ordered, arrived = both
+    assert {value for value, _, _ in Place(*arrived).intervals()} == {claim.value for claim in ordered}
+
+
+@given(shuffled(confidences=CONFIDENCES))
+def test_the_same_messages_again_change_nothing(both):
+    place = Place(*both[1])
+    before = place.spells
+    assert [place.take(claim) for claim in both[0]] == [False] * len(both[0])
+    assert place.spells == before
+
+
+@given(shuffled(confidences=CONFIDENCES), st.integers(0, 100))
+def test_at_any_time_a_key_has_at_most_one_value(both, as_of):
+    place = Place(*both[1])
+    for known_at in range(999, place.now):
+        assert len(in_force(place.spells, as_of, known_at)) <= 1
+
+
+@given(shuffled(confidences=CONFIDENCES))
+def test_what_was_believed_then_can_be_told_at_any_later_time(both):
+    place = Place()
+    then: dict[int, list[tuple[str, int | None, int | None]]] = {}
+    for claim in both[1]:
+        place.take(claim)
+        then[place.now - 1] = place.intervals(place.now - 1)
+    for known_at, intervals in then.items():
+        assert place.intervals(known_at) == intervals
+
+
+def test_nothing_was_believed_before_it_was_said():
+    assert Place(said("Oslo", 10)).intervals(known_at=999) == []
+
+
+def test_the_examples_of_the_module_run():
+    assert doctest.testmod(facts).failed == 0

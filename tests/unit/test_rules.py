@@ -1,0 +1,324 @@
+"""Extraction without a model: what people say of themselves is learned, and what only looks like it is not."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.enrich import Draft, Enricher
+from recollect.enrich.rules import Rules, promising, read
+from recollect.policies.keys import ALIASES, KEYS, key_of, same_value
+from recollect.records import DAY_MS, Record, Scope, iso
+from tests.unit.labelled_utterances import AT, Utterance, learned, measure, utterances
+
+SETS = {name: utterances(name) for name in ("utterances", "held_out", "judge", "strangers", "last_look", "final_look")}
+LABELLED = SETS["utterances"]
+EVERY = [utterance for said in SETS.values() for utterance in said]
+
+
+def facts(text: str, answered: str = "") -> list[Draft]:
+    return [draft for draft in read(text, AT, answered=answered) if draft.layer == "fact"]
+
+
+def fact(text: str, answered: str = "") -> Draft:
+    (only,) = facts(text, answered)
+    return only
+
+
+# ── How good ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("name", "said"), SETS.items())
+def test_what_is_learned_is_right_and_most_of_it_is_learned(name: str, said: list[Utterance]) -> None:
+    total, by_key, faults = measure(said)
+    print(f"\n{name}: {len(said)} utterances, {sum(not u.says for u in said)} of them traps\n  {total}")
+    print("\n".join(f"  {key:22} {tally}" for key, tally in sorted(by_key.items())))
+    print("\n".join(faults))
+    assert total.precision >= 0.98
+    assert total.recall >= 0.9
+
+
+def test_the_labelled_sets_are_large_and_half_of_them_are_traps() -> None:
+    assert len(EVERY) >= 1_500
+    assert sum(not utterance.says for utterance in EVERY) * 2 >= len(EVERY)
+
+
+def test_what_is_said_is_also_found_in_a_longer_message() -> None:
+    before = "The weather was terrible all week and the trains were late again. "
+    for utterance in EVERY:
+        if utterance.answered or "\n" in utterance.text or not utterance.says:
+            continue
+        assert set(learned(before + utterance.text)) == set(learned(utterance.text)), utterance.text
+
+
+# ── Traps ────────────────────────────────────────────────────────────────────────────────────────
+
+STATEMENTS = [
+    statement
+    for utterance in LABELLED
+    if utterance.says and (statement := utterance.text.rstrip(".! ")).lower().startswith(("i ", "i'm", "my "))
+    if not utterance.answered and not set(statement) & set('.!?\n"')
+]
+"""Single sentences that each say something, to be put where they are not meant."""
+
+
+@given(st.sampled_from(STATEMENTS), st.sampled_from(["do you know if {}", "is it true that {}?", "what if {}"]))
+def test_a_question_teaches_nothing(statement: str, question: str) -> None:
+    assert learned(question.format(statement)) == []
+
+
+@given(
+    st.sampled_from(STATEMENTS),
+    st.sampled_from(['she said "{}"', "translate: {}", "pretend that {}", "> {}", "```\n{}\n```", "{} jk"]),
+)
+def test_what_is_not_meant_teaches_nothing(statement: str, frame: str) -> None:
+    assert learned(frame.format(statement)) == []
+
+
+# ── What a draft carries ─────────────────────────────────────────────────────────────────────────
+
+
+def test_a_move_is_dated_against_the_time_of_the_message() -> None:
+    assert iso(fact("I moved to Berlin in June 2022.").valid_from) == "2022-06-01T00:00:00Z"
+    assert fact("I've been living in Lisbon for two years").valid_from == AT - 730 * DAY_MS
+
+
+def test_what_is_over_ends_and_says_when() -> None:
+    left = fact("I left Acme in 2022.")
+    assert (left.key, left.value, left.ends) == ("employer", "Acme", True)
+    assert iso(left.valid_to) == "2022-01-01T00:00:00Z"
+
+
+def test_an_end_without_a_name_ends_whatever_it_was() -> None:
+    assert (fact("I quit my job yesterday").key, fact("I quit my job yesterday").value) == ("employer", "")
+
+
+def test_an_age_knows_the_day_on_which_it_was_told() -> None:
+    assert fact("I'm 29 years old").data == {"as_of": "2024-03-15"}
+
+
+def test_a_pet_knows_what_it_is() -> None:
+    assert fact("my dog Rex is asleep").data == {"kind": "dog"}
+
+
+def test_a_correction_names_what_was_never_right() -> None:
+    name = fact("Actually my name is Anna, not Hannah.")
+    assert (name.value, name.corrects, name.instead_of) == ("Anna", True, "Hannah")
+    assert not fact("I live in Oslo now").corrects
+
+
+def test_no_i_meant_is_a_correction_only_after_an_answer() -> None:
+    assert learned("No, I meant metric units", "Two cups.") == [("correction", False, "the user meant metric units")]
+    assert learned("No, I meant metric units") == []
+
+
+def test_a_name_misspelt_is_put_right() -> None:
+    name = fact("Actually it's Anna, not Ana.")
+    assert (name.key, name.value, name.corrects, name.instead_of) == ("name", "Anna", True, "Ana")
+    assert facts("It's Anna, not Ana.", "Nice to meet you, Ana!")
+    assert not facts("It's Anna, not Ana.", "Your sister Ana called.")
+    assert not facts("It's Tuesday, not Monday.", "See you on Monday.")
+
+
+def test_a_clause_that_leaves_the_subject_out_says_as_much() -> None:
+    said = learned("I moved to Bergen last month and started at Globex as a data engineer.")
+    assert {key: value for key, _, value in said} == {
+        "city": "Bergen",
+        "employer": "Globex",
+        "occupation": "data engineer",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("I love sushi.", "likes", "sushi"),
+        ("I really like Italian food", "likes", "Italian food"),
+        ("I'm a big fan of jazz", "likes", "jazz"),
+        ("I hate cilantro", "dislikes", "cilantro"),
+        ("I can't stand long flights.", "dislikes", "long flights"),
+        ("I'm not a fan of crowds", "dislikes", "crowds"),
+    ],
+)
+def test_a_liking_of_a_kind_of_thing_is_kept(text: str, key: str, value: str) -> None:
+    taste = fact(text)
+    assert (taste.key, taste.value, taste.confidence) == (key, value, 0.7)
+    assert key_of(key).many
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["I love this answer", "I love it", "I'd love to", "I like your idea", "I like that", "I like the second one",
+     "I love sushi tonight", "I hate that this happened", "I like warm colors for the logo", "I love how you explain"],
+)  # fmt: skip
+def test_a_liking_of_the_thing_at_hand_is_not(text: str) -> None:
+    assert learned(text) == []
+
+
+def related(text: str) -> set[tuple[str, str, str]]:
+    """Who is what to whom, the user being nobody."""
+    return {(d.subject, d.key, d.value) for d in read(text, AT) if d.layer == "relation"}
+
+
+def test_a_fact_that_names_someone_or_something_relates_the_user_to_it() -> None:
+    assert related("I moved to Bergen") == {("", "lives_in", "Bergen")}
+    assert related("My mum Ruth is here") == {("", "mother", "Ruth")}
+    (drives,) = (d for d in read("I drive a Skoda", AT) if d.layer == "relation")
+    assert drives.data["object_type"] == "product"
+
+
+def test_one_lives_in_the_nearest_place_and_that_lies_in_the_wider() -> None:
+    assert related("I live in Portland, Oregon") == {("", "lives_in", "Portland"), ("Portland", "located_in", "Oregon")}
+
+
+def test_what_a_sister_does_is_a_relation_of_hers() -> None:
+    assert related("my sister Ana lives in Oslo") == {("", "sister", "Ana"), ("Ana", "lives_in", "Oslo")}
+    drafts = read("My sister Ana lives in Oslo.", AT)
+    assert [(d.key, d.value) for d in drafts if d.layer == "fact"] == [("sibling", "Ana")]
+    assert ("lives_in", "Oslo", "Ana") in [(d.key, d.value, d.subject) for d in drafts if d.layer == "relation"]
+    assert {("person", "Ana"), ("place", "Oslo")} <= {(d.key, d.value) for d in drafts if d.layer == "entity"}
+
+
+def test_names_in_a_statement_become_entities() -> None:
+    drafts = read("We met Dr. Okafor in Oslo on 3 May 2023 and took my iPad along.", AT)
+    named = {(d.key, d.value) for d in drafts if d.layer == "entity"}
+    assert {("person", "Dr. Okafor"), ("place", "Oslo"), ("date", "2023-05-03"), ("product", "iPad")} <= named
+
+
+def test_a_part_of_a_longer_name_is_not_an_entity() -> None:
+    assert [d.value for d in read("I walked to the Austin Film Festival.", AT)] == []
+
+
+# ── Who is read ──────────────────────────────────────────────────────────────────────────────────
+
+
+def message(role: str, content: str, trust: str = "trusted") -> Record:
+    return Record(content, "conversation", Scope(user="ann"), content, {"role": role}, created_at=AT, trust=trust)
+
+
+async def test_only_what_a_trusted_user_says_is_a_source() -> None:
+    rules: Enricher = Rules()
+    messages = [
+        message("system", "My name is System."),
+        message("tool", "My name is Tool."),
+        message("assistant", "My name is Bot. What is your name?"),
+        message("user", "Piyush"),
+        message("user", "My name is Mallory.", trust="untrusted"),
+    ]
+    found = await rules.drafts(messages)
+    assert [(each.message.content, each.draft.value) for each in found] == [("Piyush", "Piyush")]
+    assert rules.name == "rules-1"
+
+
+async def test_an_answer_is_only_to_the_message_just_before() -> None:
+    messages = [message("assistant", "What is your name?"), message("user", "hm"), message("user", "Oslo")]
+    assert await Rules().drafts(messages) == []
+
+
+# ── Bounds ───────────────────────────────────────────────────────────────────────────────────────
+
+PIECES = [u.text for u in LABELLED] + list("\"'`>(){}\n\x00 😀İßﬁ") + ["I ", "my ", "and ", ", ", "Dr. ", "не ", "  "]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.sampled_from(PIECES) | st.text(max_size=30), max_size=8).map("".join),
+    st.sampled_from(["", "Your name?"]),
+)
+def test_any_text_is_read_and_every_span_lies_in_it(text: str, answered: str) -> None:
+    drafts = read(text, AT, answered=answered)
+    for draft in drafts:
+        first, last = draft.span
+        assert 0 <= first < last <= len(text)
+        assert 0.5 < draft.confidence <= 0.95
+    assert promising(text) or not drafts
+
+
+OTHER_WORDS = {
+    "city": "nyc",
+    "place": "nyc",
+    "lives_in": "nyc",
+    "age": "ty teen",
+    "birthday": "birth bday b-day born may",
+    "occupation": "teach",
+    "medical_condition": "coeliac diabetic dyslexic",
+    "diet": "don't can't gave",
+    "goal": "saving becoming",
+    "verbosity": "short brief point",
+    "emoji": "emoji",
+    "format": "never skip don't",
+    "tone": "casual formal blunt",
+}
+"""What is said, where the value is a settled word for it."""
+
+
+def spoken_words(text: str) -> set[str]:
+    return set(re.findall(r"[\w+#]+", text.casefold().replace("’", "'").replace("'s", "")))
+
+
+def test_the_characters_say_the_value() -> None:
+    for utterance in EVERY:
+        for draft in read(utterance.text, AT, answered=utterance.answered):
+            said = utterance.text[slice(*draft.span)]
+            own = spoken_words(draft.value.removeprefix("the user meant ").removeprefix("the user wanted "))
+            settled = any(word in said.lower() for word in OTHER_WORDS.get(draft.key, "").split())
+            day = draft.key == "date" and draft.value[:4] in said
+            assert own <= spoken_words(said) or settled or day, (utterance.text, draft)
+            assert len(said) <= 120, (utterance.text, draft)
+
+
+HOSTILE = [
+    *" a,\"'`(\n\x00😀",
+    "i ",
+    "i'm ",
+    "my ",
+    "and i ",
+    "A ",
+    ": ",
+    ". ",
+    "I like a, and i ",
+    "my favorite ",
+    "write ",
+]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_hostile_text_is_read_quickly(piece: str) -> None:
+    long = piece * (65_536 // len(piece))
+    for text in (long, "I live in " + long, "My dog " + long[:1_400], long[:1_490]):
+        began = time.process_time()
+        read(text, AT, answered="What is your name?")
+        assert time.process_time() - began < 0.05
+
+
+def test_a_message_without_the_user_in_it_costs_next_to_nothing() -> None:
+    assert not promising("The committee published the minutes of the meeting that took place in March. " * 5)
+
+
+# ── Keys ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_spelling_of_a_key_is_the_same_key() -> None:
+    assert key_of("Favourite Food").name == key_of("favorite_food").name == "favorite_food"
+    assert key_of("Job") is KEYS["occupation"]
+    assert key_of("allergies").many
+    assert set(ALIASES.values()) <= set(KEYS)
+    assert not set(ALIASES) & set(KEYS)
+
+
+@given(st.text(max_size=200))
+def test_a_free_key_is_short_and_stays_itself(name: str) -> None:
+    key = key_of(name)
+    assert len(key.name) <= 64
+    assert key_of(key.name).name == key.name
+    assert key.name in KEYS or not key.many
+
+
+def test_values_are_compared_by_what_they_say() -> None:
+    assert same_value(KEYS["city"], "NYC", " nyc. ")
+    assert same_value(KEYS["employer"], "The Guardian", "guardian")
+    assert not same_value(KEYS["city"], "Oslo", "Bergen")
