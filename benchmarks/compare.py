@@ -25,6 +25,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import costs
 import scale
 from dataset import Question, World, exact, recall, user_name
 from peers import PEERS, Contestant, Lookup, Memory, find, version_of
@@ -325,7 +326,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--adds", type=int, default=300)
     parser.add_argument("--only", nargs="+", choices=PEERS, help="some contestants; the first is compared with")
     parser.add_argument("--scale", choices=(*scale.SIZES, "none"), default="full", help="ours alone, with many users")
-    parser.add_argument("--no-compare", action="store_true", help="the scale run only")
+    parser.add_argument("--no-compare", action="store_true", help="ours alone: costs and scale")
+    parser.add_argument("--no-costs", action="store_true", help="leave out what a question and a turn cost")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures here too")
     parser.add_argument("--folder", type=Path, default=Path(__file__).parent / ".data", help="on a real disk")
@@ -339,6 +341,8 @@ async def run(options: argparse.Namespace) -> dict[str, Any]:
     try:
         if not options.no_compare:
             result["compare"] = await compare(options, options.folder)
+        if not options.no_costs:
+            result["costs"] = await costs.run(options.folder)
         if options.scale != "none":
             result["scale"] = await scale.run(World(options.seed, options.dimensions), options.folder, options.scale)
     finally:

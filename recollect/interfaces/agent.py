@@ -10,11 +10,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from recollect.context import Context
 from recollect.memory import Session
 from recollect.policies.fencing import shown
+from recollect.policies.keys import ALIASES, key_of
 from recollect.policies.words import query_terms, terms
+from recollect.profile import Fact
 from recollect.records import Hit, Record, as_datetime
 
 QUOTES_MAX = 3
@@ -45,6 +48,9 @@ _OF_ME = re.compile(
     r"|(?:tell me )?(?:everything|all|what) you (?:know|remember) (?:about|of) me\W*$|who am I\W*$",
     re.IGNORECASE,
 )
+_OWN = re.compile(r"\b(?:I|my|me|mine|I'm|I've)\b", re.IGNORECASE)
+_NO_KEY = frozenset(terms("current currently now these days please remember remind know recall tell again called"))
+"""Words of a question that do not tell what it is about."""
 _GREETS = re.compile(r"(?:hello|hi|hey|good (?:morning|evening|day|afternoon))\b", re.IGNORECASE)
 _THANKS = re.compile(r"(?:thanks|thank you|cheers)\b", re.IGNORECASE)
 
@@ -76,8 +82,39 @@ class MemoryAgent:
             return Answer(_known(things, now), tuple(things), context)
         if not questions:
             return Answer(_acknowledged(text), (), context)
+        facts = await _asked_for(chat, asked)
+        if facts:
+            return Answer(await _told(chat, facts, now), (), context)
         hits, sure = _that_answer(asked, context.hits)
         return Answer(_said(asked, hits, sure, now), tuple(hits), context)
+
+
+async def _asked_for(chat: Session, question: str) -> list[Fact]:
+    """What the profile has of the one thing that somebody asks about themself: the current value, not an old one."""
+    if not _OWN.search(question):
+        return []
+    wanted = {term for term in query_terms(question) if term not in _NO_KEY}
+    by_key: dict[str, list[Fact]] = {}
+    for fact in (await chat.user.profile()).facts:
+        if wanted and wanted <= _names_of(fact.key):
+            by_key.setdefault(fact.key, []).append(fact)
+    return next(iter(by_key.values()), [])
+
+
+@lru_cache
+def _names_of(key: str) -> frozenset[str]:
+    """The words by which a key is asked for."""
+    others = [alias for alias, name in ALIASES.items() if name == key]
+    return frozenset(terms(" ".join([key, key_of(key).label, *others]).replace("_", " ")))
+
+
+async def _told(chat: Session, facts: Sequence[Fact], now: datetime) -> str:
+    """The values, and the words that they were learned from."""
+    values = _capital(", ".join(shown(fact.value, QUOTE_CHARACTERS) for fact in facts))
+    sources = list(dict.fromkeys(fact.source_message_id for fact in facts if fact.source_message_id))
+    records = await chat.user.get_memories(sources[:QUOTES_MAX]) if sources else []
+    quotes = [_capital(_quoted(facts[0].value, record, now)) for record in records]
+    return " ".join([f"{values}.", *quotes])
 
 
 def is_question(text: str) -> bool:

@@ -23,6 +23,7 @@ from recollect import validate
 from recollect.errors import NotFound, RecollectError, ValidationError
 from recollect.importers.jsonl import open_file
 from recollect.interfaces.agent import Answer, MemoryAgent, is_question
+from recollect.interfaces.noticing import Known, in_one_line, news, told
 from recollect.interfaces.options import place
 from recollect.interfaces.output import (
     complain,
@@ -50,6 +51,7 @@ PROMPT = "      you › "
 HELP = """\
 Tell me something, and ask me about it later, in this session or another.
 
+  /profile     what I know of you
   /why         the memories behind the last answer
   /context     what a model would have been given
   /sessions    the conversations that are remembered
@@ -110,21 +112,27 @@ class Talk:
     last: Answer | None = None
 
     async def turn(self, text: str, at: datetime | None = None) -> Answer:
-        """Answer, remember both sides, and take in what was said before the next turn."""
+        """Answer, and remember both sides; `take_in` is for after the answer was given."""
         self.last = await MemoryAgent().answer(self.chat, text, at=at)
         said = {"role": "user", "content": text, "created_at": at}
         reply: dict[str, Any] = {"role": "assistant", "content": self.last.text, "created_at": at}
         if self.last.hits:
             reply["metadata"] = {QUOTES: [hit.id for hit in self.last.hits]}
         await self.chat.add_messages([said, reply])
-        await self.memory.work()
         return self.last
+
+    async def take_in(self) -> list[str]:
+        """Learn from what was said, and tell what was new in it."""
+        before = await Known.of(self.user)
+        await self.memory.work()
+        return news(before, await Known.of(self.user))
 
     async def command(self, line: str) -> str:
         """What a slash command has to say."""
         name, _, argument = line.partition(" ")
         name = name.lower()
         commands: dict[str, Callable[[str], Awaitable[str]]] = {
+            "/profile": self._profile,
             "/context": self._context,
             "/why": self._why,
             "/sessions": self._sessions,
@@ -136,6 +144,9 @@ class Talk:
         if name not in commands:
             raise ValidationError("unknown; /help lists what there is", field="command")
         return await commands[name](argument.strip())
+
+    async def _profile(self, _: str) -> str:
+        return told(await self.user.profile()) or "I know nothing about you yet."
 
     async def _context(self, _: str) -> str:
         return self.last.context.explain() if self.last else "Nothing was said yet."
@@ -297,18 +308,22 @@ async def _hear(talk: Talk, line: str, as_json: bool, *, echo: bool, at: datetim
         emit({"hint": FORGET_HINT}) if as_json else say(FORGET_HINT, style="dim")
         return
     answer = await talk.turn(line, at)
+    if not as_json:
+        _spoken("recollect", answer.text, "green")
+    learned = await talk.take_in()
     if as_json:
         sources = [hit.id for hit in answer.hits]
-        emit({"session": talk.chat.id, "user": line, "assistant": answer.text, "sources": sources})
-    else:
-        _spoken("recollect", answer.text, "green")
+        turn = {"session": talk.chat.id, "user": line, "assistant": answer.text, "sources": sources}
+        emit(turn | ({"learned": learned} if learned else {}))
+    elif learned:
+        _spoken("", in_one_line(learned), "green", style="dim")
 
 
-def _spoken(who: str, text: str, color: str) -> None:
-    """Who says what; lines after the first stand under it."""
+def _spoken(who: str, text: str, color: str, style: str = "") -> None:
+    """Who says what; lines after the first, and what nobody says, stand under it."""
     line = Table.grid(padding=(0, 1))
     line.add_column(justify="right", width=11)
-    line.add_row(Text(f"{who} ›", style=f"bold {color}"), Text(visible(text)))
+    line.add_row(Text(f"{who} ›" if who else "", style=f"bold {color}"), Text(visible(text), style=style))
     screen().print(line)
 
 

@@ -14,7 +14,20 @@ from typer.core import TyperCommand, TyperGroup
 
 from recollect import __version__
 from recollect.errors import RecollectError
-from recollect.interfaces import asking, keeping, moving, operating
+from recollect.interfaces import (
+    asking,
+    graphing,
+    keeping,
+    knowing,
+    measuring,
+    models,
+    moving,
+    operating,
+    serving,
+    serving_mcp,
+    teaching,
+    trusting,
+)
 from recollect.interfaces.output import (
     BAD_INPUT,
     EXIT_CODES_HELP,
@@ -31,7 +44,32 @@ DEBUG = "RECOLLECT_DEBUG"
 _UsageError: Any = typer.BadParameter.__mro__[1]  # Typer has no public name for the parent of its own errors
 
 
-class Commands(TyperGroup):
+class _PlainFlags:
+    """Help that shows no type for what takes no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
+class Command(_PlainFlags, TyperCommand):
+    """One command."""
+
+
+class Noun(_PlainFlags, TyperGroup):
+    """The commands of one noun, such as `facts set`; without a verb it is the first of them, `facts list`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        asks_for_help = bool(args) and args[0] in ctx.help_option_names
+        if not asks_for_help and (not args or args[0].startswith("-")):
+            args = [next(iter(self.commands)), *args]
+        return super().parse_args(ctx, args)
+
+
+class Commands(_PlainFlags, TyperGroup):
     """All commands. Whatever goes wrong in one of them is one line and an exit code."""
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:
@@ -53,17 +91,6 @@ class Commands(TyperGroup):
         except Exception as error:
             code = _unexpected(error)
         sys.exit(code if isinstance(code, int) else 0)
-
-
-class Command(TyperCommand):
-    """One command. Its help shows no type for what takes no value."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        parameters = super().get_params(ctx)
-        for parameter in parameters:
-            if getattr(parameter, "is_flag", False):
-                parameter.metavar = ""
-        return parameters
 
 
 def _output_failed(error: OSError) -> int:
@@ -103,7 +130,9 @@ def start(
         typer.echo(context.get_help())
 
 
-_COMMANDS: dict[str, Callable[..., None]] = {
+Verbs = dict[str, Callable[..., None]]
+
+_TALKING: Verbs = {
     "chat": asking.chat,
     "add": keeping.add,
     "search": asking.search,
@@ -111,18 +140,56 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "sessions": asking.sessions,
     "list": keeping.list_memories,
     "history": keeping.history,
+}
+_KNOWING: dict[str, tuple[str, Verbs]] = {
+    "facts": ("What is so of a user: say, confirm, correct or end it.", knowing.FACTS),
+    "learnings": ("What was learned from working with a user.", teaching.LEARNINGS),
+    "customize": ("Standing instructions for assistants, in every prompt.", teaching.CUSTOMIZE),
+    "episodes": ("Stretches of conversation as they are remembered.", graphing.EPISODES),
+    "graph": ("People, places and things, and how they hang together.", graphing.GRAPH),
+    "entities": ("Business objects of the organisation, kept for a while.", graphing.ENTITIES),
+}
+_KEEPING: Verbs = {
     "import": moving.import_file,
     "export": moving.export,
+    "undo": trusting.undo,
+    "redo": trusting.redo,
+    "quarantine": trusting.quarantine,
     "forget": moving.forget,
     "erase": moving.erase,
+}
+_RUNNING: Verbs = {
+    "serve": serving.serve,
+    "mcp": serving_mcp.mcp,
     "maintain": operating.maintain,
+    "reembed": models.reembed,
+    "models": models.models,
     "worker": operating.worker,
     "stats": operating.stats,
     "doctor": operating.doctor,
-    "bench": operating.bench,
+    "bench": measuring.bench,
 }
-for name, command in _COMMANDS.items():
-    app.command(name, cls=Command, epilog=EXIT_CODES_HELP)(command)
+
+
+def _register(group: typer.Typer, verbs: Verbs, panel: str | None = None) -> None:
+    for name, command in verbs.items():
+        group.command(name, cls=Command, epilog=EXIT_CODES_HELP, rich_help_panel=panel)(command)
+
+
+def _noun(name: str, purpose: str, verbs: Verbs) -> typer.Typer:
+    example = f"Example: recollect {name} {next(iter(verbs))}"
+    group = typer.Typer(name=name, cls=Noun, help=f"{purpose}\n\n{example}", epilog=EXIT_CODES_HELP)
+    _register(group, verbs)
+    return group
+
+
+_register(app, _TALKING, "Talk, remember, ask")
+_register(app, {"profile": knowing.profile}, "What is known")
+_register(app, _KEEPING, "Move and forget")
+_register(app, _RUNNING, "Keep it running")
+for name, (purpose, verbs) in _KNOWING.items():
+    app.add_typer(_noun(name, purpose, verbs), rich_help_panel="What is known")
+app.add_typer(_noun("keys", "Who may ask the server.", serving.KEYS), rich_help_panel="Keep it running")
 
 
 def main() -> None:

@@ -6,11 +6,12 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from recollect.embedders import open_embedder
 from recollect.errors import Corrupt, RecollectError
 from recollect.interfaces.options import place
 from recollect.memory import Memory
@@ -60,7 +61,7 @@ async def examine(url: str | None) -> AsyncIterator[Check]:
     chosen = settings.url if url is None else url
     try:
         async with Memory.open(_for_reading(chosen), settings=settings, worker=False) as memory:
-            async for check in _look_inside(memory):
+            async for check in _look_inside(memory, settings):
                 yield check
     except RecollectError as error:
         yield _not_opened(place(chosen), error)
@@ -85,7 +86,7 @@ def _not_opened(where: str, error: RecollectError) -> Check:
     return Check(FAIL, "store", f"{where}: {error.message}".rstrip("."), advice)
 
 
-async def _look_inside(memory: Memory) -> AsyncIterator[Check]:
+async def _look_inside(memory: Memory, settings: Settings) -> AsyncIterator[Check]:
     described = memory.describe()
     store = described["store"]
     yield Check(OK, "store", f"{absolute(store)} opens, and its schema is this version's")
@@ -98,13 +99,30 @@ async def _look_inside(memory: Memory) -> AsyncIterator[Check]:
         yield Check(OK, "data", "no damage found")
     if store.get("store") == "sqlite":
         yield _free_space(Path(absolute(store)))
-    if str(described["embedder"]).startswith("none"):
-        advice = "pip install --force-reinstall wordllama, unless it was switched off"
-        yield Check(WARN, "embedder", "none: search finds words, not meaning", advice)
-    else:
-        yield Check(OK, "embedder", str(described["embedder"]))
+    yield _meaning(str(described["embedder"]), described["other_embedders"], settings)
     for check in _work(await memory.survey()):
         yield check
+
+
+def _meaning(embedder: str, others: Sequence[str], settings: Settings) -> Check:
+    """Whether search has the meaning of all memories, of some, or of none."""
+    if embedder.startswith("none"):
+        return Check(WARN, "embedder", "none: search finds words, not meaning", _missing(settings))
+    if others:
+        found = f"{embedder}; some memories are embedded by {', '.join(others)}"
+        return Check(WARN, "embedder", found, "`recollect reembed` gives them the present one")
+    return Check(OK, "embedder", embedder)
+
+
+def _missing(settings: Settings) -> str:
+    """What to do about the embedder that could not be opened, in its own words."""
+    if settings.embedder == "none":
+        return "set embedder in recollect.toml, unless this is what you want"
+    try:
+        open_embedder(settings.embedder, settings)
+    except RecollectError as error:
+        return str(error).rstrip(".")
+    return f"check the setting embedder ({settings.embedder})"
 
 
 def absolute(store: Mapping[str, Any]) -> str:

@@ -1,24 +1,19 @@
-"""Commands for who looks after it: `maintain`, `worker`, `stats`, `doctor`, `bench`."""
+"""Commands for who looks after it: `maintain`, `worker`, `stats`, `doctor`."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-import statistics
-import tempfile
 from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
-from recollect.errors import NotFound, Unavailable, ValidationError
-from recollect.interfaces import bench as speed
+from recollect.errors import NotFound, Unavailable
 from recollect.interfaces import doctor as health
-from recollect.interfaces import quality
 from recollect.interfaces.options import Json, Url, look, place, run
 from recollect.interfaces.output import (
     NOT_FOUND,
@@ -215,53 +210,3 @@ def doctor(url: Url = None, as_json: Json = False) -> None:
         table(["", "check", "found"], rows)
     if any(check.state == health.FAIL for check in checks):
         raise typer.Exit(NOT_FOUND)
-
-
-def bench(
-    memories: Annotated[int, typer.Option(help="How many made-up memories, 300 to 100000.")] = 2_000,
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Measure how good search is on answered questions (again for more files)."),
-    ] = None,
-    store: Annotated[str, typer.Option(metavar="URL", help="Where --data is told to.")] = "memory://",
-    words: Annotated[bool, typer.Option("--words", help="With --data: without an embedder.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Measure how fast this installation is here; with --data, how good its search is.
-
-    A data file is gzip JSON of conversations whose questions name the turns that answer them;
-    the module recollect.interfaces.quality tells the format. Without one, quality is not measured.
-
-    Example: recollect bench --data locomo.json.gz
-    """
-    if data:
-        _show_quality([_quality(path, store, words) for path in data], as_json)
-        return
-    if not 300 <= memories <= 100_000:
-        raise ValidationError("must be a whole number from 300 to 100000", field="memories")
-    with tempfile.TemporaryDirectory(prefix="recollect-") as folder, progress("Measuring", memories) as advance:
-        figures = asyncio.run(speed.measure(Path(folder), memories, advance))
-    if as_json:
-        emit([figure.to_dict() for figure in figures])
-    else:
-        rows = [(figure.name, f"{figure.value:,.2f}", figure.unit, figure.ratio) for figure in figures]
-        table(["what", "figure", "unit", "that is"], rows, right=["figure"])
-        say("How good search is was not measured: give --data FILE.")
-
-
-def _quality(path: Path, store: str, words: bool) -> dict[str, object]:
-    cases = quality.read_cases(path)
-    settings = {"embedder": "none"} if words else {}
-    with progress(f"Asking {path.name}", len(cases)) as advance:
-        found = asyncio.run(quality.measure(cases, store, lambda: advance(1), **settings))
-    means = {name: round(100 * share, 1) for name, share in found.means().items()}
-    spent = round(statistics.median(found.search_ms), 2) if found.search_ms else 0.0
-    return {"file": path.name, "questions": found.questions, **means, "search ms, median": spent}
-
-
-def _show_quality(found: list[dict[str, object]], as_json: bool) -> None:
-    if as_json:
-        emit(found)
-        return
-    names = [name for name in found[0] if name != "file"]
-    table(["what", *(str(each["file"]) for each in found)], [(name, *(str(e[name]) for e in found)) for name in names])

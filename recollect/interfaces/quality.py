@@ -1,168 +1,204 @@
-"""How good search is: conversations whose questions carry the ids of the turns that answer them.
+"""How good search is, on conversations whose questions name the turns that answer them.
 
-A file is gzip JSON: `sessions` maps a session's id to its turns (`[speaker, text]`, a third entry is
-the caption of a picture); `stores` has, for each memory, its `sessions` as `[id, ISO time]` in order
-and its `questions` with `question`, `at` (when it is asked, or null), `category`, `evidence` (turn ids
-`S<session>:<turn>`, both from 1), `evidence_sessions` and `abstain`. No language model is involved.
+Nothing but ids is compared and no language model is involved. Every ranker hears the same turns and is
+asked the same questions, one ranker after the other for each conversation, so that a busy machine is
+busy for all of them.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
+import statistics
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from recollect.errors import ValidationError
-from recollect.memory import Memory, User
+from recollect.interfaces.datasets import Asked, Case, Conversation, Turn, read_cases
+from recollect.memory import Memory
+
+__all__ = ["Asked", "Case", "Conversation", "Ours", "Ranker", "Row", "Turn", "measure", "read_cases"]
 
 TURNS_AT = (5, 10, 20, 50)
 SESSIONS_AT = (5, 10)
 FOUND = 100
 """Hits that are asked for."""
+SURVIVORS = 50
+"""Of the evidence among so many first hits it is measured how much gets into a context."""
+CONTEXT_TOKENS = 2_000
 BATCH = 45
-ROLES = ("user", "assistant")
+KEPT_ANSWERABLE = 0.95
+"""Share of the questions with an answer that a threshold for "I do not know" must let pass."""
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One message of a stored conversation."""
+class Ranker(Protocol):
+    """Something that hears conversations and finds turns, best first."""
 
-    id: str
-    session: str
-    speaker: str
-    text: str
-    at: str
+    @property
+    def name(self) -> str: ...
 
-    def as_message(self) -> dict[str, Any]:
-        """The turn as the arguments of `add_message`."""
-        role = self.speaker if self.speaker in ROLES else "user"
-        name = {} if self.speaker in ROLES else {"name": self.speaker}
-        at = self.at if "+" in self.at or self.at.endswith("Z") else f"{self.at}Z"
-        id = self.id.replace(":", "-")
-        return {"role": role, "content": self.text or "...", "id": id, "created_at": at} | name
+    async def tell(self, conversation: Conversation) -> None:
+        """Hear one conversation; questions are about this one until the next is told."""
+
+    async def find(self, question: Asked, limit: int) -> list[str]:
+        """The ids of the turns that answer best."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question with the turns and sessions that answer it."""
+class Ours:
+    """Recollect through its own front door, a user for each conversation."""
 
-    text: str
-    at: str | None
-    category: str
-    evidence: frozenset[str]
-    sessions: frozenset[str]
-    abstain: bool
+    def __init__(self, name: str, memory: Memory, quality: str | None = None) -> None:
+        self.name = name
+        self._memory = memory
+        self._quality = quality
+        self._heard = 0
+        self._turns: dict[str, str] = {}
 
+    async def tell(self, conversation: Conversation) -> None:
+        self._heard += 1
+        self._user = self._memory.user(f"heard-{self._heard}")
+        self._turns = {f"turn-{turn.number}": turn.id for turn in conversation.turns}
+        for session, turns in conversation.in_sessions(BATCH):
+            await self._user.session(session).add_messages([turn.as_message() for turn in turns])
+        await self._memory.work()
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    """All turns of one memory, in order."""
+    async def find(self, question: Asked, limit: int) -> list[str]:
+        hits = await self._user.search_memory(
+            question.text, layer="conversation", limit=limit, at=question.at, quality=self._quality
+        )
+        return [self._turns[hit.id] for hit in hits]
 
-    turns: tuple[Turn, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One memory and the questions on it."""
-
-    conversation: Conversation
-    questions: tuple[Asked, ...]
-
-    def answered(self) -> Iterator[Asked]:
-        """The questions that have an answer in it."""
-        return (question for question in self.questions if question.evidence and not question.abstain)
+    async def remember(self, question: Asked) -> tuple[set[str], float]:
+        """The turns that a context has, and how likely it is to hold an answer."""
+        context = await self._user.get_context(
+            question.text, max_tokens=CONTEXT_TOKENS, at=question.at, quality=self._quality
+        )
+        turns = {self._turns[source.id] for source in context.sources if source.id in self._turns}
+        return turns, context.answerable
 
 
 @dataclass(slots=True)
-class Quality:
-    """Means over the questions of a file: shares found, and the time of a search."""
+class Row:
+    """What one ranker did on one file: means over its questions, and what they cost."""
 
-    questions: int = 0
-    sums: dict[str, float] = field(default_factory=dict)
-    search_ms: list[float] = field(default_factory=list)
+    name: str
+    scores: dict[str, list[dict[str, float]]] = field(default_factory=lambda: defaultdict(list))
+    cpu_ms: list[float] = field(default_factory=list)
+    wall_ms: list[float] = field(default_factory=list)
+    first_ms: list[float] = field(default_factory=list)
+    turns: int = 0
+    told_cpu_s: float = 0.0
+    survived: list[float] = field(default_factory=list)
+    answerable: list[float] = field(default_factory=list)
+    unanswerable: list[float] = field(default_factory=list)
 
-    def add(self, scores: dict[str, float]) -> None:
-        self.questions += 1
-        for name, value in scores.items():
-            self.sums[name] = self.sums.get(name, 0.0) + value
+    def means(self, category: str | None = None) -> dict[str, float]:
+        """Each score in percent, over all questions or those of one category."""
+        rows = [each for name, found in self.scores.items() if category in (None, name) for each in found]
+        names = dict.fromkeys(name for each in rows for name in each)
+        return {name: _percent(each[name] for each in rows if name in each) for name in names}
 
-    def means(self) -> dict[str, float]:
-        return {name: value / max(self.questions, 1) for name, value in self.sums.items()}
-
-
-def read_cases(path: Path) -> list[Case]:
-    """The cases of a file."""
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            raw = json.load(file)
-        return [_case(store, raw["sessions"]) for store in raw["stores"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValidationError("not a file of conversations with answered questions", field="data") from error
-
-
-def _case(store: dict[str, Any], sessions: dict[str, Any]) -> Case:
-    turns = []
-    for number, (id, at) in enumerate(store["sessions"], 1):
-        for place, (speaker, text, *caption) in enumerate(sessions[id], 1):
-            told = f"{text} [shares image: {caption[0]}]" if caption else text
-            turns.append(Turn(f"S{number}:{place}", f"S{number}", speaker, told, at))
-    questions = tuple(
-        Asked(
-            each["question"],
-            each["at"],
-            str(each["category"]),
-            frozenset(each["evidence"]),
-            frozenset(each["evidence_sessions"]),
-            bool(each["abstain"]),
-        )
-        for each in store["questions"]
-    )
-    return Case(Conversation(tuple(turns)), questions)
+    def to_dict(self) -> dict[str, Any]:
+        """The row as documented JSON."""
+        told: dict[str, Any] = {
+            "name": self.name,
+            "questions": sum(map(len, self.scores.values())),
+            **self.means(),
+            "cpu_ms": _mean(self.cpu_ms),
+            "p50_ms": _quantile(self.wall_ms, 50),
+            "p95_ms": _quantile(self.wall_ms, 95),
+            "first_ms": _quantile(self.first_ms, 50),
+            "turns_per_s": round(self.turns / self.told_cpu_s) if self.told_cpu_s else None,
+            "categories": {
+                name: {"questions": len(found), **self.means(name)} for name, found in sorted(self.scores.items())
+            },
+        }
+        if self.survived:
+            told["survival"] = _percent(self.survived)
+        if self.answerable and self.unanswerable:
+            told["abstaining"] = separation(self.answerable, self.unanswerable)
+        return told
 
 
-async def measure(cases: Sequence[Case], url: str, advance: Callable[[], None], **settings: Any) -> Quality:
-    """Tell each conversation to a memory of its own user, ask its questions, score the answers."""
-    quality = Quality()
-    async with Memory.open(url, worker=False, **settings) as memory:
-        for number, case in enumerate(cases):
-            user = memory.user(f"case-{number}")
-            await _tell(memory, user, case.conversation)
-            async for scores, spent_ms in _ask(user, case):
-                quality.add(scores)
-                quality.search_ms.append(spent_ms)
-            advance()
-    return quality
+async def measure(cases: Iterable[Case], rankers: Sequence[Ranker], advance: Callable[[int], None]) -> list[Row]:
+    """Tell every conversation to every ranker, ask all of them its questions, score what they find."""
+    rows = [Row(ranker.name) for ranker in rankers]
+    for done, case in enumerate(cases, 1):
+        for ranker, row in zip(rankers, rows, strict=True):
+            await _hear(ranker, row, case)
+            for question in case.answered():
+                await _ask(ranker, row, question, case.sessions())
+            if isinstance(ranker, Ours):
+                for question in case.questions:
+                    if question.abstain:
+                        row.unanswerable.append((await ranker.remember(question))[1])
+        advance(done)
+    return rows
 
 
-async def _tell(memory: Memory, user: User, conversation: Conversation) -> None:
-    turns = list(conversation.turns)
-    start = 0
-    while start < len(turns):
-        end = start
-        while end < len(turns) and end - start < BATCH and turns[end].session == turns[start].session:
-            end += 1
-        await user.session(turns[start].session).add_messages([turn.as_message() for turn in turns[start:end]])
-        start = end
-    await memory.work()
+async def _hear(ranker: Ranker, row: Row, case: Case) -> None:
+    _, cpu_ms, _ = await _timed(ranker.tell(case.conversation))
+    row.told_cpu_s += cpu_ms / 1000
+    row.turns += len(case.conversation.turns)
+    if case.questions:  # the first question of a user reads its index in, and is told apart
+        _, cpu_ms, _ = await _timed(ranker.find(case.questions[0], 1))
+        row.first_ms.append(cpu_ms)
 
 
-async def _ask(user: User, case: Case) -> AsyncIterator[tuple[dict[str, float], float]]:
-    for question in case.answered():
-        at = question.at and (question.at if "+" in question.at or question.at.endswith("Z") else f"{question.at}Z")
-        started = time.perf_counter()
-        hits = await user.search_memory(question.text, layer="conversation", limit=FOUND, at=at)
-        spent_ms = (time.perf_counter() - started) * 1000
-        yield score(question, [hit.id.replace("-", ":") for hit in hits]), spent_ms
+async def _ask(ranker: Ranker, row: Row, question: Asked, session_of: Mapping[str, str]) -> None:
+    found, cpu_ms, wall_ms = await _timed(ranker.find(question, FOUND))
+    row.cpu_ms.append(cpu_ms)
+    row.wall_ms.append(wall_ms)
+    row.scores[question.category].append(score(question, found, session_of))
+    if isinstance(ranker, Ours):
+        remembered, answerable = await ranker.remember(question)
+        row.answerable.append(answerable)
+        there = question.evidence & set(found[:SURVIVORS])
+        if there:
+            row.survived.append(len(there & remembered) / len(there))
 
 
-def score(question: Asked, found: Sequence[str]) -> dict[str, float]:
+async def _timed(work: Awaitable[T]) -> tuple[T, float, float]:
+    """The result of some work, with its CPU of all threads and its wall time in milliseconds."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    result = await work
+    return result, (time.process_time() - cpu) * 1000, (time.perf_counter() - wall) * 1000
+
+
+def score(question: Asked, found: Sequence[str], session_of: Mapping[str, str]) -> dict[str, float]:
     """Share of the evidence in the first k, and whether every evidence session is in the first k."""
     scores = {f"turn R@{k}": len(question.evidence & set(found[:k])) / len(question.evidence) for k in TURNS_AT}
-    sessions = list(dict.fromkeys(id.partition(":")[0] for id in found))
+    sessions = list(dict.fromkeys(session_of[id] for id in found))
     if question.sessions:
         scores |= {f"session all@{k}": float(question.sessions <= set(sessions[:k])) for k in SESSIONS_AT}
     return scores
+
+
+def separation(answerable: Sequence[float], unanswerable: Sequence[float]) -> dict[str, float]:
+    """How well a number tells questions with an answer from those without.
+
+    `auc` is how often one with an answer has the higher number. `refused` is the share of those
+    without one that fall under the threshold which lets 95 in 100 of the others pass.
+    """
+    above = sum((yes > no) + 0.5 * (yes == no) for yes in answerable for no in unanswerable)
+    threshold = sorted(answerable)[int(len(answerable) * (1 - KEPT_ANSWERABLE))]
+    return {
+        "questions": len(unanswerable),
+        "auc": round(above / (len(answerable) * len(unanswerable)), 3),
+        "threshold": round(threshold, 3),
+        "refused": _percent(float(no < threshold) for no in unanswerable),
+    }
+
+
+def _percent(shares: Iterable[float]) -> float:
+    return round(100 * statistics.fmean(shares), 1)
+
+
+def _mean(times: Sequence[float]) -> float | None:
+    return round(statistics.fmean(times), 3) if times else None
+
+
+def _quantile(times: Sequence[float], percent: int) -> float | None:
+    return round(sorted(times)[min(len(times) - 1, len(times) * percent // 100)], 3) if times else None

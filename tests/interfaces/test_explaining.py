@@ -44,7 +44,7 @@ async def test_the_tokens_of_an_explanation_add_up_and_each_memory_is_in_or_left
     budget = told.partition("found")[0]
     assert budget.startswith(f"{context.tokens} of 200 tokens\n")
     assert sum(int(number) for number in re.findall(r"^  \D+(\d+) tokens", budget, re.M)) == context.tokens
-    assert "1 item\n" in budget
+    assert "3 items\n" in budget
     assert "  Tea is at four.\n    in, " in told
     out = told.partition("left out:\n")[2]
     assert out.startswith("  Tea number ") and "knowledge: " in out

@@ -1,0 +1,138 @@
+"""What a question and a turn cost all in, with the default embedder: CPU, which a busy machine does not change.
+
+A question is embedded, compared with every memory by words, meaning and all features of a turn, and
+explained. A turn is stored, embedded, rated and taken apart for whatever else is learned from it.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from timing import Samples, say, table
+
+from recollect import Memory
+from recollect.interfaces.bench import sentences
+
+TURNS = 5_000
+SESSION_TURNS = 20
+BATCH = 20
+QUESTIONS = 100
+CONTEXT_TOKENS = 4_000
+TOLD = 200
+SEARCH_CPU_MS, CONTEXT_RATIO, TURNS_PER_S, ENRICH_CPU_MS = 5.0, 5.0, 1_000.0, 5.0
+"""What is aimed at."""
+_ASKED = (
+    "Who {did} the {what} in {where}?",
+    "When did {who} say that the {what} was in {where}?",
+    "What did you tell me about the {what} that {who} {did}?",
+    "How many times has {who} been in {where} with a {what}?",
+)
+_SAID = (
+    "I live in {where} with my sister {who}, and we just bought a {what}.",
+    "I work as a nurse in {where}. My colleague {who} {did} the {what} yesterday.",
+    "My favourite thing is the {what}, but {who} hates it. I moved to {where} last month.",
+    "I'm vegetarian and allergic to peanuts, can you plan a weekend in {where} with {who}?",
+    "Could you compare the {what} with the one that {who} {did}? I'd like something cheaper.",
+)
+_WORDS = {
+    "who": ["Ann", "Ben", "Chloe", "Dora", "Emil", "Farah", "Goran", "Hana"],
+    "did": ["painted", "sold", "lost", "repaired", "borrowed", "photographed", "baked", "found", "planted"],
+    "what": ["bicycle", "lighthouse", "cello", "teapot", "telescope", "orchard", "violin", "sailboat", "lantern"],
+    "where": ["Lisbon", "Oslo", "Kyoto", "Quito", "Tartu", "Cork", "Naples", "Bergen", "Riga", "Hobart"],
+}
+
+
+def turns() -> Iterator[dict[str, str]]:
+    """A person with an assistant: one or two sentences, then a reply of three to eight."""
+    text, chance = sentences(), random.Random(11)
+    while True:
+        yield {"role": "user", "content": " ".join(islice(text, chance.randint(1, 2)))}
+        yield {"role": "assistant", "content": " ".join(islice(text, chance.randint(3, 8)))}
+
+
+def questions(count: int) -> list[str]:
+    chance = random.Random(13)
+    return [
+        chance.choice(_ASKED).format(**{name: chance.choice(words) for name, words in _WORDS.items()})
+        for _ in range(count)
+    ]
+
+
+async def run(folder: Path) -> dict[str, Any]:
+    """Tell, ask, and build contexts; print the table and give the figures."""
+    say(f"costs: {TURNS:,} turns with the default embedder")
+    async with Memory.open(f"sqlite:///{folder}/costs.db", worker=False) as memory:
+        user = memory.user("ann")
+        told, started = turns(), time.process_time()
+        for number in range(TURNS // BATCH):
+            session = user.session(f"session-{number * BATCH // SESSION_TURNS}")
+            await session.add_messages(list(islice(told, BATCH)))
+        await memory.work()
+        turns_per_s = TURNS / (time.process_time() - started)
+        search, context = Samples(), Samples()
+
+        async def explained(question: str) -> list[str]:
+            hits = await user.search_memory(question, limit=10)
+            return [hit.explain() for hit in hits]
+
+        for number, question in enumerate(questions(QUESTIONS + 1)):
+            measured = (search, context) if number else (Samples(), Samples())  # the first reads the index in
+            await measured[0].measure(lambda asked=question: explained(asked))  # type: ignore[misc]
+            await measured[1].measure(
+                lambda asked=question: user.get_context(asked, max_tokens=CONTEXT_TOKENS)  # type: ignore[misc]
+            )
+        learned = await learning(memory)
+    return show(turns_per_s, search, context) | show_learning(*learned)
+
+
+async def learning(memory: Memory) -> tuple[float, float]:
+    """CPU of an add, and of all that follows it behind, for turns that say something about the user."""
+    chat = memory.user("ben").session("about me")
+    chance, added_ns, behind_ns = random.Random(17), 0, 0
+    for _ in range(TOLD):
+        text = chance.choice(_SAID).format(**{name: chance.choice(words) for name, words in _WORDS.items()})
+        started = time.process_time_ns()
+        await chat.add_interaction(text, "I see. Tell me more about it.")
+        stored = time.process_time_ns()
+        await memory.work()
+        added_ns, behind_ns = added_ns + stored - started, behind_ns + time.process_time_ns() - stored
+    return added_ns / TOLD / 1e6, behind_ns / TOLD / 1e6
+
+
+def show_learning(add_ms: float, enrich_ms: float) -> dict[str, Any]:
+    rows = [
+        ["a user's turn and its answer, added", f"{add_ms:.2f} ms", "waits for no enrichment", ""],
+        ["what is learned from it, behind", f"{enrich_ms:.2f} ms", "facts, entities, embedding, episode job", ""],
+    ]
+    rows[1][3] = aim(f"{ENRICH_CPU_MS:g} ms", enrich_ms <= ENRICH_CPU_MS)
+    print(table("costs of learning without a model", ["", "CPU", "that is", "aim"], rows), flush=True)
+    return {"add_cpu_ms": add_ms, "enrich_cpu_ms": enrich_ms}
+
+
+def show(turns_per_s: float, search: Samples, context: Samples) -> dict[str, Any]:
+    search_ms, context_ms = search.figures().cpu_ms, context.figures().cpu_ms
+    ratio = context_ms / search_ms
+    p95_ms = statistics.quantiles(search.cpu_ns, n=20)[-1] / 1e6
+    rows = [
+        [f"search of {TURNS:,} turns, explained", f"{search_ms:.2f} ms", f"{p95_ms:.2f} ms within 95 of 100"],
+        [f"context of {CONTEXT_TOKENS:,} tokens", f"{context_ms:.2f} ms", f"{ratio:.1f}x the search"],
+        ["a turn taken in", f"{1000 / turns_per_s:.2f} ms", f"{turns_per_s:,.0f} turns a second"],
+    ]
+    rows[0].append(aim(f"{SEARCH_CPU_MS:g} ms", search_ms <= SEARCH_CPU_MS))
+    rows[1].append(aim(f"{CONTEXT_RATIO:g}x", ratio <= CONTEXT_RATIO))
+    rows[2].append(aim(f"{TURNS_PER_S:,.0f} a second", turns_per_s >= TURNS_PER_S))
+    print(table("costs with the default embedder", ["", "CPU", "that is", "aim"], rows), flush=True)
+    return {
+        "search_cpu_ms": search_ms, "search_cpu_p95_ms": p95_ms, "context_cpu_ms": context_ms,
+        "context_ratio": ratio, "turns_per_s": turns_per_s,
+    }  # fmt: skip
+
+
+def aim(text: str, met: bool) -> str:
+    return f"{text}: {'met' if met else 'missed'}"

@@ -1,0 +1,147 @@
+"""Pictures of an entity graph: DOT for other tools, SVG for a browser.
+
+The same graph gives the same picture: entities start on a circle, in their order, and are moved apart
+and together by springs for a fixed number of steps, without chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.policies.fencing import shown
+from recollect.policies.graph_views import Entity, Neighbourhood
+
+LABEL_CHARS = 32
+"""Longer names would run into each other; the whole name is in the tooltip."""
+DRAWN_MAX = 300
+"""Entities of one picture. With more of them nobody can read any."""
+STEPS = 200
+"""Moves until nothing moves visibly any more."""
+ROOM, MARGIN = 170, 90
+"""Pixels for each entity along a side, and around all of them."""
+RADIUS, BESIDE = 9, 7
+"""Of a node, and how far beside its line stands what is said."""
+
+_STYLE = """
+  svg { font: 13px system-ui, sans-serif; background: #fff; color: #222; }
+  .node { fill: #3b6ea8; } .kind { fill: #777; font-size: 11px; }
+  .edge { stroke: #999; stroke-width: 1.2; fill: none; } .said { fill: #555; font-size: 11px; }
+  text { fill: currentColor; text-anchor: middle; paint-order: stroke; stroke: #fff; stroke-width: 3px; }
+  @media (prefers-color-scheme: dark) {
+    svg { background: #16181c; color: #e6e6e6; } .node { fill: #7fb0e6; } .edge { stroke: #777; }
+    .said, .kind { fill: #aaa; } text { stroke: #16181c; }
+  }
+"""
+_ARROW = (
+    '<defs><marker id="to" markerWidth="9" markerHeight="6" refX="8" refY="3" orient="auto">'
+    '<path class="node" d="M0,0 L8,3 L0,6 z"/></marker></defs>'
+)
+
+
+def to_dot(graph: Neighbourhood) -> str:
+    """The graph in the language of Graphviz."""
+    graph = _drawn(graph)
+    lines = [f"  {_quoted(entity.id)} [label={_quoted(_label(entity.name))}];" for entity in graph.entities]
+    lines += [f"  {_quoted(a)} -> {_quoted(b)} [label={_quoted(said)}];" for a, b, said in _edges(graph)]
+    return "\n".join(["digraph memory {", "  rankdir=LR;", "  node [shape=box, style=rounded];", *lines, "}"]) + "\n"
+
+
+def to_svg(graph: Neighbourhood) -> str:
+    """The graph as a picture that fits light and dark pages."""
+    graph = _drawn(graph)
+    order = {entity.id: place for place, entity in enumerate(graph.entities)}
+    edges = _edges(graph)
+    side = MARGIN * 2 + int(ROOM * max(1.0, len(order) ** 0.5))
+    places = _layout(len(order), [(order[a], order[b]) for a, b, _ in edges]) * (side - 2 * MARGIN) + MARGIN
+    lines = [_edge(places[order[a]], places[order[b]], said) for a, b, said in edges]
+    lines += [_node(places[order[entity.id]], entity) for entity in graph.entities]
+    box = f'viewBox="0 0 {side} {side}" width="{side}" height="{side}"'
+    head = [f'<svg xmlns="http://www.w3.org/2000/svg" {box} role="img">', "<title>What hangs together</title>"]
+    return "\n".join([*head, f"<style>{_STYLE}</style>", _ARROW, *lines, "</svg>"]) + "\n"
+
+
+def _drawn(graph: Neighbourhood) -> Neighbourhood:
+    """As much of the graph as a picture can show: what has the most relations, in the order it had."""
+    if len(graph.entities) <= DRAWN_MAX:
+        return graph
+    degree = dict.fromkeys((entity.id for entity in graph.entities), 0)
+    for relation in graph.relations:
+        degree[relation.subject] += 1
+        degree[relation.object] += 1
+    kept = set(sorted(degree, key=lambda id: -degree[id])[:DRAWN_MAX])
+    return Neighbourhood(
+        tuple(entity for entity in graph.entities if entity.id in kept),
+        tuple(each for each in graph.relations if each.subject in kept and each.object in kept),
+    )
+
+
+def _edges(graph: Neighbourhood) -> list[tuple[str, str, str]]:
+    """From, to, and all that is said of the two in this direction."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for relation in graph.relations:
+        said.setdefault((relation.subject, relation.object), []).append(relation.relation.replace("_", " "))
+    return [(a, b, _label(", ".join(words))) for (a, b), words in said.items()]
+
+
+def _label(text: str) -> str:
+    return shown(text, LABEL_CHARS)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _layout(count: int, edges: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
+    """Places between 0 and 1 for so many nodes: all push each other away, edges pull together."""
+    angles = np.arange(count) * (2 * np.pi / max(count, 1))
+    places: NDArray[np.float64] = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    if count < 2:
+        return np.full((count, 2), 0.5)
+    pulls = np.zeros((count, count))
+    for a, b in edges:
+        pulls[a, b] = pulls[b, a] = 1.0
+    ideal = 2 / count**0.5
+    for step in range(STEPS):
+        apart = places[:, None, :] - places[None, :, :]
+        far = np.maximum(np.linalg.norm(apart, axis=2), 0.01)
+        # A little pull to the middle keeps what hangs on nothing in the picture.
+        force = (ideal**2 / far**2 - pulls * far / ideal)[:, :, None] * apart
+        move = force.sum(axis=1) - places * 2.0
+        length = np.maximum(np.linalg.norm(move, axis=1, keepdims=True), 1e-9)
+        places = places + move / length * np.minimum(length, 0.2 * (1 - step / STEPS))
+    low, high = places.min(axis=0), places.max(axis=0)
+    spread = np.where(high - low > 1e-6, high - low, 1.0)
+    return np.asarray((places - low) / spread, np.float64)
+
+
+def _node(place: NDArray[np.float64], entity: Entity) -> str:
+    x, y = place.round(1)
+    kind = "" if entity.type == "thing" else escape(_label(entity.type.replace("_", " ")))
+    also = f" ({', '.join(entity.aliases)})" if entity.aliases else ""
+    return (
+        f"<g><title>{escape(shown(entity.name + also, 400))}</title>"
+        f'<circle class="node" cx="{x}" cy="{y}" r="{RADIUS}"/>'
+        f'<text x="{x}" y="{y - RADIUS - 5:.1f}">{escape(_label(entity.name))}</text>'
+        f'<text class="kind" x="{x}" y="{y + RADIUS + 13:.1f}">{kind}</text></g>'
+    )
+
+
+def _edge(start: NDArray[np.float64], end: NDArray[np.float64], said: str) -> str:
+    along = end - start
+    length = float(np.linalg.norm(along))
+    if length < 1:  # to itself: a loop beside the node
+        x, y = start.round(1)
+        line = f'<path class="edge" marker-end="url(#to)" d="M{x},{y} c40,-30 40,30 4,4"/>'
+        return f'{line}<text class="said" x="{x + 44:.1f}" y="{y:.1f}">{escape(said)}</text>'
+    tip = end - along / length * (RADIUS + 3)
+    # Left of the middle, seen in its direction, so that there and back do not cover each other.
+    middle = start + along * 0.4 + np.array([along[1], -along[0]]) / length * BESIDE
+    return (
+        f'<path class="edge" marker-end="url(#to)" d="M{start[0]:.1f},{start[1]:.1f} L{tip[0]:.1f},{tip[1]:.1f}"/>'
+        f'<text class="said" x="{middle[0]:.1f}" y="{middle[1]:.1f}">{escape(said)}</text>'
+    )

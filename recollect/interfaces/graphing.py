@@ -1,0 +1,394 @@
+"""Commands for what people speak of: `entities`, the `graph` between them, and `episodes`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recollect import validate
+from recollect.entities import CachedEntity
+from recollect.episodes import Episode
+from recollect.errors import NotFound, ValidationError
+from recollect.graph import Graph
+from recollect.interfaces.drawing import to_dot, to_svg
+from recollect.interfaces.files import check_target, write_lines
+from recollect.interfaces.knowing import percent, show_found
+from recollect.interfaces.options import Json, Org, Url, Who, for_user, look, place, run
+from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, plural, say, table, visible
+from recollect.memory import Memory
+from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
+
+EntityType = Annotated[str, typer.Argument(help="What kind of thing, as customer or order.")]
+EntityId = Annotated[str, typer.Argument(help="Its id where it comes from.")]
+Named = Annotated[str, typer.Argument(help='A name or an id; "user" is the user.')]
+Time = Annotated[str | None, typer.Option(metavar="TIME", help="As of a date or time, such as 2026-03-01.")]
+OrgWide = Annotated[bool, typer.Option("--org-wide", help="The graph that all users of the organisation share.")]
+DEPTH = 1
+"""Steps from an entity when nothing else is said: what hangs on it directly."""
+
+
+# ── Business objects ─────────────────────────────────────────────────────────────────────────────
+
+
+def entities_list(
+    type: Annotated[str | None, typer.Option(help="Only of this type.")] = None,
+    url: Url = None,
+    org: Org = "default",
+    as_json: Json = False,
+) -> None:
+    """List the business objects that are kept at the moment.
+
+    Example: recollect entities list --type customer
+    """
+    found = look(url, lambda memory: memory.entities(org).list(type))
+    rows = [(each.type, each.id, _until(each.expires_at), one_line(each.content, 300)) for each in found]
+    show_found(found, as_json, ["type", "id", "kept until", "entity"], rows, "No entities are kept here.")
+
+
+def entities_get(
+    type: EntityType, id: EntityId, url: Url = None, org: Org = "default", as_json: Json = False
+) -> None:  # fmt: skip
+    """Show a business object as it is kept.
+
+    Example: recollect entities get customer 42
+    """
+    data = look(url, lambda memory: memory.entities(org).get(type, id))
+    if data is None:
+        raise NotFound("it is not kept here; the application loads it when it is needed", field="entity")
+    if as_json:
+        emit(data)
+    else:
+        table(["field", "value"], [(key, value) for key, value in data.items()])
+
+
+def entities_put(
+    type: EntityType,
+    id: EntityId,
+    data: Annotated[str, typer.Argument(metavar="JSON", help='Its data, as {"name": "Acme", "plan": "gold"}.')],
+    name: Annotated[str | None, typer.Option(help="What people call it; else the name in its data.")] = None,
+    alias: Annotated[list[str] | None, typer.Option(help="Another name; may be given again.")] = None,
+    life: Annotated[float | None, typer.Option(metavar="SECONDS", help="How long it is kept; else an hour.")] = None,
+    url: Url = None,
+    org: Org = "default",
+    as_json: Json = False,
+) -> None:
+    """Keep a business object as it is now; what was kept of it is replaced.
+
+    Example: recollect entities put customer 42 '{"name": "Acme GmbH", "plan": "gold"}'
+    """
+    given = validate.json_text(data, "data")
+
+    async def keep(memory: Memory) -> CachedEntity:
+        return await memory.entities(org).put(type, id, given, name=name, aliases=alias or [], ttl_s=life)
+
+    kept = run(url, keep)
+    if as_json:
+        emit(kept.to_dict())
+    else:
+        say(f"Kept until {_until(kept.expires_at)}: {one_line(kept.content, 200)}")
+
+
+def entities_invalidate(
+    type: Annotated[str | None, typer.Argument(help="Of this type.", show_default=False)] = None,
+    id: Annotated[str | None, typer.Argument(help="Only this one.", show_default=False)] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Of every type.")] = False,
+    url: Url = None,
+    org: Org = "default",
+    as_json: Json = False,
+) -> None:
+    """Let go of a business object, of a type, or of all, so that it is loaded anew when it is needed.
+
+    Example: recollect entities invalidate customer 42
+    """
+    if everything == (type is not None):
+        raise ValidationError("name a type, or say --all", field="type")
+    count = look(url, lambda memory: memory.entities(org).invalidate(type, id))
+    emit({"invalidated": count}) if as_json else say(f"Let go of {plural(count, 'entity')}.")
+    if not count:
+        raise typer.Exit(NOT_FOUND)
+
+
+def _until(expires_at: int | None) -> str:
+    return "for good" if expires_at is None else day_and_time(expires_at)
+
+
+# ── The graph ────────────────────────────────────────────────────────────────────────────────────
+
+
+def graph_show(
+    entity: Annotated[
+        str | None, typer.Argument(help='A name, an id, or "user"; else the whole graph.', show_default=False)
+    ] = None,
+    depth: Annotated[int | None, typer.Option(help="Steps from the entity, 1 to 4.", show_default=str(DEPTH))] = None,
+    at: Time = None,
+    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it, for a browser.")] = None,
+    dot: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it for Graphviz.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    org_wide: OrgWide = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Show the people, places and things a user speaks of and how they hang together, or what is near one of them.
+
+    Example: recollect graph show Ana --depth 2 --svg ana.svg
+    """
+    for file in (svg, dot):
+        if file is not None:
+            check_target(file, force=force)
+    if entity is None and depth is not None:
+        raise ValidationError("name the entity it counts from", field="depth")
+
+    async def read(memory: Memory) -> Neighbourhood:
+        held = _graph(memory, org, user, org_wide)
+        return await (held.whole(at=at) if entity is None else held.neighbours(entity, depth=depth or DEPTH, at=at))
+
+    found = look(url, read)
+    for file, draw in ((svg, to_svg), (dot, to_dot)):
+        if file is not None:
+            write_lines(file, draw(found).splitlines(), force=force)
+    if as_json:
+        emit(found.to_dict())
+    else:
+        _show_graph(found)
+        for file in filter(None, (svg, dot)):
+            say(f"Drawn in {one_line(str(file), 200)}.")
+    if not found.entities:
+        raise typer.Exit(NOT_FOUND)
+
+
+def _show_graph(graph: Neighbourhood) -> None:
+    if not graph.entities:
+        say("Nobody and nothing is known here yet.")
+        return
+    table(["name", "type", "also called"], [(e.name, e.type, ", ".join(e.aliases)) for e in graph.entities])
+    if graph.relations:
+        rows = [(r.id, _days(r), percent(r.confidence), r.content) for r in graph.relations]
+        table(["id", "since", "sure", "relation"], rows, right=["sure"])
+
+
+def _days(relation: Relation) -> str:
+    begins, ends = (None if t is None else day_and_time(t)[:10] for t in (relation.valid_from, relation.valid_to))
+    return (begins or "") + (f" to {ends}" if ends else "")
+
+
+def graph_add(
+    name: Annotated[str, typer.Argument(help="What it is called.")],
+    type: Annotated[str, typer.Option(help="person, place, organisation or another word.")] = "thing",
+    alias: Annotated[list[str] | None, typer.Option(help="Another name; may be given again.")] = None,
+    org_wide: OrgWide = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Add somebody or something; who goes by the name already is the same one, and gets the other names too.
+
+    Example: recollect graph add Ana --type person --alias Anita
+    """
+    added = run(
+        url, lambda memory: _graph(memory, org, user, org_wide).add_entity(name, type=type, aliases=alias or [])
+    )  # fmt: skip
+    emit(added.to_dict()) if as_json else say(f"{_told(added)}\n  id {added.id}")
+
+
+def graph_relate(
+    subject: Named,
+    relation: Annotated[str, typer.Argument(help="How they hang together, as works_at or sister.")],
+    object: Named,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="Since when; else from now on.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Until when, if it is over.")] = None,
+    confidence: Annotated[float, typer.Option(help="How sure it is, 0 to 1.")] = 1.0,
+    org_wide: OrgWide = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Say how two entities hang together; a name that nobody has yet makes a new one.
+
+    Example: recollect graph relate Ana lives_in Bergen --since 2026-03-01
+    """
+
+    async def tell(memory: Memory) -> Relation:
+        held = _graph(memory, org, user, org_wide)
+        return await held.relate(
+            subject, relation, object, confidence=confidence, valid_from=since, valid_to=until
+        )  # fmt: skip
+
+    _show_relation("Known now", run(url, tell), as_json)
+
+
+def graph_end(
+    id: Annotated[str, typer.Argument(help="Id of a relation; `graph show` shows it.")],
+    at: Annotated[str | None, typer.Option(metavar="TIME", help="Since when it is over; else now.")] = None,
+    reason: Annotated[str, typer.Option(help="Why; it is kept.")] = "ended by hand",
+    org_wide: OrgWide = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Let a relation be over; it is kept as past.
+
+    Example: recollect graph end 019a7c1f5e21a3b1 --at 2026-03-01
+    """
+    ended = look(url, lambda memory: _graph(memory, org, user, org_wide).end_relation(id, at, reason))
+    _show_relation("Over", ended, as_json)
+
+
+def graph_merge(
+    kept: Named,
+    other: Named,
+    org_wide: OrgWide = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Make two entities one: names and relations of the second are seen as those of the first.
+
+    Example: recollect graph merge Ana Anita
+    """
+    done = look(url, lambda memory: _graph(memory, org, user, org_wide).merge(kept, other))
+    _show_merge(f"One now: {_told(done.kept)}", done, as_json)
+
+
+def graph_undo_merge(
+    other: Named,
+    org_wide: OrgWide = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Take a merge back: both are as they were.
+
+    Example: recollect graph undo-merge Anita
+    """
+    done = look(url, lambda memory: _graph(memory, org, user, org_wide).undo_merge(other))
+    _show_merge(f"Two again: {_told(done.kept)} and {_told(done.other)}", done, as_json)
+
+
+def _graph(memory: Memory, org: str, user: str, org_wide: bool) -> Graph:
+    return memory.org(org).graph if org_wide else memory.user(user, org=org).graph
+
+
+def _told(entity: Entity) -> str:
+    also = f", also called {', '.join(entity.aliases)}" if entity.aliases else ""
+    return f"{one_line(entity.name, 128)} ({entity.type}){one_line(also, 300)}"
+
+
+def _show_relation(done: str, relation: Relation, as_json: bool) -> None:
+    if as_json:
+        emit(relation.to_dict())
+    else:
+        say(f"{done}: {one_line(relation.content, 300)}\n  id {relation.id}")
+
+
+def _show_merge(done: str, merge: Merge, as_json: bool) -> None:
+    emit(merge.to_dict()) if as_json else say(f"{done}.")
+
+
+# ── Episodes ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def episodes_list(
+    session: Annotated[str | None, typer.Option(help="Only of this session.")] = None,
+    limit: Annotated[int, typer.Option(help="How many at the most, 1 to 1000.")] = 20,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """List stretches of conversation as they are remembered, the newest first.
+
+    Example: recollect episodes list --session monday
+    """
+    found = for_user(url, org, user, lambda who: who.episodes.list(limit, session=session))
+    rows = [(each.id, day_and_time(each.started_at), one_line(each.title or each.content, 200)) for each in found]
+    nothing = f"No episodes of {one_line(user, 60)} in {place(url)}; a session becomes one when it rests."
+    show_found(found, as_json, ["id", "when", "what it was about"], rows, nothing)
+
+
+def episodes_show(
+    id: Annotated[str, typer.Argument(help="Id of an episode; `episodes` shows it.")],
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Show an episode: what was said, who was named, what was decided and what is open.
+
+    Example: recollect episodes show 019a7c1f5e21a3b1
+    """
+    found = for_user(url, org, user, lambda who: who.episodes.get(id))
+    emit(found.to_dict()) if as_json else _show_episode(found)
+
+
+def episodes_close(
+    session: Annotated[str, typer.Argument(help="Id of the session that is over.")],
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Say that a session is over: what is not noted down yet becomes an episode now.
+
+    Example: recollect episodes close monday
+    """
+    made = for_user(url, org, user, lambda who: who.episodes.close(session))
+    if as_json:
+        emit([each.to_dict() for each in made])
+    elif not made:
+        say("There is nothing more to note down.")
+    else:
+        for each in made:
+            _show_episode(each)
+    if not made:
+        raise typer.Exit(NOT_FOUND)
+
+
+def _show_episode(episode: Episode) -> None:
+    title = one_line(episode.title, 200) or "Untitled"
+    span = f"{day_and_time(episode.started_at)} to {day_and_time(episode.ended_at)[11:]}"
+    say(title, style="bold")
+    say(
+        f"{span}, {plural(len(episode.messages), 'message')} of {one_line(episode.session, 60)}, id {episode.id}", "dim"
+    )
+    say(visible(episode.content))
+    _show_list("People", episode.people)
+    _show_list("Decided", episode.decisions)
+    _show_list("Open", episode.open_questions)
+
+
+def _show_list(heading: str, items: Sequence[str]) -> None:
+    if items:
+        say(f"{heading}: " + "; ".join(one_line(item, 200) for item in items))
+
+
+# ── By name ──────────────────────────────────────────────────────────────────────────────────────
+
+ENTITIES: dict[str, Callable[..., None]] = {
+    "list": entities_list,
+    "get": entities_get,
+    "put": entities_put,
+    "invalidate": entities_invalidate,
+}
+GRAPH: dict[str, Callable[..., None]] = {
+    "show": graph_show,
+    "add": graph_add,
+    "relate": graph_relate,
+    "end": graph_end,
+    "merge": graph_merge,
+    "undo-merge": graph_undo_merge,
+}
+EPISODES: dict[str, Callable[..., None]] = {
+    "list": episodes_list,
+    "show": episodes_show,
+    "close": episodes_close,
+}

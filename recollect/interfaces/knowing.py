@@ -1,0 +1,327 @@
+"""Commands for what is known of a user: `profile`, `facts`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+import typer
+
+from recollect.interfaces.moving import take_in
+from recollect.interfaces.options import Json, Org, Url, Who, for_user, place, run
+from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
+from recollect.memory import Memory, User
+from recollect.policies.keys import KEYS, PREFERENCES, key_of
+from recollect.profile import Fact, Facts, Profile
+from recollect.settings import Settings
+
+_TIME = "a date or time such as 2026-03-01 (a date is its first moment, UTC)"
+AsOf = Annotated[str | None, typer.Option(metavar="TIME", help=f"What was true then: {_TIME}.")]
+KnownAt = Annotated[str | None, typer.Option(metavar="TIME", help="What was believed then.")]
+FactKey = Annotated[str, typer.Argument(help="What it is about, as city, diet, theme.")]
+OneValue = Annotated[str | None, typer.Argument(help="Which value, where a key has many.", show_default=False)]
+Preference = Annotated[
+    bool, typer.Option("--preference", help="A named setting, not a fact; the usual ones are recognised.")
+]
+Reason = Annotated[str, typer.Option(help="Why; it is kept in the history.")]
+
+
+# ── The profile ──────────────────────────────────────────────────────────────────────────────────
+
+
+def profile(
+    as_of: AsOf = None,
+    known_at: KnownAt = None,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Show what is known of a user: now, what was true at a time, or what was believed at a time.
+
+    Example: recollect profile --as-of 2026-03-01
+    """
+    known = for_user(url, org, user, lambda who: who.profile(as_of=as_of, known_at=known_at))
+    is_empty = not known.facts and not known.preferences
+    if as_json:
+        emit(known.to_dict())
+    elif is_empty:
+        say(f"Nothing is known of {one_line(user, 60)} in {place(url)}.")
+    else:
+        _show_profile(known)
+    if is_empty:
+        raise typer.Exit(NOT_FOUND)
+
+
+def _show_profile(known: Profile) -> None:
+    if known.last_interaction is not None:
+        say(f"{one_line(known.name or known.user_id, 60)}, last heard of {day_and_time(known.last_interaction)}")
+    if known.facts:
+        rows = [(_day(f.valid_from), percent(f.confidence), f.key, f.value) for f in in_order(known.facts)]
+        table(["since", "sure", "fact", "value"], rows, right=["sure"])
+    if known.preferences:
+        table(["setting", "value"], [(key, _joined(value)) for key, value in known.preferences.items()])
+
+
+def in_order(facts: Sequence[Fact]) -> list[Fact]:
+    """Facts as people would tell them: who somebody is before what they own; what has no place goes last."""
+    places = {key: number for number, key in enumerate(KEYS)}
+    return sorted(facts, key=lambda fact: (places.get(fact.key, len(places)), fact.key))
+
+
+def _joined(value: str | list[str]) -> str:
+    return value if isinstance(value, str) else ", ".join(value)
+
+
+def _day(moment: datetime | None) -> str:
+    return "" if moment is None else f"{moment.astimezone():%Y-%m-%d}"
+
+
+def percent(share: float) -> str:
+    return f"{share:.0%}"
+
+
+# ── Facts ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def facts_list(
+    preference: Preference = False,
+    as_of: AsOf = None,
+    known_at: KnownAt = None,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """List facts with how sure each is and where it comes from; --preference lists settings.
+
+    Example: recollect facts list --as-of 2026-03-01
+    """
+    held = for_user(
+        url, org, user, lambda who: _facts(who, "", preference).list(as_of=as_of, known_at=known_at)
+    )  # fmt: skip
+    rows = [(_day(f.valid_from), percent(f.confidence), f.seen, f.status, f.key, f.value) for f in in_order(held)]
+    columns = ["since", "sure", "said", "status", "key", "value"]
+    show_found(held, as_json, columns, rows, f"Nothing of that is known of {one_line(user, 60)} in {place(url)}.")
+
+
+def facts_history(
+    key: FactKey,
+    preference: Preference = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Show all that was said of a key, oldest first, with what is not believed and why.
+
+    Example: recollect facts history city
+    """
+    held = for_user(url, org, user, lambda who: _facts(who, key, preference).history(key))
+    rows = [(_day(f.valid_from), _until(f), f.status.replace("_", " "), _with_reason(f)) for f in held]
+    show_found(held, as_json, ["from", "until", "status", "value"], rows, "Nothing was said of that.")
+
+
+def _until(fact: Fact) -> str:
+    if fact.status in ("rejected", "corrected", "not_taken"):
+        return "never so"
+    return _day(fact.valid_to) or "now"
+
+
+def _with_reason(fact: Fact) -> str:
+    return f"{fact.value} ({fact.reason})" if fact.reason else fact.value
+
+
+def facts_set(
+    key: FactKey,
+    value: Annotated[str, typer.Argument(help="What is so.")],
+    since: Annotated[str | None, typer.Option(metavar="TIME", help=f"Since when: {_TIME}.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Until when, if it is over.")] = None,
+    confidence: Annotated[float, typer.Option(help="How sure it is, 0 to 1.")] = 1.0,
+    preference: Preference = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Say a fact. Another value of the key ends, and stays in its history; a key such as hobby holds many.
+
+    Example: recollect facts set city Bergen --since 2026-03-01
+    """
+
+    async def tell(memory: Memory) -> list[Fact]:
+        held = _facts(memory.user(user, org=org), key, preference)
+        fact = await held.add(key, value, confidence=confidence, valid_from=since, valid_to=until)
+        return [fact]
+
+    _show_facts("Known now", _told(url, tell), as_json)
+
+
+def facts_correct(
+    key: FactKey,
+    value: Annotated[str, typer.Argument(help="What is right.")],
+    instead_of: Annotated[str | None, typer.Option(help="Which value was wrong, where a key has many.")] = None,
+    reason: Reason = "",
+    preference: Preference = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Say what is right, and that the value before never was.
+
+    Example: recollect facts correct pet Biscuit --instead-of Basket
+    """
+
+    async def tell(memory: Memory) -> list[Fact]:
+        held = _facts(memory.user(user, org=org), key, preference)
+        return [await held.correct(key, value, instead_of=instead_of, reason=reason)]
+
+    _show_facts("Corrected", _told(url, tell), as_json)
+
+
+def facts_end(
+    key: FactKey,
+    value: OneValue = None,
+    at: Annotated[str | None, typer.Option(metavar="TIME", help=f"Since when it is over: {_TIME}.")] = None,
+    reason: Reason = "",
+    preference: Preference = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Say that something is no longer so; it stays in the history.
+
+    Example: recollect facts end hobby climbing --reason "bad shoulder"
+    """
+    ended = for_user(
+        url, org, user, lambda who: _facts(who, key, preference).end(key, value, at=at, reason=reason)
+    )  # fmt: skip
+    _show_facts("Over", ended, as_json)
+
+
+def facts_reject(
+    key: FactKey,
+    value: OneValue = None,
+    reason: Reason = "",
+    preference: Preference = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Say that something never was so; it is not learned again from the same text.
+
+    Example: recollect facts reject employer
+    """
+    denied = for_user(url, org, user, lambda who: _facts(who, key, preference).reject(key, value, reason=reason))
+    _show_facts("Rejected", denied, as_json)
+
+
+def facts_confirm(
+    key: FactKey,
+    value: OneValue = None,
+    preference: Preference = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Say that something is right; what is merely learned no longer replaces it.
+
+    Example: recollect facts confirm allergy walnuts
+    """
+    held = for_user(url, org, user, lambda who: _facts(who, key, preference).confirm(key, value))
+    _show_facts("Confirmed", held, as_json)
+
+
+def facts_pin(
+    key: FactKey,
+    value: OneValue = None,
+    preference: Preference = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Keep a value against whatever is learned, until it is unpinned.
+
+    Example: recollect facts pin nickname
+    """
+    held = for_user(url, org, user, lambda who: _facts(who, key, preference).pin(key, value))
+    _show_facts("Pinned", held, as_json)
+
+
+def facts_unpin(
+    key: FactKey,
+    value: OneValue = None,
+    preference: Preference = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Let a value be replaced again as any other.
+
+    Example: recollect facts unpin nickname
+    """
+    held = for_user(url, org, user, lambda who: _facts(who, key, preference).unpin(key, value))
+    _show_facts("Unpinned", held, as_json)
+
+
+def _facts(user: User, key: str, preference: bool) -> Facts:
+    """The facts of a user, or the settings where the key is one of them."""
+    return user.preferences if preference or key_of(key).name in PREFERENCES else user.facts
+
+
+def _told(url: str | None, step: Callable[[Memory], Awaitable[list[Fact]]]) -> list[Fact]:
+    """Say something and let it be found by its meaning at once, unless a worker elsewhere sees to that."""
+
+    async def tell(memory: Memory) -> list[Fact]:
+        facts = await step(memory)
+        if Settings.read(os.environ).worker:
+            await take_in(memory)
+        return facts
+
+    return run(url, tell)
+
+
+def _show_facts(done: str, facts: Sequence[Fact], as_json: bool) -> None:
+    if as_json:
+        emit([fact.to_dict() for fact in facts])
+        return
+    for fact in facts:
+        since = f", since {_day(fact.valid_from)}" if fact.valid_from and not fact.valid_to else ""
+        say(f"{done}: {one_line(fact.key, 64)} = {one_line(fact.value, 200)}{since}.")
+
+
+def show_found(
+    items: Sequence[Any], as_json: bool, columns: Sequence[str], rows: Sequence[Sequence[object]], nothing: str
+) -> None:
+    """What was found, for programs or as a table; nothing at all is exit code 1."""
+    if as_json:
+        emit([item.to_dict() for item in items])
+    elif rows:
+        table(columns, rows, right=["sure", "used", "said"])
+    else:
+        say(nothing)
+    if not items:
+        raise typer.Exit(NOT_FOUND)
+
+
+# ── By name ──────────────────────────────────────────────────────────────────────────────────────
+
+FACTS: dict[str, Callable[..., None]] = {
+    "list": facts_list,
+    "history": facts_history,
+    "set": facts_set,
+    "correct": facts_correct,
+    "end": facts_end,
+    "reject": facts_reject,
+    "confirm": facts_confirm,
+    "pin": facts_pin,
+    "unpin": facts_unpin,
+}

@@ -1,0 +1,186 @@
+"""The command `bench`: how fast this installation is here, and how good its search is on answered questions."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from recollect.errors import ValidationError
+from recollect.interfaces import bench as speed
+from recollect.interfaces import quality as quality_of
+from recollect.interfaces.charts import Group, bars
+from recollect.interfaces.comparing import FullText, Fused, Meaning
+from recollect.interfaces.files import check_target, write_lines
+from recollect.interfaces.options import Json
+from recollect.interfaces.output import emit, plural, progress, say, table
+from recollect.interfaces.quality import Case, Ours, Ranker
+from recollect.memory import Memory
+from recollect.providers import default_embedder
+
+SHOWN = ("turn R@5", "turn R@10", "turn R@20", "turn R@50", "session all@5", "session all@10", "cpu_ms")
+HEADINGS = ("R@5", "R@10", "R@20", "R@50", "all@5", "all@10", "CPU ms")
+CHARTED = ("turn R@5", "turn R@10")
+BY_CATEGORY = "turn R@10"
+
+
+def bench(
+    memories: Annotated[int, typer.Option(help="How many made-up memories, 300 to 100000.")] = 2_000,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Measure how good search is on answered questions (again for more files)."),
+    ] = None,
+    store: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where --data is told to. Default: a file that is thrown away.")
+    ] = None,
+    words: Annotated[bool, typer.Option("--words", help="With --data: without an embedder.")] = False,
+    quality: Annotated[str, typer.Option(help="With --data: `fast`, or `best` as a row of its own.")] = "fast",
+    compare: Annotated[bool, typer.Option(help="With --data: beside full text, the embedder, and both fused.")] = True,
+    chart: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="With --data: draw the rows here.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a chart that is already there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Measure how fast this installation is here; with --data, how good its search is.
+
+    A data file holds conversations whose questions name the turns that answer them: LoCoMo or
+    LongMemEval as published, or JSON Lines of your own. Without one, quality is not measured.
+
+    Example: recollect bench --data locomo10.json --chart quality.svg
+    """
+    if quality not in ("fast", "best"):
+        raise ValidationError("must be fast or best", field="quality")
+    if not data:
+        _speed(memories, as_json)
+        return
+    if chart:
+        check_target(chart, force=force)
+    found = [asyncio.run(_measure(path, store, words, quality, compare)) for path in data]
+    if chart:
+        write_lines(chart, [drawn(found)], force=force)
+    if as_json:
+        emit(found)
+    else:
+        for each in found:
+            _show(each)
+
+
+def _speed(memories: int, as_json: bool) -> None:
+    if not 300 <= memories <= 100_000:
+        raise ValidationError("must be a whole number from 300 to 100000", field="memories")
+    with tempfile.TemporaryDirectory(prefix="recollect-") as folder, progress("Measuring", memories) as advance:
+        figures = asyncio.run(speed.measure(Path(folder), memories, advance))
+    if as_json:
+        emit([figure.to_dict() for figure in figures])
+    else:
+        rows = [(figure.name, f"{figure.value:,.2f}", figure.unit, figure.ratio) for figure in figures]
+        table(["what", "figure", "unit", "that is"], rows, right=["figure"])
+        say("How good search is was not measured: give --data FILE.")
+
+
+async def _measure(path: Path, store: str | None, words: bool, quality: str, compare: bool) -> dict[str, Any]:
+    """The rows of one file, the last one ours as it was asked for."""
+    cases = quality_of.read_cases(path)
+    with tempfile.TemporaryDirectory(prefix="recollect-") as name:
+        folder = Path(name)
+        async with AsyncExitStack() as stack:
+            rankers = _others() if compare else []
+            *below, asked_for = _variants(words, quality, compare)
+            for called, embedder, best in (*below, asked_for):
+                url = store if store and called == asked_for[0] else f"sqlite:///{folder}/{called}.db"
+                memory = await stack.enter_async_context(Memory.open(url, worker=False, embedder=embedder))
+                rankers.append(Ours(called, memory, best))
+            with progress(f"Asking {path.name}", len(cases)) as advance:
+                rows = [row.to_dict() for row in await quality_of.measure(cases, rankers, advance)]
+        # Closed, so that all of it stands in the file itself.
+        size = sum(each.stat().st_size for each in folder.glob(f"{asked_for[0]}.db*"))
+    return _told(path, cases, rows, size)
+
+
+def _others() -> list[Ranker]:
+    """What search is compared with; without an embedder, full text alone."""
+    embedder = default_embedder()
+    if embedder is None:
+        return [FullText()]
+    return [FullText(), Meaning(embedder), Fused(embedder)]
+
+
+def _variants(words: bool, quality: str, compare: bool) -> list[tuple[str, str | None, str | None]]:
+    """Ours to measure, the one that was asked for last: its name, embedder and quality."""
+    alone: tuple[str, str | None, str | None] = ("Recollect, words alone", "none", None)
+    whole: tuple[str, str | None, str | None] = ("Recollect", None, None)
+    chosen = alone if words else whole
+    below = [alone] if compare and not words else []
+    if quality == "best":
+        return [*below, *([chosen] if compare else []), (f"{chosen[0]}, best", chosen[1], "best")]
+    return [*below, chosen]
+
+
+def _told(path: Path, cases: Sequence[Case], rows: list[dict[str, Any]], size: int) -> dict[str, Any]:
+    turns = sum(len(case.conversation.turns) for case in cases)
+    return {
+        "file": path.name,
+        "conversations": len(cases),
+        "turns": turns,
+        "bytes_per_turn": round(size / turns) if size and turns else None,
+        "rows": rows,
+    }
+
+
+def _show(found: dict[str, Any]) -> None:
+    """The rows of a file as tables, then what is measured of ours alone."""
+    rows, ours = found["rows"], found["rows"][-1]
+    say(f"{found['file']}: {found['turns']:,} turns, {plural(ours['questions'], 'question')} with an answer")
+    table(["", *HEADINGS], [(row["name"], *(_cell(row.get(name)) for name in SHOWN)) for row in rows], right=HEADINGS)
+    names = sorted(ours["categories"])
+    if len(names) > 1:
+        say("R@10 by category")
+        by_category = [
+            (row["name"], *(_cell(row["categories"][name].get(BY_CATEGORY)) for name in names)) for row in rows
+        ]
+        table(["", *names], by_category, right=names)
+    for line in _alone(found, ours):
+        say(line)
+    say()
+
+
+def _alone(found: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    size = f", {found['bytes_per_turn']:,} bytes a turn in the file" if found["bytes_per_turn"] else ""
+    lines = [
+        f"{ours['name']}: {ours['turns_per_s'] or 0:,} turns taken in a second of CPU{size}",
+        f"a search: {ours['p50_ms']} ms, 95 of 100 within {ours['p95_ms']} ms, a user's first {ours['first_ms']} ms",
+    ]
+    if "survival" in ours:
+        lines.append(
+            f"of the evidence in the first {quality_of.SURVIVORS}, {ours['survival']} % is in a context of "
+            f"{quality_of.CONTEXT_TOKENS:,} tokens"
+        )
+    if "abstaining" in ours:
+        apart = ours["abstaining"]
+        lines.append(
+            f"{plural(apart['questions'], 'question')} without an answer: told apart with AUC {apart['auc']}; under "
+            f"{apart['threshold']}, where 95 of 100 others pass, {apart['refused']} % of them are refused"
+        )
+    return lines
+
+
+def _cell(value: Any) -> str:
+    return "-" if value is None else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def drawn(found: Sequence[dict[str, Any]]) -> str:
+    """The rows of all files as one chart."""
+    series = [row["name"] for row in found[0]["rows"]]
+    groups = [
+        Group(
+            f"{each['file'].partition('.')[0]}, {name.removeprefix('turn ')}",
+            tuple(row.get(name) for row in each["rows"]),
+        )
+        for each in found
+        for name in CHARTED
+    ]
+    return bars("Share of the turns that answer a question among the first 5 and 10 (%)", series, groups)

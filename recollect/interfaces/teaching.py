@@ -1,0 +1,301 @@
+"""Commands for what assistants are taught: `learnings`, which they gather, and `customize`, which is laid down."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from recollect.customizations import Customization, Customizations
+from recollect.interfaces.knowing import percent, show_found
+from recollect.interfaces.moving import take_in
+from recollect.interfaces.options import Json, Org, Url, Who, for_user, look, place, run
+from recollect.interfaces.output import emit, one_line, say
+from recollect.learnings import Learning, Learnings
+from recollect.memory import Memory
+from recollect.settings import Settings
+
+LearningId = Annotated[str, typer.Argument(help="Id of a learning; `learnings` shows it.")]
+InstructionId = Annotated[str, typer.Argument(help="Id of an instruction; `customize` shows it.")]
+Agent = Annotated[str, typer.Option(help="For this assistant alone; else for all.")]
+OrgWide = Annotated[bool, typer.Option("--org-wide", help="For every user of the organisation.")]
+
+
+# ── Learnings ────────────────────────────────────────────────────────────────────────────────────
+
+
+def learnings_list(
+    type: Annotated[str | None, typer.Option(help="Only `preference`, `pattern` or `correction`.")] = None,
+    retired: Annotated[bool, typer.Option("--retired", help="With those that no longer count.")] = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """List what was learned from working with a user, and what counts for everybody of the organisation.
+
+    Example: recollect learnings list --type correction
+    """
+    found = for_user(url, org, user, lambda who: who.learnings.list(type=type, include_retired=retired))
+    rows = [(each.id, each.type, percent(each.confidence), each.usage_count, _with_note(each)) for each in found]
+    nothing = f"Nothing was learned from {one_line(user, 60)} in {place(url)}."
+    show_found(found, as_json, ["id", "type", "sure", "used", "learning"], rows, nothing)
+
+
+def _with_note(learning: Learning) -> str:
+    notes = ["for everybody"] * learning.org_wide + ["retired"] * (learning.retired is not None)
+    return one_line(learning.content, 300) + (f" ({', '.join(notes)})" if notes else "")
+
+
+def learnings_add(
+    text: Annotated[str, typer.Argument(help="What was learned.")],
+    type: Annotated[str, typer.Option(help="`preference`, `pattern` or `correction`.")] = "pattern",
+    confidence: Annotated[float | None, typer.Option(help="0 to 1; else what is usual for the type.")] = None,
+    org_wide: OrgWide = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Keep what was learned; the same again makes it surer.
+
+    Example: recollect learnings add "asks for a summary before details"
+    """
+
+    async def tell(memory: Memory) -> Learning:
+        kept = await _learnings(memory, org, user, org_wide).add(text, type=type, confidence=confidence)
+        if Settings.read(os.environ).worker:
+            await take_in(memory)
+        return kept
+
+    _show_learning("Kept", run(url, tell), as_json)
+
+
+def learnings_confirm(
+    id: LearningId,
+    org_wide: OrgWide = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Say that a learning turned out right: it becomes surer.
+
+    Example: recollect learnings confirm 019a7c1f5e21a3b1
+    """
+    done = look(url, lambda memory: _learnings(memory, org, user, org_wide).confirm(id))
+    _show_learning("Confirmed", done, as_json)
+
+
+def learnings_contradict(
+    id: LearningId,
+    org_wide: OrgWide = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Say that a learning turned out wrong: it becomes less sure, and is retired below a floor.
+
+    Example: recollect learnings contradict 019a7c1f5e21a3b1
+    """
+    done = look(url, lambda memory: _learnings(memory, org, user, org_wide).contradict(id))
+    _show_learning("Retired" if done.retired else "Less sure", done, as_json)
+
+
+def learnings_restore(
+    id: LearningId,
+    org_wide: OrgWide = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Take back a learning that was retired.
+
+    Example: recollect learnings restore 019a7c1f5e21a3b1
+    """
+    done = look(url, lambda memory: _learnings(memory, org, user, org_wide).restore(id))
+    _show_learning("Restored", done, as_json)
+
+
+def _learnings(memory: Memory, org: str, user: str, org_wide: bool) -> Learnings:
+    return memory.org(org).learnings if org_wide else memory.user(user, org=org).learnings
+
+
+def _show_learning(done: str, learning: Learning, as_json: bool) -> None:
+    if as_json:
+        emit(learning.to_dict())
+    else:
+        say(f"{done}, {percent(learning.confidence)} sure: {one_line(learning.content, 200)}\n  id {learning.id}")
+
+
+# ── Customizations ───────────────────────────────────────────────────────────────────────────────
+
+
+def customize_list(
+    agent: Agent = "",
+    org_wide: OrgWide = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """List standing instructions in the order in which an assistant is given them, with those that are off.
+
+    Example: recollect customize list --agent support
+    """
+    found = look(url, lambda memory: _instructions(_customizations(memory, org, user, agent, org_wide)))
+    rows = [(each.id, "on" if each.on else "off", _whose(each), one_line(each.text, 300)) for each in found]
+    show_found(found, as_json, ["id", "", "from", "instruction"], rows, "There are no standing instructions.")
+
+
+async def _instructions(held: Customizations) -> list[Customization]:
+    """The defaults that count, then all of one's own."""
+    own = await held.list()
+    taken = {each.id for each in own}
+    return [each for each in await held.effective() if each.id not in taken] + own
+
+
+def _whose(each: Customization) -> str:
+    whose = "everybody" if each.org_wide else "the user"
+    return f"{whose}, for {each.agent}" if each.agent else whose
+
+
+def customize_add(
+    text: Annotated[str, typer.Argument(help="What the assistant shall always do.")],
+    id: Annotated[str | None, typer.Option(help="An id of your own; that of a default stands in its place.")] = None,
+    agent: Agent = "",
+    org_wide: OrgWide = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Give a standing instruction, to all assistants or to one; it goes into every prompt.
+
+    Example: recollect customize add "Answer in two sentences." --agent support
+    """
+    added = run(url, lambda memory: _customizations(memory, org, user, agent, org_wide).add(text, id=id))
+    _show_instruction("Added", added, as_json)
+
+
+def customize_change(
+    id: InstructionId,
+    text: Annotated[str, typer.Argument(help="What it shall say.")],
+    agent: Agent = "",
+    org_wide: OrgWide = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Change what an instruction says; of a default, for this user alone.
+
+    Example: recollect customize change tone "Be brief, and kind."
+    """
+    changed = look(url, lambda memory: _customizations(memory, org, user, agent, org_wide).update(id, text=text))
+    _show_instruction("Changed", changed, as_json)
+
+
+def customize_on(
+    id: InstructionId,
+    agent: Agent = "",
+    org_wide: OrgWide = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Let an instruction count again.
+
+    Example: recollect customize on tone
+    """
+    switched = look(url, lambda memory: _customizations(memory, org, user, agent, org_wide).switch_on(id))
+    _show_instruction("On", switched, as_json)
+
+
+def customize_off(
+    id: InstructionId,
+    agent: Agent = "",
+    org_wide: OrgWide = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Keep an instruction without letting it count; of a default, for this user alone.
+
+    Example: recollect customize off tone
+    """
+    switched = look(url, lambda memory: _customizations(memory, org, user, agent, org_wide).switch_off(id))
+    _show_instruction("Off", switched, as_json)
+
+
+def customize_order(
+    ids: Annotated[list[str], typer.Argument(help="All ids, in the order they shall have.")],
+    agent: Agent = "",
+    org_wide: OrgWide = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Put instructions into another order; each of one's own has to be named once.
+
+    Example: recollect customize order tone units
+    """
+    ordered = look(url, lambda memory: _customizations(memory, org, user, agent, org_wide).reorder(ids))
+    rows = [(each.id, one_line(each.text, 300)) for each in ordered]
+    show_found(ordered, as_json, ["id", "instruction"], rows, "")
+
+
+def customize_delete(
+    id: InstructionId,
+    agent: Agent = "",
+    org_wide: OrgWide = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Remove an instruction of one's own; a default under it counts again.
+
+    Example: recollect customize delete tone
+    """
+    look(url, lambda memory: _customizations(memory, org, user, agent, org_wide).delete(id))
+    emit({"deleted": id}) if as_json else say("Deleted.")
+
+
+def _customizations(memory: Memory, org: str, user: str, agent: str, org_wide: bool) -> Customizations:
+    owner = memory.org(org) if org_wide else memory.user(user, org=org)
+    return owner.customizations.of_agent(agent)
+
+
+def _show_instruction(done: str, each: Customization, as_json: bool) -> None:
+    if as_json:
+        emit(each.to_dict())
+    else:
+        say(f"{done}: {one_line(each.text, 200)}\n  id {each.id}")
+
+
+# ── By name ──────────────────────────────────────────────────────────────────────────────────────
+
+LEARNINGS: dict[str, Callable[..., None]] = {
+    "list": learnings_list,
+    "add": learnings_add,
+    "confirm": learnings_confirm,
+    "contradict": learnings_contradict,
+    "restore": learnings_restore,
+}
+CUSTOMIZE: dict[str, Callable[..., None]] = {
+    "list": customize_list,
+    "add": customize_add,
+    "change": customize_change,
+    "on": customize_on,
+    "off": customize_off,
+    "order": customize_order,
+    "delete": customize_delete,
+}

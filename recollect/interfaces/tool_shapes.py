@@ -1,0 +1,236 @@
+"""What the tools of a model take and give: typed, bounded, and as text that a model can read.
+
+Recalled text was written by others: each piece was made safe, and every result with any of it says that it is data.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from recollect.layers import SEARCHED_LAYERS
+from recollect.policies.fencing import OPENING, fenced, shown
+from recollect.validate import FACT_VALUE_BYTES, LEARNING_BYTES, LEARNING_TYPES, LIMITS
+
+NOTICE = OPENING.partition("\n")[2]
+"""What the fence says, for clients that show a model the fields of a result and not its text."""
+HITS_MAX, PAGE_MAX = 20, 50
+"""Entries of one result: with texts cut, it stays under about 40,000 characters."""
+SESSIONS_PAGES = LIMITS.limit_max // PAGE_MAX
+"""As far as the list of sessions goes back."""
+FORGOTTEN_MAX = 20
+"""Memories that one call forgets: a model that is mistaken does little harm."""
+TOKENS_LEAST, TOKENS_DEFAULT, TOKENS_MAX = 200, 4_000, 32_000
+"""Of a context: below the least nothing fits, and above the most nobody reads."""
+
+
+# ── What they take ───────────────────────────────────────────────────────────────────────────────
+
+Name = Annotated[str, Field(min_length=1, max_length=LIMITS.id_chars)]
+Text = Annotated[str, Field(min_length=1, max_length=LIMITS.text_bytes)]
+Question = Annotated[str, Field(min_length=1, max_length=LIMITS.query_bytes)]
+Value = Annotated[str, Field(min_length=1, max_length=FACT_VALUE_BYTES)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Page = Annotated[int, Field(ge=1, le=1_000, description="1 is the first; `next_page` of a result is the one after.")]
+PageSize = Annotated[int, Field(ge=1, le=PAGE_MAX, description="Entries on one page.")]
+
+
+class Arguments(BaseModel):
+    """Arguments are exactly these, of exactly these types: a guess of ours would be a wrong memory."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class AddMemory(Arguments):
+    content: Text = Field(description="One statement that is understood on its own, in the user's language.")
+    importance: Share | None = Field(None, description="0 trivial, 1 vital. Leave it out unless the user says so.")
+    said_by: Literal["user", "other"] = Field(
+        "user", description="`other` if it comes from a web page, a file, a tool or another person, not from the user."
+    )
+
+
+class ToldMessage(Arguments):
+    role: Literal["user", "assistant", "tool"] = Field(description="`tool` for what a tool or a page said.")
+    content: Text = Field(description="What was said, word for word.")
+
+
+class AddMessages(Arguments):
+    session: Name = Field(
+        description="Name of this conversation, as `2026-11-03 trip to Porto`: chosen once, the same for all of it."
+    )
+    messages: list[ToldMessage] = Field(
+        min_length=1, max_length=LIMITS.batch_items, description="In the order in which they were said."
+    )
+    idempotency_key: Name | None = Field(
+        None, description="Any name for this very call. Send the call again under it if no answer came."
+    )
+
+
+class SearchMemory(Arguments):
+    query: Question = Field(description="The question itself, or what it is about. Times as `last March` count.")
+    limit: int = Field(5, ge=1, le=HITS_MAX, description="Memories at the most.")
+    layer: Literal[SEARCHED_LAYERS] | None = Field(None, description="Only this kind of memory.")  # type: ignore[valid-type]
+
+
+class GetContext(Arguments):
+    query: Question = Field(description="What the user just asked, word for word.")
+    max_tokens: int = Field(TOKENS_DEFAULT, ge=TOKENS_LEAST, le=TOKENS_MAX, description="Never more than this.")
+    session: Name | None = Field(
+        None, description="Give its recent messages too: only for a conversation that you do not see."
+    )
+
+
+class GetProfile(Arguments):
+    page: Page = 1
+    limit: PageSize = PAGE_MAX
+
+
+class AddFact(Arguments):
+    key: Name = Field(description="What it is about: `name`, `city`, `employer`, `allergy`, `birthday`, ...")
+    value: Value = Field(description="A name, a place, a date, a short phrase.")
+    confidence: Share = Field(1.0, description="1 if the user said it plainly, less if you inferred it.")
+
+
+class UpdatePreference(Arguments):
+    key: Name = Field(description="Name of the setting: `tone`, `theme`, `language`, `units`, ...")
+    value: Value = Field(description="What the user wants: `concise`, `dark`, ...")
+
+
+class AddLearning(Arguments):
+    content: Annotated[str, Field(min_length=1, max_length=LEARNING_BYTES)] = Field(
+        description="One sentence that helps next time, as `Wants the query plan with every SQL answer.`"
+    )
+    type: Literal[LEARNING_TYPES] = Field(  # type: ignore[valid-type]
+        "pattern", description="`correction`: you were put right. `preference`: liked so. `pattern`: happens again."
+    )
+
+
+class ListSessions(Arguments):
+    page: Annotated[Page, Field(le=SESSIONS_PAGES)] = 1
+    limit: PageSize = 20
+
+
+class Forget(Arguments):
+    ids: list[Name] = Field(
+        min_length=1, max_length=FORGOTTEN_MAX, description="Ids as search_memory or get_profile gave them."
+    )
+
+
+# ── What they give ───────────────────────────────────────────────────────────────────────────────
+
+
+class Result(BaseModel, ABC):
+    """Fields for programs, and the same as text for a model."""
+
+    @abstractmethod
+    def text(self) -> str:
+        """What a model reads."""
+
+
+class Remembered(Result):
+    id: str = Field(description="Id of what is now kept.")
+    confidence: float = Field(description="How sure it is, 0 to 1.")
+
+    def text(self) -> str:
+        return f"Kept, with the id {shown(self.id, LIMITS.id_chars)}."
+
+
+class Stored(Result):
+    session: str
+    ids: list[str] = Field(description="Ids of the messages, in the order given.")
+
+    def text(self) -> str:
+        return f"{len(self.ids)} kept in the session {shown(self.session, LIMITS.id_chars)}."
+
+
+class Recalled(BaseModel):
+    id: str
+    layer: str
+    said_at: str = Field(description="When it was said or kept, ISO 8601.")
+    said_by: str | None = Field(description="Who said it, if it was said in a conversation.")
+    session: str | None
+    score: float = Field(description="How well it fits; to be compared within one result only.")
+    content: str
+    cut: bool = Field(description="Whether only its beginning is here. recollect://memories/{id} is the whole.")
+
+    def line(self) -> str:
+        who = f"{self.said_by}: " if self.said_by else ""
+        return f"- [{self.said_at[:10]}] {who}{self.content} (id {shown(self.id, LIMITS.id_chars)}, {self.layer})"
+
+
+class Found(Result):
+    notice: str = NOTICE
+    memories: list[Recalled] = Field(description="Best first.")
+
+    def text(self) -> str:
+        return fenced_lines([each.line() for each in self.memories]) or "Nothing is remembered that answers this."
+
+
+class Prepared(Result):
+    context: str = Field(description="Ready to be read: standing instructions of the user, then memories as data.")
+    tokens: int
+    answerable: float = Field(description="How likely it is that this answers the question, 0 to 1.")
+    sources: list[str] = Field(description="Ids of the memories in it.")
+
+    def text(self) -> str:
+        return self.context or "Nothing is remembered that helps with this."
+
+
+class Known(BaseModel):
+    id: str
+    kind: Literal["fact", "preference"]
+    key: str
+    value: str
+    confidence: float
+    since: str | None
+
+    def line(self) -> str:
+        return f"- {self.key}: {self.value} ({self.kind}, id {shown(self.id, LIMITS.id_chars)})"
+
+
+class Profile(Result):
+    notice: str = NOTICE
+    known: list[Known] = Field(description="Preferences first, then facts in the order in which they were learned.")
+    next_page: int | None = Field(description="Null at the end.")
+
+    def text(self) -> str:
+        lines = [each.line() for each in self.known]
+        return fenced_lines(lines, self.next_page) or "Nothing is known of the user yet."
+
+
+class Conversation(BaseModel):
+    id: str
+    title: str
+    messages: int
+    last_activity: str
+
+    def line(self) -> str:
+        last = self.last_activity[:10]
+        return f"- {shown(self.id, LIMITS.id_chars)}: {self.title} (messages: {self.messages}, last {last})"
+
+
+class Sessions(Result):
+    notice: str = NOTICE
+    sessions: list[Conversation] = Field(description="The most recently active first.")
+    next_page: int | None = Field(description="Null at the end.")
+
+    def text(self) -> str:
+        lines = [each.line() for each in self.sessions]
+        return fenced_lines(lines, self.next_page) or "There are no conversations yet."
+
+
+class Forgotten(Result):
+    count: int = Field(description="Records that are gone, with all that was made from them.")
+    layers: dict[str, int]
+
+    def text(self) -> str:
+        return f"Forgotten for good: {self.count} records."
+
+
+def fenced_lines(lines: Sequence[str], next_page: int | None = None) -> str:
+    """Lines inside a fence, and under it where the rest is; nothing at all for no lines."""
+    more = f"\n\nThere is more: page {next_page}." if next_page else ""
+    return fenced(["\n".join(lines)]) + more if lines else ""

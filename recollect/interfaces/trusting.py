@@ -1,0 +1,110 @@
+"""Commands for second thoughts: `undo` takes back what was learned, `quarantine` sets aside what is not trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from recollect.interfaces.options import DryRun, Json, Org, Url, Who, for_user
+from recollect.interfaces.output import NOT_FOUND, emit, plural, say, table
+from recollect.trust import SetAside, Undone
+
+OfSession = Annotated[
+    str | None, typer.Option("--session", help="All of this session.", metavar="ID", show_default=False)
+]
+
+
+def undo(
+    session: OfSession = None,
+    message: Annotated[str | None, typer.Option(help="This one message.", metavar="ID", show_default=False)] = None,
+    extractor: Annotated[
+        str | None, typer.Option(help="What learned it, such as rules-1.", metavar="NAME", show_default=False)
+    ] = None,
+    since: Annotated[str | None, typer.Option(help="Only what was learned since.", show_default=False)] = None,
+    dry_run: DryRun = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Take back what was learned from a session, a message or by an extractor. `redo` brings it back.
+
+    Example: recollect undo --session monday --dry-run
+    """
+    _show_undone(
+        for_user(
+            url, org, user,
+            lambda who: who.undo(
+                session=session, message_id=message, extractor=extractor, since=since, dry_run=dry_run
+            ),
+        ),
+        as_json,
+    )  # fmt: skip
+
+
+def redo(
+    id: Annotated[str, typer.Argument(help="The id that `undo` gave.")],
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Take an undo back: what was learned counts again.
+
+    Example: recollect redo 019a8c1d2e3f
+    """
+    _show_undone(for_user(url, org, user, lambda who: who.redo(id)), as_json, again=True)
+
+
+def quarantine(
+    ids: Annotated[list[str] | None, typer.Argument(help="Ids of memories or messages.", show_default=False)] = None,
+    session: OfSession = None,
+    reason: Annotated[str, typer.Option(help="Why, for whoever asks later.")] = "",
+    release: Annotated[bool, typer.Option("--release", help="Trust it again.")] = False,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Set a session or memories aside: nothing uses them any more, and what they taught is undone.
+
+    Example: recollect quarantine --session "with a stranger"
+    """
+    if release:
+        aside = for_user(url, org, user, lambda who: who.release(session=session, ids=ids or None))
+    else:
+        aside = for_user(url, org, user, lambda who: who.quarantine(session=session, ids=ids or None, reason=reason))
+    _show_aside(aside, as_json, released=release)
+
+
+def _show_undone(undone: Undone, as_json: bool, *, again: bool = False) -> None:
+    if as_json:
+        emit(undone.to_dict())
+    elif undone.count:
+        done = "counts again" if again else "would be undone" if undone.dry_run else "undone"
+        _counts(undone.changed, done)
+        more = "" if again or undone.dry_run else f" `recollect redo {undone.id}` brings it back."
+        say(f"{plural(undone.count, 'record')} {done}.{more}")
+    else:
+        say("Nothing was learned from there.")
+    if not undone.count:
+        raise typer.Exit(NOT_FOUND)
+
+
+def _show_aside(aside: SetAside, as_json: bool, *, released: bool) -> None:
+    done = "released" if released else "set aside"
+    if as_json:
+        emit(aside.to_dict())
+    elif aside.count:
+        _counts(aside.records, done)
+        say(f"{plural(aside.count, 'record')} {done}.")
+    else:
+        say(f"There was nothing to be {done}.")
+    if not aside.count:
+        raise typer.Exit(NOT_FOUND)
+
+
+def _counts(counts: Mapping[str, int], heading: str) -> None:
+    table(["layer", heading], sorted(counts.items()), right=[heading])

@@ -1,0 +1,257 @@
+"""What is known of a user, on the command line and while talking: profile, facts, learnings, instructions."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from recollect.interfaces.knowing import FACTS
+from recollect.interfaces.noticing import Known, in_one_line, news
+from recollect.interfaces.teaching import CUSTOMIZE, LEARNINGS
+from recollect.profile import Fact
+
+TALK = "Hi, I'm Ann and I live in Oslo with my sister Ana.\nI love pottery.\nI prefer short answers.\n"
+
+
+@pytest.fixture
+def ann(recollect):
+    """Somebody who told a little about herself."""
+    assert recollect("chat", "--script", "-", "--session", "monday", input=TALK).code == 0
+    return recollect
+
+
+def _values(ran) -> list[str]:
+    return [fact["value"] for fact in ran.json]
+
+
+# ── Help and errors ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["profile"], ["facts"], ["learnings"], ["customize"]]
+    + [["facts", verb] for verb in FACTS]
+    + [["learnings", verb] for verb in LEARNINGS]
+    + [["customize", verb] for verb in CUSTOMIZE],
+    ids=" ".join,
+)
+def test_the_help_of_each_verb_has_a_purpose_an_example_and_the_exit_codes(recollect, command):
+    told = recollect(*command, "--help", at=None)
+    assert told.code == 0
+    assert f"Example: recollect {' '.join(command)}" in told.out
+    assert "Exit codes: 0 done" in told.out
+    assert "<bool>" not in told.out
+
+
+def test_a_noun_without_a_verb_lists(ann):
+    assert ann("facts", "--json").json == ann("facts", "list", "--json").json
+
+
+@pytest.mark.parametrize("wrong", [["facts", "frob"], ["facts", "--frob"], ["facts", "--user", "ann", "set", "a", "b"]])
+def test_an_option_of_the_noun_is_never_silently_dropped_before_a_verb(recollect, wrong):
+    ran = recollect(*wrong, at=None)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("recollect: usage: ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["profile"], ["facts"], ["facts", "history", "city"], ["facts", "end", "city"], ["facts", "pin", "city"],
+        ["learnings"], ["learnings", "confirm", "x"], ["customize"], ["customize", "off", "x"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_what_reads_or_changes_makes_no_file(recollect, tmp_path, command):
+    ran = recollect(*command, at=None)
+    assert (ran.code, ran.out) == (1, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "command"),
+    [
+        (1, ["facts", "history", "shoe size"]),
+        (1, ["facts", "end", "shoe size"]),
+        (1, ["facts", "confirm", "hobby", "rugby"]),
+        (1, ["learnings", "confirm", "nothing"]),
+        (1, ["customize", "on", "nothing"]),
+        (2, ["profile", "--as-of", "yesterday"]),
+        (2, ["facts", "set", "city", "Oslo", "--confidence", "2"]),
+        (2, ["facts", "set", "?!", "Oslo"]),
+        (2, ["learnings", "add", "tidy", "--type", "mood"]),
+        (2, ["customize", "add", " "]),
+    ],
+)
+def test_a_mistake_is_one_line_with_its_exit_code(ann, code, command):
+    ran = ann(*command)
+    assert ran.code == code
+    assert (ran.out + ran.err).count("\n") == 1
+
+
+# ── The profile ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_profile_shows_facts_and_settings(ann):
+    told = ann("profile")
+    assert told.code == 0
+    assert told.out.startswith("Ann, last heard of ")
+    assert all(word in told.out for word in ("city", "Oslo", "sibling", "Ana", "verbosity", "concise"))
+    known = ann("profile", "--json").json
+    assert (known["name"], known["preferences"]) == ("Ann", {"verbosity": "concise"})
+
+
+def test_nobody_is_known_before_they_speak(ann):
+    ran = ann("profile", "--user", "bob")
+    assert (ran.code, ran.out) == (1, f"Nothing is known of bob in {_file(ann)}.\n")
+
+
+def _file(recollect) -> str:
+    return recollect("sessions", "--user", "bob").out.partition(" in ")[2].rstrip(".\n")
+
+
+def test_the_profile_of_an_earlier_day_is_what_was_true_then(ann):
+    assert ann("facts", "set", "city", "Rome", "--since", "2019-03-01", "--until", "2020-05-01").code == 0
+    then = ann("profile", "--as-of", "2019-06-01", "--json").json
+    assert [(fact["key"], fact["value"]) for fact in then["facts"]] == [("city", "Rome")]
+    assert ann("profile", "--known-at", "2019-06-01").code == 1
+
+
+# ── Facts ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_fact_that_is_set_ends_the_one_before_and_keeps_it(ann):
+    assert "Known now: city = Bergen, since " in ann("facts", "set", "city", "Bergen").out
+    was, now = ann("facts", "history", "city", "--json").json
+    assert (was["value"], was["status"], now["value"], now["valid_to"]) == ("Oslo", "ended", "Bergen", None)
+    assert "Oslo" in ann("facts", "history", "City").out
+
+
+def test_a_fact_makes_the_file_it_is_kept_in(recollect):
+    assert recollect("facts", "set", "city", "Bergen").code == 0
+    assert _values(recollect("facts", "--json")) == ["Bergen"]
+
+
+def test_a_fact_is_found_by_search_at_once(recollect):
+    assert recollect("facts", "set", "favourite tea", "oolong").code == 0
+    assert "oolong" in recollect("search", "Which tea is the favourite?", "--layer", "fact").out
+
+
+def test_a_known_setting_is_recognised_by_its_name_and_another_by_the_option(ann):
+    assert ann("facts", "set", "theme", "dark").code == 0
+    assert ann("facts", "set", "font", "large", "--preference").code == 0
+    assert ann("profile", "--json").json["preferences"] == {"verbosity": "concise", "theme": "dark", "font": "large"}
+    assert _values(ann("facts", "--preference", "--json")) == ["concise", "dark", "large"]
+
+
+def test_a_fact_can_be_corrected_ended_and_rejected_with_a_reason(ann):
+    assert ann("facts", "correct", "sibling", "Anna", "--instead-of", "Ana").out.startswith("Corrected: sibling = Anna")
+    assert ann("facts", "end", "hobby", "pottery", "--reason", "no kiln").code == 0
+    assert ann("facts", "reject", "city").code == 0
+    assert {fact["key"]: fact["value"] for fact in ann("facts", "--json").json} == {"name": "Ann", "sibling": "Anna"}
+    assert "pottery (no kiln)" in ann("facts", "history", "hobby").out
+    assert "never so" in ann("facts", "history", "city").out
+
+
+def test_a_fact_can_be_confirmed_pinned_and_unpinned(ann):
+    assert ann("facts", "confirm", "city", "--json").json[0]["status"] == "confirmed"
+    assert ann("facts", "pin", "city", "--json").json[0]["status"] == "pinned"
+    ann("chat", "--script", "-", input="I live in Rome now.\n")
+    assert ann("facts", "unpin", "city", "--json").json[0]["value"] == "Oslo"
+
+
+# ── Learnings ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_learning_is_kept_confirmed_contradicted_and_taken_back(recollect):
+    kept = recollect("learnings", "add", "asks for a summary first", "--json").json
+    assert kept["confidence"] == 0.5
+    surer = recollect("learnings", "confirm", kept["id"], "--json").json
+    assert surer["confidence"] > 0.5
+    while not recollect("learnings", "contradict", kept["id"], "--json").json["retired"]:
+        pass
+    assert recollect("learnings").code == 1
+    assert "(retired)" in recollect("learnings", "--retired").out
+    assert recollect("learnings", "restore", kept["id"]).out.startswith("Restored")
+    assert "asks for a summary first" in recollect("learnings", "--type", "pattern").out
+
+
+def test_a_learning_of_the_org_is_seen_by_all_and_changed_only_as_such(recollect):
+    kept = recollect("learnings", "add", "Quote prices in euro.", "--org-wide", "--confidence", "0.9", "--json").json
+    assert "(for everybody)" in recollect("learnings", "--user", "bob").out
+    assert recollect("learnings", "confirm", kept["id"]).code == 1
+    assert recollect("learnings", "confirm", kept["id"], "--org-wide").code == 0
+
+
+# ── Instructions ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _instructions(recollect, *more: str) -> list[tuple[str, bool]]:
+    return [(each["id"], each["on"]) for each in recollect("customize", "list", *more, "--json").json]
+
+
+def test_instructions_are_added_changed_switched_ordered_and_deleted(recollect):
+    for id in ("tone", "units"):
+        assert recollect("customize", "add", f"Mind the {id}.", "--id", id).code == 0
+    assert recollect("customize", "off", "tone").out.startswith("Off: Mind the tone.")
+    assert recollect("customize", "order", "units", "tone").code == 0
+    assert _instructions(recollect) == [("units", True), ("tone", False)]
+    assert recollect("customize", "on", "tone").code == 0
+    assert recollect("customize", "change", "tone", "Be kind.").out.startswith("Changed: Be kind.")
+    assert recollect("customize", "delete", "units").out == "Deleted.\n"
+    assert _instructions(recollect) == [("tone", True)]
+    assert recollect("customize", "order", "tone", "tone").code == 2
+    assert recollect("customize", "add", "Again.", "--id", "tone").code == 3
+
+
+def test_a_default_of_the_org_stands_under_what_the_user_says(recollect):
+    assert recollect("customize", "add", "Be polite.", "--org-wide", "--id", "manners").code == 0
+    assert recollect("customize", "add", "Be brief.", "--agent", "support", "--id", "length").code == 0
+    assert _instructions(recollect, "--agent", "support") == [("manners", True), ("length", True)]
+    assert recollect("customize", "off", "manners").code == 0
+    assert _instructions(recollect) == [("manners", False)]
+    assert _instructions(recollect, "--org-wide") == [("manners", True)]
+    assert "Be polite." not in recollect("context", "Hello?").out
+
+
+# ── While talking ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_turn_tells_what_was_learned_from_it(recollect):
+    talk = "I'm Ann. I live in Oslo with my sister Ana.\nI live in Bergen now.\nI prefer short answers.\nWhat is new?\n"
+    told = recollect("chat", "--script", "-", input=talk).out
+    assert "learned: name = Ann, city = Oslo; met: Ana, sibling" in told
+    assert "learned: city = Bergen (was Oslo)" in told
+    assert "prefers: verbosity = concise" in told
+    said = [json.loads(line) for line in recollect("chat", "--script", "-", "--json", input=talk).out.splitlines()]
+    assert said[1]["learned"] == ["learned: city = Bergen (was Oslo)"]
+    assert "learned" not in said[-1]
+
+
+def test_the_profile_can_be_asked_for_while_talking(recollect):
+    assert "I know nothing about you yet." in recollect("chat", "--script", "-", input="/profile\n").out
+    told = recollect("chat", "--script", "-", input=f"{TALK}/profile\n/help\n").out
+    assert "city               Oslo\n" in told
+    assert "prefers verbosity  concise\n" in told
+    assert "/profile " in told
+
+
+def test_what_is_no_longer_so_is_news_too():
+    before = Known(facts=(Fact("hobby", "rugby"), Fact("city", "Oslo")), learnings=("tidy",))
+    after = Known(facts=(Fact("city", "Rome"),), learnings=("tidy", "early"), relations=("Ana lives in Oslo",))
+    lines = news(before, after)
+    assert lines == [
+        "learned: city = Rome (was Oslo)",
+        "no longer: hobby = rugby",
+        "noted: early",
+        "learned: Ana lives in Oslo",
+    ]
+    assert in_one_line(lines).startswith("learned: city = Rome (was Oslo), Ana lives in Oslo; no longer: ")
+
+
+def test_nothing_in_a_value_can_act_on_the_screen(recollect):
+    assert recollect("facts", "set", "city", "Os\x1b[31mlo").code == 0
+    told = recollect("profile").out + recollect("facts").out + recollect("facts", "history", "city").out
+    assert told.count(r"Os\x1b[31mlo") == 3
+    assert "\x1b" not in told
