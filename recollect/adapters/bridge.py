@@ -1,0 +1,70 @@
+"""The way from a framework to a memory, which lives on one event loop, for callers with `await` and without."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from recollect import memory, sync
+from recollect.errors import Unavailable, ValidationError
+
+T = TypeVar("T")
+
+WAIT_S = 60.0
+"""How long to wait for another loop, which may be held up by the very call that waits."""
+HELD_UP = "the memory's event loop did not answer; is it held up by this call? Use the async form"
+
+
+class Bridge:
+    """Runs what is done with a handle where its memory lives: on this loop, on another, or in the background.
+
+    A handle of `recollect.Memory` belongs to the loop on which the bridge was made; one of
+    `recollect.sync.Memory` brings its own.
+    """
+
+    def __init__(self) -> None:
+        try:
+            self._home: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            self._home = None
+
+    async def wait(self, handle: Any, act: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
+        """Do something with the async form of a handle, without holding up the caller's loop."""
+        if _is_sync(handle):
+            return await asyncio.to_thread(self.run, handle, act)
+        home = self._home
+        if home is None or home is asyncio.get_running_loop() or not home.is_running():
+            return await act(handle)
+        answer = asyncio.run_coroutine_threadsafe(act(handle), home)
+        try:
+            async with asyncio.timeout(WAIT_S):
+                return await asyncio.wrap_future(answer)
+        except TimeoutError:
+            raise Unavailable(HELD_UP) from None
+
+    def run(self, handle: Any, act: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
+        """Do something with the async form of a handle, from code without `await`."""
+        if _is_sync(handle):
+            result: T = handle._running.run(type(handle).__name__, act(handle._inner))
+            return result
+        home = self._home
+        if home is None or not home.is_running():
+            raise ValidationError("open the memory with recollect.sync to use it without `await`", field="memory")
+        if home is asyncio._get_running_loop():
+            raise ValidationError("called on the loop of the memory itself; use the async form", field="memory")
+        answer = asyncio.run_coroutine_threadsafe(act(handle), home)
+        try:
+            return answer.result(WAIT_S)
+        except TimeoutError:
+            answer.cancel()
+            raise Unavailable(HELD_UP) from None
+
+
+def _is_sync(handle: Any) -> bool:
+    return isinstance(handle, sync.Memory | sync.User | sync.Session)
+
+
+MemoryHandle = memory.Memory | sync.Memory
+UserHandle = memory.User | sync.User
+SessionHandle = memory.Session | sync.Session

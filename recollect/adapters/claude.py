@@ -1,0 +1,284 @@
+"""Claude's memory tool (`memory_20250818`): files under /memories that are long-term memories of a user.
+
+    tool = MemoryTool(memory.user("ann"))
+    answer = await tool(block.input)          # of each `tool_use` block whose name is "memory"
+
+What Claude writes down is then found by `search_memory`, goes into contexts, and is exported and erased with
+its user. Needs no package: it takes the input of a tool call as it comes and gives the text to answer it with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
+
+from recollect.adapters.bridge import Bridge, UserHandle
+from recollect.errors import Conflict, NotFound, RecollectError
+from recollect.memory import User
+from recollect.records import Record, derived_id
+
+ROOT = "/memories"
+PATH, BLANK = "memory_path", "memory_blank"
+PAGE, BATCH = 1_000, 90
+DEPTH = 2
+"""How many levels below a folder are shown."""
+LINES_MAX = 999_999
+"""More lines than this do not fit the column of their numbers."""
+EDITED = "The memory file has been edited."
+
+Given = Mapping[str, Any]
+
+
+class _Refused(Exception):
+    """The command cannot be done; the text tells Claude why."""
+
+
+class MemoryTool:
+    """Answers the commands of Claude's memory tool: view, create, str_replace, insert, delete, rename.
+
+    A command that cannot be done is answered with the reason, as the tool's protocol asks.
+    """
+
+    definition = {"type": "memory_20250818", "name": "memory"}
+    """The entry for `tools` of a request."""
+
+    def __init__(self, user: UserHandle) -> None:
+        self._user = user
+        self._bridge = Bridge()
+
+    async def __call__(self, command: Given) -> str:
+        """The answer to one command."""
+        return await self._bridge.wait(self._user, lambda user: _answer(user, command))
+
+    def run(self, command: Given) -> str:
+        """The same, from code without `await`."""
+        return self._bridge.run(self._user, lambda user: _answer(user, command))
+
+
+async def _answer(user: User, given: Given) -> str:
+    try:
+        do = COMMANDS.get(str(given.get("command")))
+        if do is None:
+            raise _Refused(f"Error: Unknown command. There are {', '.join(COMMANDS)}.")
+        return await do(user, given)
+    except _Refused as refusal:
+        return str(refusal)
+    except (Conflict, NotFound):
+        return "Error: The file was changed meanwhile. View it again."
+    except RecollectError as error:
+        return f"Error: {error}"
+
+
+# ── commands ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _view(user: User, given: Given) -> str:
+    path = _path(given, "path")
+    file = await _find(user, path)
+    if file is not None:
+        return _numbered(path, _text(file), given.get("view_range"))
+    sizes = {record.metadata[PATH]: len(_text(record).encode()) async for record in _under(user, path)}
+    if not sizes and path != ROOT:
+        raise _Refused(f"The path {path} does not exist. Please provide a valid path.")
+    lines = [f"{_size(size)}\t{place}" for place, size in sorted(_tree(path, sizes).items())]
+    shown = f"Here're the files and directories up to {DEPTH} levels deep in {path}, "
+    return "\n".join([f"{shown}excluding hidden items and node_modules:", *lines])
+
+
+async def _create(user: User, given: Given) -> str:
+    path = _path(given, "path")
+    if path == ROOT or await _find(user, path) is not None or await _has_files(user, path):
+        raise _Refused(f"Error: File {path} already exists")
+    await user.add_memory(id=_id(path), **_draft(path, _string(given, "file_text")))
+    return f"File created successfully at: {path}"
+
+
+async def _str_replace(user: User, given: Given) -> str:
+    path, old, new = _path(given, "path"), _string(given, "old_str"), str(given.get("new_str") or "")
+    file = await _file(user, path)
+    text = _text(file)
+    count = text.count(old) if old else 0
+    if count == 0:
+        raise _Refused(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
+    if count > 1:
+        numbers = ", ".join(str(number) for number, line in enumerate(text.split("\n"), 1) if old in line)
+        found = f"Multiple occurrences of old_str `{old}` in lines: {numbers or '1'}."
+        raise _Refused(f"No replacement was performed. {found} Please ensure it is unique")
+    before = text.count("\n", 0, text.index(old))
+    text = text.replace(old, new)
+    await _save(user, file, text)
+    return "\n".join([EDITED, *_lines(text)[max(before - 2, 0) : before + new.count("\n") + 3]])
+
+
+async def _insert(user: User, given: Given) -> str:
+    path, addition = _path(given, "path"), _string(given, "insert_text")
+    file = await _file(user, path)
+    lines = _text(file).splitlines(keepends=True)
+    place = given.get("insert_line")
+    if not isinstance(place, int) or not 0 <= place <= len(lines):
+        told = f"It should be within the range of lines of the file: [0, {len(lines)}]"
+        raise _Refused(f"Error: Invalid `insert_line` parameter: {place}. {told}")
+    if place and not lines[place - 1].endswith("\n"):
+        lines[place - 1] += "\n"
+    ending = "" if addition.endswith("\n") or place == len(lines) else "\n"
+    await _save(user, file, "".join([*lines[:place], addition + ending, *lines[place:]]))
+    return f"The file {path} has been edited."
+
+
+async def _delete(user: User, given: Given) -> str:
+    path = _path(given, "path")
+    if path == ROOT:
+        raise _Refused(f"Error: The path {path} itself cannot be deleted")
+    file = await _find(user, path)
+    ids = [file.id] if file else [record.id async for record in _under(user, path)]
+    if not ids:
+        raise _Refused(f"Error: The path {path} does not exist")
+    await _forget(user, ids)
+    return f"Successfully deleted {path}"
+
+
+async def _rename(user: User, given: Given) -> str:
+    old, new = _path(given, "old_path"), _path(given, "new_path")
+    if ROOT in (old, new) or new.startswith(f"{old}/"):
+        raise _Refused(f"Error: {old} cannot be moved to {new}")
+    file = await _find(user, old)
+    moved = [file] if file else [record async for record in _under(user, old)]
+    if not moved:
+        raise _Refused(f"Error: The path {old} does not exist")
+    if await _find(user, new) is not None or await _has_files(user, new):
+        raise _Refused(f"Error: The destination {new} already exists")
+    places = [new + record.metadata[PATH].removeprefix(old) for record in moved]
+    drafts = [
+        _draft(place, _text(record)) | {"id": _id(place)} for place, record in zip(places, moved, strict=True)
+    ]  # fmt: skip
+    for start in range(0, len(drafts), BATCH):
+        await user.add_memories(drafts[start : start + BATCH])
+    await _forget(user, [record.id for record in moved])
+    return f"Successfully renamed {old} to {new}"
+
+
+COMMANDS: dict[str, Callable[[User, Given], Awaitable[str]]] = {
+    "view": _view,
+    "create": _create,
+    "str_replace": _str_replace,
+    "insert": _insert,
+    "delete": _delete,
+    "rename": _rename,
+}
+
+
+# ── files and records ────────────────────────────────────────────────────────────────────────────
+
+
+def _id(path: str) -> str:
+    return derived_id("claude", path)
+
+
+def _draft(path: str, text: str) -> dict[str, Any]:
+    """A file as a memory; a blank one says so, as every memory says something."""
+    if text.strip():
+        return {"content": text, "metadata": {PATH: path, "pinned": True}}
+    return {"content": f"[{path} is blank]", "metadata": {PATH: path, "pinned": True, BLANK: text}}
+
+
+def _text(record: Record) -> str:
+    text: str = record.metadata.get(BLANK, record.content)
+    return text
+
+
+async def _find(user: User, path: str) -> Record | None:
+    found = await user.get_memories([_id(path)])
+    return found[0] if found else None
+
+
+async def _file(user: User, path: str) -> Record:
+    file = await _find(user, path)
+    if file is None:
+        raise _Refused(f"Error: The path {path} does not exist. Please provide a valid path.")
+    return file
+
+
+async def _save(user: User, file: Record, text: str) -> None:
+    if file.valid_to is not None:  # it was merged or retired: who edits it wants it back
+        file = await user.restore(file.id)
+    await user.update_memory(file.id, **_draft(file.metadata[PATH], text), version=file.version)
+
+
+async def _under(user: User, folder: str) -> AsyncIterator[Record]:
+    """The files in a folder and in those below it."""
+    where = {f"metadata.{PATH}": {"gte": f"{folder}/", "lt": folder + chr(ord("/") + 1)}}
+    after: str | None = None
+    while True:
+        page, after = await user.list_memories(where=where, limit=PAGE, after=after)
+        for record in page:
+            yield record
+        if after is None:
+            return
+
+
+async def _has_files(user: User, folder: str) -> bool:
+    async for _ in _under(user, folder):
+        return True
+    return False
+
+
+async def _forget(user: User, ids: list[str]) -> None:
+    for start in range(0, len(ids), BATCH):
+        await user.forget(ids[start : start + BATCH])
+
+
+# ── paths and lines ──────────────────────────────────────────────────────────────────────────────
+
+
+def _path(given: Given, field: str) -> str:
+    """A path below /memories, without a slash at the end."""
+    path = _string(given, field).rstrip("/")
+    parts = path.split("/")
+    if parts[:2] != ["", ROOT[1:]] or not all(part.strip() and part not in (".", "..") for part in parts[1:]):
+        raise _Refused(f"Error: The path must lie under {ROOT}")
+    return path
+
+
+def _string(given: Given, field: str) -> str:
+    value = given.get(field)
+    if not isinstance(value, str):
+        raise _Refused(f"Error: `{field}` must be a text")
+    return value
+
+
+def _tree(folder: str, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Files and folders up to two levels below a folder, itself first, with their sizes; hidden ones left out."""
+    found = {folder: 0}
+    for path, size in sizes.items():
+        parts = path.removeprefix(f"{folder}/").split("/")
+        if any(part.startswith(".") or part == "node_modules" for part in parts):
+            continue
+        found[folder] += size
+        for depth in range(1, min(len(parts), DEPTH) + 1):
+            place = "/".join([folder, *parts[:depth]])
+            found[place] = found.get(place, 0) + size
+    return found
+
+
+def _size(count: int) -> str:
+    """A size as people read it.
+
+    >>> _size(512), _size(1536)
+    ('512B', '1.5K')
+    """
+    return f"{count}B" if count < 1024 else f"{count / 1024:.1f}K" if count < 1024**2 else f"{count / 1024**2:.1f}M"
+
+
+def _numbered(path: str, text: str, shown: Any) -> str:
+    """The lines of a file with their numbers, all or those from one to another (-1: the last)."""
+    lines = _lines(text)
+    if len(lines) > LINES_MAX:
+        raise _Refused(f"File {path} exceeds maximum line limit of {LINES_MAX:,} lines.")
+    if isinstance(shown, list | tuple) and len(shown) == 2:
+        first, last = int(shown[0]), int(shown[1])
+        lines = lines[max(first - 1, 0) : None if last == -1 else last]
+    return "\n".join([f"Here's the content of {path} with line numbers:", *lines])
+
+
+def _lines(text: str) -> list[str]:
+    return [f"{number:>6}\t{line}" for number, line in enumerate(text.split("\n"), 1)]

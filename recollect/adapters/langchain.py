@@ -1,0 +1,324 @@
+"""LangChain: chat history, retriever and agent middleware over one memory.
+
+    history = ChatMessageHistory(memory.user("ann").session("monday"))
+    retriever = Retriever(user=memory.user("ann"), k=5)
+    agent = create_agent(model, middleware=[MemoryMiddleware(memory.user("ann").session("monday"))])
+
+Handles may come from `recollect.Memory` or from `recollect.sync.Memory`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal
+
+from langchain.agents.middleware.types import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.documents import Document
+from langchain_core.messages import (
+    BaseMessage,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    convert_to_messages,
+    message_to_dict,
+    messages_from_dict,
+)
+from langchain_core.retrievers import BaseRetriever
+from langgraph.runtime import Runtime
+from pydantic import ConfigDict, PrivateAttr
+
+from recollect.adapters.bridge import Bridge, SessionHandle, UserHandle
+from recollect.adapters.verbatim import (
+    HOLE,
+    Call,
+    all_messages,
+    arguments,
+    batches,
+    calls_of,
+    filled,
+    hollowed,
+    labels_of,
+    may_be_id,
+    shell_of,
+    texts_of,
+)
+from recollect.context import Context
+from recollect.conversation import Message
+from recollect.memory import Session, User
+from recollect.records import Hit, derived_id, iso
+
+NAME = "langchain"
+CHAT_ROLES = {"user": "user", "human": "user", "system": "system", "developer": "system", "tool": "tool"}
+"""Roles of a `ChatMessage`; every other is some kind of assistant."""
+
+
+# ── messages ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def to_stored(message: BaseMessage) -> dict[str, Any]:
+    """A message as what `add_message` takes; `from_stored` gives the same message again."""
+    shell = message_to_dict(message)
+    data = shell["data"]
+    texts, data["content"] = hollowed(data["content"])
+    calls = _calls(data.get("tool_calls"))
+    if calls:
+        data["tool_calls"] = HOLE
+    given = arguments(NAME, _role(message), texts, shell, empty="" if calls else "[empty]")
+    if calls:
+        given["tool_calls"] = [call.to_openai() for call in calls]
+    if isinstance(message, ToolMessage) and may_be_id(message.tool_call_id):
+        given["tool_call_id"] = message.tool_call_id
+    if may_be_id(message.name):
+        given["name"] = message.name
+    return given
+
+
+def from_stored(message: Message) -> BaseMessage:
+    """A stored message for LangChain, whoever stored it."""
+    shell = shell_of(NAME, message)
+    try:
+        data = shell["data"]
+        data["content"] = filled(data["content"], texts_of(message))
+        if data.get("tool_calls") == HOLE:
+            data["tool_calls"] = [_tool_call(call) for call in calls_of(message)]
+        return messages_from_dict([shell])[0]
+    except (TypeError, KeyError, ValueError):
+        return _plain(message)
+
+
+def _plain(message: Message) -> BaseMessage:
+    """A message that came another way."""
+    given: dict[str, Any] = {"role": message.role, "content": message.content, "id": message.id or None}
+    if message.name:
+        given["name"] = message.name
+    if message.role == "tool":
+        given["tool_call_id"] = message.tool_call_id or ""
+    if message.tool_calls:
+        given["tool_calls"] = [_tool_call(call) for call in calls_of(message)]
+    return convert_to_messages([given])[0]
+
+
+def _role(message: BaseMessage) -> str:
+    match message:
+        case HumanMessage():
+            return "user"
+        case SystemMessage():
+            return "system"
+        case ToolMessage() | FunctionMessage():
+            return "tool"
+        case ChatMessage():
+            return CHAT_ROLES.get(message.role, "assistant")
+    return "assistant"
+
+
+def _calls(given: Any) -> list[Call]:
+    """The tool calls, if they are the usual ones, which can be made again from what is stored."""
+    try:
+        calls = [Call(call["id"], call["name"], json.dumps(call["args"], ensure_ascii=False)) for call in given or ()]
+        same = [_tool_call(call) for call in calls] == given
+    except (TypeError, KeyError, ValueError):
+        return []
+    unique = len({call.id for call in calls}) == len(calls)
+    return calls if same and unique and all(may_be_id(call.id) for call in calls) else []
+
+
+def _tool_call(call: Call) -> dict[str, Any]:
+    try:
+        args = json.loads(call.arguments)
+    except ValueError:
+        args = {"arguments": call.arguments}
+    return {"name": call.name, "args": args, "id": call.id, "type": "tool_call"}
+
+
+# ── chat history ─────────────────────────────────────────────────────────────────────────────────
+
+
+class ChatMessageHistory(BaseChatMessageHistory):
+    """The messages of a session; works in `RunnableWithMessageHistory`, with `await` and without.
+
+    With a limit only the newest messages are read, tool calls together with their results; all are kept.
+    """
+
+    def __init__(self, session: SessionHandle, *, limit: int | None = None) -> None:
+        super().__init__()
+        self._session = session
+        self._limit = limit
+        self._bridge = Bridge()
+
+    @property
+    def messages(self) -> list[BaseMessage]:  # type: ignore[override]
+        """The messages, in order."""
+        return self._bridge.run(self._session, self._read)
+
+    async def aget_messages(self) -> list[BaseMessage]:
+        return await self._bridge.wait(self._session, self._read)
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Append messages. When this returns, they are kept."""
+        self._bridge.run(self._session, lambda session: _add(session, messages))
+
+    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
+        await self._bridge.wait(self._session, lambda session: _add(session, messages))
+
+    def clear(self) -> None:
+        """Forget the session, with what was learned from it alone."""
+        self._bridge.run(self._session, Session.delete)
+
+    async def aclear(self) -> None:
+        await self._bridge.wait(self._session, Session.delete)
+
+    async def _read(self, session: Session) -> list[BaseMessage]:
+        if self._limit is not None:
+            return [from_stored(message) for message in await session.window(messages=self._limit)]
+        return [from_stored(message) async for message in all_messages(session)]
+
+
+async def _add(session: Session, messages: Sequence[BaseMessage]) -> None:
+    for batch in batches([to_stored(message) for message in messages]):
+        await session.add_messages(batch)
+
+
+# ── retriever ────────────────────────────────────────────────────────────────────────────────────
+
+
+class Retriever(BaseRetriever):
+    """What the user's memory has on a question, as documents with score, layer, id and the time it was said."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    user: UserHandle
+    k: int = 5
+    layer: str | list[str] | None = None
+    where: dict[str, Any] | None = None
+    quality: Literal["fast", "best"] | None = None
+    _bridge: Bridge = PrivateAttr(default_factory=Bridge)
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        return self._bridge.run(self.user, lambda user: self._found(user, query))
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        return await self._bridge.wait(self.user, lambda user: self._found(user, query))
+
+    async def _found(self, user: User, query: str) -> list[Document]:
+        hits = await user.search_memory(
+            query, layer=self.layer, where=self.where, limit=self.k, quality=self.quality
+        )  # fmt: skip
+        return [_document(hit) for hit in hits]
+
+
+def _document(hit: Hit) -> Document:
+    record = hit.record
+    told = {
+        "id": record.id,
+        "layer": record.layer,
+        "score": hit.score,
+        "reason": hit.reason,
+        "said_at": iso(record.when),
+        "session": record.scope.session or None,
+        "role": record.data.get("role"),
+    }
+    return Document(page_content=record.content, id=record.id, metadata=labels_of(record) | told)
+
+
+# ── agents ───────────────────────────────────────────────────────────────────────────────────────
+
+SessionOf = Callable[[Runtime[Any]], SessionHandle]
+
+
+class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
+    """Gives an agent a memory: each call of the model sees what is remembered, each turn is stored at its end.
+
+    Give the session, or a function that finds it from the runtime, where one agent serves many users.
+    A turn that is stored again, after an interrupt say, is stored once.
+    """
+
+    def __init__(self, session: SessionHandle | SessionOf, *, max_tokens: int = 4_000) -> None:
+        super().__init__()
+        self._session = session
+        self._max_tokens = max_tokens
+        self._bridge = Bridge()
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        question = _question(request.messages)
+        if question is None:
+            return handler(request)
+        session = self._session_of(request.runtime)
+        return handler(_informed(request, self._bridge.run(session, lambda session: self._context(session, question))))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        question = _question(request.messages)
+        if question is None:
+            return await handler(request)
+        session = self._session_of(request.runtime)
+        context = await self._bridge.wait(session, lambda session: self._context(session, question))
+        return await handler(_informed(request, context))
+
+    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        self._bridge.run(self._session_of(runtime), lambda session: _store_turn(session, state["messages"]))
+
+    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        await self._bridge.wait(self._session_of(runtime), lambda session: _store_turn(session, state["messages"]))
+
+    def _session_of(self, runtime: Runtime[Any]) -> SessionHandle:
+        return self._session(runtime) if callable(self._session) else self._session
+
+    async def _context(self, session: Session, question: str) -> Context:
+        return await session.get_context(question, max_tokens=self._max_tokens)
+
+
+def _question(messages: Sequence[BaseMessage]) -> str | None:
+    """What the user said last."""
+    asked = next((message for message in reversed(messages) if isinstance(message, HumanMessage)), None)
+    text = str(asked.text) if asked else ""
+    return text if text.strip() else None
+
+
+def _informed(request: ModelRequest[Any], context: Context) -> ModelRequest[Any]:
+    """The request with what is remembered behind the agent's own instructions.
+
+    An agent that keeps no conversation itself is given what was said before in this one.
+    """
+    if sum(isinstance(message, HumanMessage) for message in request.messages) == 1:
+        request = request.override(messages=[*_recent(context), *request.messages])
+    if not context.system:
+        return request
+    own = request.system_message
+    if own is None:
+        return request.override(system_message=SystemMessage(context.system))
+    content: str | list[str | dict[str, Any]]
+    if isinstance(own.content, str):
+        content = f"{own.content}\n\n{context.system}"
+    else:
+        content = [*own.content, {"type": "text", "text": context.system}]
+    return request.override(system_message=own.model_copy(update={"content": content}))
+
+
+def _recent(context: Context) -> list[Any]:
+    """The recent messages of a context, which stand between its system text and the question."""
+    count = sum(section.items for section in context.sections if section.name == "recent")
+    first = 1 if context.system else 0
+    return [_plain(Message(**said)) for said in context.messages[first : first + count]]
+
+
+async def _store_turn(session: Session, messages: Sequence[BaseMessage]) -> None:
+    """Store what was said since the user spoke last."""
+    said = [place for place, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    turn = messages[said[-1] :] if said else ()
+    for batch in batches([to_stored(message) | _once(session, message) for message in turn]):
+        await session.add_messages(batch)
+
+
+def _once(session: Session, message: BaseMessage) -> dict[str, str]:
+    """The id under which a message of an agent's run is stored, so that it is stored once."""
+    return {"id": derived_id(NAME, session.id, message.id)} if message.id else {}

@@ -1,0 +1,403 @@
+"""LangGraph: a `Store` whose items are long-term memories.
+
+    store = Store(memory, user="ann")                      # all namespaces are Ann's
+    store = Store(memory, user_segment=1)                  # ("memories", "ann") is Ann's, ("memories", "bob") is Bob's
+    graph = builder.compile(store=store)
+
+An item is one record: its text can be searched by words and by meaning, and its value, namespace and key
+stand in the metadata. So what an agent puts is found by `search_memory`, goes into contexts, and is
+exported and erased with its user.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    TTLConfig,
+    get_text_at_path,
+    tokenize_path,
+)
+
+from recollect.adapters.bridge import Bridge, MemoryHandle
+from recollect.errors import Conflict, NotFound, ValidationError
+from recollect.memory import Memory, User
+from recollect.records import MINUTE_MS, Clock, Record, as_datetime, derived_id, system_clock
+
+Namespace = tuple[str, ...]
+Place = tuple[Namespace, str]
+
+PATH, KEY, VALUE = "store_path", "store_key", "store_value"
+UPDATED, LIFE, EXPIRES = "store_updated_ms", "store_ttl_minutes", "store_expires_ms"
+VALUE_BYTES = 12_000
+"""A larger value is the text of its record; a smaller one stands beside a text that people can read."""
+TEXT_CHARACTERS = 16_000
+"""How much of a value is searched: what lies behind are tables, and a text has its limit."""
+PAGE, FOUND_MAX, ADDED, EDITED = 1_000, 1_000, 90, 45
+"""Records of a page, hits of a search, and writes of one commit, as the front door allows."""
+TRIES = 5
+"""How often a write is decided again when others write the same items."""
+REFRESH_SHARE = 0.05
+"""Reading an item starts its life again once this share of it has passed; each start is a write."""
+
+
+class Store(BaseStore):
+    """Items by namespace and key, kept in a memory; search by meaning needs no further setting.
+
+    All belong to one user, or to the user that a segment of the namespace names (`user_segment`, from
+    zero; namespaces too short to have it stay with `user`). `fields` are the paths that are searched.
+    An item with a life is gone when that ends; `sweep_ttl` removes it for good.
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        memory: MemoryHandle,
+        *,
+        user: str = "langgraph",
+        org: str = "default",
+        user_segment: int | None = None,
+        fields: Sequence[str] = ("$",),
+        ttl: TTLConfig | None = None,
+        clock: Clock = system_clock,
+    ) -> None:
+        super().__init__()
+        self.ttl_config = ttl
+        self._memory = memory
+        self._user, self._org, self._user_segment = user, org, user_segment
+        self._fields = tuple(fields)
+        self._clock = clock
+        self._bridge = Bridge()
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Run operations: reads see what was before the writes, and of writes to one item the last holds."""
+        listed = list(ops)
+        return self._bridge.run(self._memory, lambda memory: self._run(memory, listed))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        listed = list(ops)
+        return await self._bridge.wait(self._memory, lambda memory: self._run(memory, listed))
+
+    def sweep_ttl(self) -> int:
+        """Forget items whose life is over. Gives how many there were."""
+        return self._bridge.run(self._memory, self._sweep)
+
+    async def asweep_ttl(self) -> int:
+        """The same, with `await`."""
+        return await self._bridge.wait(self._memory, self._sweep)
+
+    # ── whose an item is ─────────────────────────────────────────────────────────────────────────
+
+    def _user_of(self, memory: Memory, namespace: Namespace) -> User:
+        place = self._user_segment
+        named = place is not None and len(namespace) > place
+        return memory.user(namespace[place] if named and place is not None else self._user, org=self._org)
+
+    async def _users_under(self, memory: Memory, prefix: Namespace) -> list[User]:
+        """Everyone who may have items under a prefix."""
+        if self._user_segment is None or len(prefix) > self._user_segment:
+            return [self._user_of(memory, prefix)]
+        partitions = [each for each in await memory.users() if each.org == self._org and each.user]
+        return [memory.user(each.user, org=self._org) for each in partitions]
+
+    # ── operations ───────────────────────────────────────────────────────────────────────────────
+
+    async def _run(self, memory: Memory, ops: Sequence[Op]) -> list[Result]:
+        results: list[Result] = [await self._read(memory, op) for op in ops]
+        puts = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
+        by_user: dict[str, list[PutOp]] = defaultdict(list)
+        users: dict[str, User] = {}
+        for op in puts.values():
+            user = self._user_of(memory, op.namespace)
+            users[user.id] = user
+            by_user[user.id].append(op)
+        for id, writes in by_user.items():
+            await self._write(users[id], writes)
+        return results
+
+    async def _read(self, memory: Memory, op: Op) -> Result:
+        if isinstance(op, GetOp):
+            return await self._get(memory, op)
+        if isinstance(op, SearchOp):
+            return await self._search(memory, op)
+        if isinstance(op, ListNamespacesOp):
+            return await self._namespaces(memory, op)
+        if isinstance(op, PutOp):
+            return None
+        raise ValidationError("not an operation of a store", field="ops")
+
+    async def _get(self, memory: Memory, op: GetOp) -> Item | None:
+        user = self._user_of(memory, op.namespace)
+        found = await user.get_memories([item_id(op.namespace, op.key)])
+        record = next(iter(self._living(found)), None)
+        if record is None:
+            return None
+        if op.refresh_ttl:
+            await self._refresh(user, [record])
+        return Item(**_fields_of(record))
+
+    async def _search(self, memory: Memory, op: SearchOp) -> list[SearchItem]:
+        chosen: list[tuple[float | None, User, Record]] = []
+        end = op.offset + op.limit
+        users = await self._users_under(memory, op.namespace_prefix)
+        if op.query and op.query.strip():
+            for user in users:
+                chosen += [(score, user, record) for score, record in await self._by_meaning(user, op)]
+            chosen.sort(key=lambda each: -(each[0] or 0.0))
+        known = {record.id for _, _, record in chosen}
+        for user in users:
+            if len(chosen) >= end:
+                break
+            async for record in self._listed(user, op.namespace_prefix, page=PAGE if op.filter else max(end, 1)):
+                if record.id not in known and _holds(op.filter, _value(record)):
+                    chosen.append((None, user, record))
+                if len(chosen) >= end:
+                    break
+        chosen = chosen[op.offset : end]
+        if op.refresh_ttl:
+            for user in users:
+                await self._refresh(user, [record for _, owner, record in chosen if owner is user])
+        return [SearchItem(**_fields_of(record), score=score) for score, _, record in chosen]
+
+    async def _by_meaning(self, user: User, op: SearchOp) -> list[tuple[float, Record]]:
+        wanted = FOUND_MAX if op.filter else max(1, min(op.offset + op.limit, FOUND_MAX))
+        where = _under(op.namespace_prefix)
+        hits = await user.search_memory(op.query or "", layer="long_term", where=where, limit=wanted)
+        living = {record.id for record in self._living([hit.record for hit in hits])}
+        return [(h.score, h.record) for h in hits if h.id in living and _holds(op.filter, _value(h.record))]
+
+    async def _namespaces(self, memory: Memory, op: ListNamespacesOp) -> list[Namespace]:
+        found: set[Namespace] = set()
+        for user in await self._users_under(memory, ()):
+            async for record in self._listed(user, ()):
+                namespace = _namespace(record)
+                if all(_matches(condition, namespace) for condition in op.match_conditions or ()):
+                    found.add(namespace[: op.max_depth])
+        return sorted(found)[op.offset : op.offset + op.limit]
+
+    async def _listed(self, user: User, prefix: Namespace, page: int = PAGE) -> AsyncIterator[Record]:
+        """The living items under a prefix, in order of birth."""
+        after: str | None = None
+        while True:
+            found, after = await user.list_memories(where=_under(prefix), limit=min(page, PAGE), after=after)
+            for record in self._living(found):
+                yield record
+            if after is None:
+                return
+
+    # ── writing ──────────────────────────────────────────────────────────────────────────────────
+
+    async def _write(self, user: User, writes: Sequence[PutOp]) -> None:
+        """Put and delete; decided again when somebody else wrote one of the items meanwhile."""
+        drafts = {item_id(op.namespace, op.key): self._draft(op) for op in writes}
+        for left in range(TRIES - 1, -1, -1):
+            try:
+                return await self._write_once(user, drafts)
+            except (Conflict, NotFound):
+                if not left:
+                    raise
+        return None
+
+    async def _write_once(self, user: User, drafts: Mapping[str, dict[str, Any] | None]) -> None:
+        known: dict[str, Record] = {}
+        for ids in _pieces(list(drafts), ADDED):
+            known |= {record.id: record for record in await user.get_memories(ids)}
+        for id in known.keys() & {id for id, draft in drafts.items() if draft is not None}:
+            if known[id].valid_to is not None:  # it was merged or retired: whoever writes it wants it back
+                await user.restore(id)
+        gone = [id for id, draft in drafts.items() if draft is None and id in known]
+        added = [draft | {"id": id} for id, draft in drafts.items() if draft is not None and id not in known]
+        edits = [draft | {"id": id} for id, draft in drafts.items() if draft is not None and id in known]
+        await _in_pieces(user.forget, gone, ADDED)
+        await _in_pieces(user.add_memories, added, ADDED)
+        await _in_pieces(user.update_memories, edits, EDITED)
+
+    def _draft(self, op: PutOp) -> dict[str, Any] | None:
+        """The text and labels of an item; None if it is to go."""
+        if op.value is None:
+            return None
+        value = dict(op.value)
+        whole = _json(value)
+        now = self._clock()
+        metadata: dict[str, Any] = {PATH: _path(op.namespace), KEY: op.key, UPDATED: now, "pinned": True}
+        if op.ttl is not None:
+            metadata |= {LIFE: op.ttl, EXPIRES: now + int(op.ttl * MINUTE_MS)}
+        if len(json.dumps(whole, ensure_ascii=False).encode()) > VALUE_BYTES:
+            return {"content": whole, "metadata": metadata}
+        return {"content": self._text(op, value) or f"[{op.key}]", "metadata": metadata | {VALUE: whole}}
+
+    def _text(self, op: PutOp, value: dict[str, Any]) -> str:
+        """What is searched of a value."""
+        paths = self._fields if op.index is None else op.index or ()
+        texts: list[str] = []
+        for path in paths:
+            texts += [readable(value)] if path == "$" else get_text_at_path(value, tokenize_path(path))
+        return "\n".join(text for text in texts if text.strip())[:TEXT_CHARACTERS]
+
+    # ── lives ────────────────────────────────────────────────────────────────────────────────────
+
+    def _living(self, records: Iterable[Record]) -> list[Record]:
+        now = self._clock()
+        return [r for r in records if PATH in r.metadata and now < r.metadata.get(EXPIRES, now + 1)]
+
+    async def _refresh(self, user: User, records: Sequence[Record]) -> None:
+        """Start the lives of items again that were read; one that is gone meanwhile stays gone."""
+        now = self._clock()
+        due = []
+        for record in records:
+            life_ms = record.metadata.get(LIFE, 0) * MINUTE_MS
+            if life_ms and record.metadata[EXPIRES] - now < life_ms * (1 - REFRESH_SHARE):
+                due.append({"id": record.id, "metadata": {**record.metadata, EXPIRES: now + int(life_ms)}})
+        try:
+            await _in_pieces(user.update_memories, due, EDITED)
+        except (Conflict, NotFound):
+            return
+
+    async def _sweep(self, memory: Memory) -> int:
+        where = {f"metadata.{EXPIRES}": {"lte": self._clock()}}
+        users = await self._users_under(memory, ())
+        return sum([(await user.forget(where=where, layer="long_term")).count for user in users])
+
+
+# ── items and records ────────────────────────────────────────────────────────────────────────────
+
+
+def item_id(namespace: Namespace, key: str) -> str:
+    """The id of the record that an item is."""
+    return derived_id("langgraph", *namespace, key)
+
+
+def readable(value: Mapping[str, Any]) -> str:
+    """A value as people and models read it: the only text as it is, else a line for each field.
+
+    >>> readable({"food": "pizza", "rated": {"stars": 5}})
+    'food: pizza\\nrated stars: 5'
+    """
+    leaves = list(_leaves(value, ()))
+    if len(leaves) == 1 and isinstance(leaves[0][1], str):
+        return leaves[0][1]
+    return "\n".join(f"{' '.join(path)}: {leaf}" for path, leaf in leaves)
+
+
+def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _leaves(each, (*path, str(name)))
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _leaves(each, path)
+    elif value is not None and value != "":
+        yield path, value
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError):
+        raise ValidationError("must be an object of what JSON can say", field="value") from None
+
+
+def _value(record: Record) -> dict[str, Any]:
+    """The value of an item; the text alone where somebody edited the memory by hand to something else."""
+    try:
+        value: dict[str, Any] = json.loads(record.metadata.get(VALUE, record.content))
+    except ValueError:
+        return {"text": record.content}
+    return value
+
+
+def _fields_of(record: Record) -> dict[str, Any]:
+    return {
+        "value": _value(record),
+        "key": record.metadata[KEY],
+        "namespace": _namespace(record),
+        "created_at": as_datetime(record.created_at),
+        "updated_at": as_datetime(record.metadata[UPDATED]),
+    }
+
+
+def _path(namespace: Namespace) -> str:
+    """A namespace as text: no label has a dot, and one behind each makes prefixes those of whole labels."""
+    return "".join(f"{label}." for label in namespace)
+
+
+def _namespace(record: Record) -> Namespace:
+    return tuple(record.metadata[PATH].split(".")[:-1])
+
+
+def _under(prefix: Namespace) -> dict[str, Any]:
+    """The filter for all items under a prefix: everything from its path to just before the next one."""
+    if not prefix:
+        return {f"metadata.{PATH}": {"exists": True}}
+    path = _path(prefix)
+    return {f"metadata.{PATH}": {"gte": path, "lt": path[:-1] + chr(ord(".") + 1)}}
+
+
+async def _in_pieces(write: Callable[[list[Any]], Awaitable[Any]], items: Sequence[Any], size: int) -> None:
+    for piece in _pieces(items, size):
+        await write(piece)
+
+
+def _pieces(items: Sequence[Any], size: int) -> Iterator[list[Any]]:
+    return (list(items[start : start + size]) for start in range(0, len(items), size))
+
+
+# ── filters ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _matches(condition: MatchCondition, namespace: Namespace) -> bool:
+    path = condition.path
+    if len(namespace) < len(path):
+        return False
+    part = namespace[: len(path)] if condition.match_type == "prefix" else namespace[len(namespace) - len(path) :]
+    return all(wanted in ("*", label) for wanted, label in zip(path, part, strict=True))
+
+
+def _holds(filter: Mapping[str, Any] | None, value: Mapping[str, Any]) -> bool:
+    return all(_fits(value.get(name), wanted) for name, wanted in (filter or {}).items())
+
+
+def _fits(have: Any, wanted: Any) -> bool:
+    """Equal, or what the operators ask for; objects need only have the fields that are asked for."""
+    if isinstance(wanted, Mapping) and any(str(name).startswith("$") for name in wanted):
+        return all(_compared(have, operator, operand) for operator, operand in wanted.items())
+    if isinstance(wanted, Mapping):
+        return isinstance(have, Mapping) and _holds(wanted, have)
+    if isinstance(wanted, list | tuple):
+        both = isinstance(have, list | tuple) and len(have) == len(wanted)
+        return both and all(_fits(*pair) for pair in zip(have, wanted, strict=True))
+    return bool(have == wanted)
+
+
+def _compared(have: Any, operator: str, operand: Any) -> bool:
+    if operator in ("$eq", "$ne"):
+        return (have == operand) is (operator == "$eq")
+    sides: Literal[-1, 0, 1] | None = _order(have, operand)
+    if operator not in ("$gt", "$gte", "$lt", "$lte"):
+        raise ValueError(f"Unsupported operator: {operator}")
+    if sides is None:
+        return False
+    return {"$gt": sides > 0, "$gte": sides >= 0, "$lt": sides < 0, "$lte": sides <= 0}[operator]
+
+
+def _order(have: Any, operand: Any) -> Literal[-1, 0, 1] | None:
+    """Which of two numbers is the larger; None where one is no number, which no range holds."""
+    try:
+        left, right = float(have), float(operand)
+    except (TypeError, ValueError):
+        return None
+    return 1 if left > right else -1 if left < right else 0

@@ -1,0 +1,183 @@
+"""OpenAI Agents SDK: a `Session` whose items are messages of a conversation.
+
+    session = Session(memory.user("ann"), "monday")
+    result = await Runner.run(agent, "Where did I park?", session=session)
+
+Every item comes back as it was, reasoning and calls of hosted tools too. To everyone else it is a message:
+it is searched, summed up, learned from, exported and erased like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from agents.items import TResponseInputItem
+from agents.memory import SessionSettings
+
+from recollect.adapters.bridge import Bridge, UserHandle
+from recollect.adapters.verbatim import (
+    HOLE,
+    PAGE,
+    Call,
+    all_messages,
+    arguments,
+    batches,
+    calls_of,
+    filled,
+    hollowed,
+    may_be_id,
+    shell_of,
+    texts_of,
+)
+from recollect.conversation import Message
+from recollect.errors import NotFound
+from recollect.memory import User
+
+NAME = "openai_agents"
+ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
+SPOKEN = {"message": "content", "reasoning": "summary", "function_call_output": "output"}
+"""Which field of an item has its texts, by the type of the item."""
+
+
+class Session:
+    """The session of an agent, kept in a memory: what `agents.memory.Session` asks for.
+
+    Messages that came into the conversation another way are items here as well.
+    """
+
+    def __init__(
+        self,
+        user: UserHandle,
+        session_id: str,
+        *,
+        agent: str = "",
+        session_settings: SessionSettings | None = None,
+    ) -> None:
+        self.session_id = session_id
+        self.session_settings: SessionSettings | None = session_settings or SessionSettings()
+        self._user = user
+        self._agent = agent
+        self._bridge = Bridge()
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """The items in order; with a limit the newest of them."""
+        settings = self.session_settings
+        newest = limit if limit is not None else settings.limit if settings else None
+        return await self._bridge.wait(self._user, lambda user: self._read(user, newest))
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Append items. When this returns, they are kept."""
+        await self._bridge.wait(self._user, lambda user: self._add(user, items))
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Take the newest item out and forget it; None if there is none."""
+        return await self._bridge.wait(self._user, self._pop)
+
+    async def clear_session(self) -> None:
+        """Forget the session, with what was learned from it alone."""
+        await self._bridge.wait(self._user, lambda user: user.session(self.session_id).delete())
+
+    async def _read(self, user: User, newest: int | None) -> list[TResponseInputItem]:
+        session = user.session(self.session_id)
+        if newest is None:
+            return [item async for message in all_messages(session) for item in from_stored(message)]
+        found: list[TResponseInputItem] = []
+        after: str | None = None
+        while len(found) < newest:
+            page, after = await session.messages(limit=min(newest, PAGE), newest_first=True, after=after)
+            found = [item for message in reversed(page) for item in from_stored(message)] + found
+            if after is None:
+                break
+        return found[max(len(found) - newest, 0) :]
+
+    async def _add(self, user: User, items: Sequence[TResponseInputItem]) -> None:
+        session = user.session(self.session_id, agent=self._agent)
+        for batch in batches([to_stored(cast("Mapping[str, Any]", item)) for item in items]):
+            await session.add_messages(batch)
+
+    async def _pop(self, user: User) -> TResponseInputItem | None:
+        while True:
+            newest, _ = await user.session(self.session_id).messages(limit=1, newest_first=True)
+            if not newest:
+                return None
+            *others, last = from_stored(newest[0])
+            try:
+                await user.forget(newest[0].id)
+            except NotFound:
+                continue  # somebody else was faster: the next one is ours
+            if others:
+                await self._add(user, others)
+            return last
+
+
+# ── items ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def to_stored(item: Mapping[str, Any]) -> dict[str, Any]:
+    """An item as what `add_message` takes; `from_stored` gives the same item again."""
+    shell = dict(item)
+    kind = _kind(item)
+    call = _call(item) if kind == "function_call" else None
+    if call is not None:
+        shell["arguments"] = HOLE
+        return arguments(NAME, "assistant", [], shell) | {"tool_calls": [call.to_openai()]}
+    texts: list[str] = []
+    spoken = SPOKEN.get(kind, "")
+    if spoken in item:
+        texts, shell[spoken] = hollowed(item[spoken])
+    role = ROLES.get(str(item.get("role")), "assistant") if kind == "message" else "assistant"
+    if kind.endswith("_output"):
+        role = "tool"
+    given = arguments(NAME, role, texts, shell, empty="[empty]" if kind in SPOKEN else f"[{kind}]")
+    if role == "tool" and may_be_id(item.get("call_id")):
+        given["tool_call_id"] = item["call_id"]
+    return given
+
+
+def from_stored(message: Message) -> list[TResponseInputItem]:
+    """The items of a stored message, whoever stored it: one that says something and calls tools is several."""
+    shell = shell_of(NAME, message)
+    if not isinstance(shell, dict):
+        return cast("list[TResponseInputItem]", _plain(message))
+    kind = _kind(shell)
+    spoken = SPOKEN.get(kind, "")
+    if spoken in shell:
+        shell[spoken] = filled(shell[spoken], texts_of(message))
+    calls = calls_of(message)
+    if calls and kind == "function_call" and shell.get("arguments") == HOLE:
+        shell["arguments"] = calls[0].arguments
+    return [cast("TResponseInputItem", shell)]
+
+
+def _kind(item: Mapping[str, Any]) -> str:
+    return str(item.get("type") or ("message" if "role" in item else "item"))
+
+
+def _call(item: Mapping[str, Any]) -> Call | None:
+    """A function call, if it is one that can be made again from what is stored."""
+    id, name, given = (item.get(field) for field in ("call_id", "name", "arguments"))
+    usual = isinstance(id, str) and may_be_id(id) and isinstance(name, str) and isinstance(given, str)
+    return Call(str(id), str(name), str(given)) if usual else None
+
+
+def _plain(message: Message) -> list[dict[str, Any]]:
+    """A message that came another way."""
+    text = "\n".join(texts_of(message))
+    if message.role == "tool":
+        return [{"type": "function_call_output", "call_id": message.tool_call_id or message.id, "output": text}]
+    items: list[dict[str, Any]] = []
+    if message.role == "user" and isinstance(message.content, list):
+        items = [{"role": "user", "content": [_input(part) for part in message.content]}]
+    elif text or not message.tool_calls:
+        items = [{"role": message.role, "content": text or "[empty]"}]
+    return items + [
+        {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
+        for call in calls_of(message)
+    ]
+
+
+def _input(part: Mapping[str, Any]) -> dict[str, Any]:
+    if part["type"] == "image_url":
+        return {"type": "input_image", "image_url": part["image_url"]["url"], "detail": "auto"}
+    return {"type": "input_text", "text": str(part.get("text") or f"[{part['type']}]")}

@@ -1,0 +1,278 @@
+"""Pydantic AI: a `ConversationStore` whose conversations are sessions of a user.
+
+    store = Store(memory.user("ann"))
+    conversation = await store.load("monday") or Conversation(conversation_id="monday")
+    result = await agent.run("Where did I park?", conversation=conversation)
+    await store.save(result)
+
+Every message comes back as it was. To everyone else it is a message of the session `monday`. What is known of
+the conversation as a whole (usage, branches, waiting tools) stands beside the newest message that was saved.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_ai.conversation_store import (
+    ConversationConflict,
+    ConversationEntry,
+    ConversationRecord,
+    ConversationStore,
+)
+from pydantic_ai.messages import ModelMessagesTypeAdapter
+
+from recollect.adapters.bridge import Bridge, UserHandle
+from recollect.adapters.verbatim import HOLE, SHELL_BYTES, Call, arguments, batches, may_be_id, shell_of, texts_of
+from recollect.conversation import Message
+from recollect.errors import Conflict
+from recollect.memory import Session, User
+from recollect.records import Record, derived_id
+
+NAME, ENTRY = "pydantic_ai", "pydantic_ai_entry"
+SPOKEN = {"user": ("user-prompt",), "tool": ("tool-return",), "assistant": ("text",), "system": ("system-prompt",)}
+"""Which parts of a message are its text, by its role."""
+PAGE, SESSIONS_MAX = 100, 1_000
+RECORDS = TypeAdapter(ConversationRecord)
+
+
+class Store(ConversationStore):
+    """The conversations of one user. A fork copies the history it keeps; deleting forgets all of a conversation."""
+
+    def __init__(self, user: UserHandle) -> None:
+        self._user = user
+        self._bridge = Bridge()
+
+    async def read_record(self, conversation_id: str) -> ConversationRecord | None:
+        return await self._bridge.wait(self._user, lambda user: _record(user.session(conversation_id)))
+
+    async def read_records(self, *, scope: str | None = None, limit: int | None = None) -> Sequence[ConversationRecord]:
+        found = await self._bridge.wait(self._user, _records)
+        chosen = [record for record in found if scope is None or record.scope == scope]
+        return sorted(chosen, key=lambda record: record.updated_at, reverse=True)[:limit]
+
+    async def write_record(
+        self,
+        record: ConversationRecord,
+        *,
+        new_entries: Sequence[ConversationEntry] = (),
+        expected_revision: str | None,
+    ) -> None:
+        await self._bridge.wait(self._user, lambda user: _write(user, record, new_entries, expected_revision))
+
+    async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
+        await self._bridge.wait(self._user, lambda user: _delete(user, conversation_id, expected_revision))
+
+    async def read_entry(self, entry_id: str) -> ConversationEntry:
+        return (await self.read_history(entry_id, limit=1))[0]
+
+    async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
+        if head_id is None or limit == 0:
+            return []
+        return await self._bridge.wait(self._user, lambda user: _history(user, head_id, limit))
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _newest(session: Session) -> AsyncIterator[Message]:
+    after: str | None = None
+    while True:
+        page, after = await session.messages(limit=PAGE, newest_first=True, after=after)
+        for message in page:
+            yield message
+        if after is None:
+            return
+
+
+async def _record(session: Session) -> ConversationRecord | None:
+    """What was saved last of the conversation as a whole."""
+    async for message in _newest(session):
+        shell = shell_of(NAME, message)
+        if isinstance(shell, dict) and "record" in shell:
+            return RECORDS.validate_python(shell["record"])
+    return None
+
+
+async def _records(user: User) -> list[ConversationRecord]:
+    sessions = await user.sessions(limit=SESSIONS_MAX)
+    found = [await _record(user.session(session.id)) for session in sessions]
+    return [record for record in found if record is not None]
+
+
+async def _history(user: User, head_id: str, limit: int | None) -> list[ConversationEntry]:
+    """The entries up to the head, oldest first; those whose life is over are not among them."""
+    head = await _find(user, head_id)
+    if head is None:
+        raise LookupError("there is no such entry")
+    seen: dict[str, ConversationEntry] = {}
+    chain: list[ConversationEntry] = []
+    wanted: str | None = head_id
+    async for message in _newest(user.session(head.scope.session)):
+        entry = _entry(message)
+        if entry is not None:
+            seen[entry.id] = entry
+        while wanted in seen and (limit is None or len(chain) < limit):
+            chain.append(seen[wanted])
+            wanted = seen[wanted].parent_id
+        if wanted is None or len(chain) == limit:
+            break
+    return chain[::-1]
+
+
+async def _find(user: User, entry_id: str) -> Record | None:
+    """The message that an entry is: nearly always the one with its id."""
+    found = await user.get_memories([entry_id])
+    after: str | None = None
+    while not found:
+        where = {f"metadata.{ENTRY}": entry_id}
+        found, after = await user.list_memories(layer="conversation", where=where, limit=1, after=after)
+        if after is None:
+            break
+    return found[0] if found else None
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _write(
+    user: User, record: ConversationRecord, new_entries: Sequence[ConversationEntry], expected: str | None
+) -> None:
+    """Store entries and record in one commit, if the conversation still is as the caller knows it."""
+    session = user.session(record.conversation_id)
+    stored = await _record(session)
+    if (stored.revision if stored else None) != expected:
+        raise ConversationConflict(record.conversation_id)
+    given = [message for entry in new_entries for message in _to_stored(entry)]
+    try:
+        if stored is None:
+            given = [*await _copied(user, record, new_entries), *given]
+        await _commit(session, record, given, expected)
+    except (Conflict, LookupError):
+        raise ConversationConflict(record.conversation_id) from None
+
+
+async def _copied(
+    user: User, record: ConversationRecord, new_entries: Sequence[ConversationEntry]
+) -> list[dict[str, Any]]:
+    """The history of another conversation that a new one begins with."""
+    origin = new_entries[0].parent_id if new_entries else record.head_id
+    if origin is None:
+        return []
+    kept = await _history(user, origin, None)
+    copies = [message for entry in kept for message in _to_stored(entry)]
+    return [copy | {"id": derived_id(NAME, record.conversation_id, copy["id"])} for copy in copies]
+
+
+async def _commit(
+    session: Session, record: ConversationRecord, given: list[dict[str, Any]], expected: str | None
+) -> None:
+    """Write the messages, the last of them with the record; of two writers who know the same, one comes first."""
+    holder = _holding(given, {"record": RECORDS.dump_python(record, mode="json")})
+    if expected is None:
+        # A new conversation has no revision to hold on to: whose record is there first has made it.
+        holder["id"] = derived_id(NAME, session.id)
+    *earlier, last = batches(given)
+    for piece in earlier:
+        await session.add_messages(piece)
+    key = derived_id(NAME, session.id, expected) if expected is not None else None
+    await session.add_messages(last, idempotency_key=key)
+
+
+def _holding(given: list[dict[str, Any]], shell: dict[str, Any]) -> dict[str, Any]:
+    """The last message, with the record in its shell; one of its own where there is none, or no room in it."""
+    kept = given[-1]["metadata"].get(NAME) if given else None
+    if kept is not None:
+        both = json.dumps(json.loads(kept) | shell, ensure_ascii=False)
+        if len(json.dumps(both).encode()) <= SHELL_BYTES:
+            given[-1]["metadata"] = given[-1]["metadata"] | {NAME: both}
+            return given[-1]
+    given.append(arguments(NAME, "system", [], shell, empty="[conversation saved]"))
+    return given[-1]
+
+
+async def _delete(user: User, conversation_id: str, expected: str) -> None:
+    session = user.session(conversation_id)
+    stored = await _record(session)
+    if stored is None or stored.revision != expected:
+        raise ConversationConflict(conversation_id)
+    await session.delete()
+
+
+# ── entries and messages ─────────────────────────────────────────────────────────────────────────
+
+
+def _to_stored(entry: ConversationEntry) -> list[dict[str, Any]]:
+    """An entry as messages: itself, and one for each further result of a tool, as each answers a call."""
+    message: dict[str, Any] = ModelMessagesTypeAdapter.dump_python([entry.message], mode="json")[0]
+    results = [part for part in message["parts"] if part["part_kind"] == "tool-return"]
+    calls = _calls(message)
+    role = _role(message)
+    texts = _hollow(message, role)
+    shell = {"entry": {"parent_id": entry.parent_id, "message": message, "texts": len(texts)}}
+    given = arguments(NAME, role, texts, shell, empty="" if calls else "[empty]")
+    given |= {"id": entry.id, "metadata": given.get("metadata", {}) | {ENTRY: entry.id}}
+    if calls:
+        given["tool_calls"] = [call.to_openai() for call in calls]
+    if role != "tool":
+        return [given]
+    further = [
+        {"role": "tool", "content": _told(part), "tool_call_id": part["tool_call_id"], "metadata": {},
+         "id": derived_id(NAME, entry.id, part["tool_call_id"])}
+        for part in results[1:]
+        if may_be_id(part["tool_call_id"])
+    ]  # fmt: skip
+    if may_be_id(results[0]["tool_call_id"]):
+        given["tool_call_id"] = results[0]["tool_call_id"]
+    return [given, *further]
+
+
+def _entry(message: Message) -> ConversationEntry | None:
+    shell = shell_of(NAME, message)
+    kept = shell.get("entry") if isinstance(shell, dict) else None
+    if kept is None:
+        return None
+    waiting = iter(texts_of(message)[: kept["texts"]])
+    for part in kept["message"]["parts"]:
+        if part["part_kind"] in SPOKEN[message.role] and part.get("content") == HOLE:
+            part["content"] = next(waiting, HOLE)
+    said = ModelMessagesTypeAdapter.validate_json(json.dumps([kept["message"]]))[0]
+    return ConversationEntry(id=str(message.metadata[ENTRY]), parent_id=kept["parent_id"], message=said)
+
+
+def _role(message: dict[str, Any]) -> str:
+    if message["kind"] == "response":
+        return "assistant"
+    kinds = {part["part_kind"] for part in message["parts"]}
+    return "user" if "user-prompt" in kinds else "tool" if "tool-return" in kinds else "system"
+
+
+def _hollow(message: dict[str, Any], role: str) -> list[str]:
+    """Take the texts out of a message; what says nothing keeps them, so that a hole is never mistaken."""
+    parts = [part for part in message["parts"] if part["part_kind"] in SPOKEN[role]]
+    if role == "tool":
+        parts = parts[:1]  # the others are messages of their own
+    said = [part for part in parts if isinstance(part.get("content"), str)]
+    texts = [part["content"] for part in said]
+    if not any(text.strip() for text in texts):
+        return []
+    for part in said:
+        part["content"] = HOLE
+    return texts
+
+
+def _calls(message: dict[str, Any]) -> list[Call]:
+    parts = [part for part in message["parts"] if part["part_kind"] == "tool-call" and may_be_id(part["tool_call_id"])]
+    calls = {part["tool_call_id"]: part for part in parts}
+    return [Call(id, part["tool_name"], _arguments(part["args"])) for id, part in calls.items()]
+
+
+def _arguments(given: Any) -> str:
+    return given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False)
+
+
+def _told(part: dict[str, Any]) -> str:
+    content = part["content"] if isinstance(part["content"], str) else json.dumps(part["content"], ensure_ascii=False)
+    return content if content.strip() else "[empty]"

@@ -1,0 +1,160 @@
+"""A framework's message as one of ours, and back to the last field.
+
+Who speaks, the text, the tool calls: these go into the fields of a message, where every reader finds
+them. All else, the *shell*, travels beside it as JSON in the metadata, under the framework's name. Texts
+are left out of the shell, as they would be stored twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from recollect.conversation import Message
+from recollect.errors import ValidationError
+from recollect.memory import Session
+from recollect.records import Record
+
+FRAMEWORKS = ("langchain", "openai_agents", "pydantic_ai")
+"""Names under which shells are kept."""
+SHELL_BYTES = 15_000
+"""A shell up to this size fits into metadata, escaped and with a few labels beside it."""
+HOLE = "<text>"
+"""Stands in a shell where a text was."""
+PAGE, BATCH = 1_000, 90
+"""Messages that are read at once, and stored in one commit."""
+
+ID_CHARACTERS = 128
+"""The longest id that a message, a call or a name may have."""
+
+Content = str | list[dict[str, Any]]
+
+
+class Call(NamedTuple):
+    """A tool call as every framework knows it; the arguments are JSON as text."""
+
+    id: str
+    name: str
+    arguments: str
+
+    def to_openai(self) -> dict[str, Any]:
+        return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
+
+
+# ── texts and what is around them ────────────────────────────────────────────────────────────────
+
+
+def hollowed(content: Any) -> tuple[list[str], Any]:
+    """The texts of a message's content, and the content with a hole for each of them.
+
+    What says nothing has no texts and stays whole, so a hole is never mistaken for something that was said.
+
+    >>> hollowed([{"type": "output_text", "text": "Hello!", "annotations": []}])
+    (['Hello!'], [{'type': 'output_text', 'text': '<text>', 'annotations': []}])
+    """
+    texts = [text for part in _parts(content) if (text := _text(part)) is not None]
+    if not any(text.strip() for text in texts):
+        return [], content
+    shell = [part if _text(part) is None else _with_text(part, HOLE) for part in _parts(content)]
+    return texts, shell if isinstance(content, list) else shell[0]
+
+
+def filled(shell: Any, texts: Sequence[str]) -> Any:
+    """The content again."""
+    waiting = iter(texts)
+    content = [_with_text(part, next(waiting, "")) if _text(part) == HOLE else part for part in _parts(shell)]
+    return content if isinstance(shell, list) else content[0]
+
+
+def _parts(content: Any) -> list[Any]:
+    return content if isinstance(content, list) else [content]
+
+
+def _text(part: Any) -> str | None:
+    text = part.get("text") if isinstance(part, dict) else part
+    return text if isinstance(text, str) else None
+
+
+def _with_text(part: Any, text: str) -> Any:
+    return {**part, "text": text} if isinstance(part, dict) else text
+
+
+def texts_of(message: Message) -> list[str]:
+    """The texts of one of our messages, in order."""
+    return [text for part in _parts(message.content) if (text := _text(part)) is not None]
+
+
+# ── to and from a stored message ─────────────────────────────────────────────────────────────────
+
+
+def arguments(framework: str, role: str, texts: Sequence[str], shell: Any, empty: str = "") -> dict[str, Any]:
+    """What `add_message` takes: a text as it is, several as parts, `empty` where nothing is said."""
+    content: Content = texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts]
+    given: dict[str, Any] = {"role": role, "content": content or empty}
+    kept = _json(shell)
+    if len(json.dumps(kept, ensure_ascii=False).encode()) <= SHELL_BYTES:
+        return given | {"metadata": {framework: kept}}
+    # Too much for labels: what a provider sealed, say. A part has the room.
+    parts = [{"type": "text", "text": given["content"]}] if isinstance(given["content"], str) else given["content"]
+    return given | {"content": [parts[0] | {framework: kept}, *parts[1:]]}
+
+
+def shell_of(framework: str, message: Message) -> Any:
+    """What the framework kept beside a message; None if the message came another way."""
+    kept = message.metadata.get(framework)
+    if kept is None and isinstance(message.content, list) and message.content:
+        kept = message.content[0].get(framework)
+    try:
+        return json.loads(kept) if isinstance(kept, str) else None
+    except ValueError:
+        return None
+
+
+def labels_of(record: Record) -> dict[str, Any]:
+    """The metadata of a record without what adapters keep there for themselves."""
+    return {name: value for name, value in record.metadata.items() if name not in FRAMEWORKS}
+
+
+def calls_of(message: Message) -> list[Call]:
+    """The tool calls of a message, whichever of the two common forms they have."""
+    found = []
+    for call in message.tool_calls or ():
+        function = call.get("function")
+        named: Mapping[str, Any] = function if isinstance(function, Mapping) else call
+        given = named.get("arguments", named.get("args", "{}"))
+        text = given if isinstance(given, str) else _json(given)
+        found.append(Call(str(call["id"]), str(named.get("name") or "unknown"), text))
+    return found
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError):
+        raise ValidationError("must be made of what JSON can say", field="message") from None
+
+
+# ── whole sessions ───────────────────────────────────────────────────────────────────────────────
+
+
+async def all_messages(session: Session) -> AsyncIterator[Message]:
+    """Every message of a session, in order."""
+    after: str | None = None
+    while True:
+        page, after = await session.messages(limit=PAGE, after=after)
+        for message in page:
+            yield message
+        if after is None:
+            return
+
+
+def batches(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """Pieces that each fit into one commit."""
+    return (items[start : start + BATCH] for start in range(0, len(items), BATCH))
+
+
+def may_be_id(value: Any) -> bool:
+    """Whether a framework's id can be one of ours; others are kept in the shell alone."""
+    plain = isinstance(value, str) and 0 < len(value) <= ID_CHARACTERS and value.isprintable()
+    return plain and not value.isspace() and "{" not in value and "}" not in value

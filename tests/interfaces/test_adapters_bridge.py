@@ -1,0 +1,74 @@
+"""Adapters reach a memory from any loop and any thread, and hold up no loop while they wait."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from recollect import Memory, sync
+from recollect.adapters.bridge import Bridge
+from recollect.errors import Unavailable, ValidationError
+
+
+async def ident(user):
+    return user.id, threading.get_ident()
+
+
+async def test_on_its_own_loop_a_memory_is_called_directly(memory):
+    assert await Bridge().wait(memory.user("ann"), ident) == ("ann", threading.get_ident())
+
+
+async def test_from_another_loop_the_memorys_own_loop_does_the_work(memory):
+    bridge, here = Bridge(), threading.get_ident()
+    called = await asyncio.to_thread(lambda: asyncio.run(bridge.wait(memory.user("ann"), ident)))
+    assert called == ("ann", here)
+
+
+async def test_from_a_thread_the_memorys_own_loop_does_the_work(memory):
+    bridge = Bridge()
+    assert await asyncio.to_thread(bridge.run, memory.user("ann"), ident) == ("ann", threading.get_ident())
+
+
+async def test_the_callers_loop_goes_on_while_a_plain_memory_works():
+    async def slowly(user):
+        time.sleep(0.2)  # on the memory's own loop, not on ours
+        return user.id
+
+    with sync.Memory.open("memory://") as memory:
+        waiting = asyncio.ensure_future(Bridge().wait(memory.user("ann"), slowly))
+        ticks = 0
+        while not waiting.done():
+            await asyncio.sleep(0.01)
+            ticks += 1
+        assert await waiting == "ann" and ticks > 5
+
+
+def test_a_memory_of_a_loop_that_is_over_says_what_to_do():
+    async def made():
+        async with Memory.open("memory://") as memory:
+            return memory.user("ann"), Bridge()
+
+    user, bridge = asyncio.run(made())
+    with pytest.raises(ValidationError, match=r"recollect\.sync"):
+        bridge.run(user, ident)
+
+
+async def test_a_loop_that_is_held_up_from_another_one_is_told(memory, monkeypatch):
+    monkeypatch.setattr("recollect.adapters.bridge.WAIT_S", 0.1)
+    bridge, user = Bridge(), memory.user("ann")
+    other = threading.Thread(target=lambda: found.append(_error(bridge, user)))
+    found: list[BaseException] = []
+    other.start()
+    other.join()  # holds up our loop, which the other one waits for
+    assert isinstance(found[0], Unavailable)
+
+
+def _error(bridge, user):
+    try:
+        asyncio.run(bridge.wait(user, ident))
+    except Unavailable as error:
+        return error
+    return None

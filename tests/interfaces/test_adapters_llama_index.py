@@ -1,0 +1,69 @@
+"""LlamaIndex's memory with a block of ours: what falls out of the short term is kept and comes back when it fits."""
+
+from __future__ import annotations
+
+import pytest
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.memory import Memory as LlamaMemory
+
+from recollect import sync
+from recollect.adapters.llama_index import MemoryBlock
+from recollect.testing.fakes import HashingEmbedder
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+def said(text: str) -> ChatMessage:
+    return ChatMessage(role="user", content=text)
+
+
+@pytest.fixture
+async def block(memory):
+    return MemoryBlock(user=memory.user("ann"), session_id="monday")
+
+
+async def test_what_leaves_the_short_term_is_remembered(block, memory):
+    llama = LlamaMemory.from_defaults(
+        session_id="monday", token_limit=60, token_flush_size=30, chat_history_token_ratio=0.5,
+        memory_blocks=[block], tokenizer_fn=words,
+    )  # fmt: skip
+    await llama.aput(said("I parked my red Fiat on level three."))
+    for number in range(12):
+        await llama.aput(said(f"And by the way this is remark number {number} of today."))
+    stored = await memory.user("ann").session("monday").window()
+    assert stored[0].content == "I parked my red Fiat on level three."
+    history = await llama.aget(input="Where is the Fiat?")
+    assert "red Fiat on level three" in history[0].content
+
+
+async def test_the_block_knows_what_was_said_elsewhere(block, memory):
+    await memory.user("ann").add_memory("Ann is allergic to peanuts")
+    assert "peanuts" in await block.aget([said("What is Ann allergic to?")])
+    assert await block.aget([]) == ""
+
+
+async def test_results_of_tools_stay_results_of_tools(block, memory):
+    call = ChatMessage(role="tool", content="Rain", additional_kwargs={"tool_call_id": "c1"})
+    await block.aput([said("Weather?"), ChatMessage(role="assistant", content=""), call])
+    stored, _ = await memory.user("ann").session("monday").messages()
+    assert [(message.role, message.tool_call_id) for message in stored] == [("user", None), ("tool", "c1")]
+
+
+async def test_a_block_that_is_too_large_loses_its_last_lines(block, memory):
+    for number in range(20):
+        await memory.user("ann").add_memory(f"Ann likes tea number {number} a lot")
+    whole = await block.aget([said("Which tea does Ann like?")])
+    shorter = await block.atruncate(whole, 40)
+    assert len(shorter) <= len(whole) - 160 and shorter.endswith("</memory>")
+    assert set(shorter.splitlines()) <= set(whole.splitlines())
+    assert await block.atruncate(whole, 100_000) is None
+
+
+def test_a_plain_program_uses_a_plain_memory():
+    with sync.Memory.open("memory://", embedder=HashingEmbedder()) as memory:
+        memory.user("ann").add_memory("Ann is allergic to peanuts")
+        block = MemoryBlock(user=memory.user("ann"), session_id="monday")
+        llama = LlamaMemory.from_defaults(memory_blocks=[block], tokenizer_fn=words)
+        assert "peanuts" in llama.get(input="What is Ann allergic to?")[0].content

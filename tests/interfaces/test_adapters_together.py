@@ -1,0 +1,87 @@
+"""Every adapter sees the same memory: what one writes, all the others and the memory itself read."""
+
+from __future__ import annotations
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from llama_index.core.base.llms.types import ChatMessage
+
+from recollect.adapters.langchain import ChatMessageHistory, Retriever
+from recollect.adapters.langgraph import Store
+from recollect.adapters.llama_index import MemoryBlock
+from recollect.adapters.openai_agents import Session
+
+
+@pytest.fixture
+async def ann(memory):
+    return memory.user("ann")
+
+
+async def test_a_turn_of_the_openai_sdk_is_a_turn_of_langchain(ann):
+    await Session(ann, "monday").add_items(
+        [
+            {"role": "user", "content": "Will it rain?"},
+            {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city": "Oslo"}'},
+            {"type": "function_call_output", "call_id": "c1", "output": "Rain"},
+            {"id": "m", "type": "message", "role": "assistant", "status": "completed",
+             "content": [{"type": "output_text", "text": "Yes.", "annotations": []}]},
+        ]
+    )  # fmt: skip
+    human, call, result, answer = await ChatMessageHistory(ann.session("monday")).aget_messages()
+    assert (human.type, human.content, answer.type, answer.content) == ("human", "Will it rain?", "ai", "Yes.")
+    assert call.tool_calls == [{"name": "weather", "args": {"city": "Oslo"}, "id": "c1", "type": "tool_call"}]
+    assert (result.tool_call_id, result.content) == ("c1", "Rain")
+
+
+async def test_a_turn_of_langchain_is_a_turn_of_the_openai_sdk(ann):
+    calls = [{"name": "weather", "args": {"city": "Oslo"}, "id": "c1"}]
+    await ChatMessageHistory(ann.session("monday")).aadd_messages(
+        [HumanMessage("Will it rain?"), AIMessage("", tool_calls=calls), ToolMessage("Rain", tool_call_id="c1")]
+    )
+    assert await Session(ann, "monday").get_items() == [
+        {"role": "user", "content": "Will it rain?"},
+        {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city": "Oslo"}'},
+        {"type": "function_call_output", "call_id": "c1", "output": "Rain"},
+    ]
+
+
+async def test_what_any_adapter_keeps_all_the_others_find(ann, memory, clock):
+    store = Store(memory, user="ann", clock=clock)
+    await store.aput(("notes",), "tea", {"text": "Ann drinks oolong tea"})
+    await Session(ann, "monday").add_items([{"role": "user", "content": "My bicycle is called Rocinante"}])
+    await ChatMessageHistory(ann.session("tuesday")).aadd_messages([HumanMessage("The cat Miso sleeps all day")])
+    for question, answer in (
+        ("oolong tea", "Ann drinks oolong tea"),
+        ("bicycle called", "My bicycle is called Rocinante"),
+        ("cat sleeps", "The cat Miso sleeps all day"),
+    ):
+        assert (await ann.search_memory(question))[0].content == answer
+        assert (await Retriever(user=ann).ainvoke(question))[0].page_content == answer
+        block = await MemoryBlock(user=ann, session_id="friday").aget([_asked(question)])
+        assert answer in block
+        assert answer in (await ann.session("friday").get_context(question)).system
+
+
+async def test_erasing_a_user_leaves_nothing_to_any_adapter(ann, memory, clock):
+    store = Store(memory, user="ann", clock=clock)
+    await store.aput(("notes",), "tea", {"text": "Ann drinks oolong tea"})
+    await Session(ann, "monday").add_items([{"role": "user", "content": "My bicycle is called Rocinante"}])
+    await ann.erase()
+    assert await store.asearch(()) == []
+    assert await Session(ann, "monday").get_items() == []
+    assert await ChatMessageHistory(ann.session("monday")).aget_messages() == []
+
+
+async def test_what_is_exported_is_read_by_the_adapters_after_an_import(ann, memory, clock):
+    items = [{"type": "reasoning", "id": "r", "summary": []}, {"role": "user", "content": "My cat is Miso"}]
+    await Session(ann, "monday").add_items(items)
+    await Store(memory, user="ann", clock=clock).aput(("notes",), "tea", {"text": "oolong", "stars": 5})
+    lines = await ann.export()
+    bob = memory.user("bob")
+    await bob.import_records(lines[1:])
+    assert await Session(bob, "monday").get_items() == items
+    assert (await Store(memory, user="bob", clock=clock).aget(("notes",), "tea")).value["stars"] == 5
+
+
+def _asked(text):
+    return ChatMessage(role="user", content=text)
