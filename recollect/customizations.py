@@ -64,7 +64,15 @@ Change = Callable[[Sequence[Record], int], Sequence[Record]]
 
 
 class Customizations:
-    """The instructions of one user for one agent; the org's defaults, for a scope without a user."""
+    """The instructions of one user for one agent; the org's defaults, for a scope without a user.
+
+    >>> from recollect import Memory
+    >>> async with Memory.open("memory://") as memory:
+    ...     customizations = memory.user("ann").customizations
+    ...     polite = await customizations.add("Be polite.", id="manners")
+    ...     print([each.text for each in await customizations.of_agent("support").effective()])
+    ['Be polite.']
+    """
 
     def __init__(self, ledger: Ledger, scope: Scope) -> None:
         self._ledger = ledger

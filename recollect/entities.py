@@ -99,7 +99,14 @@ class Loads:
 
 
 class EntityCache:
-    """The business objects of one org: `get`, `put`, `invalidate`, `list`, `find`."""
+    """The business objects of one org: `get`, `put`, `invalidate`, `list`, `find`.
+
+    >>> from recollect import Memory
+    >>> async with Memory.open("memory://") as memory:
+    ...     entities = memory.entities("acme")
+    ...     print(await entities.get("order", "42", loader=lambda type, id: {"status": "shipped"}))
+    {'status': 'shipped'}
+    """
 
     def __init__(
         self,

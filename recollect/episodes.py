@@ -89,7 +89,16 @@ class Episode:
 
 
 class Episodes:
-    """The episodes of one user."""
+    """The episodes of one user.
+
+    >>> from recollect import Memory
+    >>> async with Memory.open("memory://") as memory:
+    ...     chat = memory.user("ann").session("monday")
+    ...     messages = await chat.add_interaction("We decided to fly to Lisbon in May.", "I will look for flights.")
+    ...     messages = await chat.add_interaction("By Friday, please.", "You will have them by Friday.")
+    ...     print([episode.session for episode in await memory.user("ann").episodes.close("monday")])
+    ['monday']
+    """
 
     def __init__(self, ledger: Ledger, scope: Scope, *, idle_ms: int = IDLE_MS) -> None:
         self._ledger = ledger

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from recollect import validate
@@ -58,7 +59,15 @@ Ref = Entity | Merge | str
 
 
 class Graph:
-    """The entity graph of one user, or of an org where the scope names no user."""
+    """The entity graph of one user, or of an org where the scope names no user.
+
+    >>> from recollect import Memory
+    >>> async with Memory.open("memory://") as memory:
+    ...     graph = memory.user("ann").graph
+    ...     relation = await graph.relate("Ida", "works_at", "Acme")
+    ...     print([relation.content for relation in await graph.relations("Ida")])
+    ['Ida works at Acme']
+    """
 
     def __init__(self, ledger: Ledger, scope: Scope) -> None:
         self._ledger = ledger
@@ -276,6 +285,7 @@ class Graph:
         message, draft = found.message, found.draft
         source = Source(message.id, message.scope.session or None, draft.span, message.data.get("role"), extractor)
         telling = _telling(message.when, draft.confidence, source, draft.valid_from, draft.valid_to)
+        telling = replace(telling, said=message.when)
         if draft.layer == "relation":
             self._learn_relation(sheet, found, telling)
         elif normal(draft.value) != USER:

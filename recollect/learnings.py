@@ -83,7 +83,15 @@ class Learning:
 
 
 class Learnings:
-    """The learnings of one user; of an org, for a scope without a user."""
+    """The learnings of one user; of an org, for a scope without a user.
+
+    >>> from recollect import Memory
+    >>> async with Memory.open("memory://") as memory:
+    ...     learnings = memory.user("ann").learnings
+    ...     learning = await learnings.add("asks for a summary first", confidence=0.6)
+    ...     print((await learnings.confirm(learning.id)).confidence)
+    0.75
+    """
 
     def __init__(self, ledger: Ledger, scope: Scope) -> None:
         self._ledger = ledger

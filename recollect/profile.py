@@ -109,7 +109,16 @@ class Profile:
 
 
 class Facts:
-    """The facts of one user, or with `layer="preference"` the preferences."""
+    """The facts of one user, or with `layer="preference"` the preferences.
+
+    >>> from recollect import Memory
+    >>> async with Memory.open("memory://") as memory:
+    ...     facts = memory.user("ann").facts
+    ...     fact = await facts.add("city", "Oslo")
+    ...     fact = await facts.add("city", "Bergen")
+    ...     print([(fact.value, fact.status) for fact in await facts.history("city")])
+    [('Oslo', 'ended'), ('Bergen', 'told')]
+    """
 
     def __init__(self, ledger: Ledger, scope: Scope, layer: str = "fact") -> None:
         self._ledger = ledger

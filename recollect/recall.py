@@ -16,6 +16,7 @@ from recollect.errors import EmbeddingError
 from recollect.filters import Condition
 from recollect.index import Indexes, PartitionIndex
 from recollect.policies import scoring
+from recollect.policies.asking import parts
 from recollect.policies.dates import span_of
 from recollect.policies.scoring import Asked, Scores
 from recollect.policies.words import query_terms
@@ -33,6 +34,8 @@ READ_AT_ONCE = 64
 """New rows that a search reads for itself; more are left to the worker."""
 SORTED_ROWS = 512
 """Up to so many rows are simply sorted; of more, the best are picked out first."""
+PART_LESS = 0.1
+"""What fits a part of a question stands behind what fits the whole of it as well."""
 QUERY_CHARACTERS = 2_000
 """How much of a question is searched for: a pasted document is not a better question."""
 
@@ -45,6 +48,7 @@ class Question:
     terms: tuple[str, ...]
     vector: NDArray[np.float32] | None
     at: int
+    parts: tuple[Question, ...] = ()
     earlier: NDArray[np.float32] | None = None
     """The vector that the embedder before the present one gives, where some memories still have only that."""
 
@@ -67,6 +71,7 @@ class _Scored:
     alive: NDArray[np.bool_]
     talk: tuple[NDArray[np.bool_], str, NDArray[np.float32]] | None
     in_time: NDArray[np.bool_] | None
+    in_parts: Scores | None = None
 
 
 class Legs(Mapping[str, Leg]):
@@ -93,6 +98,8 @@ class Legs(Mapping[str, Leg]):
                 self._made["time"] = float(scored.in_time[row]) * scoring.TIME_ASKED
             self._made["recency"] = float(recency[0]) * scoring.WEIGHTS.recency
             self._made["importance"] = record.importance * scoring.WEIGHTS.importance
+            if scored.in_parts is not None and scored.in_parts[row] > 0:
+                self._made["part"] = float(scored.in_parts[row])
             if self._second_look is not None:
                 self._made["reranker"] = self._second_look
         return self._made
@@ -133,9 +140,14 @@ class Recall:
     async def question(self, text: str, at: int | None = None) -> Question:
         """Read a question once for all legs. Without a vector, words alone answer."""
         text = text[:QUERY_CHARACTERS]
+        asked = self._clock() if at is None else at
+        apart = tuple([await self._one(part, asked) for part in parts(text)])
+        return replace(await self._one(text, asked), parts=apart)
+
+    async def _one(self, text: str, at: int) -> Question:
         vector = await self._vector(self._embedder, text) if self._embedder is not None else None
         terms = tuple(dict.fromkeys(query_terms(text, self._language)))
-        return Question(text, terms, vector, self._clock() if at is None else at)
+        return Question(text, terms, vector, at)
 
     async def _vector(self, embedder: Embedder, text: str) -> NDArray[np.float32] | None:
         """The question as a vector of length one; None when the embedder fails or lets it wait."""
@@ -194,7 +206,7 @@ class Recall:
             if len(index):
                 await self._read_new(index)
                 question = await self._with_earlier(question, index)
-                scored.append(_score(index, question, layers, now))
+                scored.append(_with_parts(index, question, layers, now))
         if reranker is None:
             return _hits(scored, _select(scored, question, test, limit), now)
         chosen = _select(scored, question, test, max(limit, CANDIDATES))
@@ -269,6 +281,15 @@ def _score(index: PartitionIndex, question: Question, layers: Sequence[str], now
     if not all_alive:
         total[~alive] = NOT_FOUND
     return _Scored(index, total, words, word_factor, meaning, meaning_factor, question.at, alive, talk, in_time)
+
+
+def _with_parts(index: PartitionIndex, question: Question, layers: Sequence[str], now: int) -> _Scored:
+    """The rows by what they have of the question, or nearly as well of one of its parts."""
+    whole = _score(index, question, layers, now)
+    best = whole.total
+    for part in question.parts:
+        best = np.maximum(best, _score(index, part, layers, now).total - np.float32(PART_LESS))
+    return whole if best is whole.total else replace(whole, total=best, in_parts=best - whole.total)
 
 
 def _in_time(index: PartitionIndex, question: Question) -> NDArray[np.bool_] | None:

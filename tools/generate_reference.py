@@ -38,6 +38,8 @@ HANDLES = (
     ("graph", "Graph"), ("entities", "EntityCache"),
 )  # fmt: skip
 """What people call verbs on."""
+INTERNAL = frozenset(("apply", "make", "run"))
+"""Methods of handles that the worker calls and nobody else."""
 SHAPES = (
     ("conversation", "Message"), ("conversation", "SessionInfo"), ("records", "Record"), ("records", "Scope"),
     ("records", "Source"), ("records", "Hit"), ("records", "Leg"), ("context", "Context"),
@@ -100,7 +102,7 @@ def _names() -> str:
 def _handle(module: str, name: str) -> str:
     node = _class(module, name)
     parts = [f"## {name}\n\n{_doc(node)}\n"]
-    parts += [_method(module, name, method) for method in _methods(node)]
+    parts += [_method(module, name, method) for method in _methods(node) if method.name not in INTERNAL]
     return "\n".join(parts)
 
 
@@ -146,7 +148,7 @@ def _listed(module: str, node: Function) -> str:
 def _settings() -> str:
     about = dict(_described_fields(_class("settings", "Settings")))
     rows = [
-        (f"`{item.name}`", f"`{item.default!r}`", f"`{PREFIX}{item.name.upper()}`", about[item.name])
+        (f"`{item.name}`", f"`{getattr(Settings(), item.name)!r}`", f"`{PREFIX}{item.name.upper()}`", about[item.name])
         for item in fields(Settings)
     ]
     return (

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from recollect.interfaces.options import DryRun, Json, Org, Url, Who, for_user
+from recollect.interfaces.options import Json, Org, Url, Who, for_user
 from recollect.interfaces.output import NOT_FOUND, emit, plural, say, table
 from recollect.trust import SetAside, Undone
 
@@ -23,7 +23,7 @@ def undo(
         str | None, typer.Option(help="What learned it, such as rules-1.", metavar="NAME", show_default=False)
     ] = None,
     since: Annotated[str | None, typer.Option(help="Only what was learned since.", show_default=False)] = None,
-    dry_run: DryRun = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be undone.")] = False,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",

@@ -10,7 +10,7 @@ is why a merge can be undone exactly.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recollect.layers import LAYERS
@@ -106,7 +106,10 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """That somebody said so: how sure it is, where it stands, and from when to when it holds."""
+    """That somebody said so: how sure it is, where it stands, and from when to when it holds.
+
+    `said` is when it was said, where it was read out of a message.
+    """
 
     start: int = EARLIEST
     end: int | None = None
@@ -114,6 +117,7 @@ class Telling:
     source: Source | None = None
     trust: str = "trusted"
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    said: int | None = None
 
     @property
     def messages(self) -> list[str]:
@@ -280,6 +284,7 @@ def tell_relation(sheet: Sheet, subject: str, relation: str, object: str, tellin
     sheet.rests_on |= dict.fromkeys((subject, object))
     end = telling.end
     if relation in SINGLE_VALUED and end is None:
+        telling = _after_what_was_said(sheet, subject, relation, id, telling)
         end = _make_way(sheet, subject, relation, id, telling)
     if head is None or head.layer != "relation":
         names = [sheet.entity(end_id).data["names"][0] for end_id in (subject, object)]
@@ -321,6 +326,18 @@ def period_of(relation: Record) -> Record:
     data = {"of": relation.id, "version": relation.version, "data": dict(relation.data), "layer": relation.layer}
     id = derived_id("past", relation.id, str(edits + 1))
     return relation.with_(id=id, layer="past", data=data, version=0, born=(0, 0))
+
+
+def _after_what_was_said(sheet: Sheet, subject: str, relation: str, id: str, telling: Telling) -> Telling:
+    """The telling, not before what was said earlier to hold: "I moved last week" is newer than "I live in Oslo".
+
+    When somebody began to live where they say they live is seldom said, so that its start is only when it was.
+    """
+    if telling.said is None:
+        return telling
+    others = [record for each in _held(sheet, subject, relation) if each != id and (record := sheet.get(each))]
+    starts = [began(other) for other in others if other.valid_to is None and began(other) < telling.said]
+    return replace(telling, start=max([telling.start, *starts]))
 
 
 def _make_way(sheet: Sheet, subject: str, relation: str, id: str, telling: Telling) -> int | None:

@@ -77,26 +77,26 @@ LEG_OF = {
 FEATURES = tuple(LEG_OF)
 
 TALK: dict[str, tuple[float, ...]] = {
-    "people": (  # fitted on 2383 and 447 questions
-        0.37,  # words
-        0.86,  # cover
-        0.50,  # window_words
-        2.15,  # window_cover
-        1.49,  # answers
-        0.47,  # session_words
-        0.76,  # session_cover
-        0.76,  # session_user_cover
-        0.69,  # meaning
-        1.46,  # window_meaning
-        0.99,  # session_meaning
-        -0.05,  # feedback
-        0.79,  # speaker
+    "people": (  # fitted on 2383 and 1027 questions
+        0.36,  # words
+        0.87,  # cover
+        0.78,  # window_words
+        1.89,  # window_cover
+        1.53,  # answers
+        0.57,  # session_words
+        0.79,  # session_cover
+        0.79,  # session_user_cover
+        0.71,  # meaning
+        1.53,  # window_meaning
+        0.85,  # session_meaning
+        -0.09,  # feedback
+        0.77,  # speaker
         0.00,  # role
         0.00,  # user
-        3.98,  # length
+        3.81,  # length
         -0.68,  # asks
-        1.99,  # time
-        2.21,  # number
+        1.89,  # time
+        1.95,  # number
     ),
     "assistant": (  # fitted on 264 questions
         1.17,  # words

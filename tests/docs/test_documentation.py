@@ -21,18 +21,15 @@ import pytest
 import recollect
 from recollect import errors
 from recollect.layers import LAYERS
-from recollect.memory import Memory, Session, User
 from recollect.policies.importance import WEIGHTS
 from recollect.policies.scoring import WEIGHTS as SEARCH_WEIGHTS
 from recollect.settings import PREFIX, Settings
 from recollect.stores import SCHEMES
-from recollect.working import Working
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference.md"
 BY_HAND = sorted({ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")} - {REFERENCE})
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-HANDLES = (Memory, User, Session, Working)
 
 BLOCK = re.compile(r"^(?:<!-- not run: (?P<reason>.+?) -->\n)?```python\n(?P<code>.*?)^```$", re.M | re.S)
 LINK = re.compile(
@@ -74,7 +71,27 @@ async def run(code: types.CodeType, names: dict[str, Any]) -> None:
         await result
 
 
+def generator(name: str = "generate_reference") -> Any:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def handles() -> dict[str, list[str]]:
+    """What people call verbs on, with the verbs."""
+    reference = generator()
+    found = {
+        name: vars(getattr(importlib.import_module(f"recollect.{home}"), name)) for home, name in reference.HANDLES
+    }
+    return {
+        name: [verb for verb in verbs if not verb.startswith("_") and verb not in reference.INTERNAL]
+        for name, verbs in found.items()
+    }
+
+
 PAGES = [page for page in BY_HAND if blocks(page)]
+HANDLES = handles()
 
 
 @pytest.fixture(autouse=True)
@@ -161,13 +178,6 @@ async def check(example: doctest.Example, names: dict[str, Any], where: str, lin
 # ── what is said ─────────────────────────────────────────────────────────────────────────────────
 
 
-def generator() -> Any:
-    spec = importlib.util.spec_from_file_location("generate_reference", ROOT / "tools" / "generate_reference.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def said(pages: list[Path]) -> str:
     return "\n".join(page.read_text(encoding="utf-8") for page in pages)
 
@@ -178,7 +188,7 @@ def test_the_reference_is_what_the_generator_writes():
 
 def public_things() -> dict[str, list[str]]:
     error_classes = [name for name, value in vars(errors).items() if isinstance(value, type)]
-    verbs = [f"{handle.__name__}.{name}" for handle in HANDLES for name in vars(handle) if not name.startswith("_")]
+    verbs = [f"{handle}.{verb}" for handle, named in HANDLES.items() for verb in named]
     return {
         "name": recollect.__all__,
         "verb": verbs,
@@ -197,11 +207,10 @@ def test_everything_public_is_in_the_reference(kind):
     assert missing == []
 
 
-@pytest.mark.parametrize("handle", HANDLES, ids=lambda handle: handle.__name__)
+@pytest.mark.parametrize("handle", HANDLES)
 def test_every_verb_is_shown_on_a_page_written_by_hand(handle):
     text = said(BY_HAND)
-    verbs = [name for name in vars(handle) if not name.startswith("_")]
-    assert [verb for verb in verbs if not re.search(rf"(?:\.|`){verb}\b", text)] == []
+    assert [verb for verb in HANDLES[handle] if not re.search(rf"(?:\.|`){verb}\b", text)] == []
 
 
 def test_every_command_is_shown_on_a_page_written_by_hand():
@@ -227,34 +236,17 @@ def test_the_weights_of_search_are_those_in_the_code():
     assert {name: float(weight) for name, weight in shown.items()} == asdict(SEARCH_WEIGHTS)
 
 
-def test_the_picture_of_the_house_shows_every_file():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    tree = text.partition("```text\nrecollect/\n")[2].partition("```")[0]
-    assert {"add a line for": house() - tree_paths(tree)} == {"add a line for": set()}
-    assert {"take out": tree_paths(tree) - house()} == {"take out": set()}
+def test_the_limits_of_what_is_known_are_those_in_the_code():
+    text = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `([\w.]+)\.([A-Z_]+)` \| ([\d,]+)", text, re.M)
+    held = [getattr(importlib.import_module(f"recollect.{module}"), name) for module, name, _ in told]
+    assert held == [int(limit.replace(",", "")) for *_, limit in told] != []
 
 
-def house() -> set[str]:
-    """The files of the package that say something, folders of the suite as one."""
-    found = set()
-    for path in (ROOT / "recollect").rglob("*.py"):
-        place = path.relative_to(ROOT / "recollect")
-        if path.read_text(encoding="utf-8").strip():
-            found.add("testing/conformance/" if place.parts[:2] == ("testing", "conformance") else place.as_posix())
-    return found - {"testing/__init__.py"}
-
-
-def tree_paths(tree: str) -> set[str]:
-    """The paths that a drawn tree shows: two spaces a level, a folder ends with a slash."""
-    found, folder = set(), ""
-    for line in tree.splitlines():
-        indent, name = len(line) - len(line.lstrip()), line.split()[0]
-        folder = folder if indent > 2 else ""
-        if name.endswith("/") and indent == 2:
-            folder = name
-        else:
-            found.add(folder + name)
-    return found
+def test_the_page_of_the_house_is_what_the_generator_writes():
+    house = generator("generate_house")
+    assert house.generate() == (ROOT / "docs" / "house.md").read_text(encoding="utf-8")
+    assert house.rooms() == set(house.ROOMS)
 
 
 # ── where links lead ─────────────────────────────────────────────────────────────────────────────

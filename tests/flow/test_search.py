@@ -259,3 +259,16 @@ async def test_vectors_of_another_model_are_not_compared(open_memory, tmp_path):
         (hit,) = await other.user("ann").search_memory("yellow canary")
         assert hit.legs["meaning"].score == 0
         assert hit.legs["words"].score > 0
+
+
+async def test_each_part_of_a_compound_question_is_looked_for(memory):
+    ann = memory.user("ann")
+    chat = ann.session("s")
+    for number in range(12):
+        await chat.add_interaction(f"The red bicycle got a new bell, number {number}.", "A red bicycle with bells!")
+    await chat.add_interaction("The sewing machine arrived on Tuesday.", "Good.")
+    await memory.work()
+    hits = await ann.search_memory("Which came first, the red bicycle with the bell or the sewing machine?", limit=5)
+    machine = next(hit for hit in hits if "sewing machine" in hit.content)
+    assert machine.score == pytest.approx(sum(leg.share for leg in machine.legs.values()), abs=1e-4)
+    assert any("bicycle" in hit.content for hit in hits)

@@ -1,0 +1,47 @@
+"""What `recollect doctor` says about meaning: whether search has it, and what to do where it has not."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def embedder_check(recollect):
+    def check() -> dict[str, str]:
+        return next(check for check in recollect("doctor", "--json").json if check["name"] == "embedder")
+
+    return check
+
+
+@pytest.fixture(autouse=True)
+def a_memory_with_meaning(recollect):
+    recollect("add", "Ann's bicycle is green.")
+    recollect("worker", "--once")
+
+
+def test_the_doctor_finds_the_usual_embedder_well(embedder_check):
+    assert embedder_check()["state"] == "ok"
+
+
+def test_a_model_that_was_not_built_is_told_with_the_command_that_builds_it(embedder_check, monkeypatch, tmp_path):
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "minilm")
+    monkeypatch.setenv("RECOLLECT_MODELS", str(tmp_path / "models"))
+    check = embedder_check()
+    assert check["state"] == "warn"
+    assert "recollect models build" in check["advice"]
+    assert "wordllama" not in check["advice"]
+
+
+def test_words_alone_are_a_choice_and_told_as_one(embedder_check, monkeypatch):
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "none")
+    check = embedder_check()
+    assert check["state"] == "warn"
+    assert "unless this is what you want" in check["advice"]
+
+
+def test_memories_of_another_embedder_are_told_with_the_way_to_change_them(embedder_check, monkeypatch):
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "openai:text-embedding-3-small@512")
+    check = embedder_check()
+    assert check["state"] == "warn"
+    assert "wordllama-l2-256" in check["found"]
+    assert "recollect reembed" in check["advice"]
