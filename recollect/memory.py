@@ -44,8 +44,8 @@ from recollect.records import (
 from recollect.reembedding import Reembedded
 from recollect.reranking import Reranker
 from recollect.settings import Settings
-from recollect.stores import open_store
 from recollect.stores.contract import Store, Survey
+from recollect.stores.routed import FALLBACKS, check_routes, open_stores
 from recollect.trust import SetAside, Trust, Undone
 from recollect.upkeep import Maintained
 from recollect.working import Working
@@ -94,7 +94,8 @@ class Memory:
         """A memory to be entered with `async with`, or started with `await memory.start()`.
 
         Without a URL it is the one of `recollect.toml` or `RECOLLECT_URL`, else the file
-        `recollect.db` in this folder. A store of your own can stand in its place. An embedder
+        `recollect.db` in this folder. A store of your own can stand in its place. With
+        `layers={"working": "redis://...", "conversation": "redis://..."}` these are kept elsewhere. An embedder
         is an object or the name of one, and so is a reranker. Any setting can be given by its name.
         """
         if isinstance(embedder, str):
@@ -104,6 +105,8 @@ class Memory:
         chosen = (settings or Settings.read(os.environ)).with_(changes)
         validate.choice(chosen.window_strategy, conversation.STRATEGIES, "window_strategy")
         validate.choice(chosen.quality, QUALITIES, "quality")
+        validate.choice(chosen.fallback, FALLBACKS, "fallback")
+        check_routes(chosen.layers)
         _check_masking(chosen.masking)
         validate.choice(chosen.reranker, reranking.SIZES, "reranker")
         if embedder is None:
@@ -132,12 +135,12 @@ class Memory:
         return self
 
     async def _opened(self) -> Store:
-        url = self._url
-        if isinstance(url, str | Path):
-            return await open_store(url, busy_timeout_s=self._settings.busy_timeout_s)
-        if not hasattr(url, "commit"):
+        url, settings = self._url, self._settings
+        if not isinstance(url, str | Path) and not hasattr(url, "commit"):
             raise ValidationError("must be a URL, a path or a store", field="url")
-        return url
+        return await open_stores(
+            url, settings.layers, busy_timeout_s=settings.busy_timeout_s, fallback=settings.fallback
+        )
 
     async def close(self) -> None:
         """Finish what was handed over and let go of the store."""
@@ -194,17 +197,21 @@ class Memory:
         return await self._running.ledger.store.survey(self._clock())
 
     async def users(self) -> list[Partition]:
-        """Every (org, user) that has something: for operators."""
+        """Every (org, user) that has something, without those who were erased: for operators."""
+        ledger = self._running.ledger
+        return [each for each in await self._partitions() if (await ledger.list(Filter(each), limit=1)).records]
+
+    async def _partitions(self) -> list[Partition]:
         found: list[Partition] = []
         while page := await self._running.ledger.store.partitions(found[-1] if found else None):
             found += page
-        return found
+        # What no user can name is the library's own: the keys of a server.
+        return [each for each in found if "{" not in each.org]
 
     async def failures(self) -> list[Record]:
         """Work that was given up, of all users: for operators."""
-        return [
-            failure for partition in await self.users() for failure in await self._running.worker.failures(partition)
-        ]
+        worker = self._running.worker
+        return [failure for each in await self._partitions() for failure in await worker.failures(each)]
 
     async def retry(self, failure: Record) -> None:
         """Give failed work of any user another round of tries."""

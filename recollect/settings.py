@@ -7,6 +7,7 @@ defaults below.
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -27,6 +28,11 @@ class Settings:
 
     url: str = "sqlite:///recollect.db"
     """Where memories are kept."""
+    layers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Layers that are kept elsewhere, each with its URL: a table in the file, `working=redis://...,conversation=...`
+    in the environment. `conversation`, `working` and `entity_cache` can be."""
+    fallback: str = ""
+    """`memory`: where a store cannot be reached at the start, go on in memory, with a warning. For development."""
     embedder: str = "static"
     """`static` (in the package, no download), `minilm` (after `recollect models build`), `onnx:FOLDER`,
     `fastembed:MODEL`, `openai:MODEL` (any such endpoint; `openai:MODEL@512` asks for 512 numbers) or `none`."""
@@ -129,7 +135,21 @@ def _from_others(environ: Mapping[str, str]) -> dict[str, Any]:
     return values
 
 
-_READ = {"str": str, "bool": bool, "int": int, "float": float, "int | None": int}
+_LAYER = re.compile(r"(?:^|,)\s*([a-z_]+)=(?=[a-z+]+://)")
+"""Where the next layer begins: URLs may hold commas and equals signs, but not these before another URL."""
+
+
+def _layers(value: Any) -> dict[str, str]:
+    """Layers and their URLs, from a table or from one line of text."""
+    if isinstance(value, str):
+        before, *parts = _LAYER.split(value.strip())
+        value = dict(zip(parts[::2], parts[1::2], strict=True)) if not before else None
+    if not isinstance(value, Mapping) or not all(isinstance(url, str) and url for url in value.values()):
+        raise ValidationError("must name a URL for each layer, as working=redis://localhost", field="layers")
+    return {str(name): url for name, url in value.items()}
+
+
+_READ = {"str": str, "bool": bool, "int": int, "float": float, "int | None": int, "Mapping[str, str]": dict}
 _TYPES: dict[str, type] = {item.name: _READ[str(item.type)] for item in fields(Settings)}
 
 
@@ -137,6 +157,8 @@ def _parsed(name: str, value: Any) -> Any:
     wanted = _TYPES.get(name)
     if wanted is None:
         raise ValidationError(f"unknown setting; known are {', '.join(_TYPES)}", field=name)
+    if wanted is dict:
+        return _layers(value)
     try:
         if wanted is bool and isinstance(value, str):
             return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[value.lower()]

@@ -172,7 +172,7 @@ class Memory:
         return self._running.run("Memory.survey", self._inner.survey())
 
     def users(self) -> list[Partition]:
-        """Every (org, user) that has something: for operators."""
+        """Every (org, user) that has something, without those who were erased: for operators."""
         return self._running.run("Memory.users", self._inner.users())
 
     def failures(self) -> list[Record]:

@@ -20,6 +20,7 @@ _FIRST_OR = re.compile(
     re.IGNORECASE,
 )
 
+
 def parts(question: str) -> list[str]:
     """What a question asks for, one by one; empty when it asks for one thing.
 

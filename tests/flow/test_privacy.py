@@ -395,3 +395,10 @@ async def test_what_is_no_list_of_records_is_refused(memory, records):
     with pytest.raises(ValidationError):
         await memory.user("bob").import_records(records)
     assert await everything(memory, "bob") == []
+
+
+async def test_an_erased_user_is_listed_no_more(memory):
+    for name in ("ann", "bob"):
+        await memory.user(name).add_memory(f"{name} was here")
+    await memory.user("ann").erase()
+    assert [user for _, user in await memory.users()] == ["bob"]

@@ -1,0 +1,139 @@
+"""Commands of the server: `serve`, and the keys that open it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from recollect.errors import Unavailable
+from recollect.interfaces.options import Json, Url, place
+from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
+from recollect.records import system_clock
+from recollect.server.keys import SCOPES, Key, Keys
+from recollect.settings import Settings
+from recollect.stores import open_store
+
+T = TypeVar("T")
+
+HOST, PORT = "127.0.0.1", 8765
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on; without keys only this machine's own.")] = HOST,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = PORT,
+    url: Url = None,
+) -> None:
+    """Serve the memory over HTTP, until Ctrl-C. One line of JSON a request goes to standard error.
+
+    Example: recollect serve --port 8765
+    """
+    server = _server()
+    _log_requests()
+
+    def told(address: str, needs_keys: bool) -> None:
+        say(f"Recollect serves {place(url)} at {address}. Ctrl-C stops.")
+        if not needs_keys:
+            say("There are no keys: only this machine can ask. `recollect keys create` makes one.")
+        sys.stdout.flush()
+
+    asyncio.run(server.serve(server.Service(url), host, port, told=told))
+
+
+def _server() -> Any:
+    try:
+        return import_module("recollect.server.app")
+    except ModuleNotFoundError as error:
+        raise Unavailable("the server needs more packages: pip install 'recollect[server]'", field="serve") from error
+
+
+def _log_requests() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log = logging.getLogger("recollect.server.requests")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+
+
+# ── Keys ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def create_key(
+    org: Annotated[str, typer.Option(help="The organisation that the key is for.")] = "default",
+    user: Annotated[str | None, typer.Option(help="The only user that it is for; else all of the org's.")] = None,
+    scope: Annotated[str, typer.Option(help=f"What it allows: {', '.join(SCOPES)}.")] = "write",
+    expires: Annotated[str | None, typer.Option(metavar="TIME", help="How long it counts, as 90d or 12h.")] = None,
+    name: Annotated[str, typer.Option(help="What it is for, to tell it from others.")] = "",
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Make a key and show it, this once: only its hash is kept.
+
+    Example: recollect keys create --org acme --scope write --expires 90d
+    """
+    key, token = _with_keys(url, lambda keys: keys.create(org=org, user=user, scope=scope, expires=expires, name=name))
+    if as_json:
+        emit(key.to_dict() | {"token": token})
+        return
+    sys.stdout.write(f"{token}\n")
+    whose = f"user {one_line(user, 60)} of org {one_line(org, 60)}" if user else f"org {one_line(org, 60)}"
+    say(f"It lets `{scope}` for {whose}, and is not shown again. Its id is {key.id}.")
+
+
+def list_keys(url: Url = None, as_json: Json = False) -> None:
+    """List all keys, also those that no longer count; never the keys themselves.
+
+    Example: recollect keys list --json
+    """
+    found = _with_keys(url, lambda keys: keys.list())
+    if as_json:
+        emit([key.to_dict() | {"state": key.state(system_clock())} for key in found])
+    elif found:
+        table(["id", "org", "user", "scope", "made", "ends", "state", "name"], [_row(key) for key in found])
+    else:
+        say("There are no keys. `recollect keys create` makes one.")
+    if not found:
+        raise typer.Exit(NOT_FOUND)
+
+
+def _row(key: Key) -> tuple[str, ...]:
+    ends = day_and_time(key.expires_at) if key.expires_at is not None else "-"
+    return (key.id, key.org, key.user or "all", key.scope, day_and_time(key.created_at), ends,
+            key.state(system_clock()), key.name)  # fmt: skip
+
+
+def revoke_key(
+    id: Annotated[str, typer.Argument(help="The id of the key; `keys list` shows it.")],
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Let a key no longer count, from the next request on.
+
+    Example: recollect keys revoke 1f3a5c7e9b0d
+    """
+    key = _with_keys(url, lambda keys: keys.revoke(id))
+    emit(key.to_dict()) if as_json else say(f"The key {key.id} no longer counts.")
+
+
+def _with_keys(url: str | None, step: Callable[[Keys], Awaitable[T]]) -> T:
+    """Open the store, do one thing with its keys, and close it."""
+
+    async def go() -> T:
+        settings = Settings.read(os.environ)
+        store = await open_store(settings.url if url is None else url, busy_timeout_s=settings.busy_timeout_s)
+        try:
+            return await step(Keys(store, system_clock))
+        finally:
+            await store.close()
+
+    return asyncio.run(go())
+
+
+KEYS: dict[str, Callable[..., None]] = {"list": list_keys, "create": create_key, "revoke": revoke_key}

@@ -1,0 +1,81 @@
+"""The assistants behind `/api/chat`, by name, as `recollect.toml` describes them.
+
+    [agents.support]
+    prompt = "You are the support assistant of Acme."
+    url = "https://api.openai.com/v1"
+    model = "gpt-4o-mini"
+
+An agent without a `url` answers from memory and needs no model. `default` is the one that answers
+when nobody is named; it is always there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from recollect import validate
+from recollect.errors import ValidationError
+
+DEFAULT = "default"
+PROMPT_BYTES = 16 * 1024
+"""A prompt is a few pages: it stands before everything in every turn."""
+DEFAULT_PROMPT = "You are a helpful assistant. What you remember of the user stands below; use it where it helps."
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """How one assistant is set up."""
+
+    name: str
+    prompt: str = DEFAULT_PROMPT
+    """What it is told before all else."""
+    url: str = ""
+    """Where an OpenAI-compatible endpoint is, without `/chat/completions`; empty: it answers from memory."""
+    model: str = ""
+    """The model to ask for."""
+    max_tokens: int = 1_000
+    """The longest answer."""
+    context_tokens: int = 4_000
+    """What it is given: the recent conversation and what is remembered."""
+    timeout_s: float = 60.0
+    """How long to wait for each part of an answer."""
+    key_variable: str = "OPENAI_API_KEY"
+    """The environment variable that holds the endpoint's key. The key itself does not belong in the file."""
+    key: str = field(default="", repr=False)
+
+
+def read_agents(tables: Any, environ: Mapping[str, str]) -> dict[str, Agent]:
+    """The agents of a file's `[agents.*]` tables, each looked at; the default one is always among them."""
+    if not isinstance(tables, Mapping):
+        raise ValidationError("must be tables, as [agents.support]", field="agents")
+    found = {name: _agent(name, table, environ) for name, table in tables.items()}
+    return {DEFAULT: Agent(DEFAULT)} | found
+
+
+def _agent(name: str, table: Any, environ: Mapping[str, str]) -> Agent:
+    here = f"agents.{name}"
+    validate.identifier(name, "agents")
+    known = {item.name: item.type for item in fields(Agent) if item.name not in ("name", "key")}
+    if not isinstance(table, Mapping) or not set(table) <= set(known):
+        raise ValidationError(f"must be a table of {', '.join(known)}", field=here)
+    for key, value in table.items():
+        _check(value, str(known[key]), f"{here}.{key}")
+    agent = replace(Agent(name), **table)
+    validate.text(agent.prompt, f"{here}.prompt", PROMPT_BYTES)
+    validate.tokens_max(agent.context_tokens, f"{here}.context_tokens")
+    if agent.url and not (agent.url.startswith(("http://", "https://")) and agent.model):
+        raise ValidationError("must be an http:// or https:// URL, with the model to ask for", field=f"{here}.url")
+    key = environ.get(agent.key_variable, "") if agent.url else ""
+    if not key.isascii() or (key and not key.isprintable()):
+        raise ValidationError("must be printable ASCII, as it goes into a header", field=agent.key_variable)
+    return replace(agent, key=key)
+
+
+def _check(value: Any, kind: str, field: str) -> None:
+    if kind == "str" and isinstance(value, str):
+        return
+    number = isinstance(value, int if kind == "int" else int | float) and not isinstance(value, bool)
+    if kind == "str" or not number or not 0 < value < 1e9:
+        raise ValidationError(f"must be {'text' if kind == 'str' else 'a number above zero'}", field=field)

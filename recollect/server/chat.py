@@ -1,0 +1,153 @@
+"""`/api/chat`: get the context, store what the user said, ask the agent, store what it answered.
+
+The user's message is stored before the agent is asked: an agent that fails loses nothing. A turn that
+is sent again under the same Idempotency-Key is answered with the reply that was stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from recollect import validate
+from recollect.errors import Conflict, ModelError, NotFound, RecollectError
+from recollect.memory import Session, User
+from recollect.records import Record, derived_id, new_id
+from recollect.server import schemas
+from recollect.server.envelope import REQUEST_ID
+from recollect.server.errors import problem
+from recollect.server.executors import Executor, Prepared
+from recollect.server.routing import Caller, Here, IdempotencyKey, router
+from recollect.server.service import Service
+
+routes = router("/api", "chat")
+
+EVENTS = "text/event-stream"
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": schemas.ChatShape,
+        "description": "The reply; with `stream`, events `token`, then `done` with all of it, or `error`.",
+        "content": {EVENTS: {}},
+    }
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn on its way: where it belongs, what was said, and under which ids both sides are kept."""
+
+    service: Service
+    owner: User
+    chat: Session
+    executor: Executor
+    text: str
+    said_id: str
+    reply_id: str
+
+    async def begin(self) -> Prepared:
+        """Read what the answer needs, then store what the user said."""
+        prepared = await self.executor.prepare(self.chat, self.text)
+        await self.chat.add_message("user", self.text, id=self.said_id)
+        metrics = self.service.metrics
+        metrics.count("contexts")
+        metrics.count("context_tokens", prepared.context.tokens)
+        metrics.count("adds")
+        return prepared
+
+    async def end(self, prepared: Prepared, reply: str) -> dict[str, Any]:
+        """Store the reply. If the same turn was answered meanwhile, that answer counts."""
+        if not reply.strip():
+            raise ModelError("The agent said nothing. What the user said is kept.", field="agent")
+        try:
+            await self.chat.add_message("assistant", reply, id=self.reply_id, metadata=prepared.metadata)
+        except Conflict:
+            reply = (await self.owner.get_memory(self.reply_id)).content
+        self.service.metrics.count("adds")
+        self.service.metrics.count("turns")
+        return self.answered(prepared, reply)
+
+    def answered(self, prepared: Prepared, reply: str) -> dict[str, Any]:
+        context = prepared.context.to_dict()
+        return {
+            "chat_id": self.chat.id,
+            "reply": reply,
+            "message_ids": [self.said_id, self.reply_id],
+            "context": {name: context[name] for name in ("sections", "tokens", "sources")},
+        }
+
+    async def stored_reply(self) -> str | None:
+        """The reply, if this very turn was answered before."""
+        found = {record.id: record for record in await self.owner.get_memories([self.said_id, self.reply_id])}
+        said, reply = found.get(self.said_id), found.get(self.reply_id)
+        if said is not None and not self._is_same(said):
+            raise Conflict("this idempotency key was used for another turn", field="key")
+        return reply.content if said is not None and reply is not None else None
+
+    def _is_same(self, said: Record) -> bool:
+        return said.content == self.text and said.scope.session == self.chat.id
+
+
+@routes.post("/chat", responses=_ANSWERS, openapi_extra={"x-any-user": True})
+async def chat(
+    request: Request, service: Here, caller: Caller, body: schemas.ChatTurn, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """Say something to an agent; it answers with what it remembers, and both sides are kept."""
+    if caller.user is not None and body.user_id != caller.user:
+        raise NotFound(field="user_id")
+    streams = validate.switch(body.stream, "stream")
+    turn = _turn(service, caller.org, body, idempotency_key)
+    known = await turn.stored_reply() if idempotency_key is not None else None
+    if known is not None:
+        answer = turn.answered(await turn.executor.prepare(turn.chat, turn.text), known)
+        return _events(_replayed(answer)) if streams else JSONResponse(answer)
+    prepared = await turn.begin()
+    if streams:
+        return _events(_streamed(turn, prepared, request.scope[REQUEST_ID]))
+    reply = "".join([piece async for piece in turn.executor.answer(prepared)])
+    return JSONResponse(await turn.end(prepared, reply))
+
+
+def _turn(service: Service, org: str, body: schemas.ChatTurn, key: str | None) -> Turn:
+    owner = service.memory.user(body.user_id, org=org)
+    agent = validate.identifier(body.agent, "agent") if body.agent != "" else ""
+    session = owner.session(body.chat_id, agent=agent)
+    text = validate.text(body.message, "message")
+    checked = new_id(service.clock()) if key is None else validate.identifier(key, "idempotency-key")
+    said_id, reply_id = (derived_id("turn", session.id, checked, side) for side in ("user", "assistant"))
+    executor = service.executors.of(org, owner.id, agent)
+    return Turn(service, owner, session, executor, text, said_id, reply_id)
+
+
+# ── Server-sent events ───────────────────────────────────────────────────────────────────────────
+
+
+def _events(events: AsyncIterator[str]) -> Response:
+    return StreamingResponse(events, media_type=EVENTS, headers={"X-Accel-Buffering": "no"})
+
+
+async def _streamed(turn: Turn, prepared: Prepared, request_id: str) -> AsyncIterator[str]:
+    """The reply as it comes, then all of it once it is stored. Who leaves before that has no reply kept."""
+    pieces: list[str] = []
+    try:
+        async with aclosing(turn.executor.answer(prepared)) as answer:
+            async for piece in answer:
+                pieces.append(piece)
+                yield _event("token", {"text": piece})
+        yield _event("done", await turn.end(prepared, "".join(pieces)))
+    except RecollectError as error:
+        yield _event("error", json.loads(bytes(problem(error, request_id).body)))
+
+
+async def _replayed(answer: dict[str, Any]) -> AsyncIterator[str]:
+    yield _event("token", {"text": answer["reply"]})
+    yield _event("done", answer)
+
+
+def _event(name: str, data: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"

@@ -1,0 +1,73 @@
+"""Routes of standing instructions: of a user for one agent, or for all of them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import Depends, Path
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from recollect.customizations import Customization, Customizations
+from recollect.server import schemas
+from recollect.server.routing import AgentName, Owner, given, router, shapes
+
+routes = router("/api/users/{user}", "customizations")
+
+InstructionId = Annotated[str, Path(description="The instruction.", examples=["tone"])]
+
+
+async def _held(request: Request, owner: Owner) -> Customizations:
+    return owner.customizations.of_agent(request.path_params.get("agent", ""))
+
+
+async def _for_one(agent: AgentName) -> str:
+    return agent
+
+
+Held = Annotated[Customizations, Depends(_held)]
+
+
+def _listed(found: list[Customization]) -> Response:
+    return JSONResponse({"customizations": [each.to_dict() for each in found]})
+
+
+async def list_customizations(held: Held, effective: bool = False) -> Response:
+    """Instructions in their order; with `effective`, what counts together with the org's defaults."""
+    return _listed(await (held.effective() if effective else held.list()))
+
+
+async def customize(held: Held, body: schemas.NewCustomization) -> Response:
+    """Give a standing instruction."""
+    return JSONResponse((await held.add(**given(body))).to_dict(), 201)
+
+
+async def reorder(held: Held, body: schemas.Order) -> Response:
+    """Put the instructions into an order; each of them has to be named once."""
+    return _listed(await held.reorder(body.ids))
+
+
+async def update_customization(held: Held, id: InstructionId, body: schemas.CustomizationEdit) -> Response:
+    """Change an instruction, or switch it on or off."""
+    return JSONResponse((await held.update(id, **given(body))).to_dict())
+
+
+async def delete_customization(held: Held, id: InstructionId) -> Response:
+    """Remove an instruction; a default of the org under it counts again."""
+    await held.delete(id)
+    return Response(status_code=204)
+
+
+def _add_routes(path: str, dependencies: list[Any]) -> None:
+    add = partial(routes.add_api_route, dependencies=dependencies)
+    several, one = shapes(schemas.CustomizationsShape), shapes(schemas.CustomizationShape)
+    add(path, list_customizations, methods=["GET"], responses=several)
+    add(path, customize, methods=["POST"], responses=shapes(schemas.CustomizationShape, 201), status_code=201)
+    add(f"{path}/order", reorder, methods=["PUT"], responses=several)
+    add(f"{path}/{{id}}", update_customization, methods=["PATCH"], responses=one)
+    add(f"{path}/{{id}}", delete_customization, methods=["DELETE"], status_code=204)
+
+
+_add_routes("/agents/{agent}/customizations", [Depends(_for_one)])
+_add_routes("/customizations", [])

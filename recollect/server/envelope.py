@@ -1,0 +1,121 @@
+"""What stands around every request: its id, its time, its line in the log, and an answer whatever goes wrong."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import secrets
+import time
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from recollect.errors import RecollectError
+from recollect.server.errors import problem
+from recollect.server.metrics import Metrics
+
+REQUEST_ID = "recollect.request_id"
+"""Where the id of a request stands in its scope."""
+LEFT = 499
+"""The status in the log when the client left before it was answered."""
+DEBUG = "RECOLLECT_DEBUG"
+HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+
+log = logging.getLogger("recollect.server.requests")
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
+
+
+class Envelope:
+    """Gives every request an id, every error a response, and the log one line of JSON without content."""
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = _Exchange(scope, receive, send)
+        began = time.perf_counter()
+        try:
+            await self._app(scope, exchange.receive, exchange.send)
+        except ClientDisconnect:
+            exchange.status = exchange.status or LEFT
+        except Exception as error:
+            await exchange.fail(error)
+        finally:
+            seconds = time.perf_counter() - began
+            route, status = _template(scope), exchange.status or LEFT
+            self._metrics.observe(_method(scope), route, status, seconds)
+            exchange.tell(route, status, seconds)
+
+
+class _Exchange:
+    """One request and what has become of it so far."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        given = Headers(scope=scope).get("x-request-id", "")
+        self.id = given if _ID.match(given) else secrets.token_hex(8)
+        self.status = 0
+        self.error = ""
+        self._is_read = False
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        scope[REQUEST_ID] = self.id
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._is_read = not message.get("more_body", False)
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+            headers["X-Request-Id"] = self.id
+            if self.status >= 400 and self._leaves_body():
+                # The rest of the body would have to be read to find the next request.
+                headers["Connection"] = "close"
+        await self._send(message)
+
+    async def fail(self, error: Exception) -> None:
+        """Answer with the error, unless the answer has begun: then it ends here, cut off."""
+        self.error = type(error).__name__
+        if not isinstance(error, RecollectError) and os.environ.get(DEBUG):
+            logging.getLogger("recollect.server").exception("unexpected")
+        if not self.status:
+            await problem(error, self.id)(self._scope, self._receive, self.send)
+
+    def tell(self, route: str, status: int, seconds: float) -> None:
+        line: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "id": self.id,
+            "method": _method(self._scope),
+            "route": route,
+            "status": status,
+            "ms": round(seconds * 1000, 1),
+        }
+        log.info(json.dumps(line | ({"error": self.error} if self.error else {})))
+
+    def _leaves_body(self) -> bool:
+        headers = Headers(scope=self._scope)
+        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        return has_body and not self._is_read
+
+
+def _template(scope: Scope) -> str:
+    """The path as the route names it: with `{user}`, never with the user's id."""
+    return str(getattr(scope.get("route"), "path", "(none)"))
+
+
+def _method(scope: Scope) -> str:
+    known = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+    return scope["method"] if scope["method"] in known else "OTHER"

@@ -1,0 +1,146 @@
+"""Errors as `application/problem+json` (RFC 9457): the one error tree, said in HTTP.
+
+A problem names the field and says what to do. It never carries a value that was sent or stored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from recollect.errors import (
+    Busy,
+    Conflict,
+    Corrupt,
+    EmbeddingError,
+    Forbidden,
+    ModelError,
+    NotFound,
+    RateLimited,
+    RecollectError,
+    TooLarge,
+    Unavailable,
+    ValidationError,
+)
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Malformed(ValidationError):
+    """A body that is no JSON, or JSON that two readers would understand in two ways."""
+
+
+STATUSES: tuple[tuple[type[RecollectError], int], ...] = (
+    (TooLarge, 413),
+    (Malformed, 400),
+    (ValidationError, 422),
+    (NotFound, 404),
+    (Conflict, 409),
+    (Forbidden, 403),
+    (RateLimited, 429),
+    (Busy, 503),
+    (Unavailable, 503),
+    (Corrupt, 500),
+    (EmbeddingError, 502),
+    (ModelError, 502),
+)
+"""The first that fits counts."""
+RETRY_S = 1
+"""When to come back after a 503 that does not say so itself."""
+_NO_FIELDS = ("body", "path", "query", "header", "one", "many")
+"""Parts of the place of a mistake that say where it was looked for, not in which field."""
+FIELD_CHARACTERS = 80
+"""Of the name of a field that was sent: a longer one is not a name."""
+
+
+class Refused(RecollectError):
+    """A request that is refused for what HTTP says about it, not for what it says."""
+
+    def __init__(self, status: int, message: str, *, field: str | None = None) -> None:
+        super().__init__(message, field=field)
+        self.status = status
+
+
+class Unauthorized(Refused):
+    """The same for a key that is missing, wrong, revoked or expired: who guesses learns nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(401, "give a key that counts: `Authorization: Bearer rk_...`", field="authorization")
+
+
+class TooMany(RateLimited):
+    """Too many requests, with the time after which there is room again."""
+
+    def __init__(self, wait_s: float) -> None:
+        super().__init__("too many requests; wait as long as Retry-After says", field="authorization")
+        self.wait_s = max(1, math.ceil(wait_s))
+
+
+def problem(error: Exception, request_id: str) -> JSONResponse:
+    """The response to an error."""
+    status, field, detail = _told(error)
+    body: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
+    body |= {"code": _code(error), "detail": detail, "request_id": request_id}
+    if field is not None:
+        body["field"] = field
+    return JSONResponse(body, status, headers=_headers(error, status), media_type=MEDIA_TYPE)
+
+
+def status_of(error: Exception) -> int:
+    """The status that an error has in HTTP."""
+    if isinstance(error, Refused | HTTPException):
+        return error.status if isinstance(error, Refused) else error.status_code
+    if isinstance(error, RequestValidationError):
+        return 422
+    if isinstance(error, Conflict) and error.field == "version":
+        return 412
+    return next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
+
+
+def _told(error: Exception) -> tuple[int, str | None, str]:
+    status = status_of(error)
+    if isinstance(error, RequestValidationError):
+        return (status, *_first_mistake(error.errors()))
+    if isinstance(error, RecollectError):
+        return status, error.field, error.message
+    if isinstance(error, HTTPException):
+        return status, None, HTTPStatus(status).phrase
+    return status, None, "an unexpected error; the log of the server names it under this request id"
+
+
+def _code(error: Exception) -> str:
+    """The name of the error's class in the tree, as programs ask for it."""
+    if isinstance(error, RequestValidationError):
+        return "ValidationError"
+    tree = {kind.__name__ for kind, _ in STATUSES if kind is not Malformed}
+    return next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in tree), _http_code(error))
+
+
+def _http_code(error: Exception) -> str:
+    return HTTPStatus(status_of(error)).phrase.replace(" ", "") if status_of(error) != 500 else "Unexpected"
+
+
+def _headers(error: Exception, status: int) -> dict[str, str]:
+    if isinstance(error, TooMany):
+        return {"Retry-After": str(error.wait_s)}
+    if status == 503:
+        return {"Retry-After": str(RETRY_S)}
+    if status == 401:
+        return {"WWW-Authenticate": "Bearer"}
+    allowed = error.headers if isinstance(error, HTTPException) else None
+    return dict(allowed) if allowed else {}
+
+
+def _first_mistake(errors: Sequence[Mapping[str, Any]]) -> tuple[str | None, str]:
+    """The field and the reason of the first mistake in the shape of a request."""
+    first = errors[0]
+    place = [str(part) for part in first["loc"] if part not in _NO_FIELDS]
+    field = ".".join(place)[:FIELD_CHARACTERS].encode("ascii", "backslashreplace").decode() or "body"
+    reasons = {"missing": "must be given", "extra_forbidden": "is not known here"}
+    return field, reasons.get(first["type"], "is not of the kind that belongs here")

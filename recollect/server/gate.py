@@ -1,0 +1,121 @@
+"""The gate of the server: who is asking is known before a byte of the body is read.
+
+Without any key only this machine is let in, as the operator; once a key was made, everybody needs one.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from recollect import validate
+from recollect.errors import Forbidden, Unavailable
+from recollect.server.errors import TooMany, Unauthorized
+from recollect.server.keys import SCOPES
+from recollect.server.service import Service
+
+PRINCIPAL = "recollect.principal"
+"""Where the caller stands in the scope of a request."""
+ORG_HEADER = "x-recollect-org"
+GUARDED = ("/api", "/metrics")
+"""What needs a key. Whether the server lives, and what its interface is, anybody may ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who asks: an org, one user of it or all of them, and what they may do."""
+
+    org: str
+    user: str | None = None
+    scope: str = "admin"
+    key: str = ""
+
+    def may(self, needed: str) -> bool:
+        """Whether what is needed is within what was granted."""
+        return SCOPES.index(needed) <= SCOPES.index(self.scope)
+
+
+class Gate:
+    """Lets in who has a key that counts, as often as they may."""
+
+    def __init__(self, app: ASGIApp, *, service: Service) -> None:
+        self._app = app
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        # Routes are found by the path as it was sent: %2F inside an id must not become the border of a segment.
+        scope["path"] = scope.get("raw_path", scope["path"].encode()).decode("ascii", "replace")
+        if _is_under(scope["path"], GUARDED):
+            if self._service.draining:
+                raise Unavailable("the server is about to stop; ask again", field="server")
+            scope[PRINCIPAL] = await self._principal(scope)
+        await self._app(scope, receive, send)
+
+    async def _principal(self, scope: Scope) -> Principal:
+        headers = Headers(scope=scope)
+        given = headers.getlist("authorization")
+        if not given and not await self._service.keys.exist():
+            return _of_this_machine(scope, headers)
+        key = await self._service.keys.find(_token(given[0])) if len(given) == 1 else None
+        if key is None:
+            self._count_failure(scope)
+            raise Unauthorized
+        asked = headers.get(ORG_HEADER)
+        if asked is not None and asked != key.org:
+            raise Forbidden("the org is that of the key; leave this header out", field=ORG_HEADER)
+        wait_s = self._service.rate.take(key.id)
+        if wait_s:
+            raise TooMany(wait_s)
+        return Principal(key.org, key.user, key.scope, key.id)
+
+    def _count_failure(self, scope: Scope) -> None:
+        client = scope.get("client")
+        wait_s = self._service.failed_rate.take(client[0] if client else "")
+        if wait_s:
+            raise TooMany(wait_s)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or address is this machine's own.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _of_this_machine(scope: Scope, headers: Headers) -> Principal:
+    """The operator at this machine. A page of somebody else's in their browser is not that."""
+    client, host, origin = scope.get("client"), headers.get("host", ""), headers.get("origin")
+    if client is None or not is_loopback(client[0]) or not is_loopback(_name(host)):
+        raise Unauthorized
+    if origin is not None and origin.partition("://")[2] != host:
+        raise Forbidden("a page of another site must not ask here", field="origin")
+    return Principal(validate.identifier(headers.get(ORG_HEADER, "default"), ORG_HEADER))
+
+
+def _name(host: str) -> str:
+    """The name in a Host header, without the port."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _token(header: str) -> str:
+    kind, _, token = header.partition(" ")
+    return token.strip() if kind.lower() == "bearer" else ""
+
+
+def _is_under(path: str, roots: tuple[str, ...]) -> bool:
+    return any(path == root or path.startswith(f"{root}/") for root in roots)

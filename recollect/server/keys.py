@@ -1,0 +1,177 @@
+"""API keys: who may ask the server, for which org or user, and how much.
+
+A key is `rk_<id>_<secret>`. The id finds its record; of the secret only a hash is kept, so a copy of
+the store opens nothing. Keys stand in a partition whose name no front door lets through.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from recollect import validate
+from recollect.errors import Conflict, NotFound, ValidationError
+from recollect.filters import Filter
+from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, Changes, Clock, Partition, Record, Scope, iso, new_id
+from recollect.stores.contract import Store
+
+HOME = Partition("{keys}", "")
+"""Where keys are kept. Ids must not have braces, so nobody can name an org like this."""
+SCOPES = ("read", "write", "admin")
+"""What a key allows; each includes the ones before it."""
+ID_BYTES, SECRET_BYTES = 6, 32
+NAME_BYTES = 128
+"""A name tells people which key this is: a few words."""
+LIFE_DAYS_MAX = 3_650
+
+_TOKEN = re.compile(r"rk_([0-9a-f]{12})_([A-Za-z0-9_-]{43})\Z")
+_LIFE = re.compile(r"([1-9][0-9]{0,5})(m|h|d)\Z")
+_UNIT_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key as it is kept: everything but its secret."""
+
+    id: str
+    org: str
+    user: str | None
+    scope: str
+    name: str
+    created_at: int
+    expires_at: int | None = None
+    revoked_at: int | None = None
+
+    @property
+    def shown(self) -> str:
+        """What people may see of the key itself."""
+        return f"rk_{self.id[:4]}..."
+
+    def state(self, now: int) -> str:
+        """`active`, `expired` or `revoked`."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expires_at is not None and self.expires_at <= now else "active"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The key as documented JSON, with ISO times."""
+        return {
+            "id": self.id,
+            "key": self.shown,
+            "org": self.org,
+            "user": self.user,
+            "scope": self.scope,
+            "name": self.name,
+            "created_at": iso(self.created_at),
+            "expires_at": iso(self.expires_at),
+            "revoked_at": iso(self.revoked_at),
+        }
+
+
+class Keys:
+    """The keys of a store: `create`, `find`, `list`, `revoke`."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def create(
+        self, *, org: str, user: str | None = None, scope: str = "write", expires: str | None = None, name: str = ""
+    ) -> tuple[Key, str]:
+        """Make a key. Gives it and the token, which nobody can read again. `expires` is as "90d" or "12h"."""
+        now = self._clock()
+        key = Key(
+            id=secrets.token_hex(ID_BYTES),
+            org=validate.identifier(org, "org"),
+            user=validate.optional_identifier(user, "user"),
+            scope=validate.choice(scope, SCOPES, "scope"),
+            name=validate.text(name, "name", NAME_BYTES) if name else "",
+            created_at=now,
+            expires_at=None if expires is None else now + life_ms(expires),
+        )
+        secret = secrets.token_urlsafe(SECRET_BYTES)
+        data = {
+            "hash": _hash(secret).hex(), "org": key.org, "user": key.user, "scope": key.scope,
+            "expires_at": key.expires_at, "revoked_at": None,
+        }  # fmt: skip
+        record = Record(key.id, "key", Scope(*HOME), content=key.name, data=data, created_at=now)
+        await self._store.commit(Changes(HOME, put=(record,), key=new_id(now)), now)
+        return key, f"rk_{key.id}_{secret}"
+
+    async def find(self, token: str) -> Key | None:
+        """The key of a token, if it is right and counts now. It takes as long for a wrong one as for a right one."""
+        parts = _TOKEN.match(token)
+        if parts is None:
+            return None
+        now = self._clock()
+        found = [each for each in await self._store.get(HOME, [parts[1]], now) if each.layer == "key"]
+        kept = bytes.fromhex(found[0].data["hash"]) if found else bytes(32)
+        is_right = hmac.compare_digest(_hash(parts[2]), kept)
+        key = _key(found[0]) if found else None
+        return key if is_right and key is not None and key.state(now) == "active" else None
+
+    async def list(self) -> list[Key]:
+        """All keys, also those that no longer count, in the order in which they were made."""
+        found: list[Key] = []
+        after: str | None = None
+        while True:
+            page = await self._store.list(Filter(HOME, layers=("key",)), self._clock(), limit=1_000, after=after)
+            found += [_key(record) for record in page.records]
+            after = page.after
+            if after is None:
+                return found
+
+    async def exist(self) -> bool:
+        """Whether a key was ever made. A revoked one counts: taking a key away must never open the door."""
+        page = await self._store.list(Filter(HOME, layers=("key",)), self._clock(), limit=1)
+        return bool(page.records)
+
+    async def revoke(self, id: str) -> Key:
+        """Let a key no longer count, from the next request on. It stays in the list."""
+        asked = validate.identifier(id, "id")
+        now = self._clock()
+        for record in await self._store.get(HOME, [asked], now):
+            if record.layer == "key" and record.data["revoked_at"] is None:
+                record = record.with_(data={**record.data, "revoked_at": now})
+                try:
+                    await self._store.commit(Changes(HOME, put=(record,), key=new_id(now)), now)
+                except Conflict:
+                    return await self.revoke(id)  # somebody else revoked it meanwhile
+            return _key(record)
+        raise NotFound("no such key; `recollect keys list` shows their ids", field="id")
+
+
+def life_ms(text: str, field: str = "expires") -> int:
+    """How long something counts, written as "90d", "12h" or "30m".
+
+    >>> life_ms("90d") == 90 * 24 * 3600 * 1000
+    True
+    """
+    found = _LIFE.match(text)
+    life = int(found[1]) * _UNIT_MS[found[2]] if found else 0
+    if not 0 < life <= LIFE_DAYS_MAX * DAY_MS:
+        raise ValidationError(f"must be a time such as 90d, 12h or 30m, of at most {LIFE_DAYS_MAX} days", field=field)
+    return life
+
+
+def _hash(secret: str) -> bytes:
+    # The secret is 32 bytes of chance: it cannot be guessed, so a slow hash would only cost time.
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def _key(record: Record) -> Key:
+    data = record.data
+    return Key(
+        id=record.id,
+        org=data["org"],
+        user=data["user"],
+        scope=data["scope"],
+        name=record.content,
+        created_at=record.created_at,
+        expires_at=data["expires_at"],
+        revoked_at=data["revoked_at"],
+    )

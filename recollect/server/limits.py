@@ -1,0 +1,100 @@
+"""What one caller may take: requests by time, and bytes and seconds of a body."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from recollect.errors import TooLarge
+from recollect.server.errors import Refused
+from recollect.validate import LIMITS
+
+BUCKETS_MAX = 10_000
+"""Callers whose rate is kept in mind; of more, the one that was quiet the longest starts anew."""
+BODY_S = 20.0
+"""How long the whole body of a request may take: 1 MiB in this time is a very slow telephone line."""
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    at: float
+
+
+class Rate:
+    """A token bucket for each caller: so many requests a minute, of which `burst` may come at once."""
+
+    def __init__(self, per_minute: int, *, burst: int, timer: Callable[[], float] = time.monotonic) -> None:
+        self._per_s = per_minute / 60
+        self._burst = burst
+        self._timer = timer
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+
+    def take(self, who: str) -> float:
+        """Take one. Gives 0, or how many seconds to wait until there is one."""
+        now = self._timer()
+        bucket = self._buckets.pop(who, None) or _Bucket(self._burst, now)
+        bucket.tokens = min(self._burst, bucket.tokens + (now - bucket.at) * self._per_s)
+        bucket.at = now
+        self._buckets[who] = bucket
+        if len(self._buckets) > BUCKETS_MAX:
+            self._buckets.popitem(last=False)
+        if bucket.tokens < 1:
+            return (1 - bucket.tokens) / self._per_s
+        bucket.tokens -= 1
+        return 0.0
+
+
+class BodyLimit:
+    """Refuses a body that is too large before it is read, and one that grows too large or comes too slowly while."""
+
+    def __init__(self, app: ASGIApp, *, body_s: float = BODY_S) -> None:
+        self._app = app
+        self._body_s = body_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or len(length) > 9 or int(length) > LIMITS.body_bytes:
+            raise _too_large()
+        if headers.get("content-encoding", "identity").strip().lower() != "identity":
+            raise Refused(415, "must not be compressed", field="content-encoding")
+        await self._app(scope, _counted(receive, self._body_s), send)
+
+
+def _counted(receive: Receive, body_s: float) -> Receive:
+    """The same stream of messages, which ends with an error when the body is too large or too slow."""
+    read = 0
+    is_whole = False
+    deadline: float | None = None
+
+    async def counted() -> Message:
+        nonlocal read, is_whole, deadline
+        if is_whole:
+            return await receive()  # waits for the client to leave, which may take as long as it likes
+        deadline = deadline or asyncio.get_running_loop().time() + body_s
+        try:
+            async with asyncio.timeout_at(deadline):
+                message = await receive()
+        except TimeoutError:
+            raise Refused(408, f"must come within {body_s:g} seconds", field="body") from None
+        read += len(message.get("body", b""))
+        is_whole = not message.get("more_body", False)
+        if read > LIMITS.body_bytes:
+            raise _too_large()
+        return message
+
+    return counted
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(f"must have at most {LIMITS.body_bytes} bytes; send it in several requests", field="body")

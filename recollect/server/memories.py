@@ -1,0 +1,122 @@
+"""Routes of memories: add, find, get, change with their history, forget; and the context of a question."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from starlette.responses import JSONResponse, Response
+
+from recollect import validate
+from recollect.records import Hit
+from recollect.server import schemas
+from recollect.server.routing import (
+    READ,
+    Here,
+    IdempotencyKey,
+    IfMatch,
+    Owner,
+    given,
+    router,
+    shapes,
+    tagged,
+    version_of,
+)
+
+routes = router("/api/users/{user}", "memories")
+
+MemoryId = Annotated[str, Path(description="The memory.", examples=["seat"])]
+Where = Annotated[str | None, Query(description='A filter as JSON, such as {"metadata.topic": "travel"}.')]
+
+
+def hit_to_dict(hit: Hit) -> dict[str, Any]:
+    """A hit as documented JSON: where it stands, and why."""
+    legs = {name: {"score": leg.score, "rank": leg.rank, "share": leg.share} for name, leg in hit.legs.items()}
+    return {
+        "id": hit.id,
+        "content": hit.content,
+        "score": hit.score,
+        "place": hit.place,
+        "reason": hit.reason,
+        "legs": legs,
+        "record": hit.record.to_dict(),
+    }
+
+
+@routes.post("/context", responses=shapes(schemas.ContextShape), openapi_extra=READ)
+async def get_context(service: Here, owner: Owner, body: schemas.Asked) -> Response:
+    """The best context for a question that fits the token budget, inside a session or outside of any."""
+    asked = {name: value for name, value in given(body).items() if name not in ("session", "agent")}
+    handle = owner if body.session is None else owner.session(body.session, agent=body.agent)
+    context = await handle.get_context(**asked)
+    service.metrics.count("contexts")
+    service.metrics.count("context_tokens", context.tokens)
+    return JSONResponse(context.to_dict())
+
+
+@routes.get("/memories", responses=shapes(schemas.RecordsShape))
+async def list_memories(
+    owner: Owner, layer: str = "long_term", where: Where = None, limit: int = 100, after: str | None = None
+) -> Response:
+    """A page of a layer in order of birth; `after` is the cursor of the next one, null at the end."""
+    test = None if where is None else validate.json_text(where, "where")
+    found, next_page = await owner.list_memories(layer=layer, where=test, limit=limit, after=after)
+    return JSONResponse({"memories": [record.to_dict() for record in found], "after": next_page})
+
+
+@routes.post("/memories", status_code=201, responses=shapes(schemas.RecordsShape, 201))
+async def add_memories(
+    service: Here, owner: Owner, body: schemas.OneOrMoreMemories, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """Remember a text, or with `{"memories": [...]}` up to 90 in one write."""
+    items = body.memories if isinstance(body, schemas.NewMemories) else [body]
+    stored = await owner.add_memories([given(item) for item in items], idempotency_key=idempotency_key)
+    service.metrics.count("adds", len(stored))
+    return JSONResponse({"memories": [record.to_dict() for record in stored], "after": None}, 201)
+
+
+@routes.post("/memories/search", responses=shapes(schemas.HitsShape), openapi_extra=READ)
+async def search_memory(service: Here, owner: Owner, body: schemas.Search) -> Response:
+    """What answers a question best, with the reasons of each hit."""
+    hits = await owner.search_memory(**given(body))
+    service.metrics.count("searches")
+    return JSONResponse({"hits": [hit_to_dict(hit) for hit in hits]})
+
+
+@routes.post("/memories/forget", responses=shapes(schemas.ReceiptShape))
+async def forget(owner: Owner, body: schemas.Forget) -> Response:
+    """Forget memories by ids or by a filter, with all that rests on them."""
+    return JSONResponse((await owner.forget(body.ids, where=body.where, layer=body.layer)).to_dict())
+
+
+@routes.get("/memories/{id}", responses=shapes(schemas.RecordShape))
+async def get_memory(owner: Owner, id: MemoryId) -> Response:
+    """One memory of any layer; its version is the ETag."""
+    record = await owner.get_memory(id)
+    return tagged(record.to_dict(), record.version)
+
+
+@routes.patch("/memories/{id}", responses=shapes(schemas.RecordShape))
+async def update_memory(owner: Owner, id: MemoryId, body: schemas.MemoryEdit, if_match: IfMatch = None) -> Response:
+    """Change a memory; what it was stays in its history."""
+    record = await owner.update_memory(id, **given(body), version=version_of(if_match))
+    return tagged(record.to_dict(), record.version)
+
+
+@routes.delete("/memories/{id}", responses=shapes(schemas.ReceiptShape))
+async def forget_memory(owner: Owner, id: MemoryId) -> Response:
+    """Forget a memory, with all that rests on it."""
+    return JSONResponse((await owner.forget(id)).to_dict())
+
+
+@routes.get("/memories/{id}/history", responses=shapes(schemas.HistoryShape))
+async def history(owner: Owner, id: MemoryId) -> Response:
+    """What a memory was, oldest first, the present one last."""
+    return JSONResponse({"history": [record.to_dict() for record in await owner.history(id)]})
+
+
+@routes.post("/memories/{id}/restore", responses=shapes(schemas.RecordShape))
+async def restore(owner: Owner, id: MemoryId) -> Response:
+    """Take back what pruning retired or merging ended."""
+    record = await owner.restore(id)
+    return tagged(record.to_dict(), record.version)

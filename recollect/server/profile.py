@@ -1,0 +1,154 @@
+"""Routes of what is known of a user: the profile, facts, preferences, learnings, episodes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import Depends, Path
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from recollect import validate
+from recollect.errors import ValidationError
+from recollect.profile import Fact, Facts
+from recollect.server import schemas
+from recollect.server.routing import Owner, given, router, shapes
+
+routes = router("/api/users/{user}", "profile")
+
+FactKey = Annotated[str, Path(description="What it is about, as city or diet.", examples=["city"])]
+Verdict = Annotated[str, Path(description="confirm, pin, unpin, reject or correct.", examples=["confirm"])]
+Judgement = Annotated[str, Path(description="confirm, contradict or restore.", examples=["confirm"])]
+LearningId = Annotated[str, Path(description="The learning.")]
+EpisodeId = Annotated[str, Path(description="The episode.")]
+VERDICTS = ("confirm", "pin", "unpin", "reject", "correct")
+JUDGEMENTS = ("confirm", "contradict", "restore")
+
+
+@routes.get("/profile", responses=shapes(schemas.ProfileShape))
+async def profile(owner: Owner, as_of: str | None = None, known_at: str | None = None) -> Response:
+    """What is known: now, what was true at a time (`as_of`), or what was believed at a time (`known_at`)."""
+    return JSONResponse((await owner.profile(as_of=as_of, known_at=known_at)).to_dict())
+
+
+# ── Facts and preferences: the same routes for both ──────────────────────────────────────────────
+
+
+async def _preferences(request: Request) -> None:
+    request.state.layer = "preference"
+
+
+async def _held(request: Request, owner: Owner) -> Facts:
+    return owner.preferences if getattr(request.state, "layer", "") == "preference" else owner.facts
+
+
+Held = Annotated[Facts, Depends(_held)]
+
+
+def _listed(found: list[Fact], status: int = 200) -> Response:
+    return JSONResponse({"facts": [fact.to_dict() for fact in found]}, status)
+
+
+async def list_facts(held: Held, as_of: str | None = None, known_at: str | None = None) -> Response:
+    """All that hold, now or at a time."""
+    return _listed(await held.list(as_of=as_of, known_at=known_at))
+
+
+async def upsert_facts(held: Held, body: schemas.NewFacts) -> Response:
+    """Say up to 30 in one write."""
+    return _listed(await held.upsert([given(item) for item in body.facts]), 201)
+
+
+async def get_fact(held: Held, key: FactKey) -> Response:
+    """What holds of a key, and all that was ever said of it."""
+    current, history = await held.get(key), await held.history(key)
+    told = {"facts": [fact.to_dict() for fact in current], "history": [fact.to_dict() for fact in history]}
+    return JSONResponse({"key": key, **told})
+
+
+async def put_fact(held: Held, key: FactKey, body: schemas.FactValue) -> Response:
+    """Say what holds; the same again makes it surer, another value ends the one before, which is kept."""
+    return JSONResponse((await held.add(key, **given(body))).to_dict())
+
+
+async def end_fact(
+    held: Held, key: FactKey, value: str | None = None, at: str | None = None, reason: str = ""
+) -> Response:
+    """Say that it is no longer so, since now or since a time; it stays in the history."""
+    return _listed(await held.end(key, value, at=at, reason=reason))
+
+
+async def judge_fact(held: Held, key: FactKey, verdict: Verdict, body: schemas.FactVerdict) -> Response:
+    """Confirm, pin, unpin, reject or correct what is known."""
+    return _listed(await _judged(held, key, verdict, body))
+
+
+async def _judged(facts: Facts, key: str, verdict: str, body: schemas.FactVerdict) -> list[Fact]:
+    validate.choice(verdict, VERDICTS, "verdict")
+    if verdict == "correct":
+        return [await facts.correct(key, body.value, instead_of=body.instead_of, reason=body.reason)]
+    if body.instead_of is not None:
+        raise ValidationError("only a correction says what was wrong", field="instead_of")
+    if verdict == "reject":
+        return await facts.reject(key, body.value, reason=body.reason)
+    say = {"confirm": facts.confirm, "pin": facts.pin, "unpin": facts.unpin}[verdict]
+    return await say(key, body.value)
+
+
+def _add_routes(path: str, dependencies: list[Any]) -> None:
+    add = partial(routes.add_api_route, dependencies=dependencies)
+    several, one = shapes(schemas.FactsShape), shapes(schemas.FactShape)
+    add(path, list_facts, methods=["GET"], responses=several)
+    add(path, upsert_facts, methods=["POST"], responses=shapes(schemas.FactsShape, 201), status_code=201)
+    add(f"{path}/{{key}}", get_fact, methods=["GET"], responses=shapes(schemas.FactHistoryShape))
+    add(f"{path}/{{key}}", put_fact, methods=["PUT"], responses=one)
+    add(f"{path}/{{key}}", end_fact, methods=["DELETE"], responses=several)
+    add(f"{path}/{{key}}/{{verdict}}", judge_fact, methods=["POST"], responses=several)
+
+
+_add_routes("/facts", [])
+_add_routes("/preferences", [Depends(_preferences)])
+
+
+# ── Learnings and episodes ───────────────────────────────────────────────────────────────────────
+
+
+@routes.get("/learnings", responses=shapes(schemas.LearningsShape))
+async def list_learnings(owner: Owner, type: str | None = None, include_retired: bool = False) -> Response:
+    """What was learned from working with the user, and then what the org learned."""
+    found = await owner.learnings.list(type=type, include_retired=include_retired)
+    return JSONResponse({"learnings": [learning.to_dict() for learning in found]})
+
+
+@routes.post("/learnings", status_code=201, responses=shapes(schemas.LearningShape, 201))
+async def add_learning(owner: Owner, body: schemas.NewLearning) -> Response:
+    """Keep what was learned; the same again makes it surer."""
+    return JSONResponse((await owner.add_learning(**given(body))).to_dict(), 201)
+
+
+@routes.get("/learnings/{id}", responses=shapes(schemas.LearningShape))
+async def get_learning(owner: Owner, id: LearningId) -> Response:
+    """One learning of the user or of the org."""
+    return JSONResponse((await owner.learnings.get(id)).to_dict())
+
+
+@routes.post("/learnings/{id}/{judgement}", responses=shapes(schemas.LearningShape))
+async def judge_learning(owner: Owner, id: LearningId, judgement: Judgement) -> Response:
+    """Confirm or contradict a learning, or restore one that was retired."""
+    verb = validate.choice(judgement, JUDGEMENTS, "judgement")
+    learnings = owner.learnings
+    say = {"confirm": learnings.confirm, "contradict": learnings.contradict, "restore": learnings.restore}[verb]
+    return JSONResponse((await say(id)).to_dict())
+
+
+@routes.get("/episodes", responses=shapes(schemas.EpisodesShape))
+async def list_episodes(owner: Owner, limit: int = 20, session: str | None = None) -> Response:
+    """The latest stretches of conversation as they are remembered, newest first."""
+    return JSONResponse({"episodes": [each.to_dict() for each in await owner.episodes.list(limit, session=session)]})
+
+
+@routes.get("/episodes/{id}", responses=shapes(schemas.EpisodeShape))
+async def get_episode(owner: Owner, id: EpisodeId) -> Response:
+    """One episode."""
+    return JSONResponse((await owner.episodes.get(id)).to_dict())

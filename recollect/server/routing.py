@@ -1,0 +1,177 @@
+"""How routes are read: strictly, in the same order, before any of them runs.
+
+First whether the caller may, then the names in the query, then the body: its kind, its JSON without
+doubles or half characters, its fields. What routes need from a request is here too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+from urllib.parse import unquote_to_bytes
+
+from fastapi import APIRouter, Depends, Header, Path
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from recollect import validate
+from recollect.errors import Forbidden, NotFound, TooLarge, ValidationError
+from recollect.memory import Session, User
+from recollect.server.errors import Malformed, Refused
+from recollect.server.gate import PRINCIPAL, Principal
+from recollect.server.service import Service
+
+JSON_TYPES = ("application/json", "application/merge-patch+json")
+LINES_TYPES = ("application/x-ndjson", "application/jsonl")
+NEEDS = "x-scope"
+"""In the description of a route: the scope that a key must have. Reading needs `read`, all else `write`."""
+READ = {NEEDS: "read"}
+ADMIN = {NEEDS: "admin"}
+
+_TAG = re.compile(r'"([0-9]{1,18})"\Z')
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class _ReadRequest(Request):
+    """A request whose body was read and understood before."""
+
+    def __init__(self, request: Request, value: Any) -> None:
+        super().__init__(request.scope, request.receive)
+        self._body = request._body
+        self._value = value
+
+    async def json(self) -> Any:
+        return self._value
+
+
+class StrictRoute(APIRoute):
+    """A route that refuses what it does not know."""
+
+    def get_route_handler(self) -> Handler:
+        handle = super().get_route_handler()
+        names = {field.alias for field in self.dependant.query_params}
+
+        async def strictly(request: Request) -> Response:
+            request.scope["path_params"] = {name: _unquoted(text, name) for name, text in request.path_params.items()}
+            self._admit(request)
+            _check_query(request, names)
+            if self.body_field is not None:
+                request = _ReadRequest(request, await _body(request))
+            return await handle(request)
+
+        return strictly
+
+    def _admit(self, request: Request) -> None:
+        """Whether the caller may use this route, for this user. What is not theirs is not there."""
+        principal = request.scope.get(PRINCIPAL)
+        if principal is None:
+            return
+        user = request.path_params.get("user")
+        is_about_all = user is None and not (self.openapi_extra or {}).get("x-any-user")
+        if principal.user is not None and (is_about_all or user not in (None, principal.user)):
+            raise NotFound(field="user")
+        needed = (self.openapi_extra or {}).get(NEEDS) or ("read" if "GET" in (self.methods or ()) else "write")
+        if not principal.may(needed):
+            raise Forbidden(f"this key may not do that; it needs the scope {needed}", field="authorization")
+
+
+def router(prefix: str, tag: str) -> APIRouter:
+    """Routes under a path, all strict."""
+    return APIRouter(prefix=prefix, tags=[tag], route_class=StrictRoute)
+
+
+def _unquoted(text: str, name: str) -> str:
+    try:
+        return unquote_to_bytes(text).decode()
+    except UnicodeDecodeError:
+        raise ValidationError("must be valid UTF-8, percent-encoded", field=name) from None
+
+
+def _check_query(request: Request, names: set[str]) -> None:
+    given = [name for name, _ in request.query_params.multi_items()]
+    for name in given:
+        if name not in names:
+            known = f"; there are {', '.join(sorted(names))}" if names else ""
+            raise ValidationError(f"unknown parameter {name[:40]!a}{known}", field="query")
+        if given.count(name) > 1:
+            raise ValidationError("must be given once", field=name)
+
+
+async def _body(request: Request) -> Any:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in JSON_TYPES:
+        raise Refused(415, "must be application/json", field="content-type")
+    raw = await request.body()
+    try:
+        return validate.json_text(raw, "body")
+    except TooLarge:
+        raise
+    except ValidationError as error:
+        raise Malformed(error.message, field="body") from None
+
+
+# ── What routes need ─────────────────────────────────────────────────────────────────────────────
+
+
+async def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+async def _principal(request: Request) -> Principal:
+    principal: Principal = request.scope[PRINCIPAL]
+    return principal
+
+
+Here = Annotated[Service, Depends(_service)]
+Caller = Annotated[Principal, Depends(_principal)]
+UserId = Annotated[str, Path(description="The user.", examples=["ann"])]
+SessionId = Annotated[str, Path(description="The session.", examples=["monday"])]
+AgentName = Annotated[str, Path(description="The agent.", examples=["support"])]
+IdempotencyKey = Annotated[
+    str | None, Header(alias="Idempotency-Key", description="The same call again under one key is done once.")
+]
+IfMatch = Annotated[
+    str | None, Header(alias="If-Match", description="The ETag that was read; a stale one is refused with 412.")
+]
+
+
+async def _owner(service: Here, principal: Caller, user: UserId) -> User:
+    return service.memory.user(user, org=principal.org)
+
+
+Owner = Annotated[User, Depends(_owner)]
+
+
+async def _chat(owner: Owner, session: SessionId) -> Session:
+    return owner.session(session)
+
+
+Chat = Annotated[Session, Depends(_chat)]
+
+
+def version_of(if_match: str | None) -> int | None:
+    """The version that a caller has read; None if any will do."""
+    if if_match is None or if_match.strip() == "*":
+        return None
+    tag = _TAG.match(if_match.strip())
+    if tag:
+        return int(tag[1])
+    raise ValidationError('must be one ETag as it was given, such as "12"', field="if-match")
+
+
+def tagged(body: Any, version: int, status: int = 200) -> JSONResponse:
+    """A response with the version of what is in it."""
+    return JSONResponse(body, status, headers={"ETag": f'"{version}"'})
+
+
+def given(fields: Any) -> dict[str, Any]:
+    """The fields of a body that were sent, as the arguments of a verb."""
+    return {name: getattr(fields, name) for name in fields.model_fields_set}
+
+
+def shapes(model: Any, status: int = 200, **more: Any) -> dict[int | str, dict[str, Any]]:
+    """What a route answers, for its description."""
+    return {status: {"model": model, **more}}

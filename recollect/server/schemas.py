@@ -1,0 +1,513 @@
+"""The shapes of requests and responses, for the OpenAPI document and the people who read it.
+
+Of a request only the shape is looked at here: which fields there may be and must be. What a value
+may be is decided by `recollect.validate`, the same for every way in; the types below describe it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Tag, WithJsonSchema
+
+Text = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 65536})]
+Id = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 128})]
+AgentId = Annotated[Any, WithJsonSchema({"type": "string", "maxLength": 128})]
+Moment = Annotated[Any, WithJsonSchema({"type": "string", "description": "ISO 8601 with a zone, or a date"})]
+Object = Annotated[Any, WithJsonSchema({"type": "object", "additionalProperties": True})]
+Content = Annotated[
+    Any,
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "object"}}, {"type": "null"}]}),
+]
+Texts = Annotated[Any, WithJsonSchema({"type": "array", "items": {"type": "string"}})]
+Layers = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})]
+Share = Annotated[Any, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})]
+Whole = Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 1})]
+Switch = Annotated[Any, WithJsonSchema({"type": "boolean"})]
+Anything = Annotated[Any, WithJsonSchema({})]
+
+
+class Body(BaseModel):
+    """What is sent. A field that is not known is refused, never passed over."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def _example(**fields: Any) -> ConfigDict:
+    return ConfigDict(extra="forbid", json_schema_extra={"examples": [fields]})
+
+
+# ── Requests ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class ChatTurn(Body):
+    model_config = _example(chat_id="monday", user_id="ann", message="What is my cat called?")
+    chat_id: Id
+    user_id: Id
+    message: Text
+    agent: AgentId = ""
+    stream: Switch = False
+
+
+class NewMessage(Body):
+    model_config = _example(role="user", content="My cat is called Admiral.", metadata={"topic": "pets"})
+    role: Annotated[Any, WithJsonSchema({"enum": ["system", "user", "assistant", "tool"]})]
+    content: Content = None
+    id: Id = None
+    name: Id = None
+    created_at: Moment = None
+    metadata: Object = None
+    tool_calls: Annotated[Any, WithJsonSchema({"type": "array", "items": {"type": "object"}})] = None
+    tool_call_id: Id = None
+
+
+class NewMessages(Body):
+    messages: list[NewMessage]
+
+
+class NewMemory(Body):
+    model_config = _example(content="Prefers window seats.", metadata={"topic": "travel"}, importance=0.7)
+    content: Text
+    layer: Annotated[Any, WithJsonSchema({"enum": ["long_term", "episodic"]})] = "long_term"
+    id: Id = None
+    metadata: Object = None
+    importance: Share = None
+    confidence: Share = None
+    created_at: Moment = None
+
+
+class NewMemories(Body):
+    memories: list[NewMemory]
+
+
+def _one_or_many(many: str) -> Discriminator:
+    return Discriminator(lambda value: "many" if isinstance(value, dict) and many in value else "one")
+
+
+OneOrMoreMessages = Annotated[
+    Annotated[NewMessage, Tag("one")] | Annotated[NewMessages, Tag("many")], _one_or_many("messages")
+]
+OneOrMoreMemories = Annotated[
+    Annotated[NewMemory, Tag("one")] | Annotated[NewMemories, Tag("many")], _one_or_many("memories")
+]
+
+
+class MemoryEdit(Body):
+    model_config = _example(content="Prefers aisle seats.", importance=0.8)
+    content: Text = None
+    metadata: Object = None
+    importance: Share = None
+
+
+class Search(Body):
+    model_config = _example(query="Where do I like to sit?", limit=3, where={"metadata.topic": "travel"})
+    query: Text
+    layer: Layers = None
+    where: Object = None
+    limit: Whole = 5
+    at: Moment = None
+    quality: Annotated[Any, WithJsonSchema({"enum": ["fast", "best"]})] = None
+
+
+class Asked(Body):
+    model_config = _example(query="Which theme should I use?", session="monday", max_tokens=2000)
+    query: Text
+    session: Id = None
+    agent: AgentId = ""
+    max_tokens: Whole = 4_000
+    layers: Texts = None
+    at: Moment = None
+    quality: Annotated[Any, WithJsonSchema({"enum": ["fast", "best"]})] = None
+
+
+class Forget(Body):
+    model_config = _example(where={"metadata.topic": "travel"}, layer="long_term")
+    ids: Texts = None
+    where: Object = None
+    layer: Layers = None
+
+
+class Title(Body):
+    model_config = _example(title="About cats")
+    title: Text
+
+
+class Branch(Body):
+    model_config = _example(message_id="m1", into="tuesday")
+    message_id: Id
+    into: Id
+
+
+class Push(Body):
+    model_config = _example(name="recent_actions", item={"action": "open", "page": "orders"}, keep=20)
+    name: Id
+    item: Anything
+    keep: Whole = 50
+
+
+class FactValue(Body):
+    model_config = _example(value="Lisbon", confidence=0.9)
+    value: Text
+    confidence: Share = 1.0
+    source_message_id: Id = None
+    valid_from: Moment = None
+    valid_to: Moment = None
+
+
+class NewFact(FactValue):
+    model_config = _example(key="city", value="Lisbon")
+    key: Id
+
+
+class NewFacts(Body):
+    facts: list[NewFact]
+
+
+class FactVerdict(Body):
+    model_config = _example(reason="the user said so")
+    value: Text = None
+    instead_of: Text = None
+    reason: Annotated[Any, WithJsonSchema({"type": "string"})] = ""
+
+
+class NewLearning(Body):
+    model_config = _example(content="Answers in short sentences are welcome.", type="preference")
+    content: Text
+    type: Annotated[Any, WithJsonSchema({"enum": ["preference", "pattern", "correction"]})] = "pattern"
+    confidence: Share = None
+    source_message_id: Id = None
+
+
+class NewCustomization(Body):
+    model_config = _example(text="Answer in Portuguese.")
+    text: Text
+    id: Id = None
+    on: Switch = True
+
+
+class CustomizationEdit(Body):
+    model_config = _example(on=False)
+    text: Text = None
+    on: Switch = None
+
+
+class Order(Body):
+    model_config = _example(ids=["language", "tone"])
+    ids: Texts
+
+
+class NewEntity(Body):
+    model_config = _example(name="Inês", type="person", aliases=["my sister"])
+    name: Text
+    type: Id = "thing"
+    aliases: Texts = []
+    metadata: Object = None
+    confidence: Share = 1.0
+
+
+class NewRelation(Body):
+    model_config = _example(subject="user", relation="sister_of", object="Inês")
+    subject: Text
+    relation: Id
+    object: Text
+    confidence: Share = 1.0
+    valid_from: Moment = None
+    valid_to: Moment = None
+
+
+class EndRelation(Body):
+    model_config = _example(reason="moved away")
+    at: Moment = None
+    reason: Text = "ended by hand"
+
+
+class MergeEntities(Body):
+    model_config = _example(kept="Ana", other="Anna", reason="the same person")
+    kept: Text
+    other: Text
+    reason: Text = "merged by hand"
+
+
+class UndoMerge(Body):
+    model_config = _example(other="Annie")
+    other: Text
+
+
+class BusinessObject(Body):
+    model_config = _example(data={"plan": "gold", "seats": 12}, name="Acme GmbH", ttl_s=600)
+    data: Object
+    name: Id = None
+    aliases: Texts = []
+    ttl_s: Annotated[Any, WithJsonSchema({"type": "number", "exclusiveMinimum": 0})] = None
+
+
+# ── Responses ────────────────────────────────────────────────────────────────────────────────────
+
+
+class Shape(BaseModel):
+    """What is answered."""
+
+
+class Problem(Shape):
+    """What went wrong (RFC 9457): the field and what to do, never what was sent."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    request_id: str
+    field: str | None = None
+
+
+class MessageShape(Shape):
+    id: str
+    role: str
+    content: str | list[dict[str, Any]]
+    created_at: str | None
+    metadata: dict[str, Any]
+    name: str | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+    tool_call_id: str | None = None
+
+
+class MessagesShape(Shape):
+    messages: list[MessageShape]
+    after: str | None = None
+
+
+class SessionShape(Shape):
+    id: str
+    title: str
+    agent: str
+    messages: int
+    created_at: str
+    last_activity: str
+    parent: str | None
+
+
+class TitleShape(Shape):
+    id: str
+    title: str
+
+
+class SessionsShape(Shape):
+    sessions: list[SessionShape]
+
+
+class RecordShape(Shape):
+    id: str
+    layer: str
+    scope: dict[str, str]
+    content: str
+    data: dict[str, Any]
+    metadata: dict[str, Any]
+    importance: float
+    confidence: float
+    created_at: str
+    event_at: str | None
+    valid_from: str | None
+    valid_to: str | None
+    expires_at: str | None
+    source: dict[str, Any] | None
+    trust: str
+    version: int
+
+
+class RecordsShape(Shape):
+    memories: list[RecordShape]
+    after: str | None = None
+
+
+class HistoryShape(Shape):
+    history: list[RecordShape]
+
+
+class HitShape(Shape):
+    id: str
+    content: str
+    score: float
+    place: int
+    reason: str
+    legs: dict[str, dict[str, float]]
+    record: RecordShape
+
+
+class HitsShape(Shape):
+    hits: list[HitShape]
+
+
+class ContextShape(Shape):
+    system: str
+    messages: list[dict[str, Any]]
+    tokens: int
+    answerable: float
+    sections: list[dict[str, Any]]
+    report: dict[str, Any]
+    sources: list[dict[str, Any]]
+
+
+class ChatShape(Shape):
+    chat_id: str
+    reply: str
+    message_ids: list[str]
+    context: dict[str, Any]
+
+
+class FactShape(Shape):
+    key: str
+    value: str
+    confidence: float
+    source_message_id: str | None
+    valid_from: str | None
+    valid_to: str | None
+    id: str
+    status: str
+    span: list[int] | None
+    seen: int
+    reason: str
+
+
+class FactsShape(Shape):
+    facts: list[FactShape]
+
+
+class FactHistoryShape(FactsShape):
+    key: str
+    history: list[FactShape]
+
+
+class ProfileShape(Shape):
+    user_id: str
+    name: str | None
+    facts: list[FactShape]
+    preferences: dict[str, str | list[str]]
+    last_interaction: str | None
+
+
+class LearningShape(Shape):
+    id: str
+    type: str
+    content: str
+    confidence: float
+    usage_count: int
+    last_used: str | None
+    created_at: str
+    org_wide: bool
+    retired: str | None
+    source_message_id: str | None
+
+
+class LearningsShape(Shape):
+    learnings: list[LearningShape]
+
+
+class CustomizationShape(Shape):
+    id: str
+    text: str
+    on: bool
+    agent: str
+    created_at: str
+    org_wide: bool
+
+
+class CustomizationsShape(Shape):
+    customizations: list[CustomizationShape]
+
+
+class EpisodeShape(Shape):
+    id: str
+    title: str
+    content: str
+    session: str
+    started_at: str
+    ended_at: str
+    people: list[str]
+    dates: list[str]
+    decisions: list[str]
+    open_questions: list[str]
+    messages: list[str]
+    importance: float
+    trust: str
+
+
+class EpisodesShape(Shape):
+    episodes: list[EpisodeShape]
+
+
+class EntityShape(Shape):
+    id: str
+    name: str
+    type: str
+    aliases: list[str]
+    metadata: dict[str, Any]
+    confidence: float
+    created_at: str
+    source_message_id: str | None
+    merged_into: str | None
+
+
+class RelationShape(Shape):
+    id: str
+    subject: dict[str, str]
+    relation: str
+    object: dict[str, str]
+    content: str
+    confidence: float
+    valid_from: str | None
+    valid_to: str | None
+    source_message_id: str | None
+    reason: str | None
+
+
+class GraphShape(Shape):
+    entities: list[EntityShape]
+    relations: list[RelationShape]
+
+
+class MergeShape(Shape):
+    id: str
+    kept: EntityShape
+    other: EntityShape
+
+
+class BusinessObjectShape(Shape):
+    type: str
+    id: str
+    data: dict[str, Any]
+
+
+class BusinessObjectsShape(Shape):
+    entities: list[dict[str, Any]]
+
+
+class ReceiptShape(Shape):
+    forgotten: dict[str, int]
+    count: int
+    at: str | None
+    compacted: bool
+
+
+class ImportedShape(Shape):
+    messages: int
+    memories: int
+    records: int
+    new: int
+    known: int
+    expired: int
+    bad: int
+    stored: bool
+    problems: list[dict[str, Any]]
+
+
+class FailureShape(Shape):
+    id: str
+    user: str
+    at: str
+    kind: str
+    attempts: int
+    reason: str
+
+
+class FailuresShape(Shape):
+    failures: list[FailureShape]

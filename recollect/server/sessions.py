@@ -1,0 +1,173 @@
+"""Routes of sessions: messages in and out, windows, working state, and the session as a whole."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Body, Query
+from starlette.responses import JSONResponse, Response
+
+from recollect.conversation import Message
+from recollect.errors import NotFound
+from recollect.memory import Session
+from recollect.server import schemas
+from recollect.server.routing import (
+    Chat,
+    Here,
+    IdempotencyKey,
+    IfMatch,
+    Owner,
+    SessionId,
+    given,
+    router,
+    shapes,
+    tagged,
+    version_of,
+)
+from recollect.working import State
+
+routes = router("/api/users/{user}/sessions", "sessions")
+
+Agent = Annotated[str, Query(description="The agent whose state it is.")]
+WorkingState = Annotated[dict[str, Any], Body(examples=[{"page": {"route": "/orders"}, "plan": ["find the order"]}])]
+MergePatch = Annotated[dict[str, Any], Body(examples=[{"plan": ["find the order", "refund it"], "page": None}])]
+
+
+def _messages(found: list[Message]) -> list[dict[str, Any]]:
+    return [message.to_dict() for message in found]
+
+
+@routes.get("", responses=shapes(schemas.SessionsShape))
+async def list_sessions(owner: Owner, limit: int = 100) -> Response:
+    """The user's sessions, the most recently active first."""
+    return JSONResponse({"sessions": [info.to_dict() for info in await owner.sessions(limit=limit)]})
+
+
+@routes.patch("/{session}", responses=shapes(schemas.TitleShape))
+async def rename_session(chat: Chat, body: schemas.Title) -> Response:
+    """Give a session a title."""
+    await _must_be_there(chat)
+    await chat.rename(body.title)
+    return JSONResponse({"id": chat.id, "title": body.title})
+
+
+@routes.delete("/{session}", responses=shapes(schemas.ReceiptShape))
+async def delete_session(chat: Chat) -> Response:
+    """Forget a session: messages, summary, title and working state."""
+    return JSONResponse((await chat.delete()).to_dict())
+
+
+@routes.get("/{session}/export")
+async def export_session(chat: Chat) -> Response:
+    """The conversation as `{"session_id", "messages", "window_strategy", "max_tokens"}`."""
+    await _must_be_there(chat)
+    return JSONResponse(await chat.export())
+
+
+@routes.post("/{session}/branch", status_code=201, responses=shapes(schemas.MessagesShape, 201))
+async def branch_session(chat: Chat, body: schemas.Branch) -> Response:
+    """Begin another session with this one's messages, up to and with one of them."""
+    branched = await chat.branch(body.message_id, body.into)
+    found, after = await branched.messages()
+    return JSONResponse({"messages": _messages(found), "after": after}, 201)
+
+
+@routes.post("/{session}/close", responses=shapes(schemas.EpisodesShape))
+async def close_session(chat: Chat) -> Response:
+    """Say that a conversation is over: it becomes an episode now. Gives the new ones."""
+    return JSONResponse({"episodes": [episode.to_dict() for episode in await chat.close()]})
+
+
+@routes.post("/{session}/compress")
+async def compress_session(chat: Chat) -> Response:
+    """Fold the older half into the running summary now."""
+    return JSONResponse({"compressed": await chat.compress()})
+
+
+@routes.get("/{session}/window", responses=shapes(schemas.MessagesShape))
+async def window(
+    chat: Chat,
+    strategy: str | None = None,
+    messages: int | None = None,
+    turns: int | None = None,
+    tokens: int | None = None,
+) -> Response:
+    """The newest part of a conversation, by a strategy or by limits that hold together."""
+    found = await chat.window(strategy, messages=messages, turns=turns, tokens=tokens)
+    return JSONResponse({"messages": _messages(found)})
+
+
+@routes.get("/{session}/messages", responses=shapes(schemas.MessagesShape))
+async def list_messages(chat: Chat, limit: int = 100, after: str | None = None, newest_first: bool = False) -> Response:
+    """A page of a conversation; `after` is the cursor of the next one, null at the end."""
+    found, next_page = await chat.messages(limit=limit, after=after, newest_first=newest_first)
+    return JSONResponse({"messages": _messages(found), "after": next_page})
+
+
+@routes.post("/{session}/messages", status_code=201, responses=shapes(schemas.MessagesShape, 201))
+async def add_messages(
+    service: Here,
+    owner: Owner,
+    session: SessionId,
+    body: schemas.OneOrMoreMessages,
+    agent: Agent = "",
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Store a message, or with `{"messages": [...]}` up to 90 in one write. When it answers, they are kept."""
+    items = body.messages if isinstance(body, schemas.NewMessages) else [body]
+    chat = owner.session(session, agent=agent)
+    # An assistant that only calls tools says nothing: content may be left out.
+    drafts = [{"content": None, **given(item)} for item in items]
+    stored = await chat.add_messages(drafts, idempotency_key=idempotency_key)
+    service.metrics.count("adds", len(stored))
+    return JSONResponse({"messages": _messages(stored), "after": None}, 201)
+
+
+# ── Working state ────────────────────────────────────────────────────────────────────────────────
+
+
+def _state(state: State) -> Response:
+    return tagged(dict(state), state.version)
+
+
+@routes.get("/{session}/working")
+async def get_working(owner: Owner, session: SessionId, agent: Agent = "") -> Response:
+    """The state of the task; its version is the ETag. Where there is none it is empty, with the ETag "0"."""
+    return _state(await owner.session(session, agent=agent).working.get())
+
+
+@routes.put("/{session}/working")
+async def set_working(
+    owner: Owner, session: SessionId, body: WorkingState, agent: Agent = "", if_match: IfMatch = None
+) -> Response:
+    """Replace the state of the task."""
+    working = owner.session(session, agent=agent).working
+    return _state(await working.set(body, version=version_of(if_match)))
+
+
+@routes.patch("/{session}/working")
+async def patch_working(
+    owner: Owner, session: SessionId, body: MergePatch, agent: Agent = "", if_match: IfMatch = None
+) -> Response:
+    """Change parts of the state (JSON merge patch: null removes, objects merge, the rest replaces)."""
+    working = owner.session(session, agent=agent).working
+    return _state(await working.patch(body, version=version_of(if_match)))
+
+
+@routes.post("/{session}/working/push")
+async def push_working(owner: Owner, session: SessionId, body: schemas.Push, agent: Agent = "") -> Response:
+    """Append to a list in the state and keep its newest items."""
+    working = owner.session(session, agent=agent).working
+    return _state(await working.push(body.name, body.item, keep=body.keep))
+
+
+@routes.delete("/{session}/working", status_code=204)
+async def clear_working(owner: Owner, session: SessionId, agent: Agent = "") -> Response:
+    """Forget the state of the task."""
+    await owner.session(session, agent=agent).working.clear()
+    return Response(status_code=204)
+
+
+async def _must_be_there(chat: Session) -> None:
+    if not (await chat.messages(limit=1))[0]:
+        raise NotFound(field="session")

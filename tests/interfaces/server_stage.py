@@ -1,0 +1,76 @@
+"""A server for tests: in this process without a network, or a process of its own on a free port."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+from recollect.server.app import PatientProtocol, build
+from recollect.server.service import Service
+from recollect.settings import Settings
+from recollect.testing.fakes import HashingEmbedder
+
+LOCAL = "http://127.0.0.1:8765"
+START_S = 30.0
+
+
+@asynccontextmanager
+async def opened(url: Any = "memory://", **more: Any) -> AsyncIterator[Service]:
+    """A service that works when a test says so."""
+    settings = Settings().with_({"worker": False} | more.pop("settings", {}))
+    given = {"embedder": HashingEmbedder(), "settings": settings, "environ": {}} | more
+    async with Service(url, **given) as service:
+        yield service
+
+
+@asynccontextmanager
+async def client_of(service: Service, **more: Any) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a server in this process, with all that stands around its routes."""
+    address = more.pop("address", "127.0.0.1")
+    transport = httpx.ASGITransport(build(service), client=(address, 50_000))
+    async with httpx.AsyncClient(transport=transport, **({"base_url": LOCAL} | more)) as client:
+        yield client
+
+
+@asynccontextmanager
+async def listening(service: Service, protocol: Any = PatientProtocol) -> AsyncIterator[str]:
+    """The same on a port of this machine, in this process. Gives its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(build(service), http=protocol, lifespan="off", log_config=None))
+    serving = asyncio.create_task(server._serve([listener]))
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await serving
+
+
+@contextmanager
+def process(folder: Path, *arguments: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """`recollect serve` as a process of its own. Gives its address."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
+    command = [sys.executable, "-m", "recollect", "serve", "--port", "0", *arguments]
+    with (folder / "requests.log").open("w") as log:
+        running = subprocess.Popen(command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=log, text=True)
+        try:
+            line = running.stdout.readline()
+            found = re.search(r"http://\S+?:\d+", line)
+            assert found, (line, (folder / "requests.log").read_text())
+            yield found.group(), running
+        finally:
+            if running.poll() is None:
+                running.send_signal(signal.SIGKILL)
+            running.wait(START_S)
+            running.stdout.close()

@@ -1,0 +1,622 @@
+"""The server: every verb over HTTP, strictly read, and standing when it is treated badly."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import response_schema_conformance
+from server_stage import client_of, listening, opened, process
+
+from recollect import errors
+from recollect.server.app import PatientProtocol, build, create
+from recollect.server.errors import problem, status_of
+from recollect.server.limits import BodyLimit
+from recollect.server.service import Service
+from recollect.testing.fakes import FailingEmbedder
+from recollect.validate import LIMITS
+
+SECRET = "xyzzy-plugh"
+ANN = "/api/users/ann"
+
+
+@pytest.fixture
+async def service(clock):
+    async with opened(clock=clock) as service:
+        yield service
+
+
+@pytest.fixture
+async def client(service):
+    async with client_of(service) as client:
+        yield client
+
+
+async def ok(answer) -> Any:
+    """What a call gives that has to go well."""
+    found = await answer
+    assert found.status_code < 300, (found.request.method, str(found.request.url), found.text)
+    return found.json() if found.content else None
+
+
+# ── What people do with it ───────────────────────────────────────────────────────────────────────
+
+
+async def test_messages_go_in_one_by_one_or_many_and_come_out_page_by_page(client):
+    await ok(client.post(f"{ANN}/sessions/monday/messages", json={"role": "user", "content": "One."}))
+    many = [
+        {"role": "assistant", "content": "Two."},
+        {"role": "user", "content": "Three.", "metadata": {"a": 2**63 - 1}},
+    ]
+    await ok(client.post(f"{ANN}/sessions/monday/messages?agent=support", json={"messages": many}))
+    first = await ok(client.get(f"{ANN}/sessions/monday/messages?limit=2"))
+    rest = await ok(client.get(f"{ANN}/sessions/monday/messages", params={"limit": 2, "after": first["after"]}))
+    assert [each["content"] for each in first["messages"] + rest["messages"]] == ["One.", "Two.", "Three."]
+    assert rest["messages"][0]["metadata"] == {"a": 2**63 - 1} and rest["after"] is None
+    (session,) = (await ok(client.get(f"{ANN}/sessions")))["sessions"]
+    assert (session["id"], session["messages"], session["agent"]) == ("monday", 3, "support")
+    renamed = await ok(client.patch(f"{ANN}/sessions/monday", json={"title": "Counting"}))
+    (session,) = (await ok(client.get(f"{ANN}/sessions")))["sessions"]
+    assert renamed["title"] == session["title"] == "Counting"
+    window = await ok(client.get(f"{ANN}/sessions/monday/window?messages=1"))
+    assert [each["content"] for each in window["messages"]] == ["Three."]
+    assert (await ok(client.delete(f"{ANN}/sessions/monday")))["forgotten"]["conversation"] == 3
+
+
+async def test_a_cursor_of_one_session_is_of_no_use_in_another(client):
+    for session in ("a", "b"):
+        for _ in range(3):
+            await ok(client.post(f"{ANN}/sessions/{session}/messages", json={"role": "user", "content": "Hello."}))
+    after = (await ok(client.get(f"{ANN}/sessions/a/messages?limit=1")))["after"]
+    answer = await client.get(f"{ANN}/sessions/b/messages", params={"after": after})
+    assert (answer.status_code, answer.json()["field"]) == (422, "after")
+
+
+async def test_a_memory_is_found_changed_and_forgotten(client):
+    seat = {"content": "Prefers window seats.", "id": "seat", "metadata": {"topic": "travel"}}
+    await ok(client.post(f"{ANN}/memories", json=seat))
+    hits = (await ok(client.post(f"{ANN}/memories/search", json={"query": "window seats"})))["hits"]
+    assert hits[0]["id"] == "seat" and hits[0]["legs"] and hits[0]["record"]["metadata"] == {"topic": "travel"}
+    listed = await ok(client.get(f"{ANN}/memories", params={"where": '{"metadata.topic": "travel"}'}))
+    assert [each["id"] for each in listed["memories"]] == ["seat"]
+    await ok(client.patch(f"{ANN}/memories/seat", json={"content": "Prefers aisle seats."}))
+    history = (await ok(client.get(f"{ANN}/memories/seat/history")))["history"]
+    assert [each["content"] for each in history] == ["Prefers window seats.", "Prefers aisle seats."]
+    context = await ok(client.post(f"{ANN}/context", json={"query": "Where do I like to sit?"}))
+    assert "aisle" in json.dumps(context) and context["tokens"] <= 4_000
+    assert (await ok(client.delete(f"{ANN}/memories/seat")))["count"] == 1
+    assert (await client.get(f"{ANN}/memories/seat")).status_code == 404
+
+
+async def test_facts_have_a_past_and_preferences_are_kept_apart(client, clock):
+    await ok(client.put(f"{ANN}/facts/city", json={"value": "Oslo"}))
+    moved = clock.advance(days=10)
+    await ok(client.put(f"{ANN}/facts/city", json={"value": "Lisbon"}))
+    await ok(client.put(f"{ANN}/preferences/theme", json={"value": "dark"}))
+    city = await ok(client.get(f"{ANN}/facts/city"))
+    assert [each["value"] for each in city["facts"]] == ["Lisbon"]
+    assert [each["value"] for each in city["history"]] == ["Oslo", "Lisbon"]
+    then = await ok(client.get(f"{ANN}/profile", params={"as_of": "2026-03-02"}))
+    now = await ok(client.get(f"{ANN}/profile"))
+    assert (then["facts"][0]["value"], now["facts"][0]["value"]) == ("Oslo", "Lisbon")
+    assert (then["preferences"], now["preferences"]) == ({}, {"theme": "dark"})
+    pinned = await ok(client.post(f"{ANN}/facts/city/pin", json={}))
+    assert pinned["facts"][0]["status"] == "pinned" and moved
+    await ok(client.delete(f"{ANN}/facts/city", params={"reason": "moved"}))
+    assert (await ok(client.get(f"{ANN}/profile")))["facts"] == []
+
+
+async def test_what_was_read_is_changed_only_as_it_was_read(client):
+    empty = await client.get(f"{ANN}/sessions/s/working")
+    assert (empty.json(), empty.headers["etag"]) == ({}, '"0"')
+    made = await client.put(f"{ANN}/sessions/s/working", json={"step": 1}, headers={"If-Match": '"0"'})
+    stale = await client.put(f"{ANN}/sessions/s/working", json={"step": 9}, headers={"If-Match": '"0"'})
+    fresh = {"If-Match": made.headers["etag"]}
+    patched = await client.patch(f"{ANN}/sessions/s/working", json={"page": "orders", "step": None}, headers=fresh)
+    assert (made.status_code, stale.status_code, patched.status_code) == (200, 412, 200)
+    assert stale.json()["code"] == "Conflict" and patched.json() == {"page": "orders"}
+    await ok(client.post(f"{ANN}/memories", json={"content": "Tea.", "id": "tea"}))
+    read = await client.get(f"{ANN}/memories/tea")
+    once = await client.patch(
+        f"{ANN}/memories/tea", json={"importance": 0.9}, headers={"If-Match": read.headers["etag"]}
+    )
+    twice = await client.patch(
+        f"{ANN}/memories/tea", json={"importance": 0.1}, headers={"If-Match": read.headers["etag"]}
+    )
+    assert (once.status_code, twice.status_code) == (200, 412)
+    for wrong in ("12", 'W/"12"', '"a"', '"1", "2"', ""):
+        answer = await client.put(f"{ANN}/sessions/s/working", json={}, headers={"If-Match": wrong})
+        assert (answer.status_code, answer.json()["field"]) == (422, "if-match")
+
+
+async def test_a_write_sent_again_under_its_key_is_done_once(client):
+    key = {"Idempotency-Key": "k1"}
+    body = {"role": "user", "content": "Hello."}
+    answers = await asyncio.gather(
+        *(client.post(f"{ANN}/sessions/s/messages", json=body, headers=key) for _ in range(5))
+    )
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.json()["messages"][0]["id"] for answer in answers}) == 1
+    other = await client.post(f"{ANN}/sessions/s/messages", json=body | {"content": "Bye."}, headers=key)
+    assert (other.status_code, other.json()["code"]) == (409, "Conflict")
+    assert len((await ok(client.get(f"{ANN}/sessions/s/messages")))["messages"]) == 1
+
+
+async def test_everything_about_a_user_goes_out_comes_back_and_is_erased(client):
+    await ok(client.post(f"{ANN}/sessions/s/messages", json={"role": "user", "content": SECRET}))
+    await ok(client.put(f"{ANN}/facts/city", json={"value": "Lisbon"}))
+    exported = await client.get(f"{ANN}/export")
+    lines = {"Content-Type": "application/x-ndjson"}
+    brought = await ok(client.post("/api/users/bob/import", content=exported.content, headers=lines))
+    assert exported.headers["content-type"].startswith("application/x-ndjson") and brought["bad"] == 0
+    receipt = await ok(client.delete(ANN))
+    assert receipt["compacted"] and receipt["forgotten"]["conversation"] == 1
+    left = (await client.get(f"{ANN}/export")).text.splitlines()
+    assert len(left) == 1 and json.loads(left[0])["recollect"] == 1
+    assert (await ok(client.get("/api/users/bob/profile")))["facts"][0]["value"] == "Lisbon"
+
+
+async def test_business_objects_are_pushed_read_and_taken_back(client):
+    await ok(client.put("/api/entities/order/42", json={"data": {"state": "sent"}}))
+    assert (await ok(client.get("/api/entities/order/42")))["data"] == {"state": "sent"}
+    assert len((await ok(client.get("/api/entities/order")))["entities"]) == 1
+    assert (await ok(client.delete("/api/entities/order/42")))["invalidated"] == 1
+    assert (await client.get("/api/entities/order/42")).status_code == 404
+
+
+async def test_work_that_was_given_up_is_shown_and_tried_again(clock):
+    broken = {"embedder": FailingEmbedder(), "settings": {"job_attempts_max": 1}}
+    async with opened(clock=clock, **broken) as service, client_of(service) as client:
+        await ok(client.post(f"{ANN}/memories", json={"content": SECRET}))
+        await service.memory.work()
+        (failure,) = (await ok(client.get("/api/failures")))["failures"]
+        assert (failure["user"], failure["kind"], failure["attempts"]) == ("ann", "enrich", 1)
+        assert (await client.get("/api/failures", headers={"X-Recollect-Org": "other"})).json() == {"failures": []}
+        other = {"X-Recollect-Org": "other"}
+        assert (await client.post(f"/api/failures/{failure['id']}/retry", headers=other)).status_code == 404
+        assert (await client.post(f"/api/failures/{failure['id']}/retry")).status_code == 204
+        assert (await ok(client.get("/api/failures"))) == {"failures": []}
+
+
+# ── The description and its examples ─────────────────────────────────────────────────────────────
+
+
+async def seed(service) -> dict[str, str]:
+    """All that the examples of the description speak of. Gives the ids that only the store knows."""
+    ann = service.memory.user("ann")
+    chat = ann.session("monday", agent="support")
+    await chat.add_message("user", "My cat is called Admiral.", id="m1")
+    await ann.add_memory("Prefers window seats.", id="seat", metadata={"topic": "travel"})
+    await ann.add_fact("city", "Oslo")
+    await ann.update_preference("city", "big ones")
+    for held in (ann.customizations, ann.customizations.of_agent("support")):
+        await held.add("Be brief.", id="tone")
+        await held.add("Answer in English.", id="language")
+    for name in ("Ana", "Anna", "Anne", "Annie"):
+        await ann.graph.add_entity(name, type="person")
+    await ann.graph.merge("Anne", "Annie")
+    await service.memory.entities("default").put("customer", "42", {"plan": "gold"})
+    learning = await ann.add_learning("Likes tables.")
+    relation = await ann.graph.relate("Ana", "lives_in", "Oslo")
+    episode = await ann.add_memory("They talked about cats.", layer="episodic")
+    return {"learnings": learning.id, "relations": relation.id, "episodes": episode.id}
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+DOCUMENT = build(Service("memory://", environ={})).openapi()
+NOTHING_THERE = ("/api/failures/{id}/retry", "/api/users/{user}/memories/{id}/restore")
+"""Nothing has failed that could be tried again, and nothing was retired."""
+
+
+@pytest.mark.parametrize(("method", "path"), [(method, path) for method, path, _ in operations(DOCUMENT)])
+async def test_every_example_of_the_description_runs(method, path, clock):
+    operation = DOCUMENT["paths"][path][method.lower()]
+    async with opened(clock=clock) as service, client_of(service) as client:
+        ids = await seed(service)
+        url = path
+        for parameter in operation.get("parameters", []):
+            if parameter["in"] == "path":
+                own = next((id for part, id in ids.items() if f"/{part}/{{id}}" in path), "unknown")
+                example = parameter["schema"].get("examples", [own])[0]
+                url = url.replace(f"{{{parameter['name']}}}", example)
+        answer = await client.request(method, url, **example_body(operation, DOCUMENT))
+    assert answer.status_code == 404 if path in NOTHING_THERE else answer.status_code < 300, answer.text
+
+
+def example_body(operation: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
+    content = operation.get("requestBody", {}).get("content", {})
+    if "application/x-ndjson" in content:
+        kind = "application/x-ndjson"
+        return {"content": content[kind]["example"], "headers": {"Content-Type": kind}}
+    if not content:
+        return {}
+    return {"json": example_of(content["application/json"]["schema"], document)}
+
+
+def example_of(schema: dict[str, Any], document: dict[str, Any]) -> Any:
+    """The example of a shape, or one made of those of its parts."""
+    if "$ref" in schema:
+        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    if "examples" in schema:
+        return schema["examples"][0]
+    if "oneOf" in schema:
+        return example_of(schema["oneOf"][0], document)
+    return {
+        name: [example_of(part["items"], document)] if part.get("type") == "array" else example_of(part, document)
+        for name, part in schema["properties"].items()
+    }
+
+
+# ── Strictly read ────────────────────────────────────────────────────────────────────────────────
+
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    ("content", "headers", "status"),
+    [
+        (b'{"content": "a", "content": "b"}', JSON, 400),
+        (b'{"content": "\\ud800"}', JSON, 400),
+        (b'{"content": "\xff"}', JSON, 400),
+        (b'\xef\xbb\xbf{"content": "a"}', JSON, 400),
+        (b'{"content": "a"} {"content": "b"}', JSON, 400),
+        (b'{"content": "a"', JSON, 400),
+        (b"", JSON, 400),
+        (b'{"content": "a", "metadata": {"x": NaN}}', JSON, 400),
+        (b'{"content": "a", "metadata": {"x": 1e400}}', JSON, 400),
+        (b'{"content": "a", "metadata": {"x": 9223372036854775808}}', JSON, 400),
+        (b"[" * 100_000, JSON, 400),
+        (b'["a"]', JSON, 422),
+        (b'"a"', JSON, 422),
+        (b"null", JSON, 422),
+        (b'{"content": "a", "colour": "red"}', JSON, 422),
+        (b"{}", JSON, 422),
+        (b'{"content": 5}', JSON, 422),
+        (b'{"content": null}', JSON, 422),
+        (b'{"content": "a", "metadata": {"user_id": "bob"}}', JSON, 422),
+        (b'{"content": "a"}', {"Content-Type": "text/plain"}, 415),
+        (b'{"content": "a"}', {}, 415),
+        (b'{"content": "a"}', JSON | {"Content-Encoding": "gzip"}, 415),
+        (b'{"content": "' + b"a" * 70_000 + b'"}', JSON, 413),
+        (b" " * (LIMITS.body_bytes + 1), JSON, 413),
+    ],
+)
+async def test_a_body_that_cannot_be_understood_in_one_way_is_refused(client, content, headers, status):
+    answer = await client.post(f"{ANN}/memories", content=content, headers=headers)
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert (await ok(client.get("/api/users")))["users"] == []
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=-1", "limit=1.5", "limit=x", "limit=1001", "limit=99999999999999999999", "colour=red",
+              "limit=1&limit=2", "where={}", "where=x", 'where={"$or":1}', "layer=key", "layer=failure", "after=x"],
+)  # fmt: skip
+async def test_a_question_that_makes_no_sense_is_refused(client, query):
+    answer = await client.get(f"{ANN}/memories?{query}")
+    assert answer.status_code == 422, answer.text
+
+
+async def test_ids_are_taken_as_they_are_and_never_as_a_path(client):
+    await ok(client.post(f"{ANN}/memories", json={"content": "Tea.", "id": "tea"}))
+    names = ["ann/memories/tea", "ann%2Fmemories", "..", "ann ", "*", "a?b", "a#b", "é", "%", "ann+", "a;b", "sessions"]
+    for name in names:
+        path = f"/api/users/{quoted(name)}/memories"
+        await ok(client.post(path, json={"content": f"Of {name}."}))
+        (own,) = (await ok(client.get(path)))["memories"]
+        assert (own["scope"]["user"], own["content"]) == (name, f"Of {name}.")
+    assert sorted((await ok(client.get("/api/users")))["users"]) == sorted(["ann", *names])
+
+
+def quoted(name: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in name.encode())
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "//api/users", 404), ("GET", "/api//users", 404), ("GET", "/api/users/", 404),
+        ("GET", "/api/users.", 404),
+        ("GET", "/api/users/%2e%2e/../stats", 405), ("GET", "/API/users", 404), ("HEAD", "/api/users", 405),
+        ("OPTIONS", "/api/users", 405), ("POST", "/api/users", 405), ("GET", "/api/users/%ff/profile", 422),
+        ("GET", "/api/users/%00/profile", 422), ("GET", f"/api/users/{'x' * 129}/profile", 422),
+        ("TRACE", "/health", 405),
+    ],
+)  # fmt: skip
+async def test_there_is_no_way_around_the_paths(client, method, path, status):
+    answer = await client.request(method, httpx.URL("http://127.0.0.1:8765").copy_with(raw_path=path.encode()))
+    assert answer.status_code == status
+
+
+async def test_a_method_cannot_be_put_on_as_a_header(client):
+    await ok(client.post(f"{ANN}/memories", json={"content": "Tea."}))
+    answer = await client.get(ANN, headers={"X-HTTP-Method-Override": "DELETE"})
+    assert answer.status_code == 405
+    assert (await ok(client.get("/api/users")))["users"] == ["ann"]
+
+
+# ── Around every request ─────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_request_keeps_its_id_and_gets_one_if_it_has_none(client):
+    given_id = await client.get("/health", headers={"X-Request-Id": "abc-1"})
+    made = await client.get("/api/nothing")
+    bad = await client.get("/health", headers={"X-Request-Id": "a b"})
+    assert given_id.headers["x-request-id"] == "abc-1"
+    assert made.json()["request_id"] == made.headers["x-request-id"]
+    assert re.fullmatch("[0-9a-f]{16}", bad.headers["x-request-id"])
+
+
+async def test_a_long_answer_is_compressed_and_a_stream_is_not(client):
+    await ok(client.post(f"{ANN}/memories", json={"content": "word " * 1_000}))
+    long = await client.get(f"{ANN}/memories")
+    short = await client.get("/health")
+    turn = {"chat_id": "c", "user_id": "ann", "message": "Hello there!", "stream": True}
+    stream = await client.post("/api/chat", json=turn)
+    assert long.headers["content-encoding"] == "gzip" and "content-encoding" not in short.headers
+    assert "content-encoding" not in stream.headers
+    assert {answer.headers["x-content-type-options"] for answer in (long, short, stream)} == {"nosniff"}
+
+
+async def test_a_line_in_the_log_says_nothing_of_who_or_what(client, caplog):
+    with caplog.at_level(logging.DEBUG, logger="recollect"):
+        await client.post(f"/api/users/{SECRET}/memories", json={"content": SECRET, "id": SECRET})
+        await client.get(f"/api/users/{SECRET}/memories/{SECRET}?limit={SECRET}")
+        await client.post("/api/chat", json={"chat_id": SECRET, "user_id": SECRET, "message": SECRET, "agent": "a"})
+        await client.get(f"/{SECRET}")
+    lines = [json.loads(record.message) for record in caplog.records if record.name == "recollect.server.requests"]
+    assert [line["status"] for line in lines] == [201, 422, 404, 404]
+    assert lines[0].keys() == {"time", "id", "method", "route", "status", "ms"}
+    assert lines[0]["route"] == "/api/users/{user}/memories"
+    assert SECRET not in caplog.text
+
+
+@pytest.mark.parametrize("kind", [each for each in vars(errors).values() if isinstance(each, type)])
+def test_every_error_of_the_tree_has_a_status_and_names_no_content(kind):
+    made = kind(field="content")
+    answer = problem(made, "r1")
+    told = json.loads(answer.body)
+    assert told["status"] == answer.status_code == status_of(made) >= 400
+    assert told["field"] == "content" and told["detail"] == made.message
+    assert kind is errors.RecollectError or told["code"] == kind.__name__
+    assert (answer.status_code == 503) == ("retry-after" in answer.headers)
+
+
+async def test_an_unexpected_error_is_an_answer_and_says_nothing_of_itself(service, client, caplog):
+    service.executors._agents["default"] = None
+    turn = {"chat_id": "c", "user_id": "ann", "message": SECRET}
+    answer = await client.post("/api/chat", json=turn)
+    assert (answer.status_code, answer.json()["code"]) == (500, "Unexpected")
+    assert "NoneType" not in answer.text and SECRET not in answer.text + caplog.text
+    assert (await client.get("/health")).status_code == 200
+
+
+async def test_the_figures_are_those_of_what_was_done(client):
+    await ok(client.post(f"{ANN}/sessions/s/messages", json={"role": "user", "content": "Hello."}))
+    await ok(client.post(f"{ANN}/memories", json={"memories": [{"content": "Tea."}, {"content": "Milk."}]}))
+    await ok(client.post(f"{ANN}/memories/search", json={"query": "tea"}))
+    context = await ok(client.post(f"{ANN}/context", json={"query": "What do I drink?"}))
+    await ok(client.post("/api/chat", json={"chat_id": "c", "user_id": "ann", "message": "Hello!"}))
+    text = (await client.get("/metrics")).text
+    figures = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert figures["recollect_adds_total"] == "5" and figures["recollect_searches_total"] == "1"
+    assert int(figures["recollect_context_tokens_total"]) >= context["tokens"]
+    assert figures["recollect_executors"] == "1"
+    assert int(figures['recollect_jobs{state="waiting"}']) > 0
+    assert figures['recollect_records{layer="long_term"}'] == "2"
+    search = 'method="POST",route="/api/users/{user}/memories/search",status="200"'
+    assert figures[f"recollect_request_duration_seconds_count{{{search}}}"] == "1"
+    assert "ann" not in text.replace("scanned", "")
+
+
+async def test_it_is_ready_until_it_is_about_to_stop(service, client):
+    assert (await client.get("/ready")).json() == {"status": "ready", "store": "answers", "worker": "elsewhere"}
+    service.draining = True
+    assert (await client.get("/ready")).status_code == 503
+    refused = await client.get(f"{ANN}/profile")
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+    assert (await client.get("/health")).status_code == 200
+
+
+# ── Treated badly ────────────────────────────────────────────────────────────────────────────────
+
+
+async def _echo(scope, receive, send):
+    while (await receive()).get("more_body"):
+        pass
+
+
+async def test_a_body_that_grows_without_end_or_comes_too_slowly_is_ended():
+    limit = BodyLimit(_echo, body_s=0.1)
+    scope = {"type": "http", "headers": []}
+    taken = 0
+
+    async def endless():
+        nonlocal taken
+        taken += 65_536
+        return {"type": "http.request", "body": b"x" * 65_536, "more_body": True}
+
+    async def slow():
+        await asyncio.sleep(0.03)
+        return {"type": "http.request", "body": b"x", "more_body": True}
+
+    with pytest.raises(errors.TooLarge):
+        await limit(scope, endless, None)
+    assert taken <= LIMITS.body_bytes + 65_536
+    with pytest.raises(errors.RecollectError) as refused:
+        await limit(scope, slow, None)
+    assert status_of(refused.value) == 408
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """A server in a process of its own, for tests that leave it as it was. Gives host and port."""
+    with process(tmp_path_factory.mktemp("server")) as (address, _):
+        url = httpx.URL(address)
+        yield url.host, url.port
+
+
+def talk(place: tuple[str, int], *pieces: bytes, wait_s: float = 5.0, pause_s: float = 0.0) -> bytes:
+    """What a server answers to these bytes, until it hangs up or is quiet."""
+    with socket.create_connection(place, timeout=wait_s) as connection:
+        for piece in pieces:
+            connection.sendall(piece)
+            time.sleep(pause_s)
+        answer = b""
+        try:
+            while part := connection.recv(65_536):
+                answer += part
+        except (TimeoutError, ConnectionError):
+            pass
+        return answer
+
+
+HEAD = b"POST /api/users/ann/memories HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "status"),
+    [
+        ((HEAD + b"Content-Length: 300000000\r\n\r\n",), 413),
+        ((HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[b"10000\r\n" + b"x" * 65_536 + b"\r\n"] * 17), 413),
+        ((HEAD + b"Content-Length: -1\r\n\r\n",), 400),
+        ((HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n",), 400),
+        ((HEAD + b"X-Long: " + b"x" * 40_000 + b"\r\n\r\n",), 400),
+        ((b"GET /health HTTP/1.1\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(10_000)) + b"\r\n",), 400),
+        ((b"nonsense\r\n\r\n",), 400),
+        ((b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",), 200),
+    ],
+)
+def test_what_is_no_proper_request_is_refused_and_hung_up_on(running, pieces, status):
+    answer = talk(running, *pieces, wait_s=2.0)
+    assert answer.startswith(b"HTTP/1.1 %d" % status), answer[:200]
+    assert httpx.get(f"http://{running[0]}:{running[1]}/health").status_code == 200
+
+
+def test_a_short_answer_is_sent_at_once(running):
+    with httpx.Client(base_url=f"http://{running[0]}:{running[1]}") as client:
+        took = []
+        for _ in range(20):
+            began = time.perf_counter()
+            client.get("/health")
+            took.append(time.perf_counter() - began)
+    assert sorted(took)[10] < 0.03
+
+
+async def test_a_head_that_comes_byte_by_byte_is_not_waited_for(service):
+    class Impatient(PatientProtocol):
+        head_s = 0.2
+
+    began = time.monotonic()
+    async with listening(service, Impatient) as address:
+        place = (httpx.URL(address).host, httpx.URL(address).port)
+        answer = await asyncio.to_thread(talk, place, b"GET /health HTTP/1.1\r\n")
+        whole = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        second = await asyncio.to_thread(talk, place, whole, b"GET /hea", pause_s=0.1)
+    assert answer == b"" and second.count(b"HTTP/1.1 200") == 1 and time.monotonic() - began < 3
+
+
+def test_a_stop_lets_what_has_begun_finish_and_loses_nothing(tmp_path):
+    url = f"sqlite:///{tmp_path}/kept.db"
+    with process(tmp_path, "--url", url) as (address, running):
+        with httpx.Client(base_url=address) as client:
+            client.post("/api/users/ann/memories", json={"content": "Before."}).raise_for_status()
+        place = (httpx.URL(address).host, httpx.URL(address).port)
+        body = json.dumps({"content": "While it stops."}).encode()
+        with socket.create_connection(place, timeout=10) as begun:
+            begun.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body[:5])
+            time.sleep(0.3)
+            asked_at = time.monotonic()
+            running.send_signal(signal.SIGTERM)
+            time.sleep(0.5)
+            begun.sendall(body[5:])
+            answer = begun.recv(65_536)
+        code = running.wait(10)
+        took_s = time.monotonic() - asked_at
+    with process(tmp_path, "--url", url) as (address, _):
+        kept = httpx.get(f"{address}/api/users/ann/memories").json()["memories"]
+    assert answer.startswith(b"HTTP/1.1 201") and code == 0 and took_s < 10
+    assert [each["content"] for each in kept] == ["Before.", "While it stops."]
+
+
+def test_a_request_that_never_ends_does_not_keep_the_server_from_stopping(tmp_path):
+    with process(tmp_path) as (address, running):
+        place = (httpx.URL(address).host, httpx.URL(address).port)
+        with socket.create_connection(place, timeout=10) as begun:
+            begun.sendall(HEAD + b"Content-Length: 100\r\n\r\n{")
+            time.sleep(0.3)
+            asked_at = time.monotonic()
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(10) == 0
+        assert time.monotonic() - asked_at < 10
+
+
+def test_a_port_that_is_taken_is_told_in_one_line(recollect):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ran = recollect("serve", "--port", str(taken.getsockname()[1]))
+    assert (ran.code, ran.err.count("\n")) == (4, 1) and "--port" in ran.err
+
+
+def test_other_machines_are_not_served_without_a_key(recollect):
+    ran = recollect("serve", "--host", "0.0.0.0", "--port", "0")
+    assert ran.code == 2 and "recollect keys create" in ran.err
+
+
+async def test_another_server_of_applications_opens_and_closes_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setenv("RECOLLECT_URL", "memory://")
+    app = create()
+    async with app.router.lifespan_context(app):
+        assert app.state.service.is_open
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            assert (await client.get(f"{ANN}/profile")).status_code == 200
+    with pytest.raises(errors.Unavailable):
+        await app.state.service.memory.user("ann").profile()
+
+
+# ── Whatever the description allows ──────────────────────────────────────────────────────────────
+
+CALLS_EACH = 6
+
+
+@schemathesis.serializer("application/x-ndjson")
+def _lines(context, value):
+    return str(value).encode("utf-8", "replace")
+
+
+def test_nothing_that_the_description_allows_breaks_the_server(running):
+    schema = schemathesis.openapi.from_url(f"http://{running[0]}:{running[1]}/openapi.json")
+    began = time.monotonic()
+    calls = 0
+    for found in schema.get_all_operations():
+        operation = found.ok()
+
+        @settings(max_examples=CALLS_EACH, deadline=None, database=None, phases=[Phase.generate], derandomize=True,
+                  suppress_health_check=list(HealthCheck))  # fmt: skip
+        @given(case=operation.as_strategy())
+        def call(case):
+            nonlocal calls
+            if time.monotonic() - began < 50:
+                calls += 1
+                answer = case.call()
+                case.validate_response(answer, checks=[not_a_server_error, response_schema_conformance])
+
+        call()
+    assert calls > 200

@@ -1,0 +1,312 @@
+"""Keys: who may ask the server, and what happens to everybody else."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+
+import pytest
+from server_stage import LOCAL, client_of, opened
+
+from recollect.errors import NotFound, ValidationError
+from recollect.server.app import serve
+from recollect.server.keys import HOME, life_ms
+from recollect.server.limits import BUCKETS_MAX, Rate
+from recollect.server.service import FAILED_BURST, Service
+
+MEMORY = {"content": "Prefers window seats."}
+
+
+@pytest.fixture
+async def service(clock):
+    async with opened(clock=clock) as service:
+        yield service
+
+
+@pytest.fixture
+async def client(service):
+    async with client_of(service) as client:
+        yield client
+
+
+async def bearer(service, **more):
+    _, token = await service.keys.create(**({"org": "acme"} | more))
+    return {"Authorization": f"Bearer {token}"}
+
+
+# ── Without keys ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_without_keys_this_machine_is_served_for_the_org_that_it_names(client):
+    await client.post("/api/users/ann/memories", json=MEMORY, headers={"X-Recollect-Org": "acme"})
+    here = await client.get("/api/users/ann/memories")
+    there = await client.get("/api/users/ann/memories", headers={"X-Recollect-Org": "acme"})
+    assert (len(here.json()["memories"]), len(there.json()["memories"])) == (0, 1)
+
+
+async def test_without_keys_another_machine_gets_nothing(service):
+    async with client_of(service, address="10.1.2.3") as client:
+        assert (await client.get("/api/users/ann/profile")).status_code == 401
+
+
+async def test_without_keys_a_page_of_another_site_gets_nothing(service, client):
+    evil = await client.post("/api/users/ann/memories", json=MEMORY, headers={"Origin": "https://evil.example"})
+    none = await client.get("/api/users/ann/memories", headers={"Origin": "null"})
+    own = await client.get("/api/users/ann/memories", headers={"Origin": LOCAL})
+    async with client_of(service, base_url="http://rebound.example:8765") as rebound:
+        by_name = await rebound.get("/api/users/ann/memories")
+    assert [each.status_code for each in (evil, none, own, by_name)] == [403, 403, 200, 401]
+    assert "access-control-allow-origin" not in own.headers
+    assert own.json()["memories"] == []
+
+
+@pytest.mark.parametrize("host", ["[::1", "", "127.0.0.1.evil.example"])
+async def test_a_host_that_is_no_host_is_nobody(client, host):
+    assert (await client.get("/api/users/ann/profile", headers={"Host": host})).status_code == 401
+
+
+@pytest.mark.parametrize("org", ["{keys}", "", "a\tb"])
+async def test_no_header_names_the_place_where_keys_are_kept(client, org):
+    assert (await client.get("/api/users/ann/profile", headers={"X-Recollect-Org": org})).status_code == 422
+
+
+async def test_the_first_key_closes_the_door_for_all_others_at_once(service, client):
+    assert (await client.get("/api/users/ann/profile")).status_code == 200
+    await bearer(service)
+    assert (await client.get("/api/users/ann/profile")).status_code == 401
+
+
+async def test_taking_the_last_key_away_does_not_open_the_door(service, client):
+    key, _ = await service.keys.create(org="acme")
+    await service.keys.revoke(key.id)
+    assert (await client.get("/api/users/ann/profile")).status_code == 401
+
+
+async def test_other_machines_are_not_served_before_there_is_a_key():
+    with pytest.raises(ValidationError, match="recollect keys create"):
+        await serve(Service("memory://", environ={}), "0.0.0.0", 0, told=lambda address, needs_keys: None)
+
+
+# ── With keys ────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_who_has_no_key_that_counts_learns_nothing_from_the_answer(service, clock, client):
+    right = await bearer(service)
+    gone, _ = await service.keys.create(org="acme")
+    revoked_key, revoked = await service.keys.create(org="acme")
+    await service.keys.revoke(revoked_key.id)
+    expired = await bearer(service, expires="1h")
+    clock.advance(hours=2)
+    token = right["Authorization"].removeprefix("Bearer ")
+    wrong = token[:-1] + ("A" if token[-1] != "A" else "B")
+    attempts = [
+        [],
+        [("Authorization", f"Bearer {wrong}")],
+        [("Authorization", f"Bearer rk_{gone.id}_{'x' * 43}")],
+        [("Authorization", f"Bearer rk_{'0' * 12}_{'x' * 43}")],
+        [("Authorization", f"Bearer {revoked}")],
+        list(expired.items()),
+        [("Authorization", f"Basic {token}")],
+        [("Authorization", token)],
+        [("Authorization", "Bearer ")],
+        [("Authorization", f"Bearer {token}"), ("Authorization", f"Bearer {token}")],
+        [("X-Api-Key", token)],
+    ]
+    answers = [await client.get("/api/users/ann/profile", headers=headers) for headers in attempts]
+    answers.append(await client.get(f"/api/users/ann/profile?token={token}"))
+    bodies = {json.dumps({**answer.json(), "request_id": ""}) for answer in answers}
+    assert {answer.status_code for answer in answers} == {401}
+    assert len(bodies) == 1
+    assert {answer.headers["www-authenticate"] for answer in answers} == {"Bearer"}
+    assert (await client.get("/api/users/ann/profile", headers=right)).status_code == 200
+
+
+async def test_a_wrong_key_is_told_before_the_body_is_read(service):
+    await bearer(service)
+    read = []
+
+    async def body():
+        read.append(True)
+        yield b"{}"
+
+    async with client_of(service) as client:
+        answer = await client.post("/api/users/ann/memories", content=body())
+    assert (answer.status_code, read) == (401, [])
+
+
+async def test_the_org_comes_from_the_key_and_from_nowhere_else(service, client):
+    acme, other = await bearer(service), await bearer(service, org="other")
+    await client.post("/api/users/ann/memories", json=MEMORY, headers=acme)
+    assert (await client.get("/api/users/ann/memories", headers=other)).json()["memories"] == []
+    named = await client.get("/api/users/ann/memories", headers=other | {"X-Recollect-Org": "acme"})
+    asked = await client.get("/api/users/ann/memories?org=acme", headers=other)
+    sent = await client.post("/api/users/ann/memories", json=MEMORY | {"org_id": "acme"}, headers=other)
+    assert (named.status_code, asked.status_code, sent.status_code) == (403, 422, 422)
+
+
+async def test_what_is_of_another_user_or_org_is_not_there(service, client):
+    acme, other, bob = await bearer(service), await bearer(service, org="other"), await bearer(service, user="bob")
+    stored = await client.post("/api/users/ann/memories", json=MEMORY, headers=acme)
+    id = stored.json()["memories"][0]["id"]
+    for user, headers in (("ann", other), ("ann", bob), ("bob", bob)):
+        path = f"/api/users/{user}/memories/{id}"
+        answers = [
+            await client.get(path, headers=headers),
+            await client.patch(path, json={"content": "mine"}, headers=headers),
+            await client.delete(path, headers=headers),
+            await client.get(f"{path}/history", headers=headers),
+        ]
+        assert {answer.status_code for answer in answers} == {404}
+    assert (await client.get(f"/api/users/ann/memories/{id}", headers=acme)).json()["content"] == MEMORY["content"]
+
+
+async def test_a_key_of_one_user_reaches_that_user_alone(service, client):
+    bob = await bearer(service, user="bob", scope="admin")
+    turn = {"chat_id": "c", "message": "My cat is called Tom."}
+    assert (await client.get("/api/users/bob/profile", headers=bob)).status_code == 200
+    assert (await client.post("/api/chat", json=turn | {"user_id": "bob"}, headers=bob)).status_code == 200
+    assert (await client.post("/api/chat", json=turn | {"user_id": "ann"}, headers=bob)).status_code == 404
+    for path in ("/api/users/ann/profile", "/api/users", "/api/entities/order/1", "/api/stats", "/api/failures"):
+        assert (await client.get(path, headers=bob)).status_code == 404, path
+    assert (await client.get("/metrics", headers=bob)).status_code == 404
+
+
+async def test_a_key_does_no_more_than_its_scope_allows(service, client):
+    keys = {scope: await bearer(service, scope=scope) for scope in ("read", "write", "admin")}
+    calls = {
+        "read": ("POST", "/api/users/ann/memories/search", {"query": "seats"}),
+        "write": ("POST", "/api/users/ann/memories", MEMORY),
+        "admin": ("DELETE", "/api/users/ann", None),
+    }
+    allowed = {
+        (scope, needed): (await client.request(method, path, json=body, headers=headers)).status_code
+        for scope, headers in keys.items()
+        for needed, (method, path, body) in calls.items()
+    }
+    assert [need for need in allowed if allowed[need] == 403] == [
+        ("read", "write"), ("read", "admin"), ("write", "admin"),
+    ]  # fmt: skip
+    assert {status for status in allowed.values() if status != 403} == {200, 201}
+
+
+async def test_whether_the_server_lives_anybody_may_ask(service, client):
+    await bearer(service)
+    answers = [(await client.get(path)).status_code for path in ("/health", "/ready", "/openapi.json", "/metrics")]
+    assert answers == [200, 200, 200, 401]
+
+
+async def test_only_the_hash_of_a_key_is_kept(service):
+    key, token = await service.keys.create(org="acme", name="laptop")
+    (record,) = await service.memory._running.ledger.get(HOME, [key.id])
+    secret = token.rpartition("_")[2]
+    assert secret not in repr((record.content, record.data)) and secret not in repr(key) + json.dumps(key.to_dict())
+    assert key.shown == f"rk_{key.id[:4]}..."
+
+
+async def test_it_takes_as_long_to_refuse_a_nearly_right_key(service):
+    _, token = await service.keys.create(org="acme")
+    head, _, secret = token.rpartition("_")
+    near, far = f"{head}_{secret[:-1]}-", f"{head}_-{secret[1:]}"
+    took = {near: [], far: []}
+    for turn in range(2_000):
+        for guess in (near, far) if turn % 2 else (far, near):
+            began = time.perf_counter()
+            await service.keys.find(guess)
+            took[guess].append(time.perf_counter() - began)
+    trimmed = [
+        sorted(each)[:1_800] for each in took.values()
+    ]  # without the turns in which the machine did other things
+    error = (sum(statistics.variance(each) / len(each) for each in trimmed)) ** 0.5
+    difference = abs(statistics.mean(trimmed[0]) - statistics.mean(trimmed[1]))
+    assert difference < max(5 * error, 2e-6)
+
+
+# ── How often ────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_one_key_that_asks_too_often_waits_and_the_others_do_not(clock):
+    async with opened(clock=clock, settings={"requests_per_minute": 60}) as service, client_of(service) as client:
+        busy, quiet = await bearer(service), await bearer(service)
+        answers = [await client.get("/api/users/ann/profile", headers=busy) for _ in range(12)]
+        assert [answer.status_code for answer in answers] == [200] * 10 + [429] * 2
+        assert answers[-1].headers["retry-after"] == "1"
+        assert answers[-1].json()["code"] == "RateLimited"
+        assert (await client.get("/api/users/ann/profile", headers=quiet)).status_code == 200
+
+
+async def test_a_flood_of_wrong_keys_is_told_to_wait_and_right_ones_are_let_in(service, client):
+    right = await bearer(service)
+    wrong = {"Authorization": f"Bearer rk_{'0' * 12}_{'x' * 43}"}
+    answers = [(await client.get("/api/users/ann/profile", headers=wrong)) for _ in range(FAILED_BURST + 5)]
+    assert [answer.status_code for answer in answers] == [401] * FAILED_BURST + [429] * 5
+    assert int(answers[-1].headers["retry-after"]) >= 1
+    assert (await client.get("/api/users/ann/profile", headers=right)).status_code == 200
+
+
+def test_a_bucket_fills_again_with_time_and_never_above_its_burst():
+    now = [0.0]
+    rate = Rate(60, burst=2, timer=lambda: now[0])
+    assert [rate.take("a") for _ in range(3)] == [0, 0, 1.0]
+    now[0] += 0.5
+    assert rate.take("a") == 0.5
+    now[0] += 100
+    assert [rate.take("a") == 0 for _ in range(3)] == [True, True, False]
+
+
+def test_callers_without_number_do_not_fill_the_memory():
+    rate = Rate(60, burst=1)
+    for number in range(BUCKETS_MAX + 100):
+        rate.take(str(number))
+    assert len(rate._buckets) == BUCKETS_MAX
+
+
+# ── Making and listing them ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"org": ""}, "org"), ({"org": "{keys}"}, "org"), ({"user": "\n"}, "user"), ({"scope": "root"}, "scope"),
+        ({"expires": "soon"}, "expires"), ({"expires": "0d"}, "expires"), ({"expires": "99999d"}, "expires"),
+        ({"name": "x" * 200}, "name"),
+    ],
+)  # fmt: skip
+async def test_a_key_that_makes_no_sense_is_not_made(service, given, field):
+    with pytest.raises(ValidationError) as refused:
+        await service.keys.create(**({"org": "acme"} | given))
+    assert refused.value.field == field
+    assert await service.keys.list() == []
+
+
+async def test_keys_are_listed_with_what_became_of_them(service, clock):
+    for life in (None, "30m", "90d"):
+        await service.keys.create(org="acme", expires=life)
+    first, *_ = await service.keys.list()
+    await service.keys.revoke(first.id)
+    clock.advance(days=1)
+    assert [key.state(clock()) for key in await service.keys.list()] == ["revoked", "expired", "active"]
+    assert (await service.keys.revoke(first.id)).revoked_at is not None
+    with pytest.raises(NotFound):
+        await service.keys.revoke("nobody")
+    assert life_ms("30m") == 30 * 60 * 1000
+
+
+def test_keys_are_made_listed_and_revoked_on_the_command_line(recollect):
+    made = recollect("keys", "create", "--org", "acme", "--user", "ann", "--expires", "90d", "--json").json
+    assert made["token"].startswith(f"rk_{made['id']}_") and made["scope"] == "write"
+    plain = recollect("keys", "create", "--org", "acme", "--scope", "read")
+    assert plain.out.splitlines()[0].startswith("rk_") and "not shown again" in plain.out
+    listed = recollect("keys", "list")
+    assert made["id"] in listed.out and made["token"] not in listed.out
+    assert recollect("keys", "revoke", made["id"]).code == 0
+    states = {key["id"]: key["state"] for key in recollect("keys", "--json").json}
+    assert states[made["id"]] == "revoked" and len(states) == 2
+    assert recollect("keys", "revoke", "nobody").code == 1
+
+
+def test_keys_do_not_stand_in_the_way_of_upkeep_and_no_command_reads_them(recollect):
+    recollect("keys", "create", "--org", "acme")
+    assert recollect("maintain", "--json").code == 0
+    assert recollect("doctor").code == 0
+    assert recollect("list", "--org", "{keys}").code == 2
