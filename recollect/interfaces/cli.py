@@ -16,6 +16,7 @@ from recollect import __version__
 from recollect.errors import RecollectError
 from recollect.interfaces import (
     asking,
+    copying,
     graphing,
     keeping,
     knowing,
@@ -152,6 +153,7 @@ _KNOWING: dict[str, tuple[str, Verbs]] = {
 _KEEPING: Verbs = {
     "import": moving.import_file,
     "export": moving.export,
+    "copy": copying.copy,
     "undo": trusting.undo,
     "redo": trusting.redo,
     "quarantine": trusting.quarantine,

@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "recollect"
 NOUNS = {"records", "errors", "filters"}
 FLOW = {
     "conversation",
+    "copying",
     "working",
     "long_term",
     "worker",

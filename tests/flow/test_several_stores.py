@@ -189,7 +189,7 @@ SCENES = (
     "erase",
     "working.clear",
 )
-WRITTEN = re.compile(r'"created_at": \d+,?')
+TIMES = re.compile(r"\b\d{13}\b|\b\d{4}-\d\d-\d\dT[\d:.]+Z")
 TWICE = {"update_memory"}
 """What is another edit when it is sent again."""
 
@@ -232,9 +232,9 @@ async def _stage(folder: Path, scene: str | None = None) -> None:
 
 
 def _state(folder: Path) -> frozenset[tuple[str, ...]]:
-    """The living records of both files, but for fences and for when each was written."""
+    """The living records of both files, but for fences and times: work that is done again is done later."""
     rows = [row for name in ("rest.db", "hot.db") for row in state_of(folder / name)[0]]
-    return frozenset((*row[:3], WRITTEN.sub("", row[3])) for row in rows if row[1] != "fence")
+    return frozenset((*row[:3], TIMES.sub("", row[3])) for row in rows if row[1] != "fence")
 
 
 @pytest.mark.parametrize("work", [False, True], ids=["the call", "its work"])
@@ -247,11 +247,10 @@ def test_killed_at_any_step_between_two_stores_the_same_call_again_ends_it(tmp_p
     asyncio.run(_stage(done, scene))
     if work:
         asyncio.run(_call(stage, scene))
-    for at in range(1, 300, 1):
+    for at in range(1, 200, 3):
         folder = Path(shutil.copytree(stage, tmp_path / f"at {at}"))
         code = ended(start(play_in_two, folder, scene, at, work))
         assert code in (0, KILLED)
-        print(scene, work, at, code)
         again = None if (work or (scene in TWICE and _state(folder) != _state(stage))) else scene
         asyncio.run(_again(folder, again))
         assert _state(folder) == _state(done), f"killed at step {at}"

@@ -1,0 +1,129 @@
+"""The command `copy`: from one store to another, and proof that all of it arrived."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Annotated, Any
+
+import typer
+
+from recollect.copying import COPIED_LAYERS, Copied, Copying
+from recollect.errors import ValidationError
+from recollect.interfaces.options import Json, Layer
+from recollect.interfaces.output import CONFLICT, complain, emit, plural, progress, say, table
+from recollect.records import system_clock
+from recollect.settings import Settings
+from recollect.stores import open_store
+from recollect.stores.contract import Store
+from recollect.stores.routed import ROUTES
+
+ROWS_MAX = 20
+"""Users that a table shows; of more, only those with whom something is not as it should be."""
+
+
+def copy(
+    source: Annotated[str, typer.Argument(help="URL of the store to copy; it is only read.", show_default=False)],
+    target: Annotated[str, typer.Argument(help="URL of the store to copy into.", show_default=False)],
+    layer: Layer = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace what differs in the target by what the source has.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be copied.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Copy all memories from one store into another, and compare both sides afterwards.
+
+    What is already there is left alone, so it can be stopped and run again.
+
+    Example: recollect copy sqlite:///recollect.db postgresql://localhost/memories
+    """
+    if source == target:
+        raise ValidationError("must be another store than the source", field="target")
+    layers = _layers(layer or [])
+    done = asyncio.run(_copy(source, target, layers, overwrite, dry_run))
+    if as_json:
+        emit(_totals(done, dry_run) | {"partitions": [each.to_dict() for each in done]})
+    else:
+        _show(done, dry_run)
+    if not dry_run and not all(each.verified for each in done):
+        raise typer.Exit(CONFLICT)
+
+
+def _layers(names: list[str]) -> tuple[str, ...]:
+    """The layers that are meant; those that can have a store of their own bring along what lives with them."""
+    for name in names:
+        if name not in COPIED_LAYERS:
+            raise ValidationError(f"must be one of {', '.join(COPIED_LAYERS)}", field="layer")
+    return tuple(dict.fromkeys(each for name in names for each in ROUTES.get(name, (name,))))
+
+
+async def _copy(source: str, target: str, layers: tuple[str, ...], overwrite: bool, dry_run: bool) -> list[Copied]:
+    wait_s = Settings.read(os.environ).busy_timeout_s
+    old = await open_store(_for_reading(source), busy_timeout_s=wait_s)
+    try:
+        new = await open_store(target, busy_timeout_s=wait_s)
+        try:
+            return await _between(old, new, layers, overwrite, dry_run)
+        finally:
+            await new.close()
+    finally:
+        await old.close()
+
+
+async def _between(old: Store, new: Store, layers: tuple[str, ...], overwrite: bool, dry_run: bool) -> list[Copied]:
+    survey = await old.survey(system_clock())
+    if survey.oldest_job_at is not None and survey.oldest_job_at <= system_clock():
+        complain("work is due in the source: `recollect worker --once` there first, or what it would learn is lost")
+    seen = 0
+    with progress("Copying", sum(survey.records.values())) as advance:
+
+        def told(count: int) -> None:
+            nonlocal seen
+            seen += count
+            advance(seen)
+
+        copying = Copying(old, new, layers=layers, overwrite=overwrite, dry_run=dry_run, told=told)
+        return [done async for done in copying.run()]
+
+
+def _for_reading(url: str) -> str:
+    """A file is opened for reading: one that is not there is not made."""
+    return f"{url}?mode=ro" if url.startswith("sqlite://") and "?" not in url else url
+
+
+def _totals(done: list[Copied], dry_run: bool) -> dict[str, Any]:
+    names = ("records", "copied", "known", "different", "overwritten", "missing", "extra")
+    counts = {name: sum(getattr(each, name) for each in done) for name in names}
+    return counts | {"dry_run": dry_run, "verified": not dry_run and all(each.verified for each in done)}
+
+
+def _show(done: list[Copied], dry_run: bool) -> None:
+    shown = done if len(done) <= ROWS_MAX else [each for each in done if each.different or not each.verified]
+    if shown:
+        heading = "would copy" if dry_run else "copied"
+        rows = [
+            (e.partition.org, e.partition.user or "(the org)", e.records, e.copied, e.known, e.different, _state(e))
+            for e in shown[:ROWS_MAX]
+        ]
+        columns = ["org", "user", "records", heading, "there already", "different", "compared"]
+        table(columns, rows, right=columns[2:6])
+    totals = _totals(done, dry_run)
+    users = plural(len(done), "user")
+    if dry_run:
+        say(f"{plural(totals['records'], 'record')} of {users}, {totals['copied']:,} to copy; nothing was changed.")
+        return
+    said = "both sides are equal" if totals["verified"] else "the two sides are NOT equal"
+    say(f"{plural(totals['records'], 'record')} of {users}, {totals['copied']:,} copied; {said}.")
+    ids = [id for each in done for id in each.different_ids if not each.verified][:ROWS_MAX]
+    if ids:
+        say(f"Different: {', '.join(ids)}. --overwrite takes them from the source.")
+
+
+def _state(done: Copied) -> str:
+    if done.dry_run:
+        return "-"
+    if done.verified:
+        return f"equal {done.digest[:8]}"
+    parts = (("missing", done.missing), ("extra", done.extra), ("different", done.different - done.overwritten))
+    return "not equal: " + (", ".join(f"{count} {name}" for name, count in parts if count) or "other order")
