@@ -288,7 +288,7 @@ def imported(line: Mapping[str, Any], partition: Partition) -> Record:
         content=validate.content(content, may_be_empty=True).text
         if isinstance(content, str)
         else validate.text(content),
-        data=_data(layer, line.get("data", {})),
+        data=_in_a_new_place(_data(layer, line.get("data", {}))),
         metadata=validate.metadata(line.get("metadata")),
         importance=validate.unit_interval(line.get("importance", 0.5), "importance"),
         confidence=validate.unit_interval(line.get("confidence", 1.0), "confidence"),
@@ -300,6 +300,11 @@ def imported(line: Mapping[str, Any], partition: Partition) -> Record:
         source=_source(line.get("source")),
         trust=validate.choice(line.get("trust", "trusted"), TRUSTS, "trust"),
     )
+
+
+def _in_a_new_place(data: dict[str, Any]) -> dict[str, Any]:
+    """Without the version of its last edit, which was counted where it came from."""
+    return {name: value for name, value in data.items() if name != "edited"}
 
 
 def _data(layer: str, value: Any) -> dict[str, Any]:

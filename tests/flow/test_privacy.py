@@ -275,7 +275,8 @@ VOLATILE = ("version", "scope", "expires_at")
 
 def comparable(line):
     scope = {name: value for name, value in line["scope"].items() if name not in ("org", "user")}
-    return {name: value for name, value in line.items() if name not in VOLATILE} | {"scope": scope}
+    data = {name: value for name, value in line["data"].items() if name != "edited"}
+    return {name: value for name, value in line.items() if name not in VOLATILE} | {"scope": scope, "data": data}
 
 
 async def test_an_export_is_plain_json_whose_first_line_says_what_it_is(memory):
@@ -402,3 +403,15 @@ async def test_an_erased_user_is_listed_no_more(memory):
         await memory.user(name).add_memory(f"{name} was here")
     await memory.user("ann").erase()
     assert [user for _, user in await memory.users()] == ["bob"]
+
+
+async def test_a_memory_that_was_edited_can_be_edited_again_where_it_is_imported(memory):
+    ann, bob = memory.user("ann"), memory.user("bob")
+    for number in range(5):
+        await ann.add_memory(f"something else, {number}")
+    record = await ann.add_memory("The boat is red.")
+    await ann.update_memory(record.id, content="The boat is green.")
+    await bob.import_records(await ann.export())
+    moved = await bob.get_memory(record.id)
+    changed = await bob.update_memory(record.id, content="The boat is blue.", version=moved.version)
+    assert changed.content == "The boat is blue."
