@@ -251,7 +251,11 @@ class ContextBuilder:
         recent: list[Record] = []
         if conversation is not None and told:
             summary, recent = await conversation.recent(max_tokens, index)
-        hits = await self._recall.search(scope, question, layers=_searched(layers), limit=FOUND_MAX, reranker=reranker)
+        hits: Sequence[Hit] = ()
+        if not layers or _searched(layers):
+            hits = await self._recall.search(
+                scope, question, layers=_searched(layers), limit=FOUND_MAX, reranker=reranker
+            )
         shared = await self._indexes.current(Partition(scope.org, ""))
         gathered = gather(index, shared, Asking(scope, question.text, now, summary, recent), hits)
         if layers:

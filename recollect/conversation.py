@@ -417,7 +417,8 @@ class Conversation:
             raise NotFound(field="message_id")
         target = Conversation(self._ledger, into, self._settings, self._count)
         where = replace(self._all(), born_before=(last.born[0], last.born[1] + 1))
-        copies = [target._copy_of(record) async for record in self._ledger.walk(where)]
+        originals = {target._copy_of(record).id: record async for record in self._ledger.walk(where)}
+        copies = [target._copy_of(record) for record in originals.values()]
         there = {record.id async for record in self._ledger.walk(target._all())}
         head = await target._head()
         # A branch that was broken off has copies but no parent yet: the same call goes on with it.
@@ -427,7 +428,10 @@ class Conversation:
         head = head.with_(data=dict(head.data) | {"parent": self._scope.session})
         for place, piece in enumerate(pieces, start=1):
             put = (*piece, head) if place == len(pieces) else tuple(piece)
-            await self._ledger.commit(Changes(self._partition, put=put, enqueue=target._enriching(piece)))
+            # What is forgotten while this copies must not live on in the copy.
+            needs = tuple(originals[copy.id].id for copy in piece)
+            changes = Changes(self._partition, put=put, enqueue=target._enriching(piece), needs=needs)
+            await self._ledger.commit(changes)
         return len(copies)
 
     def _enriching(self, copies: Sequence[Record]) -> tuple[Job, ...]:

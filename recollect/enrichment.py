@@ -22,7 +22,7 @@ from recollect.providers import Embedder, embed_checked, floats
 from recollect.records import Changes, Job, Partition, Record, Scope
 from recollect.settings import Settings
 
-ENRICHED_RECORDS, ENRICHED_BYTES = 45, 400_000
+ENRICHED_RECORDS, ENRICHED_BYTES = 40, 400_000
 """How much is enriched at a time: a record may bring an older one with it, and all go into one commit."""
 NEAREST = 8
 """How many of the nearest memories are looked at for one that says the same."""

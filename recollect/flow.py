@@ -99,7 +99,7 @@ class Flow:
         # What stands at the end only because there was room for it is not called used.
         found = {hit.id for hit in context.hits[:USED_HITS]}
         for source in context.sources:
-            if source.layer == "long_term" and source.id in found:
+            if source.layer == "learning" or (source.layer == "long_term" and source.id in found):
                 self._uses[scope.partition, source.id] += 1
         return context
 

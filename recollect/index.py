@@ -426,9 +426,9 @@ class PartitionIndex:
         speaker = np.full(size, -1)
         role = np.zeros((2, size), np.float32)
         for row, record in enumerate(self.records):
-            name = record.data.get("name")
-            if name:
-                speaker[row] = speakers.setdefault(str(name).split()[0].lower(), len(speakers))
+            names = str(record.data.get("name") or "").split()
+            if names:
+                speaker[row] = speakers.setdefault(names[0].lower(), len(speakers))
             elif record.layer == "conversation":
                 role[:, row] = record.data["role"] == "user", record.data["role"] == "assistant"
         kept, numbers = np.unique(session, return_inverse=True)

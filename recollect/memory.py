@@ -163,6 +163,10 @@ class Memory:
         """The business objects of an org, read through a loader and kept for a while."""
         return self.org(org).entities
 
+    def masked(self, text: str) -> str:
+        """A text as it is stored: with masks for what the settings want masked."""
+        return str(self._running.ledger.masked(text))
+
     async def work(self) -> int:
         """Run what is due until nothing is. Gives the number of jobs that were run."""
         await self._running.flush_uses()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recollect import validate
@@ -29,6 +29,8 @@ from recollect.records import TRUSTS, Changes, Job, Partition, Record, Scope, So
 from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX, forget_whole
 from recollect.unlearning import Unlearning
 
+QUOTES = "quotes"
+"""The label of a reply under which stand the ids of what it quotes: it goes with them."""
 EXPORT_FORMAT = 1
 EXPORTED_LAYERS = (*PUBLIC_LAYERS, "session", "past")
 OF_SESSIONS = ("fold", "episode", "remake")
@@ -89,6 +91,8 @@ class Privacy:
         # What begins after the drop is refused by the store, so a second look finds all that there can be.
         doomed |= await self._drop(records, counts, later_edits=LATER_EDITS)
         await self._take_out_of_merges(doomed)
+        if session:
+            counts.update(await Unlearning(self._ledger, self._indexes, self._partition).forget((), session))
         await self._forget_failures({*doomed, session} - {""})
         return Receipt(dict(counts), iso(self._ledger.clock()))
 
@@ -116,8 +120,11 @@ class Privacy:
         index = await self._indexes.current(self._partition)
         found = {record.id: record for record in records}
         newest = [record for record in records if record.layer == "conversation"]
-        while newest:
-            ids = {copy_id(session, each.id) for each in newest for session in index.sessions}
+        now, scope = self._ledger.clock(), Scope(*self._partition)
+        heads = {session: index.head("session", replace(scope, session=session), now) for session in index.sessions}
+        branches = [session for session, head in heads.items() if head is not None and "parent" in head.data]
+        while newest and branches:
+            ids = {copy_id(session, each.id) for each in newest for session in branches}
             newest = [index.records[index.row_of[id]] for id in ids if id in index.row_of and id not in found]
             found |= {record.id: record for record in newest}
         return list(found.values())
@@ -252,6 +259,8 @@ def _rests_on(record: Record) -> tuple[str, ...]:
     """The records without which this one says nothing."""
     if record.layer in ("entity", "relation"):
         return graphs.rests_on(record)
+    if record.data.get("role") == "assistant" and isinstance(quoted := record.metadata.get(QUOTES), list):
+        return tuple(each for each in quoted if isinstance(each, str))
     return (record.data["merged_into"],) if "merged_into" in record.data else ()
 
 

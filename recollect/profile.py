@@ -301,7 +301,7 @@ class Facts:
         kind = key_of(draft.key)
         if not kind.name or len(draft.value.encode()) > validate.FACT_VALUE_BYTES:
             return []
-        claim = _learned(found, kind, extractor)
+        claim = _learned(found, kind, extractor, self._ledger.clock())
         if draft.corrects:
             return _apart(claim, draft.instead_of)
         if draft.value or not draft.ends or not kind.many:
@@ -467,14 +467,14 @@ def _key(name: object) -> Key:
     return key
 
 
-def _learned(found: Found, key: Key, extractor: str) -> Claim:
-    """What a message says, as a claim."""
+def _learned(found: Found, key: Key, extractor: str, now: int) -> Claim:
+    """What a message says, as a claim: never in the future, or nothing could be said after it."""
     draft, message = found.draft, found.message
     over = draft.valid_to is not None and draft.valid_to <= message.when
     return Claim(
         key=key,
         value=draft.value,
-        at=message.when,
+        at=min(message.when, now),
         kind="ends" if draft.ends or over else "says",
         confidence=draft.confidence,
         status="learned",

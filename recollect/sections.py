@@ -25,6 +25,8 @@ from recollect.records import Hit, Record, Scope, iso
 
 ENTITIES_MAX = 5
 """Entities of a question that are told about; a question that names more is a list."""
+ASKED_CHARACTERS = 2_000
+"""How much of a question is looked at for names: a pasted document names everybody."""
 RELATIONS_MAX = 8
 """What is told of one entity."""
 FOUND_SECTIONS = ("episodes", "knowledge")
@@ -125,28 +127,28 @@ def _entities(
     index: PartitionIndex, shared: PartitionIndex, asking: Asking, also: dict[str, Sequence[Record]]
 ) -> list[Record]:
     """A line for each entity that the question names, with what holds of it now."""
-    text, now = asking.text, asking.now
+    text, now = asking.text[:ASKED_CHARACTERS], asking.now
+    plain = normal(text)
     lines = []
     for each in dict.fromkeys((index, shared)):
         held = each.held("entity", now)
-        if any(_is_hinted(record.data.get("names", ()), text) for record in held):
+        if any(_is_hinted(record.data.get("names", ()), plain) for record in held):
             lines += _told_of(Web([*held, *each.held("relation", now)]), each, asking, also)
     cached = shared.of_layer("entity_cache", now)
-    hinted = [r for r in cached if _is_hinted([str(r.data.get(n, "")) for n in ("name", "id")], text, r)]
+    hinted = [r for r in cached if _is_hinted([str(r.data.get(n, "")) for n in ("name", "id")], plain, r)]
     return [*lines, *named_in(text, hinted)][:ENTITIES_MAX]
 
 
 def _is_hinted(names: Iterable[str], text: str, cached: Record | None = None) -> bool:
     """A cheap look before the exact one: some name, or what it begins with, stands somewhere in the text."""
-    plain = normal(text)
     more = cached.data.get("aliases", ()) if cached is not None else ()
-    return any(name and normal(name).split(" ", 1)[0] in plain for name in (*names, *more))
+    return any(name and normal(name).split(" ", 1)[0] in text for name in (*names, *more))
 
 
 def _told_of(web: Web, index: PartitionIndex, asking: Asking, also: dict[str, Sequence[Record]]) -> list[Record]:
     lines = []
     named = [entity for entity in web.named_in(asking.text) if entity.name != USER]
-    relations = web.relations(asking.now) if named else []
+    relations = [each for each in web.relations(asking.now) if _is_believed(each, index, asking.now)] if named else []
     for entity in named[:ENTITIES_MAX]:
         record = index.record(entity.id, asking.now)
         known = [each for each in relations if entity.id in (each.subject, each.object)][:RELATIONS_MAX]
@@ -155,6 +157,19 @@ def _told_of(web: Web, index: PartitionIndex, asking: Asking, also: dict[str, Se
             lines.append(record.with_(content=_entity_line(entity, known)))
             also[record.id] = told
     return lines
+
+
+def _is_believed(relation: Relation, index: PartitionIndex, now: int) -> bool:
+    """Not contradicted by the profile, which people correct: a prompt must not say both."""
+    key = _SAID_BY_FACTS.get(relation.relation) if relation.names[0] == USER else None
+    if key is None:
+        return True
+    values = [fact.data.get("value", "") for fact in index.of_layer("fact", now) if fact.data.get("key") == key]
+    return normal(relation.names[1]) in map(normal, values)
+
+
+_SAID_BY_FACTS = {"lives_in": "city", "works_at": "employer", "partner": "partner"}
+"""Relations of the user that are facts as well, and by which key."""
 
 
 def _entity_line(entity: Entity, relations: Sequence[Relation]) -> str:

@@ -144,6 +144,10 @@ class Memory:
         """The business objects of an org, read through a loader and kept for a while."""
         return EntityCache(self._inner.entities(org), self._running)
 
+    def masked(self, text: str) -> str:
+        """A text as it is stored: with masks for what the settings want masked."""
+        return self._inner.masked(text)
+
     def work(self) -> int:
         """Run what is due until nothing is. Gives the number of jobs that were run."""
         return self._running.run("Memory.work", self._inner.work())

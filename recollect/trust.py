@@ -198,7 +198,7 @@ class Trust:
         chosen = [record for record in await self._chosen(session, ids) if record.trust != QUARANTINED]
         note = {"reason": why, "at": now, "undo": undo.id}
         await self._change([record.id for record in chosen], lambda record: _set_aside(record, note))
-        learned = await self._undo(_said_by(chosen), undo, "")
+        learned = await self._undo(_said_by(chosen, session), undo, "")
         await self._make_views_again(chosen)
         return SetAside(dict(Counter(record.layer for record in chosen)), dict(learned), iso(now))
 
@@ -302,10 +302,13 @@ class Trust:
         return count
 
 
-def _said_by(records: Iterable[Record]) -> Gone:
-    """What a machine learned from these."""
+def _said_by(records: Iterable[Record], session: str | None = None) -> Gone:
+    """What a machine learned from these, or from a session, also from messages that have lived out their life."""
     ids = {record.id for record in records}
-    return lambda telling: telling.extractor is not None and telling.message in ids
+    return lambda telling: (
+        telling.extractor is not None
+        and (telling.message in ids or (session is not None and telling.session == session))
+    )
 
 
 def _set_aside(record: Record, note: Mapping[str, Any]) -> Record:

@@ -56,11 +56,14 @@ class Unlearning:
         self._indexes = indexes
         self._partition = partition
 
-    async def forget(self, ids: Collection[str]) -> Counter[str]:
-        """Let go of what only these messages said. Gives how many records of each layer went."""
+    async def forget(self, ids: Collection[str], session: str = "") -> Counter[str]:
+        """Let go of what only these messages said, or the messages of a session, also those that lived out their life.
+
+        Gives how many records of each layer went.
+        """
 
         def gone(telling: Telling) -> bool:
-            return telling.message in ids
+            return telling.message in ids or (bool(session) and telling.session == session)
 
         return await self._take(self._without(gone, None), lambda record: True)
 

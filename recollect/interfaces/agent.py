@@ -62,6 +62,12 @@ class Answer:
     text: str
     hits: tuple[Hit, ...]
     context: Context
+    sources: tuple[str, ...] = ()
+
+    @property
+    def quotes(self) -> tuple[str, ...]:
+        """The ids of what it quotes, by search or from the profile."""
+        return (*(hit.id for hit in self.hits), *self.sources)
 
 
 class MemoryAgent:
@@ -84,7 +90,8 @@ class MemoryAgent:
             return Answer(_acknowledged(text), (), context)
         facts = await _asked_for(chat, asked)
         if facts:
-            return Answer(await _told(chat, facts, now), (), context)
+            text, sources = await _told(chat, facts, now)
+            return Answer(text, (), context, sources)
         hits, sure = _that_answer(asked, context.hits)
         return Answer(_said(asked, hits, sure, now), tuple(hits), context)
 
@@ -108,13 +115,13 @@ def _names_of(key: str) -> frozenset[str]:
     return frozenset(terms(" ".join([key, key_of(key).label, *others]).replace("_", " ")))
 
 
-async def _told(chat: Session, facts: Sequence[Fact], now: datetime) -> str:
+async def _told(chat: Session, facts: Sequence[Fact], now: datetime) -> tuple[str, tuple[str, ...]]:
     """The values, and the words that they were learned from."""
     values = _capital(", ".join(shown(fact.value, QUOTE_CHARACTERS) for fact in facts))
     sources = list(dict.fromkeys(fact.source_message_id for fact in facts if fact.source_message_id))
     records = await chat.user.get_memories(sources[:QUOTES_MAX]) if sources else []
     quotes = [_capital(_quoted(facts[0].value, record, now)) for record in records]
-    return " ".join([f"{values}.", *quotes])
+    return " ".join([f"{values}.", *quotes]), tuple(record.id for record in records)
 
 
 def is_question(text: str) -> bool:

@@ -116,8 +116,8 @@ class Talk:
         self.last = await MemoryAgent().answer(self.chat, text, at=at)
         said = {"role": "user", "content": text, "created_at": at}
         reply: dict[str, Any] = {"role": "assistant", "content": self.last.text, "created_at": at}
-        if self.last.hits:
-            reply["metadata"] = {QUOTES: [hit.id for hit in self.last.hits]}
+        if self.last.quotes:
+            reply["metadata"] = {QUOTES: list(self.last.quotes)}
         await self.chat.add_messages([said, reply])
         return self.last
 

@@ -151,8 +151,22 @@ def _says(line: Timeline, claim: Claim, now: int) -> Timeline:
         return line.then(head, _not_taken(head, claim, now))
     # Who is current: what was said surely before what was not, then what was said last.
     if (claim.is_sure, claim.at) >= (is_sure(head), head.data["last_seen"]):
+        if claim.since < start_of(head) and claim.status == "learned":
+            return _says_earlier(line, claim, now)
         return line.then(_spell(head, claim, now), _closed(head, max(start_of(head), claim.since), now))
     return _says_late(line, claim, now)
+
+
+def _says_earlier(line: Timeline, claim: Claim, now: int) -> Timeline:
+    """Said last, but of a time before the head's: "I moved to Berlin in 2015" after "I moved to Munich in 2020".
+
+    Where the head only began when it was said, nobody knows how long it was so, and the newer word counts from there.
+    """
+    head = line.head
+    if head.valid_from is not None and head.valid_from != head.data["first_seen"]:
+        return line.then(head, _closed(_spell(head, claim, now), start_of(head), now))
+    from_then = replace(claim, valid_from=start_of(head))
+    return line.then(_spell(head, from_then, now), _closed(head, start_of(head), now))
 
 
 def _says_again(line: Timeline, claim: Claim, now: int) -> Timeline:

@@ -64,6 +64,8 @@ class Turn:
         """Store the reply. If the same turn was answered meanwhile, that answer counts."""
         if not reply.strip():
             raise ModelError("The agent said nothing. What the user said is kept.", field="agent")
+        if not await self.owner.get_memories([self.said_id]):
+            raise Conflict("what was said was forgotten meanwhile; the reply is not kept", field="message")
         try:
             await self.chat.add_message("assistant", reply, id=self.reply_id, metadata=prepared.metadata)
         except Conflict:
@@ -90,7 +92,7 @@ class Turn:
         return reply.content if said is not None and reply is not None else None
 
     def _is_same(self, said: Record) -> bool:
-        return said.content == self.text and said.scope.session == self.chat.id
+        return said.content == self.service.memory.masked(self.text) and said.scope.session == self.chat.id
 
 
 @routes.post("/chat", responses=_ANSWERS, openapi_extra={"x-any-user": True})

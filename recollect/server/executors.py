@@ -61,7 +61,7 @@ class FromMemory:
 
     async def prepare(self, chat: Session, text: str) -> Prepared:
         found = await MemoryAgent().answer(chat, text)
-        return Prepared(found.context, found.text, tuple(hit.id for hit in found.hits))
+        return Prepared(found.context, found.text, found.quotes)
 
     async def answer(self, prepared: Prepared) -> AsyncGenerator[str, None]:
         for word in _WORDS.findall(prepared.ready or ""):

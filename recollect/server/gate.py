@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -51,8 +51,9 @@ class Gate:
             await self._app(scope, receive, send)
             return
         # Routes are found by the path as it was sent: %2F inside an id must not become the border of a segment.
-        scope["path"] = scope.get("raw_path", scope["path"].encode()).decode("ascii", "replace")
-        if _is_under(scope["path"], GUARDED):
+        raw = scope.get("raw_path")
+        scope["path"] = quote(scope["path"], safe="/") if raw is None else raw.decode("ascii", "backslashreplace")
+        if _is_under(scope["path"].removeprefix(scope.get("root_path", "")), GUARDED):
             if self._service.draining:
                 raise Unavailable("the server is about to stop; ask again", field="server")
             scope[PRINCIPAL] = await self._principal(scope)

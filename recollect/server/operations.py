@@ -18,7 +18,7 @@ from recollect.records import SECOND_MS, Record, iso
 from recollect.server import schemas
 from recollect.server.errors import Refused
 from recollect.server.metrics import MEDIA_TYPE, Gauge
-from recollect.server.routing import ADMIN, LINES_TYPES, Caller, Here, Owner, router, shapes
+from recollect.server.routing import ADMIN, LINES_TYPES, PUBLIC, Caller, Here, Owner, router, shapes
 from recollect.server.service import Service
 from recollect.stores.contract import Survey
 
@@ -131,13 +131,13 @@ def _failure(record: Record) -> dict[str, Any]:
 # ── Is it well? ──────────────────────────────────────────────────────────────────────────────────
 
 
-@routes.get("/health")
+@routes.get("/health", openapi_extra={PUBLIC: True})
 async def health() -> Response:
     """Whether the process lives."""
     return JSONResponse({"status": "ok"})
 
 
-@routes.get("/ready", responses={503: {"description": "It should get no requests now."}})
+@routes.get("/ready", responses={503: {"description": "It should get no requests now."}}, openapi_extra={PUBLIC: True})
 async def ready(service: Here) -> Response:
     """Whether requests can be served: the store answers, and the server is not about to stop."""
     store = await _answers(service)

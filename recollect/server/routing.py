@@ -19,13 +19,14 @@ from starlette.responses import JSONResponse, Response
 from recollect import validate
 from recollect.errors import Forbidden, NotFound, TooLarge, ValidationError
 from recollect.memory import Session, User
-from recollect.server.errors import Malformed, Refused
+from recollect.server.errors import Malformed, Refused, Unauthorized
 from recollect.server.gate import PRINCIPAL, Principal
 from recollect.server.service import Service
 
 JSON_TYPES = ("application/json", "application/merge-patch+json")
 LINES_TYPES = ("application/x-ndjson", "application/jsonl")
 NEEDS = "x-scope"
+PUBLIC = "x-public"
 """In the description of a route: the scope that a key must have. Reading needs `read`, all else `write`."""
 READ = {NEEDS: "read"}
 ADMIN = {NEEDS: "admin"}
@@ -67,7 +68,10 @@ class StrictRoute(APIRoute):
         """Whether the caller may use this route, for this user. What is not theirs is not there."""
         principal = request.scope.get(PRINCIPAL)
         if principal is None:
-            return
+            # Never by default: a way around the gate must not be a way in.
+            if (self.openapi_extra or {}).get(PUBLIC):
+                return
+            raise Unauthorized
         user = request.path_params.get("user")
         is_about_all = user is None and not (self.openapi_extra or {}).get("x-any-user")
         if principal.user is not None and (is_about_all or user not in (None, principal.user)):

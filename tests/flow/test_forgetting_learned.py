@@ -331,3 +331,15 @@ async def test_what_could_not_be_read_later_is_not_brought_in(memory, layer, dat
 async def test_what_can_be_read_is_brought_in(memory, layer, data):
     line = {"id": "r1", "layer": layer, "content": "the canary", "data": data}
     assert await memory.user("bob").import_records([line]) == 1
+
+
+async def test_a_session_whose_messages_lived_out_their_life_still_takes_along_what_it_taught(memory, clock):
+    ann = memory.user("ann")
+    await ann.session("s").add_message("user", "I live in Rome.")
+    await memory.work()
+    clock.advance(days=31)
+    await memory.work()
+    assert [fact.value for fact in await ann.facts.get("city")] == ["Rome"]
+    assert (await ann.session("s").delete()).forgotten["fact"] == 1
+    assert await ann.facts.get("city") == []
+    assert await ann.graph.relations() == []

@@ -485,3 +485,42 @@ async def test_who_moves_leaves_the_region_too_unless_it_is_said_again(memory, c
     known = {fact.key: fact.value for fact in await ann.facts.list()}
     assert (known["city"], known["country"], "region" in known) == ("Bergen", "Norway", False)
     assert [fact.value for fact in await ann.facts.history("region")] == ["Oregon"]
+
+
+async def test_an_older_move_that_is_told_later_goes_into_the_past(memory, clock):
+    ann = memory.user("ann")
+    for text in ("I moved to Munich in 2020.", "I moved to Berlin in 2015."):
+        clock.advance(minutes=5)
+        await ann.session("s").add_message("user", text)
+        await memory.work()
+    assert [fact.value for fact in await ann.facts.get("city")] == ["Munich"]
+    assert [fact.value for fact in await ann.facts.list(as_of="2017-05-01")] == ["Berlin"]
+
+
+async def test_there_is_always_one_current_city_whatever_starts_are_told(memory, clock):
+    ann = memory.user("ann")
+    for text in ("I moved to Munich last month.", "I live in New York City.", "I have lived in Bremen for 3 years."):
+        clock.advance(minutes=5)
+        await ann.session("s").add_message("user", text)
+        await memory.work()
+    assert [fact.value for fact in await ann.facts.get("city")] == ["Bremen"]
+
+
+async def test_a_message_from_the_future_does_not_freeze_a_fact(memory, clock):
+    ann = memory.user("ann")
+    await ann.session("s").add_message("user", "I live in Oslo.", created_at="2099-01-01")
+    await memory.work()
+    clock.advance(days=1)
+    await ann.add_fact("city", "Bergen")
+    assert [fact.value for fact in await ann.facts.get("city")] == ["Bergen"]
+
+
+async def test_what_the_user_corrected_is_not_contradicted_by_the_graph_in_a_prompt(memory, clock):
+    ann = memory.user("ann")
+    await ann.session("s").add_message("user", "I live in Oslo.")
+    await memory.work()
+    clock.advance(days=1)
+    await ann.facts.correct("city", "Rome")
+    system = (await ann.get_context("Is Oslo where I live?")).system
+    assert "city: Rome" in system
+    assert "lives in Oslo" not in system

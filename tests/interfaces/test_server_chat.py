@@ -10,7 +10,9 @@ import httpx
 import pytest
 from server_stage import client_of, listening, opened
 
-from recollect.errors import NotFound, ValidationError
+from recollect.errors import Conflict, NotFound, ValidationError
+from recollect.server import chat as chat_routes
+from recollect.server import schemas
 from recollect.server.agents import Agent, read_agents
 from recollect.server.executors import Executors
 from recollect.settings import Settings
@@ -307,3 +309,33 @@ def test_of_too_many_executors_the_one_asked_longest_ago_goes():
     held.of("o", "3", "")
     assert held.of("o", "1", "") is first and held.alive == 2
     assert held.of("o", "2", "") is not second
+
+
+async def test_a_reply_goes_with_what_it_quotes():
+    async with opened() as service, client_of(service) as client:
+        for chat, text in (("m", "I live in Quixeramobim."), ("n", "Where do I live?")):
+            body = {"chat_id": chat, "user_id": "ann", "message": text}
+            answer = (await client.post("/api/chat", json=body)).json()
+            await service.memory.work()
+        assert "Quixeramobim" in answer["reply"]
+        said = (await client.get("/api/users/ann/sessions/m/messages")).json()["messages"][0]["id"]
+        await client.delete(f"/api/users/ann/memories/{said}")
+        assert "Quixeramobim" not in (await client.get("/api/users/ann/export")).text
+
+
+async def test_a_turn_with_masked_words_can_be_sent_again():
+    async with opened(settings={"masking": "personal"}) as service, client_of(service) as client:
+        body = {"chat_id": "m", "user_id": "ann", "message": "My mail is ann@example.com, keep it."}
+        sent = [await client.post("/api/chat", json=body, headers={"Idempotency-Key": "k"}) for _ in range(2)]
+        assert [each.status_code for each in sent] == [200, 200]
+
+
+async def test_a_reply_to_what_was_forgotten_meanwhile_is_not_kept():
+    async with opened() as service:
+        body = schemas.ChatTurn(chat_id="m", user_id="ann", message="Hello")
+        turn = chat_routes._turn(service, "default", body, None)
+        prepared = await turn.begin()
+        await service.memory.user("ann").erase()
+        with pytest.raises(Conflict):
+            await turn.end(prepared, "Hello again")
+        assert await service.memory.users() == []

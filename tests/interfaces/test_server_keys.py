@@ -6,11 +6,13 @@ import json
 import statistics
 import time
 
+import httpx
 import pytest
+from fastapi import FastAPI
 from server_stage import LOCAL, client_of, opened
 
 from recollect.errors import NotFound, ValidationError
-from recollect.server.app import serve
+from recollect.server.app import build, serve
 from recollect.server.keys import HOME, life_ms
 from recollect.server.limits import BUCKETS_MAX, Rate
 from recollect.server.service import FAILED_BURST, Service
@@ -310,3 +312,17 @@ def test_keys_do_not_stand_in_the_way_of_upkeep_and_no_command_reads_them(recoll
     assert recollect("maintain", "--json").code == 0
     assert recollect("doctor").code == 0
     assert recollect("list", "--org", "{keys}").code == 2
+
+
+async def test_a_server_inside_another_is_no_less_guarded():
+    async with opened() as service:
+        _, token = await service.keys.create(org="acme", scope="admin")
+        outer = FastAPI()
+        outer.mount("/memory", build(service))
+        transport = httpx.ASGITransport(outer, client=("9.9.9.9", 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://recollect.example") as client:
+            for path in ("/api/stats", "/metrics", "/api/users/ann/memories"):
+                assert (await client.get(f"/memory{path}")).status_code == 401
+            assert (await client.get("/memory/health")).status_code == 200
+            key = {"Authorization": f"Bearer {token}"}
+            assert (await client.get("/memory/api/users", headers=key)).status_code == 200
