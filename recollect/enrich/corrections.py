@@ -146,6 +146,15 @@ _SAYS_NO = re.compile(r"(?:no|nope|correction|that's wrong|that's not right|wron
 _STILL_TRUE_ONCE = re.compile(r"\b(?:any ?more|now|used to|no longer|these days)\b")
 
 
+DENIED_VALUE = re.compile(
+    r"\b(?P<whose>my [\w' -]{1,30}?)(?: is(?: actually)? not|'s not| isn't|(?<=name) ain't) (?P<named>called |named )?"
+    r"(?P<old>[\w'-]+(?: [\w'-]+){0,2}),? (?:(?:but )?(?:it's|its|it is|he's|she's)|but)(?: actually| really| now)? "
+    r"(?:called |named )?(?!a |an |the |complicated|just|more|like|about|because|not|hard|also|both|so |too )"
+    r"(?P<new>[\w'-]+(?: [\w'-]+){0,3})\W*\Z"
+)
+"""'My favourite food is not sushi, it's ramen'."""
+
+
 def corrected(draft: Draft, sentence: Sentence) -> Draft:
     """The fact with what it stands against: 'my name is Anna, not Hannah' was never Hannah."""
     old = _NOT_THIS.search(sentence.low)

@@ -105,8 +105,6 @@ _NOT_AN_ALLERGY = words(
 
 def allergic(said: Said, match: Match) -> Drafts:
     """'I'm allergic to nuts, shellfish and penicillin'; mornings and mondays are jokes."""
-    if said.ended:
-        return
     for value in listed(said.clause, match.end(), allergen):
         if "sensitive" in match.group() and value.text.lower() not in ALLERGEN_WORDS:
             continue
@@ -115,7 +113,8 @@ def allergic(said: Said, match: Match) -> Drafts:
 
 _ALLERGEN_END = re.compile(
     r"\s*(?:[,.;:!?()\x00/]|\s(?:and|or|but|so|because|which|that|as|since|if|when|in|btw|lol|haha|too|though|plus"
-    r"|with|for|at|by|from|it|except|not|now|unfortunately|sadly|please|pls|also|like|who)\b|\s[-–—&]|\Z)"
+    r"|with|for|at|by|from|it|except|not|now|unfortunately|sadly|please|pls|also|like|who|any ?(?:more|longer)"
+    r"|at all)\b|\s[-–—&]|\Z)"
 )
 
 
@@ -178,7 +177,7 @@ AM_CONDITION = re.compile(
 _CONDITION_END = re.compile(
     r"[\s\x00]*(?:[,.;!()\x00&/]|\Z|(?:and|but|so|which|that|since|because|as|too|for|now|btw|with|from|in my|or"
     r"|cause|cuz|lol|these|right now|lately|if|it's|it|i|disorder|disease|pretty bad|really bad|sometimes|every|a lot"
-    r"|quite)\b)"
+    r"|quite|any ?(?:more|longer)|at all)\b)"
 )
 
 

@@ -125,14 +125,12 @@ _COMPANY = re.compile(
 
 
 def comes_from(said: Said, match: Match) -> Drafts:
-    """'I'm from Glasgow' is where one comes from; 'I'm from Brazil' is also where one is, unless said otherwise."""
+    """'I'm from Glasgow', 'I come from Ghana': where one comes from, which need not be where one lives."""
     clause = said.clause
     if organisation(clause, match.end()) and _COMPANY.search(clause.text, match.end()):
         return
     for place in places(clause, match.end())[:1]:
-        elsewhere = re.search(r"\b(?:originally|live|living|moved|based|born|now|but|grew|came|hail)\b", clause.low)
-        key = "country" if place.kind == "country" and not elsewhere else "hometown"
-        yield said.fact(key, place.value, 0.8)
+        yield said.fact("hometown", place.value, 0.8)
 
 
 def grew_up(said: Said, match: Match) -> Drafts:

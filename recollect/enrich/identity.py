@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from recollect.enrich import Draft
 from recollect.enrich.names import COUNTRIES, FIRST_NAMES, NAMES_AND_WORDS, words
-from recollect.enrich.values import Said, Value, listed_place, person
+from recollect.enrich.values import CALENDAR, Said, Value, listed_place, person
 from recollect.enrich.vocabulary import NATIONALITIES, NOT_A_NAME, OCCUPATIONS
 from recollect.records import as_datetime
 
@@ -98,6 +98,16 @@ def nicknames(said: Said, match: Match) -> Drafts:
         yield said.fact("nickname", found, 0.9)
 
 
+NOT_TO_BE_CALLED = re.compile(r"(?:don't|do not|dont|never|stop) (?:ever )?call(?:ing)? me ")
+
+
+def not_called(said: Said, match: Match) -> Drafts:
+    """'Don't call me Zed'."""
+    found = person(said.clause, match.end(), named=True)
+    if found and said.clause.text[found.first].isupper() and found.text.lower() not in CALENDAR:
+        yield said.denied_fact("nickname", found, 0.85)
+
+
 _AFTER_NAME = re.compile(
     r"[\s\x00]*(?:[,.!;(\x00&]|\Z|-\s|(?:and|from|by the way|btw|but|here|nice to|the|a|an|your|your new|with|at)\b)"
 )
@@ -139,7 +149,7 @@ def _named_from(said: Said, name: Value) -> Drafts:
     joint = _FROM.match(said.clause.low, name.last)
     place = listed_place(said.clause, joint.end()) if joint else None
     if place:
-        yield said.fact("country" if place.kind == "country" else "hometown", place.value, 0.75)
+        yield said.fact("hometown", place.value, 0.75)
 
 
 _WORDLIKE = re.compile(r"(?:ed|ful|less|ous|ive|able|ible|ish|ant|ent|ic|ical|ian|est|ly|ist|er|ese|ian|ean)\Z")

@@ -170,6 +170,10 @@ _FAVORITE_END = re.compile(
 )
 
 
+_BY_NOW = re.compile(r" (?:now|nowadays|lately|currently)\Z")
+"""Small letters only: "Apocalypse Now" is a film."""
+
+
 def favorite(said: Said, match: Match) -> Drafts:
     """'My favorite color is blue'."""
     what = match["what"].strip().split()
@@ -181,6 +185,7 @@ def favorite(said: Said, match: Match) -> Drafts:
         return
     end = _FAVORITE_END.search(said.clause.low, match.end())
     text = said.clause.text[match.end() : end.start() if end else len(said.clause.low)].strip()
+    text = _BY_NOW.sub("", text)
     value = Value(text, match.end(), match.end() + len(text))
     if (
         text

@@ -83,7 +83,8 @@ def from_facts(drafts: Iterable[Draft]) -> Iterator[Draft]:
     facts = [draft for draft in drafts if draft.layer == "fact" and draft.key in _GRAPH]
     for fact in facts:
         kind, relation = _GRAPH[fact.key]
-        if fact.value:
+        # "Bruno died" ends a pet of that name, if there was one; it does not say that Bruno was one.
+        if fact.value and not (fact.ends and fact.key == "pet"):
             yield Draft("entity", kind, fact.value, fact.confidence, fact.span)
         within = _within(fact, facts)
         subject = within.value if within else ""
@@ -91,7 +92,7 @@ def from_facts(drafts: Iterable[Draft]) -> Iterator[Draft]:
         relation = "located_in" if within else _RELATION_OF.get(str(fact.data.get("kind", "")), relation)
         yield Draft(
             "relation", relation, fact.value, fact.confidence, fact.span, subject, ends=fact.ends,
-            valid_from=None if within else fact.valid_from, valid_to=fact.valid_to,
+            valid_from=None if within or fact.ends else fact.valid_from, valid_to=fact.valid_to,
             data={**fact.data, **near, "object_type": kind},
         )  # fmt: skip
 
@@ -113,7 +114,7 @@ _OF_THEM = re.compile(
 
 def told(drafts: Iterable[Draft]) -> dict[str, str]:
     """What the facts of a message name, under its small letters: people, places, things, and the user."""
-    named = (draft.value for draft in drafts if draft.layer == "entity" or draft.key in ("name", "nickname"))
+    named = (draft.value for draft in drafts if draft.layer == "entity" or draft.key in ("name", "nickname", "pet"))
     return {name.casefold(): name for name in named}
 
 

@@ -385,6 +385,14 @@ VEHICLE_MAKERS = words(
     suzuki, tata, tesla, toyota, trek, triumph, vanmoof, vauxhall, vespa, volkswagen, volvo, vw, xpeng, yamaha
     """
 )
+VEHICLE_MODELS = words(
+    """
+    accord, astra, beetle, camry, civic, clio, corolla, corsa, cx-5, duster, fabia, fiesta, focus, forester, golf,
+    ibiza, impreza, leaf, leon, megane, micra, miata, model 3, model s, model x, model y, mondeo, mustang, octavia,
+    outback, panda, passat, picanto, polo, punto, qashqai, rav4, sandero, sportage, tiguan, tucson, twingo, wrangler,
+    yaris, zoe
+    """
+)
 TIMEZONES = words(
     """
     utc, gmt, bst, cet, cest, eet, eest, wet, west, msk, ist, pkt, jst, kst, sgt, hkt, aest, aedt, acst, awst, nzst,

@@ -77,7 +77,8 @@ _DESCRIBED = (
 )
 _NAMED = (
     r"(?:'s (?:called|named)|,? (?:and )?(?:his|her|its|their) names?(?:'s| is| are)|'s name(?:'s| is)|s name is"
-    r"|'s names are|s' names are| (?:is|are|was|were) (?:called|named)| named| called| name is| whose names? (?:is"
+    r"|'s names are|s' names are| (?:is|are|was|were)(?: actually| really)? (?:called|named)"
+    r"| named| called| name is| whose names? (?:is"
     r"|are)| by the name of)"
 )
 
@@ -128,8 +129,19 @@ _NO_LONGER = (
     r"(?:have |just |recently |finally )*(?:broke up|divorced|split up|separated|got divorced|are divorced"
     r"|are no longer together|called it quits)"
 )
+_OVER = r"(?=[\s\x00]*(?:[,.!;]|\Z|(?:now|again|last|this|yesterday|today|in|two|three|a|and|but|recently)\b))"
+WE_PARTED = re.compile(_NO_LONGER + _OVER)
+NOW_ALONE = re.compile(rf"(?:(?:recently|newly|now|freshly) )?(?:divorced|single (?:now|again)|(?<=now )single){_OVER}")
+NAMED_DIED = re.compile(
+    r"(?P<name>[^\W\d_][\w'’-]+) (?:(?:has |just |sadly |suddenly )*(?:died|passed away)|was put down"
+    r"|had to be put down)(?=[\s\x00]*(?:[,.!;]|\Z|(?:last(?= \w)|this|yesterday|today|on|two|three"
+    r"|a(?= (?:few |couple of )?(?:day|week|month))|and|recently)\b))"
+)
 BOTH_BROKE_UP = re.compile(
     rf"(?:me and (?P<second>[^\W\d_][\w'’-]+)|(?P<name>[^\W\d_][\w'’-]+) and (?:i|me)) {_NO_LONGER}\b"
+)
+PARTNER_AND_I_PARTED = re.compile(
+    rf"my (?:wife|husband|girlfriend|boyfriend|partner|fianc[eé]e?|gf|bf) and (?:i|me) {_NO_LONGER}{_OVER}"
 )
 _DIED = re.compile(
     r"\b(?:died|passed away|passed on|was put down|has passed|had to (?:be )?put down|put (?:him|her|them) down"
@@ -167,6 +179,8 @@ def _people(said: Said, match: Match) -> Drafts:
     groups = match.groupdict()
     reader = _sure_name if groups["named"] else (_only_name if groups.get("is") else _written_name)
     found = list(listed(said.clause, match.end(), reader, most=6 if many else 1))
+    if found and many and reader is _only_name:
+        found = list(listed(said.clause, match.end(), _lone_name, most=6))
     for value in found:
         yield _person(said, relation, value, 0.92 if groups["named"] else 0.85)
 
@@ -206,11 +220,17 @@ def _written_name(clause: Clause, at: int) -> Value | None:
 
 def _only_name(clause: Clause, at: int) -> Value | None:
     """After "is" almost anything may follow, so a name has to be a known one and stand alone."""
-    found = _written_name(clause, at)
-    if found is None or not _AFTER_IS.match(clause.low, found.last):
+    found = _lone_name(clause, at)
+    if found is None:
         return None
     first = found.text.split()[0].lower()
     return found if first in FIRST_NAMES and (clause.text[at].isupper() or first not in NAMES_AND_WORDS) else None
+
+
+def _lone_name(clause: Clause, at: int) -> Value | None:
+    """A name with nothing more said of it. Beside a known one an unknown one is a name too."""
+    found = _written_name(clause, at)
+    return found if found and _AFTER_IS.match(clause.low, found.last) else None
 
 
 def parent_of(said: Said, match: Match) -> Drafts:
@@ -248,6 +268,19 @@ def with_partner(said: Said, match: Match) -> Drafts:
 def parted(said: Said, match: Match) -> Drafts:
     """'I broke up with my boyfriend': the end of it, whoever it was."""
     yield said.ended_fact("partner", Value("", match.start(), match.end()), 0.8)
+
+
+def we_parted(said: Said, match: Match) -> Drafts:
+    """'We broke up': said of two people, not of the user and a band."""
+    if said.clause.low.startswith("we"):
+        yield from parted(said, match)
+
+
+def named_died(said: Said, match: Match) -> Drafts:
+    """'Bruno died last week': the end of a pet, if there was one of that name."""
+    found = _written_name(said.clause, match.start("name"))
+    if found and found.last == match.end("name") and said.clause.text[found.first].isupper():
+        yield said.denied_fact("pet", found, 0.7)
 
 
 _MY_PARTNER = re.compile(r"my (?:wife|husband|girlfriend|boyfriend|partner|fianc[eé]e?),? ")

@@ -28,6 +28,7 @@ from recollect.enrich import (
 from recollect.enrich.clauses import Clause, clauses
 from recollect.enrich.corrections import (
     ANSWER_MAX,
+    DENIED_VALUE,
     answered_yes,
     corrected,
     corrections,
@@ -36,7 +37,7 @@ from recollect.enrich.corrections import (
 )
 from recollect.enrich.names import words
 from recollect.enrich.preferences import preferences
-from recollect.enrich.sentences import HEAD_MAX, READ_MAX, TAIL_MAX, Sentence, sentences
+from recollect.enrich.sentences import HEAD_MAX, READ_MAX, TAIL_MAX, Sentence, lowered, sentences
 from recollect.enrich.values import Said
 from recollect.records import Record
 
@@ -50,6 +51,11 @@ _ADVERB = (
     r"|happily|proudly|literally|honestly|obviously|technically|myself|kinda|normally|often|regularly|very much|fully"
     r"|completely|simply|presently|lowkey|ever since) ){0,3}"
 )
+_PLAINLY = (
+    r"(?!.*\b(?:just|only|always|often|much|yet|well|enough|every|fluently|perfectly|usually|think|when|because|on|for"
+    r"|with|at (?:home|work)|proper|itself|full[- ]time)\b)"
+)
+"""What is denied in part is not denied: "I don't speak French very well"."""
 _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
     (kind, ended, re.compile(pattern + _ADVERB))
     for kind, ended, pattern in (
@@ -61,6 +67,8 @@ _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
             r"|smoking)(?=[a-z]+ing\b))"),
         ("do", True, r"(?:i|we) (?:used to|no longer) "),
         ("do", True, r"(?:i|we) (?:don't|do not|dont)(?= .*\bany ?(?:more|longer)\b)(?: really| even)? "),
+        ("am_not", True, rf"(?:i'm|im|i am) not {_PLAINLY}(?:actually |really )?"),
+        ("do_not", True, rf"i (?:don't|do not|dont) {_PLAINLY}(?:actually |really |currently |even )?"),
         ("am", False,
             r"(?:i'm|im|i am|i've been|ive been|i have been|as|being|i(?= (?:living|based|working|originally|allergic"
             r"|married|born|raised|fluent|studying|vegan|vegetarian|into|from|a vegan|a vegetarian"
@@ -99,6 +107,7 @@ _AM: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (livelihood.AM_A, livelihood.occupation),
     (people.WITH_PARTNER, people.with_partner),
     (people.NO_LONGER_WITH, people.no_longer_with),
+    (people.NOW_ALONE, people.parted),
     (people.PARENT_OF, people.parent_of),
     (livelihood.AT_NOW, livelihood.at_now),
     (skills.FLUENT, skills.speaks),
@@ -178,6 +187,21 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (tastes.LIKE, tastes.likes),
     (tastes.DISLIKE, tastes.dislikes),
 )
+_AM_NOT: tuple[tuple[re.Pattern[str], Rule], ...] = (
+    (health.DIET, health.diet),
+    (health.ALLERGIC, health.allergic),
+    (health.INTOLERANT, health.allergy),
+    (health.AM_CONDITION, health.am_condition),
+)
+_DO_NOT: tuple[tuple[re.Pattern[str], Rule], ...] = (
+    (homes.LIVES_IN, homes.lives_in),
+    (livelihood.WORK_AT, livelihood.works_at),
+    (skills.SPEAK, skills.speaks),
+    (health.ALLERGY, health.allergy),
+    (health.ALLERGY_TO, health.allergic),
+    (health.HAVE_CONDITION, health.condition),
+)
+"""What a plain denial ends, should it have been believed."""
 _WAS: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.BORN_ON, identity.birthday),
     (homes.GREW_UP, homes.grew_up),
@@ -189,6 +213,7 @@ _WE: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (homes.LIVES_IN, homes.lives_in),
     (homes.MOVED_TO, homes.moved_to),
     (people.HAVE, people.have),
+    (people.WE_PARTED, people.we_parted),
     (skills.DRIVE, skills.vehicles),
     (skills.SOLD, skills.vehicles),
 )
@@ -220,6 +245,8 @@ _IS_MY: tuple[tuple[re.Pattern[str], Rule], ...] = (
 _OTHER: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.NAME_IS, identity.names),
     (identity.NICKNAME_IS, identity.nicknames),
+    (identity.NOT_TO_BE_CALLED, identity.not_called),
+    (people.NAMED_DIED, people.named_died),
     (identity.THIS_IS, identity.this_is_name),
     (identity.MYSELF, identity.this_is_name),
     (identity.NAME_HERE, identity.name_here),
@@ -230,15 +257,18 @@ _OTHER: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (skills.SPEAKER_HERE, skills.named_language),
     (interests.FAVORITE_IS, interests.favorite),
 )
-_BY_KIND = {"am": _AM, "do": _DO, "was": _WAS, "we": _WE}
+_BY_KIND = {"am": _AM, "do": _DO, "am_not": _AM_NOT, "do_not": _DO_NOT, "was": _WAS, "we": _WE}
 
 
 def _heads(clause: Clause, at: int) -> Iterator[Said]:
-    """The ways to understand how a clause begins. The first that says an end is the only one."""
+    """The ways to understand how a clause begins. The first that says an end is the only one.
+
+    A denial may be read twice: "I don't have dairy" denies nothing that is known, and is a diet.
+    """
     for kind, ended, pattern in _HEADS:
         if match := pattern.match(clause.low):
             yield Said(clause, kind, match.end(), at, ended)
-            if ended:
+            if ended and kind in ("am", "do"):
                 return
 
 
@@ -300,15 +330,32 @@ def read(text: str, at: int, *, answered: str = "") -> list[Draft]:
 
 def _of_sentence(sentence: Sentence, at: int) -> list[Draft]:
     facts = [corrected(draft, sentence) for clause in clauses(sentence) for draft in _facts(clause, at)]
+    whole = Said(Clause(sentence.text, sentence.low, sentence.start, sentence.start), "other", 0, at)
     if parted := people.BOTH_BROKE_UP.match(sentence.low):
         facts = [draft for draft in facts if draft.key != "partner"]
-        whole = Clause(sentence.text, sentence.low, sentence.start, sentence.start)
-        facts += people.broke_up(Said(whole, "other", 0, at), parted)
+        facts += people.broke_up(whole, parted)
+    elif parted := people.PARTNER_AND_I_PARTED.match(sentence.low):
+        facts += people.parted(whole, parted)
+    facts += _put_right(sentence, at)
+    if tastes.TOPPED.search(sentence.low):
+        facts = [draft for draft in facts if draft.key not in _TASTES]
     settings = list(preferences(sentence))
     # "I like dark mode" is a setting, and not a taste as well.
     meant = [setting.span for setting in settings]
     facts = [draft for draft in facts if draft.key not in _TASTES or not any(_overlap(draft.span, s) for s in meant)]
     return facts + settings
+
+
+def _put_right(sentence: Sentence, at: int) -> Iterator[Draft]:
+    """'My name is not Tim, it's Tom' says 'my name is Tom', and that it was never Tim."""
+    match = DENIED_VALUE.search(sentence.low)
+    if match is None:
+        return
+    old, new = (sentence.text[slice(*match.span(part))] for part in ("old", "new"))
+    said = f"{sentence.text[slice(*match.span('whose'))]} is {match['named'] or ''}{new}"
+    first, last = sentence.start + match.start(), sentence.start + match.end("new")
+    for draft in _facts(Clause(said, lowered(said), 0, 0), at):
+        yield replace(draft, span=(first, last), corrects=True, instead_of=old)
 
 
 _TASTES = ("likes", "dislikes")
@@ -337,7 +384,7 @@ _CUES = words(
     graduated, turned, switched, sold, broke, became, studied, handed, love, enjoy, being, as, no, nope, not, don,
     dont, stop, avoid, never, always, skip, drop, lose, leave, omit, cut, use, using, keep, make, limit, prefer, want,
     give, need, like, future, now, forward, default, every, each, wrong, incorrect, mistake, mistaken, false, right,
-    correct, true, actually, wait, correction, sorry, is
+    correct, true, actually, wait, correction, sorry, is, died, passed, put
     """
 )
 """Words without one of which no rule can hold."""

@@ -183,11 +183,12 @@ def _statement_end(low: str, mark: str) -> int:
 # ── Speech that is not meant ─────────────────────────────────────────────────────────────────────
 
 _PLAYED = re.compile(
-    r"\b(?:pretend\w*|imagine|suppose|supposing|assume|assuming|let's say|lets say|let us say|hypothetical(?:ly)?"
-    r"|role-?\s?play\w*|act as|acting as|act like|you are now|i want you to act|simulate|let's play|lets play"
-    r"|we're playing|fictional|(?:in|for|from) (?:my|this|the|our|a|his|her) (?:\w+ )?(?:novel|story|book|game"
-    r"|scenario|dreams?|campaign|fanfic|script|play|movie|film|screenplay|simulation|show|series|sketch|comic|musical"
-    r"|roleplay|video game)|my (?:[\w&'-]+ )?(?:character|protagonist|persona|oc|avatar)(?:'s)?"
+    r"\b(?:(?:repeat|say) (?:this )?after me|as an? (?:ai|chatbot|(?:large )?language model)(?=,| i\b| language"
+    r"| assistant| model)|pretend\w*|imagine|suppose|supposing|assume|assuming|let's say|lets say|let us say"
+    r"|hypothetical(?:ly)?|role-?\s?play\w*|act as|acting as|act like|you are now|i want you to act|simulate|let's play"
+    r"|lets play|we're playing|fictional|(?:in|for|from) (?:my|this|the|our|a|his|her) (?:\w+ )?(?:novel|story|book"
+    r"|game|scenario|dreams?|campaign|fanfic|script|play|movie|film|screenplay|simulation|show|series|sketch|comic"
+    r"|musical|roleplay|video game)|my (?:[\w&'-]+ )?(?:character|protagonist|persona|oc|avatar)(?:'s)?"
     r"|the (?:main )?(?:character|protagonist|narrator|hero|heroine|villain|speaker|singer|author|lyrics|song|poem"
     r"|text|quote|sentence|prompt|article|passage)(?:'s)? (?:is|are|says?|go|goes|reads?)|persona|first[- ]person"
     r"|test prompt|test message|this is (?:just )?a test|testing|fill in|in the blank|complete the|finish the"

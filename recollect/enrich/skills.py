@@ -14,6 +14,7 @@ from recollect.enrich.names import (
     TOOLS,
     TOOLS_AND_WORDS,
     VEHICLE_MAKERS,
+    VEHICLE_MODELS,
     words,
 )
 from recollect.enrich.values import Said, Value, in_table, known, listed
@@ -277,12 +278,20 @@ _VEHICLE_END = re.compile(
 
 def vehicles(said: Said, match: Match) -> Drafts:
     """'I drive a Tesla Model 3': a make that is known, with its model."""
-    found = _vehicle(said.clause, match.end())
+    by_model = match.re is SOLD or match.group().startswith(("drive ", "driving "))
+    found = _vehicle(said.clause, match.end()) or (_model(said.clause, match.end()) if by_model else None)
     if found is None or not _VEHICLE_END.match(said.clause.low, found.last):
         return
     yield said.ended_fact("vehicle", found, 0.85) if match.re is SOLD else said.fact("vehicle", found, 0.88)
 
 
+def _model(clause: Clause, at: int) -> Value | None:
+    """A model by its name alone, which is one only with its capital: "my Golf", not "my golf clubs"."""
+    found = known(_MODELS, clause, at)
+    return Value(clause.text[at : found.last], at, found.last) if found and clause.text[at].isupper() else None
+
+
+_MODELS = {model: model for model in VEHICLE_MODELS}
 _TWO_WORDS = re.compile(r"[\w-]+(?: [\w-]+)?")
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from recollect.enrich import Draft
 from recollect.enrich.clauses import Clause
-from recollect.enrich.names import FIRST_NAMES, words
-from recollect.enrich.values import CALENDAR, Said, Value
+from recollect.enrich.names import FIRST_NAMES, PROGRAMMING_LANGUAGES, words
+from recollect.enrich.values import CALENDAR, Said, Value, known
 from recollect.enrich.vocabulary import HOBBIES
 
 Match = re.Match[str]
@@ -28,8 +28,9 @@ LIKE = re.compile(
 )
 DISLIKE = re.compile(
     rf"{_REALLY}(?:hate|detest|loathe|despise|dislike|can't stand|cannot stand|cant stand|can't bear|cannot bear"
-    rf"|(?:don't|do not|dont|never) {_REALLY}(?:like|enjoy|care for)|have never liked|never liked) (?:eating |drinking "
-    r"|watching |listening to |playing )?"
+    r"|(?:don't|do not|dont|never) "
+    r"(?:(?:really|particularly|especially|genuinely|actually|even) ){0,2}(?:like|enjoy|care for)|have never liked"
+    r"|never liked) (?:eating |drinking |watching |listening to |playing )?"
 )
 FAN_OF = re.compile(
     r"(?:such )?(?:a |an )?(?:really |very )?(?:big |huge |massive |keen |great |lifelong |die-?hard |avid )*fan of "
@@ -38,6 +39,8 @@ FAN_OF = re.compile(
 NOT_A_FAN_OF = re.compile(r"(?:not|never been) (?:really )?(?:a |much of a )(?:big |huge |massive |great )*fan of ")
 FAN = re.compile(r"an? (?:really )?(?:big |huge |massive |lifelong |die-?hard |avid )+(?P<what>[\w' &-]{2,30}?) fan\b")
 
+TOPPED = re.compile(r"\b(?:don't|do not|dont) (?:\w+ )?like\b.*\bi (?:\w+ )?(?:love|adore) (?:it|them|that)\b")
+"""More than a liking, not less: "I don't like tea, I love it"."""
 _THING = re.compile(
     r"(?:the (?=[A-Z]))?[^\W\d_][\w'’&-]*(?: [^\W\d_][\w'’&-]*){0,3}?(?=\s*(?:[,.;:!?()\x00…]|\Z|[^\w\s'’&-]|\s[-–]\s"
     r"|\s(?:and|or|but|because|cause|cuz|so|since|with|for|in|on|at|a lot|a bit|as|too|though|although|especially|more"
@@ -80,6 +83,9 @@ _PASSING = re.compile(
 )
 
 
+_LESS = re.compile(r"n't (?:\w+ )?like\b.*\b(?:as much|that much|more than)\b")
+
+
 def likes(said: Said, match: Match) -> Drafts:
     """'I love sushi', 'I'm a big fan of jazz'."""
     yield from _tastes(said, match, "likes")
@@ -87,7 +93,7 @@ def likes(said: Said, match: Match) -> Drafts:
 
 def dislikes(said: Said, match: Match) -> Drafts:
     """'I can't stand horror movies', 'I don't like mushrooms'."""
-    if not said.ended:
+    if not said.ended and not _LESS.search(said.clause.low):
         yield from _tastes(said, match, "dislikes")
 
 
@@ -104,10 +110,23 @@ def _tastes(said: Said, match: Match, key: str) -> Drafts:
     for value in _things(said.clause, match.end()):
         if value.text.startswith("the ") and match.group().endswith("like "):
             return  # "I like the Classic" chooses among what was offered
-        if key == "dislikes" or said.ended or value.text.lower() not in HOBBIES:
+        active = value.text.lower() in HOBBIES
+        if key == "dislikes" or said.ended or not active:
             yield said.fact(key, value, 0.7)
-        elif key == "likes":
+        else:
             yield said.fact("hobby", value, 0.75)
+        if not said.ended:
+            yield from _no_longer(said, value, key, active)
+
+
+def _no_longer(said: Said, value: Value, key: str, active: bool) -> Drafts:
+    """Who likes something dislikes it no more, and the other way round."""
+    if key == "likes":
+        yield said.denied_fact("dislikes", value, 0.7)
+        return
+    yield said.denied_fact("likes", value, 0.7)
+    if active:
+        yield said.denied_fact("hobby", value, 0.7)
 
 
 _FOR_THE_TASK = re.compile(
@@ -133,12 +152,18 @@ def _things(clause: Clause, at: int) -> Iterator[Value]:
         at = joint.end()
 
 
+_ALONE = re.compile(r"[\s\x00]*(?:[,.;:!)\x00]|\Z|(?:and|or|but|because|so|a lot|too|more|most|as|very)\b)")
+
+
 def _pair(clause: Clause, at: int) -> Value | None:
     match = _PAIR.match(clause.low, at)
     return Value(clause.text[at : match.end()], at, match.end()) if match else None
 
 
 def _single(clause: Clause, at: int) -> Value | None:
+    language = known(PROGRAMMING_LANGUAGES, clause, at)
+    if language and clause.text[language.first : language.last] == language.text:
+        return language if _ALONE.match(clause.low, language.last) else None
     match = _THING.match(clause.text, at)
     return _thing(clause, at, match.end()) if match else None
 

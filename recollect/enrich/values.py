@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from recollect.enrich import Draft
@@ -58,6 +58,8 @@ class Said:
     def fact(self, key: str, value: Value, confidence: float, **more: Any) -> Draft:
         """A fact of the user that this clause says, or says the end of."""
         span = self.clause.span(min(self.first, value.first), value.last)
+        if self.kind in ("am_not", "do_not"):
+            return self.denied_fact(key, value, confidence)
         if self.ended:
             return self.ended_fact(key, value, confidence)
         return Draft("fact", key, value.text, confidence, span, **more)
@@ -66,6 +68,12 @@ class Said:
         """A fact of the user that is over."""
         span = self.clause.span(min(self.first, value.first), value.last)
         return Draft("fact", key, value.text, confidence, span, ends=True, valid_to=since(self.clause.low, self.at))
+
+    def denied_fact(self, key: str, value: Value, confidence: float) -> Draft:
+        """A fact that is not so, and need never have been: its end, without a time before it."""
+        draft = self.ended_fact(key, value, confidence)
+        end = self.at if draft.valid_to is None else draft.valid_to
+        return replace(draft, valid_from=end, valid_to=end)
 
 
 # ── Names ────────────────────────────────────────────────────────────────────────────────────────

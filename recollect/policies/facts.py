@@ -282,7 +282,9 @@ def _not_taken(head: Record, claim: Claim, now: int) -> Record:
 def _ends(line: Timeline, claim: Claim, now: int) -> Timeline:
     head = line.head
     if not head.data:
-        return line.then(_with_end(_only_ended(head, claim, now), claim)) if claim.value else line
+        # That something never was so is worth no spell where nobody thought it was.
+        says_when = claim.value and claim.valid_from != claim.until
+        return line.then(_with_end(_only_ended(head, claim, now), claim)) if says_when else line
     about_head = not claim.value or has_value(head, claim.value)
     said = head.data["last_seen"]
     is_late = said is not None and (said > claim.at or start_of(head) > claim.until)

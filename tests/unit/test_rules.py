@@ -15,7 +15,10 @@ from recollect.policies.keys import ALIASES, KEYS, key_of, same_value
 from recollect.records import DAY_MS, Record, Scope, iso
 from tests.unit.labelled_utterances import AT, Utterance, learned, measure, utterances
 
-SETS = {name: utterances(name) for name in ("utterances", "held_out", "judge", "strangers", "last_look", "final_look")}
+SETS = {
+    name: utterances(name)
+    for name in ("utterances", "held_out", "judge", "strangers", "last_look", "final_look", "denials")
+}
 LABELLED = SETS["utterances"]
 EVERY = [utterance for said in SETS.values() for utterance in said]
 
@@ -111,6 +114,34 @@ def test_a_correction_names_what_was_never_right() -> None:
     assert not fact("I live in Oslo now").corrects
 
 
+@pytest.mark.parametrize(
+    ("text", "key", "value", "instead_of"),
+    [
+        ("My name is not Tim, it's Tom.", "name", "Tom", "Tim"),
+        ("My favourite food is not sushi, it's ramen.", "favorite_food", "ramen", "sushi"),
+        ("My dog is actually called Max, not Rex.", "pet", "Max", "Rex"),
+    ],
+)
+def test_what_is_denied_and_put_right_was_never_so(text: str, key: str, value: str, instead_of: str) -> None:
+    said = fact(text)
+    assert (said.key, said.value, said.corrects, said.instead_of) == (key, value, True, instead_of)
+
+
+@pytest.mark.parametrize("text", ["I don't have lupus.", "I'm not allergic to nuts.", "Don't call me Zed.", "Bo died."])
+def test_what_is_denied_need_never_have_been_so(text: str) -> None:
+    denied = fact(text)
+    assert denied.ends
+    assert denied.valid_from == denied.valid_to == AT
+
+
+def test_a_death_makes_nobody_a_pet() -> None:
+    assert [(d.layer, d.ends) for d in read("Bruno died last week.", AT)] == [("fact", True), ("relation", True)]
+
+
+def test_where_one_comes_from_is_not_where_one_lives() -> None:
+    assert related("I come from Ghana.") == {("", "comes_from", "Ghana")}
+
+
 def test_no_i_meant_is_a_correction_only_after_an_answer() -> None:
     assert learned("No, I meant metric units", "Two cups.") == [("correction", False, "the user meant metric units")]
     assert learned("No, I meant metric units") == []
@@ -145,8 +176,10 @@ def test_a_clause_that_leaves_the_subject_out_says_as_much() -> None:
     ],
 )
 def test_a_liking_of_a_kind_of_thing_is_kept(text: str, key: str, value: str) -> None:
-    taste = fact(text)
-    assert (taste.key, taste.value, taste.confidence) == (key, value, 0.7)
+    taste, opposite = facts(text)
+    assert (taste.key, taste.value, taste.confidence, taste.ends) == (key, value, 0.7, False)
+    assert (opposite.value, opposite.ends) == (value, True)
+    assert {taste.key, opposite.key} == {"likes", "dislikes"}
     assert key_of(key).many
 
 
