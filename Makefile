@@ -53,11 +53,11 @@ $(VENV)/.test: $(VENV)/.run requirements/test.txt rerank/pyproject.toml
 
 cosmos: $(VENV)/.cosmos ## the Cosmos DB emulator for the tests (where npm is)
 $(VENV)/.cosmos: $(VENV)/bin/python
-	@if command -v npm >/dev/null; then \
-	  echo "installing the Cosmos DB emulator ..."; \
-	  npm install --silent --no-save --no-fund --no-audit --prefix $(VENV)/cosmosdb-server @vercel/cosmosdb-server@1.0.1; \
-	else echo "no npm here: the tests of Cosmos DB are skipped"; fi
-	@touch $@
+	@if ! command -v npm >/dev/null; then echo "no npm here: the tests of Cosmos DB are skipped"; \
+	elif echo "installing the Cosmos DB emulator ..." && npm install --silent --no-save --no-fund --no-audit \
+	  --fetch-retries 1 --fetch-timeout 20000 --prefix $(VENV)/cosmosdb-server @vercel/cosmosdb-server@1.0.1; \
+	then touch $@; \
+	else echo "npm could not install the emulator: the tests of Cosmos DB are skipped"; fi
 
 clean:              ## remove the environments and caches
 	rm -rf $(VENV) benchmarks/.venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
