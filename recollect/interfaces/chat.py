@@ -38,14 +38,13 @@ from recollect.interfaces.output import (
     visible,
 )
 from recollect.memory import Memory, Session, User
+from recollect.privacy import QUOTES
 from recollect.records import Hit, new_id, system_clock
 
 with contextlib.suppress(ImportError):
     import readline  # noqa: F401  where it is there, `input` has a history and arrow keys
 
 SCRIPT_BYTES = validate.LIMITS.body_bytes
-QUOTES = "quotes"
-"""The label of a reply under which stand the ids of what it quotes."""
 PROMPT = "      you › "
 
 HELP = """\
@@ -73,7 +72,6 @@ FORGET_HINT = (
 _FORGET = re.compile(r"(?:please\s+)?forget(?:\s|\W*$)", re.IGNORECASE)
 PIPE_WAIT_S = 1.0
 """How long standard input that is no terminal may take for its first line before the scene is played."""
-FORGET_MAX = validate.LIMITS.batch_items
 
 SCENE = (
     (
@@ -179,9 +177,7 @@ class Talk:
     async def _forget(self, id: str) -> str:
         if not id:
             return "Which one? Ask me about it; /why then shows its id, and /forget ID forgets it."
-        replies = await self._quoting(id)
-        for start in range(0, len(replies), FORGET_MAX):
-            await self.user.forget(replies[start : start + FORGET_MAX])
+        replies = await self._quoting(id)  # which go with it, uncounted
         receipt = await self.user.forget(id)
         self.last = None
         more = f", and {plural(len(replies), 'reply')} of mine that quoted it" if replies else ""

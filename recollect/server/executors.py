@@ -18,14 +18,13 @@ from recollect.context import Context
 from recollect.errors import NotFound, Unavailable
 from recollect.interfaces.agent import MemoryAgent
 from recollect.memory import Session
+from recollect.privacy import QUOTES
 from recollect.server.agents import DEFAULT, Agent
 
 LIFE_S = 30 * 60.0
 """How long an executor that nobody asks is kept: about a conversation."""
 EXECUTORS_MAX = 1_000
 """Executors that are kept; of more, the one that was asked the longest ago goes."""
-QUOTES = "quotes"
-"""The label of a reply under which stand the ids of what it quotes."""
 
 _WORDS = re.compile(r"\S+\s*|\s+")
 
