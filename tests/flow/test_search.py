@@ -273,10 +273,10 @@ async def test_names_in_the_first_hits_lead_to_what_the_question_does_not_name(m
         await ann.session(session).add_messages([{"role": "user", "name": "Ann", "content": each} for each in said])
     await memory.work()
     hits = await ann.search_memory("Which region is the wife of Tom from?", layer="conversation", limit=12)
-    place = {hit.content: hit.place for hit in hits}
-    assert place["I met Tom again, and his wife Henrike."] == 1
-    assert place["Henrike was born near Tartu."] < place["A farm is a lot of work."]
-    assert hits[place["Henrike was born near Tartu."] - 1].legs["part"].share > 0
+    led_to = [hit.content for hit in hits if "part" in hit.legs]
+    assert hits[0].content == "I met Tom again, and his wife Henrike."
+    assert "Henrike was born near Tartu." in led_to
+    assert "A farm is a lot of work." not in led_to
 
 
 async def test_both_ends_of_a_stretch_of_time_are_looked_for(memory):
