@@ -21,7 +21,7 @@ from recollect.learning import Learning
 from recollect.ledger import Ledger
 from recollect.policies.masking import parse_kinds
 from recollect.policies.tokens import TokenCounter, counter, remembering
-from recollect.providers import Embedder
+from recollect.providers import Embedder, word_vectors
 from recollect.recall import Recall
 from recollect.records import DAY_MS, HOUR_MS, Clock, Partition, Scope
 from recollect.reembedding import Reembedding
@@ -61,7 +61,7 @@ class Flow:
         name, dimensions = (embedder.name, embedder.dimensions) if embedder else ("", 1)
         self.indexes = Indexes(store, name, dimensions, settings.language, settings.index_mib << 20,
                                earlier.name if earlier else "")  # fmt: skip
-        self.recall = Recall(self.indexes, embedder, settings.language, clock, earlier)
+        self.recall = Recall(self.indexes, embedder, settings.language, clock, earlier, word_vectors(embedder))
         self.contexts = ContextBuilder(self.indexes, self.recall, self.count, clock)
         learning = Learning(self.ledger, self.indexes, Rules() if settings.learn else None)
         enrichment = Enrichment(self.ledger, self.indexes, embedder, learning, settings)

@@ -18,6 +18,7 @@ import numpy as np
 import simsimd
 from numpy.typing import NDArray
 
+from recollect.kinship import Kinship
 from recollect.layers import LAYERS, is_current
 from recollect.policies import scoring
 from recollect.policies.scoring import K1, B, Scores, Talk, rarity, signs
@@ -86,6 +87,11 @@ class Words:
             return None
         packed = np.array(entries)
         return packed >> COUNT_BITS, (packed & COUNT_MAX).astype(np.float32)
+
+    def rarity_of(self, word: str) -> float:
+        """How much a word tells that is in these rows, in this form or another."""
+        found = (len(self._postings.get(term, ())) for term in terms(word, self._language))
+        return rarity(len(self._lengths), max(found, default=0))
 
     def lengths(self) -> Scores:
         return np.array(self._lengths, np.float32)
@@ -210,6 +216,7 @@ class PartitionIndex:
         self._earlier_rows: dict[int, None] = {}
         self.other_models: set[str] = set()
         self._words = Words(language)
+        self.kinship = Kinship(language)
         self._alive: NDArray[np.bool_] = np.zeros(64, np.bool_)
         self._importance: NDArray[np.float32] = np.zeros(64, np.float32)
         self._when: NDArray[np.int64] = np.zeros(64, np.int64)
@@ -440,6 +447,10 @@ class PartitionIndex:
     def posted(self, query: Iterable[str]) -> list[tuple[NDArray[np.intp], Scores] | None]:
         """For each term its rows and counts."""
         return [self._words.posted(term) for term in query]
+
+    def rarities(self, words: Iterable[str]) -> list[float]:
+        """How much each of these words tells here, in whatever form it stands."""
+        return [self._words.rarity_of(word) for word in words]
 
     @property
     def importance(self) -> Scores:

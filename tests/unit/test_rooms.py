@@ -18,6 +18,7 @@ FLOW = {
     "worker",
     "enrichment",
     "index",
+    "kinship",
     "recall",
     "context",
     "sections",
