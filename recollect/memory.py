@@ -28,6 +28,7 @@ from recollect.layers import SEARCHED_LAYERS
 from recollect.learnings import Learning, Learnings
 from recollect.long_term import LongTerm
 from recollect.policies.masking import parse_kinds
+from recollect.policies.quarantine import heard
 from recollect.privacy import Privacy, Receipt, erase_org
 from recollect.profile import Fact, Facts, Profile, read_profile
 from recollect.providers import Embedder
@@ -797,8 +798,9 @@ def _check_masking(setting: str) -> None:
 
 
 def _session_info(id: str, messages: Sequence[Record], head: Record | None) -> SessionInfo:
-    first = next((m for m in messages if m.data["role"] == "user" and m.content), messages[0])
-    told = " ".join(first.content.split())
+    shown = heard(messages)
+    first = next((m for m in shown if m.data["role"] == "user" and m.content), shown[0] if shown else None)
+    told = " ".join(first.content.split()) if first else id
     title = head.content if head and head.content else told if len(told) <= 60 else told[:59] + "…"
     return SessionInfo(
         id=id,
@@ -830,7 +832,8 @@ def _layers(value: str | Sequence[str] | None) -> tuple[str, ...]:
 
 def _arguments(message: Message) -> dict[str, Any]:
     names = ("role", "content", "name", "created_at", "metadata", "tool_calls", "tool_call_id")
-    return {name: getattr(message, name) for name in names} | ({"id": message.id} if message.id else {})
+    given = {name: getattr(message, name) for name in names} | ({"id": message.id} if message.id else {})
+    return given if message.trust == "trusted" else given | {"trust": "untrusted"}
 
 
 def _call(make: Any, given: Any) -> Any:

@@ -8,13 +8,13 @@ episodes that rest on it, which are made again from what is left.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from recollect import validate
-from recollect.conversation import copy_id, fold_job
-from recollect.episodes import remake_jobs, resting_episodes
+from recollect.branches import with_copies
+from recollect.episodes import NOTED_BORN
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Condition, Filter
 from recollect.index import Indexes
@@ -26,8 +26,10 @@ from recollect.policies.merging import merges_of, unmerged
 from recollect.policies.unlearning_graphs import without_names
 from recollect.policies.wholeness import is_whole
 from recollect.records import TRUSTS, Changes, Job, Partition, Record, Scope, Source, iso, new_id
-from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX, forget_whole
+from recollect.seals import SEAL, break_seals
+from recollect.stores.contract import OPERATIONS_MAX, forget_whole
 from recollect.unlearning import Unlearning
+from recollect.views import remake, remakings, resting_views
 
 QUOTES = "quotes"
 """The label of a reply under which stand the ids of what it quotes: it goes with them."""
@@ -37,6 +39,8 @@ OF_SESSIONS = ("fold", "episode", "remake")
 """Work that names a session before all else."""
 LATER_EDITS = 4
 """Edits that may slip in while a record is being forgotten."""
+PLACES = ("edited", NOTED_BORN)
+"""What is counted by the store that a record is in."""
 COUNTS = ("seen", "edits", "usage_count", "merged_count", "write")
 COUNT_MAX = 1_000_000
 """More of anything was not counted but made up; a history is read edit by edit."""
@@ -94,6 +98,7 @@ class Privacy:
         if session:
             counts.update(await Unlearning(self._ledger, self._indexes, self._partition).forget((), session))
         await self._forget_failures({*doomed, session} - {""})
+        await break_seals(self._ledger, self._partition)
         return Receipt(dict(counts), iso(self._ledger.clock()))
 
     async def _drop(self, records: Sequence[Record], counts: Counter[str], later_edits: int) -> dict[str, Record]:
@@ -102,32 +107,18 @@ class Privacy:
         messages = {record.id for record in doomed.values() if record.layer == "conversation"}
         if messages:
             counts.update(await Unlearning(self._ledger, self._indexes, self._partition).forget(messages))
-        touched, episodes = await resting_views(self._ledger, self._partition, doomed.values())
+        views = await resting_views(self._ledger, self._partition, doomed.values())
+        left = [view for view in views if view.id not in doomed]
+        await remake(self._ledger, self._partition, remakings(left, self._ledger.clock(), gone=doomed))
         past = (id for record in doomed.values() for id in past_ids(record, later_edits))
         # What hangs on a record goes before it, so that after a crash the same call finds what is left.
-        ids = dict.fromkeys((*past, *(each.id for each in (*touched, *episodes)), *doomed))
-        left = [each for each in (*touched, *episodes) if each.id not in doomed]
-        steps = (*ids, *making_again(left, self._ledger.clock(), gone=doomed))
-        for start in range(0, len(steps), OPERATIONS_MAX - 1):
-            chunk = steps[start : start + OPERATIONS_MAX - 1]
-            drop = tuple(step for step in chunk if isinstance(step, str))
-            folds = tuple(step for step in chunk if isinstance(step, Job))
-            await self._ledger.commit(Changes(self._partition, drop=drop, enqueue=folds))
+        ids = list(dict.fromkeys((*past, *doomed)))
+        for start in range(0, len(ids), OPERATIONS_MAX - 1):
+            await self._ledger.commit(Changes(self._partition, drop=tuple(ids[start : start + OPERATIONS_MAX - 1])))
         return doomed
 
     async def _with_copies(self, records: Sequence[Record]) -> list[Record]:
-        """These records and the copies of their messages in sessions that branched off, step by step."""
-        index = await self._indexes.current(self._partition)
-        found = {record.id: record for record in records}
-        newest = [record for record in records if record.layer == "conversation"]
-        now, scope = self._ledger.clock(), Scope(*self._partition)
-        heads = {session: index.head("session", replace(scope, session=session), now) for session in index.sessions}
-        branches = [session for session, head in heads.items() if head is not None and "parent" in head.data]
-        while newest and branches:
-            ids = {copy_id(session, each.id) for each in newest for session in branches}
-            newest = [index.records[index.row_of[id]] for id in ids if id in index.row_of and id not in found]
-            found |= {record.id: record for record in newest}
-        return list(found.values())
+        return await with_copies(self._indexes, self._partition, records, self._ledger.clock())
 
     async def _with_resting(self, records: Sequence[Record]) -> dict[str, Record]:
         """These records and all that were merged into them or say nothing without them, step by step."""
@@ -175,7 +166,8 @@ class Privacy:
 
     async def forget_everything(self) -> Counter[str]:
         """The same without clearing the files. Gives how many records of each layer there were."""
-        counts = Counter([record.layer async for record in self._ledger.walk(Filter(self._partition))])
+        held = self._ledger.walk(Filter(self._partition))
+        counts = Counter([record.layer async for record in held if record.layer != SEAL])
         await forget_whole(self._ledger.store, self._partition, self._ledger.clock())
         self._indexes.drop(self._partition)
         return counts
@@ -228,33 +220,6 @@ async def erase_org(ledger: Ledger, indexes: Indexes, org: str) -> Receipt:
     return Receipt(dict(counts), iso(ledger.clock()), compacted=True)
 
 
-async def resting_views(
-    ledger: Ledger, partition: Partition, records: Iterable[Record]
-) -> tuple[list[Record], list[Record]]:
-    """The running summaries and the episodes that rest on one of these messages."""
-    messages = [record for record in records if record.layer == "conversation"]
-    layer = ledger.layers["summary"]
-    first: dict[str, tuple[int, int]] = {}
-    for message in messages:
-        id = layer.head_id(message.scope)
-        first[id] = min(first.get(id, message.born), message.born)
-    ids = list(first)
-    found: list[Record] = []
-    for start in range(0, len(ids), IDS_MAX):
-        found += await ledger.get(partition, ids[start : start + IDS_MAX])
-    summaries = [summary for summary in found if first[summary.id] <= tuple(summary.data["covers"]["born"])]
-    return summaries, await resting_episodes(ledger, partition, messages)
-
-
-def making_again(views: Iterable[Record], now: int, gone: Collection[str] = ()) -> Iterable[Job]:
-    """The work of making summaries and episodes again from what is left."""
-    for view in views:
-        if view.layer == "summary":
-            yield fold_job(view.scope, now)
-        else:
-            yield from remake_jobs([view], now, gone)
-
-
 def _rests_on(record: Record) -> tuple[str, ...]:
     """The records without which this one says nothing."""
     if record.layer in ("entity", "relation"):
@@ -297,7 +262,7 @@ def imported(line: Mapping[str, Any], partition: Partition) -> Record:
         content=validate.content(content, may_be_empty=True).text
         if isinstance(content, str)
         else validate.text(content),
-        data=_in_a_new_place(_data(layer, line.get("data", {}))),
+        data=in_a_new_place(_data(layer, line.get("data", {}))),
         metadata=validate.metadata(line.get("metadata")),
         importance=validate.unit_interval(line.get("importance", 0.5), "importance"),
         confidence=validate.unit_interval(line.get("confidence", 1.0), "confidence"),
@@ -311,9 +276,11 @@ def imported(line: Mapping[str, Any], partition: Partition) -> Record:
     )
 
 
-def _in_a_new_place(data: dict[str, Any]) -> dict[str, Any]:
-    """Without the version of its last edit, which was counted where it came from."""
-    return {name: value for name, value in data.items() if name != "edited"}
+def in_a_new_place(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The data of a record without versions and places, which were counted where it came from."""
+    if data.keys().isdisjoint(PLACES):
+        return data
+    return {name: value for name, value in data.items() if name not in PLACES}
 
 
 def _data(layer: str, value: Any) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from recollect.policies.keys import FOLLOWERS, Key, key_of, same_value
 from recollect.policies.merging import normal
 from recollect.policies.unlearning import UNTRUE
 from recollect.records import Changes, Job, Record, Scope, Source, as_datetime, new_id
-from recollect.stores.contract import IDS_MAX
 
 UPSERT_MAX = 30
 """Facts of one call: each may put three records, and all go into one commit."""
@@ -355,10 +354,7 @@ class Facts:
     async def _with_past(self, heads: Sequence[Record]) -> Sequence[Sequence[Record]]:
         """For each head all of its spells, itself last."""
         ids = [id for head in heads for id in past_ids(head)]
-        past: dict[str, Record] = {}
-        for start in range(0, len(ids), IDS_MAX):
-            entries = await self._ledger.get(self._partition, ids[start : start + IDS_MAX])
-            past |= {entry.id: entry for entry in entries}
+        past = {entry.id: entry for entry in await self._ledger.get(self._partition, ids)}
         return [
             [*(spell_of(past[id], head) for id in past_ids(head) if id in past), head]
             for head in heads

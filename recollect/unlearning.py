@@ -26,7 +26,7 @@ from recollect.policies.unlearning_graphs import (
 )
 from recollect.profile import spell_of
 from recollect.records import Changes, Job, Partition, Record, new_id
-from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX
+from recollect.stores.contract import OPERATIONS_MAX
 
 TOGETHER = OPERATIONS_MAX - 4
 """Operations of one commit, with room for its jobs."""
@@ -159,11 +159,7 @@ class Unlearning:
         return self._changes([*behind, *([] if place.head == head else [(head.id, place.head)])])
 
     async def _entries(self, head: Record) -> list[Record]:
-        ids = past_ids(head)
-        found: list[Record] = []
-        for start in range(0, len(ids), IDS_MAX):
-            found += await self._ledger.get(self._partition, ids[start : start + IDS_MAX])
-        return found
+        return await self._ledger.get(self._partition, past_ids(head))
 
     # ── learnings and the graph ──────────────────────────────────────────────────────────────────
 

@@ -32,7 +32,13 @@ async def test_messages_live_thirty_days(memory, clock):
 @pytest.mark.parametrize("layer", [name for name, row in LAYERS.items() if row.life_ms is not None])
 async def test_each_layer_has_a_life_of_its_own(memory, clock, layer):
     row = LAYERS[layer]
-    expected = {"conversation": 30 * DAY_MS, "working": 24 * HOUR_MS, "entity_cache": HOUR_MS, "summary": 30 * DAY_MS}
+    expected = {
+        "conversation": 30 * DAY_MS,
+        "working": 24 * HOUR_MS,
+        "entity_cache": HOUR_MS,
+        "summary": 30 * DAY_MS,
+        "seal": HOUR_MS,
+    }
     assert row.life_ms == expected[layer]
     data = {"role": "user"} if layer == "conversation" else {"state": {}}
     record = Record("r1", layer, Scope("default", "ann"), "x", data, expires_at=row.expires_at(clock()))

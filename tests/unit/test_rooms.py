@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "recollect"
 
 NOUNS = {"records", "errors", "filters"}
 FLOW = {
+    "branches",
     "conversation",
     "copying",
     "working",
@@ -34,6 +35,9 @@ FLOW = {
     "learning",
     "reembedding",
     "reranking",
+    "seals",
+    "quarantine",
+    "views",
     "trust",
     "unlearning",
 }
