@@ -21,6 +21,7 @@ from recollect.long_term import past_ids, past_of
 from recollect.policies.facts import EVER, SURE, Claim, Timeline, believed, decide, faded, in_force, of_spell, text_mark
 from recollect.policies.keys import FOLLOWERS, Key, key_of, same_value
 from recollect.policies.merging import normal
+from recollect.policies.quarantine import is_aside
 from recollect.policies.unlearning import UNTRUE
 from recollect.records import Changes, Job, Record, Scope, Source, as_datetime, new_id
 
@@ -348,15 +349,15 @@ class Facts:
         else:
             where = Filter(self._partition, layers=(self._layer.name,))
             found = [head async for head in self._ledger.walk(where)]
-        heads = [head for head in found if head.layer == self._layer.name and head.trust != "quarantined"]
+        heads = [head for head in found if head.layer == self._layer.name and not is_aside(head)]
         return [head for head in heads if key is None or head.data["key"] == key.name]
 
     async def _with_past(self, heads: Sequence[Record]) -> Sequence[Sequence[Record]]:
-        """For each head all of its spells, itself last."""
+        """For each head all of its spells that nobody set aside, itself last."""
         ids = [id for head in heads for id in past_ids(head)]
         past = {entry.id: entry for entry in await self._ledger.get(self._partition, ids)}
         return [
-            [*(spell_of(past[id], head) for id in past_ids(head) if id in past), head]
+            [*(spell_of(past[id], head) for id in past_ids(head) if id in past and not is_aside(past[id])), head]
             for head in heads
         ]  # fmt: skip
 

@@ -18,7 +18,7 @@ from recollect.ledger import Ledger, Work
 from recollect.long_term import past_ids
 from recollect.policies.quarantine import (
     ASIDE,
-    QUARANTINED,
+    act_of,
     closed_session,
     heard,
     is_aside,
@@ -52,7 +52,7 @@ class Chosen:
         if self.note is not None:
             by_act[self.note["undo"]] = self.note, []
         for record in self.records:
-            note = {name: value for name, value in record.data[QUARANTINED].items() if name != "was"}
+            note = act_of(record)
             by_act.setdefault(note["undo"], (note, []))[1].append(record)
         return list(by_act.values())
 
@@ -91,7 +91,7 @@ class Quarantine:
         """The messages that an act has set aside, and that still are."""
         index = await self._indexes.current(self._partition)
         held = index.held("conversation", self._ledger.clock())
-        return [each for each in held if is_aside(each) and each.data.get(QUARANTINED, {}).get("undo") == act]
+        return [each for each in held if is_aside(each) and is_noted(each) and act_of(each)["undo"] == act]
 
     async def _close(self, session: str, note: Note) -> Note:
         """Note in the head of a session that it is set aside. Gives the note that counts."""

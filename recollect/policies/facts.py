@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from recollect.policies.keys import Key, key_of, same_value
 from recollect.policies.merging import normal
+from recollect.policies.quarantine import is_aside
 from recollect.records import DAY_MS, Record, Source, derived_id
 
 SURE = 0.5
@@ -143,6 +144,9 @@ def decide(line: Timeline, claim: Claim, now: int) -> Timeline:
 
 def _says(line: Timeline, claim: Claim, now: int) -> Timeline:
     head = line.head
+    if is_aside(head):
+        # Nothing holds against what is said where the known value is not to be used.
+        return line.then(_spell(head, claim, now), _closed(head, max(start_of(head), claim.since), now))
     if _is_vacant(head):
         return line.then(_spell(head, claim, now), *([head] if head.data else []))
     if has_value(head, claim.value):
@@ -512,8 +516,8 @@ def _is_empty(spell: Record) -> bool:
 
 
 def _is_vacant(head: Record) -> bool:
-    """Nothing is known here, or nothing that was ever said to be so and stood."""
-    return not head.data or head.data["last_seen"] is None or _is_empty(head)
+    """Nothing is known here, or nothing that was ever said to be so and stood, or it is set aside."""
+    return not head.data or head.data["last_seen"] is None or _is_empty(head) or is_aside(head)
 
 
 def is_sure(spell: Record, known_at: int = EVER) -> bool:

@@ -27,17 +27,17 @@ def set_aside(record: Record, note: Mapping[str, Any]) -> Record:
     """The record, used by nothing any more."""
     if is_aside(record):
         return record
-    return _with_data(record, {QUARANTINED: {"was": record.trust, **note}}).with_(trust=QUARANTINED)
+    return _with_noted(record, {QUARANTINED: {"was": record.trust, **note}}).with_(trust=QUARANTINED)
 
 
 def trusted_again(record: Record) -> Record:
     """The record with the trust it had, still with the note."""
-    return record.with_(trust=record.data[QUARANTINED]["was"]) if is_aside(record) and is_noted(record) else record
+    return record.with_(trust=_noted(record)[QUARANTINED]["was"]) if is_aside(record) and is_noted(record) else record
 
 
 def settled(record: Record) -> Record:
     """The record without the note of an act that is over."""
-    return record if is_aside(record) else _without(record, QUARANTINED)
+    return record if is_aside(record) else _with_noted(record, {QUARANTINED: None})
 
 
 def is_aside(record: Record) -> bool:
@@ -46,7 +46,12 @@ def is_aside(record: Record) -> bool:
 
 def is_noted(record: Record) -> bool:
     """Whether an act has set it aside, be it that it is trusted again by now."""
-    return QUARANTINED in record.data
+    return QUARANTINED in _noted(record)
+
+
+def act_of(record: Record) -> dict[str, Any]:
+    """The note of the act that has set it aside."""
+    return {name: value for name, value in _noted(record)[QUARANTINED].items() if name != "was"}
 
 
 def heard(records: Iterable[Record]) -> list[Record]:
@@ -56,19 +61,22 @@ def heard(records: Iterable[Record]) -> list[Record]:
 
 def closed_session(head: Record, note: Mapping[str, Any]) -> Record:
     """The head of a session that is set aside; the first act counts."""
-    return head if ASIDE in head.data else _with_data(head, {ASIDE: dict(note)})
+    return head if ASIDE in head.data else _with_noted(head, {ASIDE: dict(note)})
 
 
 def open_session(head: Record) -> Record:
     """The head of a session that is trusted again."""
-    return _without(head, ASIDE)
+    return _with_noted(head, {ASIDE: None})
 
 
-def _with_data(record: Record, more: Mapping[str, Any]) -> Record:
-    return record.with_(data={**record.data, **more})
+def _noted(record: Record) -> Mapping[str, Any]:
+    """The data in which a record has its notes; what it was before is kept with those that it had."""
+    kept: Mapping[str, Any] = record.data["data"] if record.layer == "past" else record.data
+    return kept
 
 
-def _without(record: Record, name: str) -> Record:
-    if name not in record.data:
-        return record
-    return record.with_(data={key: value for key, value in record.data.items() if key != name})
+def _with_noted(record: Record, notes: Mapping[str, Any]) -> Record:
+    """The record with these notes, and without those that are None."""
+    gone = {name for name, note in notes.items() if note is None}
+    data = {name: value for name, value in {**_noted(record), **notes}.items() if name not in gone}
+    return record.with_(data={**record.data, "data": data} if record.layer == "past" else data)

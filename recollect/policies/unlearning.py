@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
 from recollect.policies.facts import (
     SURE,
@@ -25,11 +25,13 @@ from recollect.policies.facts import (
     surer,
     told_by,
 )
+from recollect.policies.quarantine import is_aside
 from recollect.records import Record, Source
 
 UNTRUE = ("not_taken", "corrected", "rejected", "undone")
 """What a spell is that holds at no time."""
 
+T = TypeVar("T", Record, Record | None)
 Gone = Callable[[Telling], bool]
 """Which tellings no longer count."""
 
@@ -54,26 +56,39 @@ class Place:
 # ── Facts and preferences ────────────────────────────────────────────────────────────────────────
 
 
-def without(head: Record, past: Sequence[Record], gone: Gone, now: int, undo: Undo | None = None) -> Place:
-    """A fact without these tellings; with an undo, what goes is kept as something that never was so."""
+def without(
+    head: Record, past: Sequence[Record], gone: Gone, now: int, undo: Undo | None = None, most: int | None = None
+) -> Place:
+    """A fact without these tellings; with an undo, what goes is kept as something that never was so.
+
+    With `most`, it is without those of at most so many spells: then the fact is what it would be had
+    only these never been heard, and the others can go later.
+    """
     spells = [*past, head]
-    left = [_left(spell, gone, undo) for spell in spells]
+    left = _first(spells, [_left(spell, gone, undo) for spell in spells], most)
     told_an_end = undo is None and any(gone(Telling(*end[1])) for end in head.data.get("ends", {}).values())
     if not told_an_end and all(spell is kept for spell, kept in zip(spells, left, strict=True)):
         return Place(head, tuple(past))
     return _settled(left, _place(head, spells, left, gone, undo), now)
 
 
-def again(head: Record, past: Sequence[Record], undo_id: str, now: int) -> Place:
-    """A fact after an undo is taken back; what was said since then stays."""
+def again(head: Record, past: Sequence[Record], undo_id: str, now: int, most: int | None = None) -> Place:
+    """A fact after an undo is taken back, for all of its spells or for some; what was said since then stays."""
     spells = [*past, head]
-    back = [_taken_back(spell, undo_id) for spell in spells]
+    back = _first(spells, [_taken_back(spell, undo_id) for spell in spells], most)
     changed = [after for spell, after in zip(spells, back, strict=True) if after is not spell]
     if not changed:
         return Place(head, tuple(past))
     marks = {mark for spell in changed for mark in marks_of(spell)}
     rejected = [mark for mark in head.data.get("rejected", ()) if mark not in marks]
     return _settled(back, _with_data(head, rejected=rejected), now)
+
+
+def _first(before: Sequence[Record], after: Sequence[T], most: int | None) -> list[Record | T]:
+    """The first so many changes alone."""
+    changed = [slot for slot, spell in enumerate(before) if after[slot] is not spell]
+    kept = set(changed[most:]) if most is not None else set()
+    return [before[slot] if slot in kept else each for slot, each in enumerate(after)]
 
 
 def _left(spell: Record, gone: Gone, undo: Undo | None) -> Record | None:
@@ -181,8 +196,8 @@ def _settled(spells: Sequence[Record | None], place: Record, now: int) -> Place:
 
 
 def _stands(spell: Record) -> bool:
-    """Whether it was said to be so, and is not known never to have been."""
-    return spell.data["status"] not in UNTRUE and spell.data["last_seen"] is not None
+    """Whether it was said to be so, is not known never to have been, and is not set aside."""
+    return spell.data["status"] not in UNTRUE and spell.data["last_seen"] is not None and not is_aside(spell)
 
 
 def _rank(spell: Record) -> tuple[bool, int]:

@@ -337,3 +337,46 @@ async def test_a_forgotten_episode_does_not_come_back(memory, ann, clock):
         clock.advance(hours=10)
         await memory.work()
     assert [set(episode.messages) & set(first) for episode in await ann.episodes.list()] == [set()]
+
+
+# ── Facts ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("verb", ["undo", "quarantine", "forget"])
+async def test_a_value_that_changed_a_hundred_times_can_be_taken_back(memory, ann, clock, verb):
+    await ann.add_fact("city", "Rome")
+    clock.advance(days=1)
+    for number in range(110):
+        city = ("Oslo", "Bergen")[number % 2]
+        await tell(memory, clock, "s", [("user", f"I live in {city} now, week {number}.")])
+        await memory.work()
+    before = [fact.to_dict() for fact in await ann.facts.history("city")]
+    if verb == "forget":
+        await ann.session("s").delete()
+        assert [fact.value for fact in await ann.facts.history("city")] == ["Rome"]
+        return
+    undone = await getattr(ann, verb)(session="s")
+    assert (undone.learned if verb == "quarantine" else undone.changed)["fact"] == 110
+    assert await facts_of(ann) == [("city", "Rome")]
+    await (ann.redo(undone.id) if verb == "undo" else ann.release(session="s"))
+    assert [fact.to_dict() for fact in await ann.facts.history("city")] == before
+
+
+async def test_a_fact_that_is_set_aside_is_in_no_history_also_when_another_value_came(memory, ann, clock):
+    fact = await ann.add_fact("city", "Secretville")
+    await ann.facts.confirm("city")
+    clock.advance(days=1)
+    then = clock()
+    await ann.quarantine(ids=[fact.id])
+    clock.advance(days=1)
+    assert await ann.facts.history("city") == []
+    await tell(memory, clock, "s", [("user", "I live in Oslo.")])
+    await memory.work()
+    assert [each.value for each in await ann.facts.history("city")] == ["Oslo"], (
+        "nothing that is aside holds against it"
+    )
+    assert (await ann.profile(as_of=then)).facts == (await ann.profile(known_at=then)).facts == ()
+    await ann.undo(session="s")
+    assert await ann.facts.get("city") == []
+    assert (await ann.release(ids=[fact.id])).count == 1
+    assert [each.value for each in (await ann.profile(as_of=then)).facts] == ["Secretville"]
