@@ -201,14 +201,11 @@ class Episodes:
             place = {NOTED: reached.id, NOTED_BORN: list(reached.born)}
             changes = changes.and_(put=(head.with_(data=dict(head.data) | place),))
         if not rests:
-            later = self.job(session) if not read_all else episode_job(newest.scope, newest.created_at, self._idle_ms)
+            now = self._ledger.clock()
+            slot = episode_job(newest.scope, newest.created_at, self._idle_ms)
+            later = slot if read_all else going_on(self._partition, session, now)
             changes = changes.and_(enqueue=(later,))
         return changes if changes.put or changes.enqueue else None
-
-    def job(self, session: str) -> Job:
-        """The work of going on with a session now: it is too long for one go, or there is more to note down."""
-        now = self._ledger.clock()
-        return Job(f"episode:{derived_id(session)}", self._partition, "episode", (session,), due_at=now)
 
     async def _made_again(self, session: str, ids: Sequence[str]) -> Changes | None:
         """The change that makes episodes of what is left of these messages."""
@@ -290,6 +287,11 @@ def episode_job(scope: Scope, now: int, idle_ms: int = IDLE_MS) -> Job:
     slot = now // slot_ms
     id = f"episode:{derived_id(scope.session)}:{slot}"
     return Job(id, scope.partition, "episode", (scope.session,), due_at=(slot + 1) * slot_ms + idle_ms)
+
+
+def going_on(partition: Partition, session: str, now: int) -> Job:
+    """The work of going on with a session now: it is too long for one go, or there is more to note down."""
+    return Job(f"episode:{derived_id(session)}", partition, "episode", (session,), due_at=now)
 
 
 async def resting_episodes(ledger: Ledger, partition: Partition, records: Iterable[Record]) -> list[Record]:

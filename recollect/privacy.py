@@ -8,8 +8,9 @@ episodes that rest on it, which are made again from what is left.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from recollect import validate
@@ -22,7 +23,7 @@ from recollect.layers import PUBLIC_LAYERS
 from recollect.ledger import Ledger, portions
 from recollect.long_term import past_ids
 from recollect.policies import graphs
-from recollect.policies.merging import merges_of, unmerged
+from recollect.policies.merging import merges_of, without_given, without_merge
 from recollect.policies.unlearning_graphs import without_names
 from recollect.policies.wholeness import is_whole
 from recollect.records import TRUSTS, Changes, Job, Partition, Record, Scope, Source, iso, new_id
@@ -90,23 +91,28 @@ class Privacy:
 
     async def _forget(self, records: Sequence[Record], session: str = "") -> Receipt:
         counts = Counter(record.layer for record in records)
-        doomed = await self._drop(records, counts, later_edits=0)
+        # Before they go, so that after a crash the same call finds what is left.
+        await self._take_out_of_merges(await self._with_resting(records))
+        unlearning = Unlearning(self._ledger, self._indexes, self._partition)
+        doomed = await self._drop(records, counts, unlearning, later_edits=0)
         # An edit, a fold, a merge or a lesson that was under way may have been written after this looked.
         # What begins after the drop is refused by the store, so a second look finds all that there can be.
-        doomed |= await self._drop(records, counts, later_edits=LATER_EDITS)
+        doomed |= await self._drop(records, counts, unlearning, later_edits=LATER_EDITS)
         await self._take_out_of_merges(doomed)
         if session:
-            counts.update(await Unlearning(self._ledger, self._indexes, self._partition).forget((), session))
+            counts.update(await unlearning.forget((), session))
         await self._forget_failures({*doomed, session} - {""})
         await break_seals(self._ledger, self._partition)
         return Receipt(dict(counts), iso(self._ledger.clock()))
 
-    async def _drop(self, records: Sequence[Record], counts: Counter[str], later_edits: int) -> dict[str, Record]:
+    async def _drop(
+        self, records: Sequence[Record], counts: Counter[str], unlearning: Unlearning, later_edits: int
+    ) -> dict[str, Record]:
         """Drop records with all that holds their text. Gives the records that went."""
         doomed = await self._with_resting(records)
         messages = {record.id for record in doomed.values() if record.layer == "conversation"}
         if messages:
-            counts.update(await Unlearning(self._ledger, self._indexes, self._partition).forget(messages))
+            counts.update(await unlearning.forget(messages))
         views = await resting_views(self._ledger, self._partition, doomed.values())
         left = [view for view in views if view.id not in doomed]
         await remake(self._ledger, self._partition, remakings(left, self._ledger.clock(), gone=doomed))
@@ -147,16 +153,35 @@ class Privacy:
                 await self._ledger.commit(Changes(self._partition, put=(failure.with_(data=data),)))
 
     async def _take_out_of_merges(self, doomed: Mapping[str, Record]) -> None:
-        """What a forgotten record gave to the one it was merged into goes as well."""
-        for record in doomed.values():
-            into = record.data.get("merged_into")
-            if into is None or into in doomed:
-                continue
+        """What forgotten records gave to those they were merged into goes as well, however far it was handed on."""
+        index = await self._indexes.current(self._partition)
+        held = {id: index.records[row] for id, row in index.row_of.items() if id not in doomed}
+        into = {merge.id: record.id for record in held.values() for merge in merges_of(record) if merge.id in doomed}
+        into |= {record.id: str(record.data["merged_into"]) for record in doomed.values() if _is_merged(record)}
+        for id, holder in into.items():
+            await self._take_out(doomed[id], holder, held)
 
-            def decide(older: Record | None, now: int, record: Record = record) -> Changes | None:
-                return None if older is None else Changes(self._partition, put=(_alone(older, record),))
+    async def _take_out(self, gone: Record, holder: str, held: Mapping[str, Record]) -> None:
+        await self._change_with_past(held.get(holder), lambda older: _alone(older, gone))
+        seen = {gone.id}
+        while holder in held and holder not in seen and _is_merged(held[holder]):
+            seen.add(holder)
+            into = str(held[holder].data["merged_into"])
+            handed_on = partial(without_given, by=holder, metadata=gone.metadata)
+            await self._change_with_past(held.get(into), handed_on)
+            holder = into
 
-            await self._ledger.update(self._partition, into, decide)
+    async def _change_with_past(self, record: Record | None, change: Callable[[Record], Record]) -> None:
+        """Change a record, and in the same way what it was before."""
+
+        def everywhere(each: Record) -> Record:
+            if each.layer != "past":
+                return change(each)
+            left = change(each.with_(layer=each.data["layer"], data=each.data["data"]))
+            return each.with_(metadata=left.metadata, data={**each.data, "data": left.data})
+
+        ids = [record.id, *past_ids(record)] if record else []
+        await self._ledger.change_each(self._partition, ids, everywhere)
 
     async def erase(self) -> Receipt:
         """Forget everything this user has, and leave no trace of it in the files."""
@@ -229,10 +254,14 @@ def _rests_on(record: Record) -> tuple[str, ...]:
     return (record.data["merged_into"],) if "merged_into" in record.data else ()
 
 
+def _is_merged(record: Record) -> bool:
+    return "merged_into" in record.data
+
+
 def _alone(older: Record, gone: Record) -> Record:
     """A record without what one that was merged into it gave to it."""
     if older.layer != "entity":
-        return unmerged(older, gone)[0]
+        return without_merge(older, gone)
     absorbed = [id for id in older.data.get("absorbed", ()) if id != gone.id]
     entity = without_names(older, gone.data["names"] if gone.data.get("alias") else ())
     data = {name: value for name, value in entity.data.items() if name != "absorbed"}

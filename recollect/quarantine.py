@@ -11,7 +11,7 @@ from typing import Any
 
 from recollect.branches import with_copies
 from recollect.enrich.episodes import GAP_MS
-from recollect.episodes import PORTION, Episode, Episodes, covered, remake_job
+from recollect.episodes import PORTION, Episode, covered, going_on, remake_job
 from recollect.filters import Filter
 from recollect.index import Indexes
 from recollect.ledger import Ledger, Work
@@ -165,7 +165,7 @@ class Quarantine:
         missing = [message for message in messages if message.id not in known]
         near = [each for each in episodes if any(_is_near(each, message) for message in missing)]
         parts = sorted([*missing, *near], key=lambda record: record.when)
-        steps = [Remaking((), (Episodes(self._ledger, scope).job(session),))]
+        steps = [Remaking((), (going_on(self._partition, session, now),))]
         views: tuple[str, ...] = ()
         ids: tuple[str, ...] = ()
         for place, part in enumerate(parts, start=1):

@@ -956,10 +956,6 @@ class Episodes:
         """The latest episodes, newest first; of one session if that is given."""
         return self._running.run("Episodes.list", self._inner.list(limit, session=session))
 
-    def job(self, session: str) -> Job:
-        """The work of going on with a session now: it is too long for one go, or there is more to note down."""
-        return self._inner.job(session)
-
 
 class Graph:
     """`recollect.graph.Graph` without `await`."""

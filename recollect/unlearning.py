@@ -58,6 +58,8 @@ class Unlearning:
         self._ledger = ledger
         self._indexes = indexes
         self._partition = partition
+        self._past_held: dict[str, Record] = {}
+        self._past_read_to: tuple[int, int] | None = None
 
     async def forget(self, ids: Collection[str], session: str = "") -> Counter[str]:
         """Let go of what only these messages said, or the messages of a session, also those that lived out their life.
@@ -107,9 +109,17 @@ class Unlearning:
         return [record for layer in layers for record in index.held(layer, now)]
 
     async def _past(self, layers: Collection[str]) -> list[Record]:
-        """What records of these layers were before."""
-        entries = self._ledger.walk(Filter(self._partition, layers=("past",)))
-        return [entry async for entry in entries if entry.data.get("layer") in layers]
+        """What records of these layers were before: read once, and then only what came since."""
+        async for entry in self._ledger.walk(Filter(self._partition, layers=("past",), born_after=self._past_read_to)):
+            self._past_held[entry.id] = entry
+            self._past_read_to = entry.born
+        return [entry for entry in self._past_held.values() if entry.data.get("layer") in layers]
+
+    async def _read_again(self, ids: Collection[str]) -> None:
+        """Take in what became of entries of the past that were written."""
+        for id in ids:
+            self._past_held.pop(id, None)
+        self._past_held |= {entry.id: entry for entry in await self._ledger.get(self._partition, list(ids))}
 
     # ── facts ────────────────────────────────────────────────────────────────────────────────────
 
@@ -126,6 +136,7 @@ class Unlearning:
                 done[head.layer] += _difference(spells, after, counts)
                 if not dry_run:
                     await self._settle(head.id, settle)
+                    await self._read_again(past_ids(head))
         return done
 
     async def _settle(self, id: str, settle: Settle) -> None:
@@ -185,6 +196,8 @@ class Unlearning:
             except Conflict:
                 if attempt == UPDATE_TRIES - 1:
                     raise
+            finally:
+                await self._read_again([id for id in left if known[id].layer == "past"])
         return done
 
     def _changes(self, steps: Iterable[tuple[str, Record | None]]) -> Changes:
