@@ -328,6 +328,12 @@ class Facts:
         jobs: tuple[Job, ...] = ()
         if wanting and self._layer.embedded:
             jobs = (Job(f"enrich:{wanting[0]}:{new_id(now)}", self._partition, "enrich", wanting, due_at=now),)
+        turns = {record.valid_from: record.data["of"] for record in put if record.layer == "past"}
+        jobs += tuple(
+            Job(f"turn:{head}:{at}", self._partition, "turn", (head,), due_at=at)
+            for at, head in turns.items()
+            if at is not None and at > now
+        )
         return Changes(self._partition, put=tuple(put), enqueue=jobs)
 
     async def _in_force(
@@ -502,8 +508,8 @@ def _records(line: Timeline, read: Record | None) -> list[Record]:
     edits = line.head.data.get("edits", 0)
     past: list[Record] = []
     for number, spell in enumerate(line.past):
-        assert spell.valid_to is not None, "what is past has ended"
-        past.append(past_of(spell.with_(data={**of_spell(spell.data), "edits": edits + number}), spell.valid_to))
+        behind = spell.with_(data={**of_spell(spell.data), "edits": edits + number})
+        past.append(past_of(behind, 0).with_(valid_to=spell.valid_to))
     return [line.head.with_(data={**line.head.data, "edits": edits + len(past)}), *past]
 
 

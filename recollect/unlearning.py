@@ -16,7 +16,7 @@ from recollect.index import Indexes
 from recollect.ledger import UPDATE_TRIES, Ledger
 from recollect.long_term import past_ids
 from recollect.policies.facts import Telling, of_spell
-from recollect.policies.unlearning import Gone, Place, Undo, again, is_of, without
+from recollect.policies.unlearning import Gone, Place, Undo, again, is_of, turned, without
 from recollect.policies.unlearning_graphs import (
     Left,
     graph_again,
@@ -85,6 +85,11 @@ class Unlearning:
             lambda records: {**graph_again(records, undo_id)},
         )
         return await self._take(taking, lambda record: is_of(record, undo_id))
+
+    async def turn(self, head_id: str) -> None:
+        """Put at the head of a fact what is so now, when the time of one of its values has come."""
+        now = self._ledger.clock()
+        await self._settle(head_id, lambda head, past, most: turned(head, past, now))
 
     def _without(self, gone: Gone, undo: Undo | None) -> Taking:
         now = self._ledger.clock()

@@ -26,6 +26,7 @@ from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, Changes, Job, Partitio
 from recollect.settings import Settings
 from recollect.stores.contract import LeaseLost
 from recollect.trust import Trust
+from recollect.unlearning import Unlearning
 
 log = logging.getLogger("recollect.worker")
 
@@ -61,6 +62,7 @@ class Worker:
             "episode": self._note,
             "remake": self._note,
             "trust": self._bring_to_an_end,
+            "turn": self._turn,
             "upkeep": self._upkeep,
         }
         self._rounds = asyncio.Lock()
@@ -252,6 +254,10 @@ class Worker:
 
     async def _bring_to_an_end(self, job: Job) -> Changes:
         return await Trust(self._ledger, self._indexes, Scope(*job.partition)).run(job)
+
+    async def _turn(self, job: Job) -> Changes:
+        await Unlearning(self._ledger, self._indexes, job.partition).turn(job.refs[0])
+        return Changes(job.partition)
 
     async def _upkeep(self, job: Job) -> Changes:
         """Remove for good what has been dead for a day, and come back when the next can go."""

@@ -14,9 +14,11 @@ from functools import reduce
 from typing import Any, TypeVar
 
 from recollect.policies.facts import (
+    EVER,
     SURE,
     Telling,
     has_value,
+    in_force,
     is_sure,
     marks_of,
     of_place,
@@ -186,13 +188,38 @@ def _settled(spells: Sequence[Record | None], place: Record, now: int) -> Place:
     standing = {slot: spell for slot, spell in left.items() if _stands(spell)}
     left |= {slot: _bounded(spell, standing.values(), now) for slot, spell in standing.items()}
     last = len(spells) - 1
-    best = max(left, key=lambda slot: (slot in standing, *_rank(left[slot]), slot == last, slot))
+    best = max(
+        left, key=lambda slot: (slot in standing, _has_begun(left[slot], now), *_rank(left[slot]), slot == last, slot)
+    )
+    return _with_head(left, best, last, place)
+
+
+def _with_head(left: dict[int, Record], best: int, last: int, place: Record) -> Place:
+    """The spells with one of them at the head; the one that was there takes its place."""
     head = _at_head(left[best], place)
     if best != last and last in left:
-        left[best] = left[last]  # they change places
+        left[best] = left[last]
     elif best != last:
         del left[best]
     return Place(head, tuple(left.get(slot) for slot in range(last)))
+
+
+def turned(head: Record, past: Sequence[Record], now: int) -> Place:
+    """A fact when the time of a value has come: what is so now stands at the head."""
+    spells = dict(enumerate([*past, head]))
+    held = in_force([spell for spell in spells.values() if not is_aside(spell)], now, EVER)
+    current = [
+        slot
+        for slot, spell in spells.items()
+        if held and has_value(spell, held[0].data["value"]) and _stands(spell) and _has_begun(spell, now)
+    ]
+    if not current or len(past) in current:
+        return Place(head, tuple(past))
+    return _with_head(spells, max(current, key=lambda slot: start_of(spells[slot])), len(past), head)
+
+
+def _has_begun(spell: Record, now: int) -> bool:
+    return start_of(spell) <= now
 
 
 def _stands(spell: Record) -> bool:
