@@ -214,8 +214,21 @@ class Privacy:
 
         All are looked at before the first is stored.
         """
-        records = [self._ledger.masked_record(imported(line, self._partition)) for line in lines if not _is_head(line)]
+        records = [
+            self._ledger.masked_record(self._imported(line, number if len(lines) > 1 else None))
+            for number, line in enumerate(lines, start=1)
+            if not _is_head(line)
+        ]
         return sum([await self._import_batch(portion) for portion in portions(records)])
+
+    def _imported(self, line: Mapping[str, Any], number: int | None) -> Record:
+        """A record from its exported form; what is wrong with one of several is told with its line."""
+        try:
+            return imported(line, self._partition)
+        except ValidationError as error:
+            if number is None:
+                raise
+            raise type(error)(f"{error.message} (line {number})", field=error.field) from error
 
     async def _import_batch(self, records: Sequence[Record]) -> int:
         known = {record.id for record in await self._ledger.get(self._partition, [record.id for record in records])}
@@ -333,9 +346,7 @@ def _data(layer: str, value: Any) -> dict[str, Any]:
 def _is_bookkeeping(data: Mapping[str, Any]) -> bool:
     """Whether what the flow writes down beside a memory can be read by it again."""
     counted = all(type(data.get(name, 0)) is int and 0 <= data.get(name, 0) <= COUNT_MAX for name in COUNTS)
-    ended = "merged_into" not in data or (
-        isinstance(data["merged_into"], str) and set(data.get("before_merge") or ()) == {"valid_to", "data"}
-    )
+    ended = "merged_into" not in data or (isinstance(data["merged_into"], str) and "before_merge" in data)
     try:
         merges_of(Record("", "", Scope(), data=data))
     except (TypeError, KeyError, AttributeError):

@@ -8,7 +8,7 @@ it then is what it would be, had the others never been heard.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeVar
@@ -269,25 +269,30 @@ def _at_head(spell: Record, place: Record) -> Record:
 
 
 def remembering(before: Record, after: Record, undo: Undo) -> Record:
-    """The changed record with what it was."""
-    names = before.data.keys() | after.data.keys()
+    """The changed record with what it was; what undos before had changed stands beside it, the oldest first."""
+    names = (before.data.keys() | after.data.keys()) - {"undone"}
     was = {name: before.data.get(name) for name in names if before.data.get(name) != after.data.get(name)}
     source = before.source
     snapshot = {
-        "data": was | ({"undone": before.data["undone"]} if "undone" in before.data else {}),
+        "data": was,
         "valid_from": before.valid_from,
         "valid_to": before.valid_to,
         "confidence": before.confidence,
         "source": source and [source.message_id, source.session_id, source.span, source.role, source.extractor],
     }
-    return _with_data(after, undone={"id": undo.id, "at": undo.at, "reason": undo.reason, "before": snapshot})
+    note: dict[str, Any] = {"id": undo.id, "at": undo.at, "reason": undo.reason, "before": snapshot}
+    known = before.data.get("undone")
+    if known is not None:
+        last = {name: value for name, value in known.items() if name != "earlier"}
+        note["earlier"] = [*known.get("earlier", ()), last]
+    return _with_data(after, undone=note)
 
 
 def restored(record: Record) -> Record:
     """The record as it was before its undo."""
-    was = record.data["undone"]["before"]
-    data = {**record.data, "undone": None, **was["data"]}
-    source = was["source"]
+    undone = record.data["undone"]
+    was, source = undone["before"], undone["before"]["source"]
+    data = {**record.data, "undone": _undone_before(undone), **was["data"]}
     return record.with_(
         data={name: value for name, value in data.items() if value is not None or name in NULLABLE},
         valid_from=was["valid_from"],
@@ -295,6 +300,14 @@ def restored(record: Record) -> Record:
         confidence=was["confidence"],
         source=source and Source(source[0], source[1], source[2] and tuple(source[2]), source[3], source[4]),
     )
+
+
+def _undone_before(undone: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The note of the undo before this one."""
+    if not undone.get("earlier"):
+        return None
+    *earlier, last = undone["earlier"]
+    return {**last, "earlier": earlier} if earlier else dict(last)
 
 
 NULLABLE = ("first_seen", "last_seen", "sure_at")
