@@ -5,6 +5,7 @@ Every step finds in the records what is left of it to do, so that it can be brok
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +56,13 @@ class Chosen:
             note = act_of(record)
             by_act.setdefault(note["undo"], (note, []))[1].append(record)
         return list(by_act.values())
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many were changed of each layer; what a record was before counts for its layer."""
+        return dict(
+            Counter(str(record.data["layer"]) if record.layer == "past" else record.layer for record in self.changed)
+        )
 
 
 class Quarantine:

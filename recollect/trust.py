@@ -300,7 +300,7 @@ class Trust:
             whole = session if note == done.note else ""
             learned += await self._take_back(_said_by(records, whole), Undo(note["undo"], note["at"], why), "")
         await self._quarantine.leave_out(done.records)
-        return SetAside(dict(Counter(record.layer for record in done.changed)), dict(learned), iso(act.at))
+        return SetAside(done.counts, dict(learned), iso(act.at))
 
     async def _release(self, act: Act) -> SetAside:
         _, session, *ids = act.given
@@ -310,7 +310,7 @@ class Trust:
             learned += await self._learn_again(str(note["undo"]))
         await self._quarantine.take_in(done.records)
         await self._quarantine.settle(done.records, self._learning)
-        return SetAside(dict(Counter(record.layer for record in done.changed)), dict(learned), iso(act.at))
+        return SetAside(done.counts, dict(learned), iso(act.at))
 
     async def _learn_again(self, undo_id: str) -> Counter[str]:
         """Take an undo back, but for what is still set aside."""

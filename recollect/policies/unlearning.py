@@ -30,6 +30,8 @@ from recollect.policies.facts import (
 from recollect.policies.quarantine import is_aside
 from recollect.records import Record, Source
 
+WAS_HEAD = "head"
+"""In the note of an undo: that the spell was the current one."""
 UNTRUE = ("not_taken", "corrected", "rejected", "undone")
 """What a spell is that holds at no time."""
 
@@ -68,6 +70,8 @@ def without(
     """
     spells = [*past, head]
     left = _first(spells, [_left(spell, gone, undo) for spell in spells], most)
+    if left[-1] is not None and undo is not None and is_of(left[-1], undo.id) and left[-1] is not head:
+        left[-1] = _with_data(left[-1], undone={**left[-1].data["undone"], WAS_HEAD: True})
     told_an_end = undo is None and any(gone(Telling(*end[1])) for end in head.data.get("ends", {}).values())
     if not told_an_end and all(spell is kept for spell, kept in zip(spells, left, strict=True)):
         return Place(head, tuple(past))
@@ -83,7 +87,9 @@ def again(head: Record, past: Sequence[Record], undo_id: str, now: int, most: in
         return Place(head, tuple(past))
     marks = {mark for spell in changed for mark in marks_of(spell)}
     rejected = [mark for mark in head.data.get("rejected", ()) if mark not in marks]
-    return _settled(back, _with_data(head, rejected=rejected), now)
+    undone = {slot: spell.data["undone"] for slot, spell in enumerate(spells) if is_of(spell, undo_id)}
+    was_head = next((slot for slot, note in undone.items() if note.get(WAS_HEAD)), None)
+    return _settled(back, _with_data(head, rejected=rejected), now, was_head)
 
 
 def _first(before: Sequence[Record], after: Sequence[T], most: int | None) -> list[Record | T]:
@@ -180,18 +186,23 @@ def _only(spell: Record, gone: Gone) -> Record:
 # ── What is current ──────────────────────────────────────────────────────────────────────────────
 
 
-def _settled(spells: Sequence[Record | None], place: Record, now: int) -> Place:
-    """The spells with the ends that they give each other, and the one that was said last as the head."""
+def _settled(spells: Sequence[Record | None], place: Record, now: int, was_head: int | None = None) -> Place:
+    """The spells with the ends that they give each other, and the one that was said last as the head.
+
+    Of what was said at one time, that is the one that was the head before.
+    """
     left = {slot: spell for slot, spell in enumerate(spells) if spell is not None}
     if not left:
         return Place(None, (None,) * (len(spells) - 1))
     standing = {slot: spell for slot, spell in left.items() if _stands(spell)}
     left |= {slot: _bounded(spell, standing.values(), now) for slot, spell in standing.items()}
     last = len(spells) - 1
-    best = max(
-        left, key=lambda slot: (slot in standing, _has_begun(left[slot], now), *_rank(left[slot]), slot == last, slot)
-    )
-    return _with_head(left, best, last, place)
+
+    def standing_first(slot: int) -> tuple[Any, ...]:
+        by_time = (_has_begun(left[slot], now), *_rank(left[slot]))
+        return slot in standing, by_time, slot == was_head, slot == last, slot
+
+    return _with_head(left, max(left, key=standing_first), last, place)
 
 
 def _with_head(left: dict[int, Record], best: int, last: int, place: Record) -> Place:

@@ -208,6 +208,15 @@ async def test_an_extractor_that_became_better_may_read_the_message_again(memory
     assert await facts.list() == []
 
 
+async def test_an_undo_of_what_was_said_at_one_time_is_taken_back_exactly(memory, trust, facts):
+    await say(memory, "a", "I live in Lisbon.")
+    await say(memory, "b", "I live in Oslo.")
+    undone = await trust.undo(session="b")
+    assert await cities(facts) == ["Lisbon"]
+    await trust.redo(undone.id)
+    assert await cities(facts) == ["Oslo"]
+
+
 async def test_a_dry_run_tells_and_changes_nothing(memory, trust, facts):
     await say(memory, "s", "I live in Lisbon.")
     before = await stored(memory)
