@@ -26,6 +26,7 @@ from recollect.policies import graphs
 from recollect.policies.merging import merges_of, without_given, without_merge
 from recollect.policies.unlearning_graphs import without_names
 from recollect.policies.wholeness import is_whole
+from recollect.profile import is_old_value
 from recollect.records import TRUSTS, Changes, Job, Partition, Record, Scope, Source, iso, new_id
 from recollect.seals import SEAL, break_seals
 from recollect.stores.contract import OPERATIONS_MAX, forget_whole
@@ -72,9 +73,12 @@ class Privacy:
         self._partition = partition
 
     async def forget_ids(self, ids: Sequence[str]) -> Receipt:
-        """Forget these records; an id that is not there, or is another's, is `NotFound`."""
+        """Forget these records; an id that is not there, or is another's, is `NotFound`.
+
+        A fact goes with all values that it had; an old value, by the id that it has in the history, goes alone.
+        """
         records = await self._ledger.get(self._partition, ids)
-        found = {record.id for record in records if record.layer in PUBLIC_LAYERS}
+        found = {record.id for record in records if record.layer in PUBLIC_LAYERS or is_old_value(record)}
         if found != set(ids):
             raise NotFound(field="id")
         return await self._forget(await self._with_copies(records))
@@ -90,7 +94,7 @@ class Privacy:
         return await self._forget([record async for record in self._ledger.walk(where)], session)
 
     async def _forget(self, records: Sequence[Record], session: str = "") -> Receipt:
-        counts = Counter(record.layer for record in records)
+        counts: Counter[str] = Counter()
         # Before they go, so that after a crash the same call finds what is left.
         await self._take_out_of_merges(await self._with_resting(records))
         unlearning = Unlearning(self._ledger, self._indexes, self._partition)
@@ -99,6 +103,7 @@ class Privacy:
         # What begins after the drop is refused by the store, so a second look finds all that there can be.
         doomed |= await self._drop(records, counts, unlearning, later_edits=LATER_EDITS)
         await self._take_out_of_merges(doomed)
+        counts.update(str(record.data["layer"]) if is_old_value(record) else record.layer for record in doomed.values())
         if session:
             counts.update(await unlearning.forget((), session))
         await self._forget_failures({*doomed, session} - {""})
@@ -115,7 +120,9 @@ class Privacy:
             counts.update(await unlearning.forget(messages))
         views = await resting_views(self._ledger, self._partition, doomed.values())
         left = [view for view in views if view.id not in doomed]
-        await remake(self._ledger, self._partition, remakings(left, self._ledger.clock(), gone=doomed))
+        again = remakings(left, self._ledger.clock(), gone=doomed)
+        await remake(self._ledger, self._partition, again)
+        counts.update(view.layer for view, each in zip(left, again, strict=True) if not each.jobs)
         past = (id for record in doomed.values() for id in past_ids(record, later_edits))
         # What hangs on a record goes before it, so that after a crash the same call finds what is left.
         ids = list(dict.fromkeys((*past, *doomed)))

@@ -19,9 +19,10 @@ from recollect.filters import Filter
 from recollect.ledger import Ledger
 from recollect.long_term import past_ids, past_of
 from recollect.policies.facts import EVER, SURE, Claim, Timeline, believed, decide, faded, in_force, of_spell, text_mark
+from recollect.policies.graphs import SAID_BY_FACTS
 from recollect.policies.keys import FOLLOWERS, Key, key_of, same_value
 from recollect.policies.merging import normal
-from recollect.policies.quarantine import is_aside
+from recollect.policies.quarantine import heard, is_aside
 from recollect.policies.unlearning import UNTRUE
 from recollect.records import Changes, Job, Record, Scope, Source, as_datetime, new_id
 
@@ -334,6 +335,8 @@ class Facts:
             for at, head in turns.items()
             if at is not None and at > now
         )
+        over = {key for record in put if record.valid_to is not None and (key := _key_of(record)) in _IN_GRAPH}
+        jobs += tuple(Job(f"follow:{new_id(now)}", self._partition, "follow", (key,), due_at=now) for key in over)
         return Changes(self._partition, put=tuple(put), enqueue=jobs)
 
     async def _in_force(
@@ -361,9 +364,9 @@ class Facts:
     async def _with_past(self, heads: Sequence[Record]) -> Sequence[Sequence[Record]]:
         """For each head all of its spells that nobody set aside, itself last."""
         ids = [id for head in heads for id in past_ids(head)]
-        past = {entry.id: entry for entry in await self._ledger.get(self._partition, ids)}
+        past = {entry.id: entry for entry in heard(await self._ledger.get(self._partition, ids))}
         return [
-            [*(spell_of(past[id], head) for id in past_ids(head) if id in past and not is_aside(past[id])), head]
+            [*(spell_of(past[id], head).with_(id=id) for id in past_ids(head) if id in past), head]
             for head in heads
         ]  # fmt: skip
 
@@ -386,6 +389,18 @@ class Facts:
         known = validate.moment(known_at, "known_at")
         at = validate.moment(as_of, "as_of")
         return await self._in_force(await self._heads(), known if at is None else at, known)
+
+
+async def spells_of(ledger: Ledger, scope: Scope, key: str) -> list[Record]:
+    """All that was said of a key, as it is kept; without what was set aside."""
+    facts = Facts(ledger, scope)
+    places = await facts._with_past(await facts._heads(_key(key)))
+    return [spell for place in places for spell in place]
+
+
+def is_old_value(record: Record) -> bool:
+    """True for a value of a fact or preference that another one followed: it has an id of its own."""
+    return record.layer == "past" and record.data.get("layer") in ("fact", "preference")
 
 
 async def read_profile(ledger: Ledger, scope: Scope, *, as_of: Any = None, known_at: Any = None) -> Profile:
@@ -444,6 +459,15 @@ class _Told:
 
 
 _ITEM = ("key", "value", "confidence", "source_message_id", "valid_from", "valid_to")
+
+
+_IN_GRAPH = frozenset(SAID_BY_FACTS.values())
+"""Keys that relations of the graph stand for as well."""
+
+
+def _key_of(record: Record) -> str:
+    told = record.data["data"] if record.layer == "past" else record.data
+    return str(told["key"])
 
 
 def _told(item: object) -> _Told:

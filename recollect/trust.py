@@ -26,6 +26,7 @@ from recollect.learning import learn_jobs
 from recollect.ledger import Ledger
 from recollect.policies.facts import Telling
 from recollect.policies.unlearning import Gone, Undo
+from recollect.profile import is_old_value
 from recollect.quarantine import Quarantine
 from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Scope, iso, new_id
 from recollect.seals import break_seals
@@ -286,7 +287,7 @@ class Trust:
         else:
             asked = list(dict.fromkeys(validate.identifier(id, "ids") for id in validate.batch(ids, "ids")))
             found = await self._ledger.get(self._partition, asked)
-            if len([record for record in found if record.layer in PUBLIC_LAYERS]) != len(asked):
+            if len([record for record in found if record.layer in PUBLIC_LAYERS or is_old_value(record)]) != len(asked):
                 raise NotFound(field="ids")
         now = self._ledger.clock()
         return await self._through(Act(verb, new_id(now), now, (reason, session or "", *asked)), work)

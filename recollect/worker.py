@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from recollect.agreement import Agreement
 from recollect.conversation import Conversation
 from recollect.enrichment import Enrichment
 from recollect.episodes import Episodes
@@ -63,6 +64,7 @@ class Worker:
             "remake": self._note,
             "trust": self._bring_to_an_end,
             "turn": self._turn,
+            "follow": self._follow,
             "upkeep": self._upkeep,
         }
         self._rounds = asyncio.Lock()
@@ -257,6 +259,10 @@ class Worker:
 
     async def _turn(self, job: Job) -> Changes:
         await Unlearning(self._ledger, self._indexes, job.partition).turn(job.refs[0])
+        return Changes(job.partition)
+
+    async def _follow(self, job: Job) -> Changes:
+        await Agreement(self._ledger, job.partition).follow(job.refs[0])
         return Changes(job.partition)
 
     async def _upkeep(self, job: Job) -> Changes:

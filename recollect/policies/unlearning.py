@@ -75,7 +75,7 @@ def without(
     told_an_end = undo is None and any(gone(Telling(*end[1])) for end in head.data.get("ends", {}).values())
     if not told_an_end and all(spell is kept for spell, kept in zip(spells, left, strict=True)):
         return Place(head, tuple(past))
-    return _settled(left, _place(head, spells, left, gone, undo), now)
+    return _settled(left, _place(head, spells, left, gone), now)
 
 
 def again(head: Record, past: Sequence[Record], undo_id: str, now: int, most: int | None = None) -> Place:
@@ -162,25 +162,17 @@ def _unvoided(spell: Record, gone: Gone) -> Record:
     return _with_data(_without_data(spell, "voided", "reason"), status=was["status"], pinned=was["pinned"])
 
 
-def _place(
-    head: Record, spells: Sequence[Record], left: Sequence[Record | None], gone: Gone, undo: Undo | None
-) -> Record:
+def _place(head: Record, spells: Sequence[Record], left: Sequence[Record | None], gone: Gone) -> Record:
     """The head with what its place goes on to remember."""
     revived = [spell for spell, kept in zip(spells, left, strict=True) if kept and "voided" in _lost_data(spell, kept)]
     marks = {mark for spell in revived for mark in marks_of(spell)}
     rejected = [mark for mark in head.data.get("rejected", ()) if mark not in marks]
-    if undo is not None:
-        rejected += [mark for spell in spells for mark in marks_of(_only(spell, gone)) if mark not in rejected]
     ends = {mark: end for mark, end in head.data.get("ends", {}).items() if not gone(Telling(*end[1]))}
     return _with_data(head, rejected=rejected, ends=ends)
 
 
 def _lost_data(before: Record, after: Record) -> set[str]:
     return set(before.data) - set(after.data)
-
-
-def _only(spell: Record, gone: Gone) -> Record:
-    return _with_data(spell, tellings=[each for each in spell.data["tellings"] if gone(Telling(*each))])
 
 
 # ── What is current ──────────────────────────────────────────────────────────────────────────────

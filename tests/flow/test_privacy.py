@@ -539,3 +539,20 @@ async def test_a_memory_that_was_edited_can_be_edited_again_where_it_is_imported
     moved = await bob.get_memory(record.id)
     changed = await bob.update_memory(record.id, content="The boat is blue.", version=moved.version)
     assert changed.content == "The boat is blue."
+
+
+async def test_a_receipt_counts_all_that_went(memory, clock):
+    ann = memory.user("ann")
+    older = await ann.add_memory(LISBON)
+    await memory.work()
+    await ann.add_memory(LISBON.replace("lives", "really lives"))
+    chat = ann.session("s")
+    messages = await chat.add_interaction("We decided to fly to Lisbon on May 12.", "I will look for flights in May.")
+    messages += await chat.add_interaction("The budget is 900 euros.", "Then I look for flights below 900 euros.")
+    await memory.work()
+    await chat.close()
+    await memory.work()
+    assert (await ann.forget(older.id)).forgotten == {"long_term": 2}, "what was merged into it went, too"
+    receipt = await ann.forget([message.id for message in messages])
+    assert (receipt.forgotten["conversation"], receipt.forgotten["episodic"]) == (4, 1)
+    assert await ann.list_memories(layer="episodic") == ([], None)

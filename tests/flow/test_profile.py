@@ -553,3 +553,23 @@ async def test_what_will_be_so_does_not_hide_what_is_so(memory, clock):
         ("Bergen", "ended"),
         ("Rome", "told"),
     ]
+
+
+async def test_an_old_value_is_forgotten_alone_by_its_own_id(memory, clock):
+    ann = memory.user("ann")
+    for city in ("Oslo", "Secretville", "Rome"):
+        await ann.add_fact("city", city)
+        clock.advance(days=1)
+    then = clock() - int(1.5 * DAY_MS)
+    oslo, secret, rome = await ann.facts.history("city")
+    assert len({oslo.id, secret.id, rome.id}) == 3
+    await ann.quarantine(ids=[oslo.id])
+    assert [fact.value for fact in await ann.facts.history("city")] == ["Secretville", "Rome"]
+    await ann.release(ids=[oslo.id])
+    receipt = await ann.forget(secret.id)
+    assert receipt.forgotten == {"fact": 1}
+    assert [fact.value for fact in await ann.facts.history("city")] == ["Oslo", "Rome"]
+    assert (await ann.profile(as_of=then)).facts == ()
+    assert "Secretville" not in str(await ann.export())
+    await ann.forget(rome.id)
+    assert await ann.facts.history("city") == [], "a fact goes with all values that it had"

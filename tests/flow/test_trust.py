@@ -199,6 +199,14 @@ async def test_what_was_undone_is_not_learned_again_from_the_same_message(memory
     assert (fact.value, fact.valid_from) == ("Lisbon", message.created_at)
 
 
+async def test_what_was_undone_is_learned_when_it_is_said_again_in_the_same_words(memory, trust, facts, graph):
+    await say(memory, "s", "I live in Lisbon.")
+    await trust.undo(session="s")
+    await say(memory, "t", "I live in Lisbon.")
+    assert await cities(facts) == ["Lisbon"]
+    assert [relation.names[1] for relation in await graph.relations()] == ["Lisbon"]
+
+
 async def test_an_extractor_that_became_better_may_read_the_message_again(memory, trust, facts):
     message = await say(memory, "s", "I live in Lisbon.")
     await trust.undo(extractor="rules-1")

@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "recollect"
 
 NOUNS = {"records", "errors", "filters"}
 FLOW = {
+    "agreement",
     "branches",
     "conversation",
     "copying",
