@@ -470,9 +470,8 @@ def _key_of(record: Record) -> str:
     return str(told["key"])
 
 
-def _told(item: object) -> _Told:
-    if not isinstance(item, Mapping) or not set(item) <= set(_ITEM) or not {"key", "value"} <= set(item):
-        raise ValidationError(f"a fact has key and value, and may have {', '.join(_ITEM[2:])}", field="items")
+def _told(value: object) -> _Told:
+    item = validate.named_fields(value, _ITEM, _ITEM[:2])
     valid_from = validate.moment(item.get("valid_from"), "valid_from")
     valid_to = validate.moment(item.get("valid_to"), "valid_to")
     if valid_from is not None and valid_to is not None and valid_to < valid_from:
