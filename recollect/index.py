@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from recollect.kinship import Kinship
 from recollect.layers import LAYERS, is_current
 from recollect.policies import scoring
+from recollect.policies.quarantine import ASIDE, is_aside
 from recollect.policies.scoring import K1, B, Scores, Talk, rarity, signs
 from recollect.policies.words import terms
 from recollect.providers import floats
@@ -39,7 +40,7 @@ FEW_ROWS = 16
 RECORD_BYTES = 1_600
 """What a record costs in memory beside its text and vector, about."""
 PAGE = 1_000
-UNHELD_LAYERS = ("past", "failure")
+UNHELD_LAYERS = ("past", "failure", "seal")
 """What is only ever read by id or listed: no question and no context asks for it."""
 
 LIKE_ROWS = 8
@@ -206,6 +207,7 @@ class PartitionIndex:
         self.heads: dict[str, Record] = {}
         self._ids: dict[str, dict[str, None]] = {}
         self.sessions: dict[str, list[tuple[Born, int]]] = {}
+        self._closed: set[str] = set()
         self.pending: dict[int, None] = {}
         self.bytes = 0
         self.model, self._dimensions, self._language = model, dimensions, language
@@ -255,11 +257,13 @@ class PartitionIndex:
         if not LAYERS[record.layer].searched:
             self.bytes += RECORD_BYTES if record.id not in self.heads else 0
             self.heads[record.id] = record
+            if record.layer == "session":
+                (self._closed.add if ASIDE in record.data else self._closed.discard)(record.scope.session)
             return
         if row is None:
             row = self._add(record)
         self.records[row] = record
-        self._alive[row] = _is_findable(record)
+        self._alive[row] = self._is_findable(record)
         self._importance[row] = record.importance
         self._when[row] = record.when
         known = self._put_vector(row, record.vector)
@@ -344,12 +348,16 @@ class PartitionIndex:
                 self._ended.append(end)
                 self._ended_until = max(self._ended_until, end[0])
 
+    def _is_findable(self, record: Record) -> bool:
+        """With something to find it by, and not set aside: what is said in such a session is so from the first."""
+        return bool(record.content) and not is_aside(record) and record.scope.session not in self._closed
+
     def _hide(self, row: int, version: int, *, hidden: bool) -> bool:
         """Hide a row or show it again; False when the row is no longer the one that is meant."""
         record = self.records[row]
         meant = self.row_of.get(record.id) == row and record.version == version
         if meant:
-            self._alive[row] = not hidden and _is_findable(record)
+            self._alive[row] = not hidden and self._is_findable(record)
             self._dead += 1 if hidden else -1
         return meant
 
@@ -582,11 +590,6 @@ def _alike(scores: Scores, others: Scores) -> Scores:
         return scores
     alike: Scores = (scores - scores.mean()) * (others.std() / max(float(scores.std()), 1e-6)) + others.mean()
     return alike
-
-
-def _is_findable(record: Record) -> bool:
-    """Not set aside, and with something to find it by."""
-    return record.trust != "quarantined" and bool(record.content)
 
 
 def _lives(record: Record, now: int) -> bool:

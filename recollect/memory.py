@@ -6,12 +6,14 @@ A verb is a few lines: look at what comes in, hand it to the step of the flow th
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from recollect import conversation, long_term, reranking, validate
 from recollect.context import Context
@@ -28,6 +30,7 @@ from recollect.layers import SEARCHED_LAYERS
 from recollect.learnings import Learning, Learnings
 from recollect.long_term import LongTerm
 from recollect.policies.masking import parse_kinds
+from recollect.policies.quarantine import heard
 from recollect.privacy import Privacy, Receipt, erase_org
 from recollect.profile import Fact, Facts, Profile, read_profile
 from recollect.providers import Embedder
@@ -49,6 +52,8 @@ from recollect.stores.routed import FALLBACKS, check_routes, open_stores
 from recollect.trust import SetAside, Trust, Undone
 from recollect.upkeep import Maintained
 from recollect.working import Working
+
+T = TypeVar("T")
 
 EDITS_MAX = 45
 """Edits of one call: each also writes what was before, and all go into one commit."""
@@ -679,7 +684,7 @@ class Session:
         drafts = []
         for item in validate.batch(messages, "messages"):
             given = _arguments(item) if isinstance(item, Message) else item
-            drafts.append(_call(conversation.draft, given))
+            drafts.append(_call(conversation.draft, given, "messages"))
         return await self._append(drafts, idempotency_key)
 
     async def add_interaction(
@@ -797,8 +802,9 @@ def _check_masking(setting: str) -> None:
 
 
 def _session_info(id: str, messages: Sequence[Record], head: Record | None) -> SessionInfo:
-    first = next((m for m in messages if m.data["role"] == "user" and m.content), messages[0])
-    told = " ".join(first.content.split())
+    shown = heard(messages)
+    first = next((m for m in shown if m.data["role"] == "user" and m.content), shown[0] if shown else None)
+    told = " ".join(first.content.split()) if first else id
     title = head.content if head and head.content else told if len(told) <= 60 else told[:59] + "…"
     return SessionInfo(
         id=id,
@@ -830,14 +836,17 @@ def _layers(value: str | Sequence[str] | None) -> tuple[str, ...]:
 
 def _arguments(message: Message) -> dict[str, Any]:
     names = ("role", "content", "name", "created_at", "metadata", "tool_calls", "tool_call_id")
-    return {name: getattr(message, name) for name in names} | ({"id": message.id} if message.id else {})
+    given = {name: getattr(message, name) for name in names} | ({"id": message.id} if message.id else {})
+    return given if message.trust == "trusted" else given | {"trust": "untrusted"}
 
 
-def _call(make: Any, given: Any) -> Any:
+def _call(make: Callable[..., T], given: Any, field: str = "items") -> T:
     """Make a draft or an edit from named arguments, where an unknown or missing name is a typed error."""
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise ValidationError("an item is a text or an object with named fields", field="items")
-    try:
-        return make(**given)
-    except TypeError as error:
-        raise ValidationError("an item has an unknown field, or lacks one", field="items") from error
+    return make(**validate.named_fields(given, *_parameters(make), field))
+
+
+@cache
+def _parameters(make: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of what a function takes, and of what it has to be given."""
+    taken = inspect.signature(make).parameters
+    return tuple(taken), tuple(name for name, each in taken.items() if each.default is each.empty)

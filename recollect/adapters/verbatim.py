@@ -139,12 +139,13 @@ def _json(value: Any) -> str:
 
 
 async def all_messages(session: Session) -> AsyncIterator[Message]:
-    """Every message of a session, in order."""
+    """Every message of a session that nobody set aside, in order."""
     after: str | None = None
     while True:
         page, after = await session.messages(limit=PAGE, after=after)
         for message in page:
-            yield message
+            if message.trust != "quarantined":
+                yield message
         if after is None:
             return
 

@@ -11,6 +11,8 @@ PACKAGE = Path(__file__).resolve().parents[2] / "recollect"
 
 NOUNS = {"records", "errors", "filters"}
 FLOW = {
+    "agreement",
+    "branches",
     "conversation",
     "copying",
     "working",
@@ -34,6 +36,9 @@ FLOW = {
     "learning",
     "reembedding",
     "reranking",
+    "seals",
+    "quarantine",
+    "views",
     "trust",
     "unlearning",
 }
