@@ -103,7 +103,7 @@ async def chat(
     if caller.user is not None and body.user_id != caller.user:
         raise NotFound(field="user_id")
     streams = validate.switch(body.stream, "stream")
-    turn = _turn(service, caller.org, body, idempotency_key)
+    turn = begun(service, caller.org, body, idempotency_key)
     known = await turn.stored_reply() if idempotency_key is not None else None
     if known is not None:
         answer = turn.answered(await turn.executor.prepare(turn.chat, turn.text), known)
@@ -115,7 +115,8 @@ async def chat(
     return JSONResponse(await turn.end(prepared, reply))
 
 
-def _turn(service: Service, org: str, body: schemas.ChatTurn, key: str | None) -> Turn:
+def begun(service: Service, org: str, body: schemas.ChatTurn, key: str | None) -> Turn:
+    """A turn as it was sent, looked at; nothing is stored yet."""
     owner = service.memory.user(body.user_id, org=org)
     agent = validate.identifier(body.agent, "agent") if body.agent != "" else ""
     session = owner.session(body.chat_id, agent=agent)

@@ -84,7 +84,7 @@ class TooMany(RateLimited):
 
 def problem(error: Exception, request_id: str) -> JSONResponse:
     """The response to an error."""
-    status, field, detail = _told(error)
+    status, field, detail = told(error)
     body: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
     body |= {"code": _code(error), "detail": detail, "request_id": request_id}
     if field is not None:
@@ -103,7 +103,8 @@ def status_of(error: Exception) -> int:
     return next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
 
 
-def _told(error: Exception) -> tuple[int, str | None, str]:
+def told(error: Exception) -> tuple[int, str | None, str]:
+    """The status of an error, the field that it is about, and what to do."""
     status = status_of(error)
     if isinstance(error, RequestValidationError):
         return (status, *_first_mistake(error.errors()))

@@ -56,11 +56,18 @@ async def get_context(service: Here, owner: Owner, body: schemas.Asked) -> Respo
 
 @routes.get("/memories", responses=shapes(schemas.RecordsShape))
 async def list_memories(
-    owner: Owner, layer: str = "long_term", where: Where = None, limit: int = 100, after: str | None = None
+    owner: Owner,
+    layer: str = "long_term",
+    where: Where = None,
+    limit: int = 100,
+    after: str | None = None,
+    newest_first: bool = False,
 ) -> Response:
     """A page of a layer in order of birth; `after` is the cursor of the next one, null at the end."""
     test = None if where is None else validate.json_text(where, "where")
-    found, next_page = await owner.list_memories(layer=layer, where=test, limit=limit, after=after)
+    found, next_page = await owner.list_memories(
+        layer=layer, where=test, limit=limit, after=after, newest_first=newest_first
+    )
     return JSONResponse({"memories": [record.to_dict() for record in found], "after": next_page})
 
 

@@ -1,0 +1,13 @@
+"""The console: pages for people, at `/`, over the verbs that the interface has. One file a page."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from recollect.server.console import chat, entrance, memories
+
+PAGES = (entrance, chat, memories)
+
+routes = APIRouter()
+for each in PAGES:
+    routes.include_router(each.routes)
