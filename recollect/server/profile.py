@@ -81,10 +81,11 @@ async def end_fact(
 
 async def judge_fact(held: Held, key: FactKey, verdict: Verdict, body: schemas.FactVerdict) -> Response:
     """Confirm, pin, unpin, reject or correct what is known."""
-    return _listed(await _judged(held, key, verdict, body))
+    return _listed(await judged(held, key, verdict, body))
 
 
-async def _judged(facts: Facts, key: str, verdict: str, body: schemas.FactVerdict) -> list[Fact]:
+async def judged(facts: Facts, key: str, verdict: str, body: schemas.FactVerdict) -> list[Fact]:
+    """What stands of a key after a verdict of the user."""
     validate.choice(verdict, VERDICTS, "verdict")
     if verdict == "correct":
         return [await facts.correct(key, body.value, instead_of=body.instead_of, reason=body.reason)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from recollect.server.console import chat, entrance, memories
+from recollect.server.console import chat, entrance, graph, memories, profile
 
-PAGES = (entrance, chat, memories)
+PAGES = (entrance, chat, memories, profile, graph)
 
 routes = APIRouter()
 for each in PAGES:

@@ -1,0 +1,116 @@
+"""The entity graph, drawn: people, places and things, and how they hang together; a click walks on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recollect.errors import NotFound
+from recollect.memory import User
+from recollect.policies.graph_views import Entity, Neighbourhood, Relation
+from recollect.policies.graphs import USER
+from recollect.policies.layouts import layout
+from recollect.server.console.door import router
+from recollect.server.console.pages import page
+from recollect.server.routing import Owner
+
+routes = router()
+
+DEPTH = 2
+"""Steps around the user that are drawn first."""
+DRAWN = 60
+"""Entities of one picture. With more of them nobody can read any; walking shows the others."""
+MARGIN = 0.09
+"""Room at the edges, so that names are not cut."""
+EDGE = 0.16
+"""So near to an edge a name is written towards the middle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An entity in the picture, at a share of its width and height."""
+
+    id: str
+    name: str
+    type: str
+    x: float
+    y: float
+    is_start: bool
+
+    @property
+    def anchor(self) -> str:
+        """Which end of its name stands at the entity."""
+        return "start" if self.x < EDGE else "end" if self.x > 1 - EDGE else "middle"
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What is said of two entities, with both ends and the place of the words."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    x: float
+    y: float
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPage:
+    """The page: the picture around one entity, and in words what is known of it."""
+
+    start: Entity | None
+    depth: int
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    relations: tuple[Relation, ...]
+    entities: tuple[Entity, ...]
+
+
+@routes.get("/users/{user}/graph")
+async def graph(request: Request, owner: Owner, entity: str = USER, depth: int = DEPTH) -> Response:
+    """What can be reached from an entity."""
+    everything = await owner.graph.entities()
+    near = await _near(owner, entity, depth)
+    start = near.entities[0] if near.entities else None
+    relations = await owner.graph.relations(start, ended=True) if start is not None else []
+    nodes = tuple(_nodes(near))
+    view = GraphPage(start, depth, nodes, tuple(_edges(near, nodes)), tuple(relations), tuple(everything))
+    return page(request, "graph", view)
+
+
+async def _near(owner: User, entity: str, depth: int) -> Neighbourhood:
+    try:
+        return await owner.graph.neighbours(entity, depth=depth, limit=DRAWN)
+    except NotFound:
+        if entity != USER:
+            raise
+        return Neighbourhood()  # nothing was ever said of the user
+
+
+def _nodes(near: Neighbourhood) -> Iterator[Node]:
+    order = {entity.id: place for place, entity in enumerate(near.entities)}
+    places = layout(len(order), [(order[each.subject], order[each.object]) for each in near.relations])
+    for entity, (x, y) in zip(near.entities, places.tolist(), strict=True):
+        yield Node(entity.id, entity.name, entity.type, _inside(x), _inside(y), entity is near.entities[0])
+
+
+def _inside(share: float) -> float:
+    return round(MARGIN + share * (1 - 2 * MARGIN), 4)
+
+
+def _edges(near: Neighbourhood, nodes: tuple[Node, ...]) -> Iterator[Edge]:
+    """A line for each two entities, with all that is said of them and an arrow in its direction."""
+    at = {node.id: node for node in nodes}
+    said: dict[tuple[str, str], list[str]] = {}
+    for relation in near.relations:
+        said.setdefault((relation.subject, relation.object), []).append(relation.relation.replace("_", " "))
+    for (subject, object), words in said.items():
+        a, b = at[subject], at[object]
+        text = ", ".join(words)
+        arrow = f"{text} →" if a.x <= b.x else f"← {text}"
+        yield Edge(a.x, a.y, b.x, b.y, round((a.x + b.x) / 2, 4), round((a.y + b.y) / 2, 4), arrow)
