@@ -54,10 +54,8 @@ class Turn:
         """Read what the answer needs, then store what the user said."""
         prepared = await self.executor.prepare(self.chat, self.text)
         await self.chat.add_message("user", self.text, id=self.said_id)
-        metrics = self.service.metrics
-        metrics.count("contexts")
-        metrics.count("context_tokens", prepared.context.tokens)
-        metrics.count("adds")
+        self.service.metrics.count_context(prepared.context.tokens, prepared.context.answerable)
+        self.service.metrics.count("adds")
         return prepared
 
     async def end(self, prepared: Prepared, reply: str) -> dict[str, Any]:

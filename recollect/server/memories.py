@@ -49,8 +49,7 @@ async def get_context(service: Here, owner: Owner, body: schemas.Asked) -> Respo
     asked = {name: value for name, value in given(body).items() if name not in ("session", "agent")}
     handle = owner if body.session is None else owner.session(body.session, agent=body.agent)
     context = await handle.get_context(**asked)
-    service.metrics.count("contexts")
-    service.metrics.count("context_tokens", context.tokens)
+    service.metrics.count_context(context.tokens, context.answerable)
     return JSONResponse(context.to_dict())
 
 

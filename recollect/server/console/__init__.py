@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from recollect.server.console import chat, entrance, graph, memories, profile
+from recollect.server.console import (
+    chat,
+    entrance,
+    graph,
+    memories,
+    operating,
+    overview,
+    privacy,
+    profile,
+    sessions,
+    teaching,
+)
 
-PAGES = (entrance, chat, memories, profile, graph)
+PAGES = (entrance, chat, sessions, memories, profile, graph, teaching, privacy, overview, operating)
 
 routes = APIRouter()
 for each in PAGES:

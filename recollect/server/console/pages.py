@@ -7,7 +7,7 @@ turn text around, hidden characters. Pages hold no script and no style of their 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
 from recollect import __version__
 from recollect.policies.fencing import open_to_view
@@ -161,6 +161,14 @@ def moved(request: Request, *parts: str, notice: str = "", **query: Any) -> Resp
     if notice:
         response.set_cookie(NOTICE, quote(notice), NOTICE_S, path="/", httponly=True, samesite="strict")
     return response
+
+
+def attached(content: str | AsyncIterator[str], kind: str, name: str) -> Response:
+    """A file to be saved; text or pieces of it."""
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    if isinstance(content, str):
+        return Response(content, media_type=kind, headers=headers)
+    return StreamingResponse(content, media_type=kind, headers=headers)
 
 
 def wants_fragment(request: Request) -> bool:
