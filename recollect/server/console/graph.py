@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recollect.errors import NotFound
-from recollect.memory import User
 from recollect.policies.graph_views import Entity, Neighbourhood, Relation
 from recollect.policies.graphs import USER
 from recollect.policies.layouts import layout
@@ -75,21 +73,15 @@ class GraphPage:
 async def graph(request: Request, owner: Owner, entity: str = USER, depth: int = DEPTH) -> Response:
     """What can be reached from an entity."""
     everything = await owner.graph.entities()
-    near = await _near(owner, entity, depth)
-    start = near.entities[0] if near.entities else None
-    relations = await owner.graph.relations(start, ended=True) if start is not None else []
+    near = Neighbourhood()
+    relations: list[Relation] = []
+    if everything or entity != USER:
+        near = await owner.graph.neighbours(entity, depth=depth, limit=DRAWN)
+        relations = await owner.graph.relations(entity, ended=True)
     nodes = tuple(_nodes(near))
+    start = near.entities[0] if near.entities else None
     view = GraphPage(start, depth, nodes, tuple(_edges(near, nodes)), tuple(relations), tuple(everything))
     return page(request, "graph", view)
-
-
-async def _near(owner: User, entity: str, depth: int) -> Neighbourhood:
-    try:
-        return await owner.graph.neighbours(entity, depth=depth, limit=DRAWN)
-    except NotFound:
-        if entity != USER:
-            raise
-        return Neighbourhood()  # nothing was ever said of the user
 
 
 def _nodes(near: Neighbourhood) -> Iterator[Node]:
