@@ -164,7 +164,7 @@ async def test_a_session_is_renamed_branched_exported_and_deleted(client, noor):
     messages, _ = await noor.session("moving").messages()
     branched = await sent(client, f"{NOOR}/sessions/moving/branch", message=messages[1].id)
     said = re.findall(r"<article.*?<p>(.*?)</p>", branched, re.S)
-    assert said == ["We have moved to Bergen. The flat looks over Vågen.", messages[1].content]
+    assert said == ["We moved to Bergen. The flat looks over Vågen.", messages[1].content]
     exported = await client.get(f"{NOOR}/sessions/moving/export")
     assert exported.json()["session_id"] == "moving" and "attachment" in exported.headers["content-disposition"]
     assert "Forgotten for good" in await sent(client, f"{NOOR}/sessions/moving/delete")

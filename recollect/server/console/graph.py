@@ -23,6 +23,12 @@ DRAWN = 60
 """Entities of one picture. With more of them nobody can read any; walking shows the others."""
 MARGIN = 0.09
 """Room at the edges, so that names are not cut."""
+LETTER, LINE, NAME_BELOW = 0.0115, 0.036, 0.045
+"""About what a letter takes of the width and a line of the height, and how far below its place a name stands."""
+DOT = 0.06
+"""The width of an entity itself."""
+ALONG = (0.5, 0.42, 0.58, 0.34, 0.66)
+"""Where on a line its words may stand; the first that covers nothing else."""
 EDGE = 0.16
 """So near to an edge a name is written towards the middle."""
 
@@ -101,8 +107,32 @@ def _edges(near: Neighbourhood, nodes: tuple[Node, ...]) -> Iterator[Edge]:
     said: dict[tuple[str, str], list[str]] = {}
     for relation in near.relations:
         said.setdefault((relation.subject, relation.object), []).append(relation.relation.replace("_", " "))
+    taken = [_Box.around(node.name, node.x, node.y + NAME_BELOW) for node in nodes]
+    taken += [_Box(node.x, node.y, DOT) for node in nodes]
     for (subject, object), words in said.items():
         a, b = at[subject], at[object]
         text = ", ".join(words)
         arrow = f"{text} →" if a.x <= b.x else f"← {text}"
-        yield Edge(a.x, a.y, b.x, b.y, round((a.x + b.x) / 2, 4), round((a.y + b.y) / 2, 4), arrow)
+        boxes = [_Box.around(arrow, a.x + (b.x - a.x) * part, a.y + (b.y - a.y) * part) for part in ALONG]
+        box = min(boxes, key=lambda box: sum(box.covers(other) for other in taken))
+        taken.append(box)
+        yield Edge(a.x, a.y, b.x, b.y, round(box.x, 4), round(box.y, 4), arrow)
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """The room that words take, around their middle."""
+
+    x: float
+    y: float
+    width: float
+
+    @classmethod
+    def around(cls, text: str, x: float, y: float) -> _Box:
+        return cls(x, y, len(text) * LETTER)
+
+    def covers(self, other: _Box) -> float:
+        """How much of two lies over each other."""
+        wide = (self.width + other.width) / 2 - abs(self.x - other.x)
+        high = LINE - abs(self.y - other.y)
+        return max(0.0, wide) * max(0.0, high)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +9,8 @@ WIDTH, HEIGHT = 1_000, 200
 """The inner measure of an area; it is stretched to the room that there is."""
 LINES = 4
 """Lines across a plot, at round numbers."""
+ROUND = (10, 15, 20, 25, 30, 40, 50, 60, 80)
+"""Tenths of what a step between two lines may be, times a power of ten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +54,15 @@ def area(values: Sequence[int], labels: Sequence[str]) -> Area:
 
 
 def round_above(value: int) -> int:
-    """A round number that is not below a value, and that can be cut into four.
+    """A round number that is not below a value, and that can be cut into four round ones.
 
-    >>> round_above(73), round_above(5), round_above(0)
-    (80, 8, 4)
+    >>> round_above(73), round_above(5), round_above(111), round_above(0)
+    (80, 8, 120, 4)
     """
-    if value <= LINES:
-        return LINES
-    power = int(10 ** int(math.log10(value)))
-    for factor in (1, 2, 4, 8, 10, 20):
-        if factor * power >= value and factor * power % LINES == 0:
-            return factor * power
-    return value + LINES - value % LINES
+    power = 1
+    while True:
+        for factor in ROUND:
+            step = factor * power // 10
+            if factor * power % 10 == 0 and step * LINES >= value:
+                return step * LINES
+        power *= 10

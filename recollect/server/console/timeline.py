@@ -13,6 +13,8 @@ TICKS = 5
 """Days that are named below a timeline: more would touch each other on a telephone."""
 SHORTEST = 0.012
 """Of a value that held for a moment, so much is drawn that it can be seen and clicked."""
+LETTER, PADDING = 0.0095, 0.025
+"""About what a letter takes of the width, and the room around a text: what does not fit is written beside its bar."""
 BELIEVED = ("learned", "told", "confirmed", "pinned", "ended")
 """Values that were true at some time. What was rejected or corrected never was."""
 
@@ -25,6 +27,13 @@ class Spell:
     start: float
     length: float
     holds: bool
+
+    @property
+    def label(self) -> str:
+        """Where its value is written: `inside` its bar, or on the side of it that has room."""
+        if len(self.fact.value) * LETTER + PADDING <= self.length:
+            return "inside"
+        return "left" if self.start > 0.5 else "right"
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ document.addEventListener("alpine:init", () => {
       on("htmx:response:error", this.failed);
       on("htmx:error", this.failed);
       on("htmx:finally:request", this.answered);
-      toNewest();
+      toNewest("instant");
     },
     send(event) {
       if (event.shiftKey || event.isComposing) return;
@@ -91,9 +91,9 @@ document.addEventListener("alpine:init", () => {
   }));
 });
 
-function toNewest() {
+function toNewest(behavior = "smooth") {
   const log = document.getElementById("log");
-  if (log) log.scrollTop = log.scrollHeight;
+  log?.scrollTo({ top: log.scrollHeight, behavior });
 }
 
 // A form that cannot be taken back asks first, in a dialog that says what it does.
