@@ -41,7 +41,7 @@ FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-backgroun
 
 
 async def chat(page: Page, address: str) -> None:
-    await page.goto(f"{address}/users/noor/chat/otters")
+    await page.goto(f"{address}/users/noor/chat/otters?prompt=true")
 
 
 async def search(page: Page, address: str) -> None:

@@ -89,7 +89,7 @@ def problem(error: Exception, request_id: str) -> JSONResponse:
     body |= {"code": _code(error), "detail": detail, "request_id": request_id}
     if field is not None:
         body["field"] = field
-    return JSONResponse(body, status, headers=_headers(error, status), media_type=MEDIA_TYPE)
+    return JSONResponse(body, status, headers=headers_of(error, status), media_type=MEDIA_TYPE)
 
 
 def status_of(error: Exception) -> int:
@@ -127,7 +127,8 @@ def _http_code(error: Exception) -> str:
     return HTTPStatus(status_of(error)).phrase.replace(" ", "") if status_of(error) != 500 else "Unexpected"
 
 
-def _headers(error: Exception, status: int) -> dict[str, str]:
+def headers_of(error: Exception, status: int) -> dict[str, str]:
+    """What a response to an error says besides: when to come back, what to show."""
     if isinstance(error, TooMany):
         return {"Retry-After": str(error.wait_s)}
     if status == 503:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 from urllib.parse import quote
@@ -10,6 +11,7 @@ import httpx
 import pytest
 from server_stage import LOCAL, client_of, opened
 
+from recollect.layers import PUBLIC_LAYERS
 from recollect.records import HOUR_MS
 from recollect.server import console, sample
 from recollect.server.console.pages import HEADERS, STATIC
@@ -74,7 +76,8 @@ async def signed_in(client: httpx.AsyncClient, token: str) -> httpx.Response:
 
 PAGES = {
     "/users": "Whose memory?",
-    f"{NOOR}/chat/otters": "In the prompt",
+    f"{NOOR}/chat/otters": "Show it for the last message",
+    f"{NOOR}/chat/otters?prompt=true": "of 4,000 tokens",
     f"{NOOR}/sessions": "Moving south",
     f"{NOOR}/sessions/moving": "Claim BX-2291",
     f"{NOOR}/memories": "hydrophones of Aquatone",
@@ -140,8 +143,11 @@ async def test_a_turn_of_the_chat_is_answered_stored_and_learned_from(client, se
     proof = proof_in(await shown(client, "/users/ann/chat/monday"))
     said = {"proof": proof, "message": "I live in Oslo and I'm allergic to walnuts."}
     turn = await client.post("/users/ann/chat/monday", data=said, headers={"HX-Request": "true"})
-    assert turn.status_code == 200 and turn.text.count("<article") == 2 and 'id="prompt"' in turn.text
-    look = re.search(r'hx-get="([^"]+)"', turn.text)[1].replace("&amp;", "&")
+    events = [line.partition(": ")[2] for line in turn.text.splitlines() if line.startswith("data: ")]
+    html = json.loads(events[-1])["html"]
+    assert "".join(json.loads(each)["text"] for each in events[:-1]) == "I'll remember that."
+    assert html.count("<article") == 2 and 'id="prompt"' in html
+    look = re.search(r'hx-get="([^"]+)"', html)[1].replace("&amp;", "&")
     await service.memory.work()
     later = await shown(client, look)
     assert "Oslo" in later and "walnuts" in later and "allergy" in later
@@ -152,6 +158,28 @@ async def test_a_turn_of_the_chat_is_answered_stored_and_learned_from(client, se
         later = await shown(client, again[1].replace("&amp;", "&"))
     assert "hx-get" not in later, "the page would ask for ever"
     assert (await ann.sessions())[0].messages == 2
+
+
+async def test_looking_at_a_conversation_does_not_count_as_using_what_is_in_it(client, noor, service):
+    for _ in range(3):
+        await shown(client, f"{NOOR}/chat/otters")
+    await service.memory.work()
+    assert {each.usage_count for each in await noor.learnings.list()} == {0}
+    await shown(client, f"{NOOR}/chat/otters?prompt=true")
+    await service.memory.work()
+    assert {each.usage_count for each in await noor.learnings.list()} == {0, 1}
+
+
+async def test_an_agent_that_fails_says_so_and_what_was_said_is_kept(clock, tmp_path):
+    (tmp_path / "recollect.toml").write_text('[agents.default]\nurl = "http://127.0.0.1:9/v1"\nmodel = "none"\n')
+    async with opened(clock=clock, folder=tmp_path) as service, client_of(service) as client:
+        proof = proof_in(await shown(client, "/users/ann/chat/s"))
+        said = {"proof": proof, "message": "My cat is called Admiral."}
+        answer = await client.post("/users/ann/chat/s", data=said, headers={"HX-Request": "true"})
+        assert answer.text.startswith("event: error") and '"status": 50' in answer.text
+        plain = await client.post("/users/ann/chat/s", data=said)
+        assert plain.status_code in (502, 503) and "That did not work." in plain.text
+        assert "My cat is called Admiral." in await shown(client, "/users/ann/chat/s")
 
 
 async def test_without_scripts_a_turn_leads_back_to_the_conversation(client):
@@ -175,6 +203,14 @@ async def test_a_memory_shows_the_very_words_it_was_learned_from(client, noor):
     (fact,) = await noor.facts.get("favorite_food")
     page = await shown(client, f"{NOOR}/memories/{fact.id}")
     assert "<mark>My favourite food is harira</mark>, the way my mother makes it." in page
+
+
+async def test_every_memory_of_every_layer_has_a_page(client, noor, service):
+    await noor.session("otters", agent="support").working.set({"plan": ["feed Magnus"]})
+    for layer in PUBLIC_LAYERS:
+        for record in (await noor.list_memories(layer=layer))[0][:2]:
+            page = await shown(client, f"{NOOR}/memories/{record.id}")
+            assert record.id in page and ("feed Magnus" in page or layer != "working")
 
 
 async def test_a_memory_is_added_changed_with_its_history_and_forgotten(client, service):
@@ -237,9 +273,9 @@ async def test_a_value_is_drawn_for_as_long_as_it_held(client, noor):
 
 async def test_the_graph_is_walked_from_one_entity_to_the_next(client, noor):
     page = await shown(client, f"{NOOR}/graph?depth=1")
-    links = re.findall(r'<a href="([^"]+)" class="node[^"]*" aria-label="Fjordlab', page)
+    links = re.findall(r'<a href="([^"]+)" class="node[^"]*" aria-label="Bergen Aquarium', page)
     there = await shown(client, links[0].replace("&amp;", "&"))
-    assert "located in" in there and '<h2 id="start">Fjordlab</h2>' in there
+    assert "located in" in there and '<h2 id="start">Bergen Aquarium</h2>' in there
     assert (await client.get(f"{NOOR}/graph?entity=Atlantis")).status_code == 404
 
 
@@ -362,7 +398,8 @@ async def test_guessing_keys_is_slowed_down(service):
     await service.keys.create(org="default")
     async with client_of(service) as client:
         answers = [(await signed_in(client, "rk_guess")).status_code for _ in range(25)]
-    assert answers[0] == 401 and answers[-1] == 429
+        last = await signed_in(client, "rk_guess")
+    assert answers[0] == 401 and last.status_code == 429 and int(last.headers["retry-after"]) > 0
 
 
 async def test_a_key_of_one_user_sees_that_user_alone(service, noor):
@@ -465,14 +502,14 @@ async def test_a_page_of_another_site_is_refused_even_with_a_proof(client):
 
 
 async def test_what_is_not_a_form_is_refused(client):
-    json = await client.post("/users", json={"user": "ann"})
+    document = await client.post("/users", json={"user": "ann"})
     broken = await client.post(
         "/users", content=b"user=%ff", headers={"Content-Type": "application/x-www-form-urlencoded"}
     )
     many = await client.post(
         "/users", content=b"a=1&" * 300, headers={"Content-Type": "application/x-www-form-urlencoded"}
     )
-    assert [json.status_code, broken.status_code, many.status_code] == [415, 400, 413]
+    assert [document.status_code, broken.status_code, many.status_code] == [415, 400, 413]
 
 
 # ── Text stays text ──────────────────────────────────────────────────────────────────────────────

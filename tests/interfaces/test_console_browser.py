@@ -95,6 +95,16 @@ async def test_a_person_talks_and_sees_what_was_remembered(address):
         await expect(page.locator("#log .bubble")).to_have_count(4)
 
 
+async def test_when_the_agent_fails_the_words_are_still_there_to_be_sent_again(tmp_path: Path):
+    (tmp_path / "recollect.toml").write_text('[agents.default]\nurl = "http://127.0.0.1:9/v1"\nmodel = "none"\n')
+    async with opened(folder=tmp_path) as service, listening(service) as address, browsing() as page:
+        await page.goto(f"{address}/users/ann/chat/monday")
+        await page.get_by_label("Message", exact=True).fill("Is anybody there?")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("alert")).to_be_visible()
+        await expect(page.get_by_label("Message", exact=True)).to_have_value("Is anybody there?")
+
+
 async def test_a_person_searches_and_follows_a_memory_to_its_words(address):
     async with browsing() as page:
         await page.goto(f"{address}/users/noor/memories")
@@ -143,12 +153,12 @@ async def test_a_person_corrects_the_profile_and_looks_back(address):
 async def test_a_person_walks_through_the_graph(address):
     async with browsing() as page:
         await page.goto(f"{address}/users/noor/graph")
-        await page.locator(".web .node", has_text="Fjordlab").click()
-        await expect(page.locator("#start")).to_have_text("Fjordlab")
+        await page.locator(".web .node", has_text="Bergen Aquarium").click()
+        await expect(page.locator("#start")).to_have_text("Bergen Aquarium")
         await page.get_by_role("link", name="3 steps").click()
-        await page.locator(".web .node", has_text="Tromsø").focus()
+        await page.locator(".web .node", has_text="Magnus").focus()
         await page.keyboard.press("Enter")
-        await expect(page.locator("#start")).to_have_text("Tromsø")
+        await expect(page.locator("#start")).to_have_text("Magnus")
 
 
 async def test_a_person_reads_renames_and_branches_a_session(address):

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from recollect.conversation import Message, SessionInfo
+from recollect.errors import RecollectError
 from recollect.records import new_id
 from recollect.server import schemas
-from recollect.server.chat import begun
+from recollect.server.chat import begun, events, streamed
 from recollect.server.console.behind import Prompt, Remembered, prompt_of, remembered_of
-from recollect.server.console.door import Filled, router
-from recollect.server.console.pages import fragment, moved, page, wants_fragment
+from recollect.server.console.door import Filled, Refusal, router
+from recollect.server.console.pages import fragment, moved, page, rendered, wants_fragment
 from recollect.server.console.words import spoken
+from recollect.server.errors import told
 from recollect.server.routing import Caller, Here, Owner, SessionId
 
 routes = router()
@@ -71,8 +74,10 @@ async def new_chat(request: Request, service: Here, owner: Owner) -> Response:
 
 
 @routes.get("/users/{user}/chat/{session}")
-async def chat_page(request: Request, service: Here, owner: Owner, session: SessionId) -> Response:
-    """A conversation, and what is behind its last turn."""
+async def chat_page(
+    request: Request, service: Here, owner: Owner, session: SessionId, prompt: bool = False
+) -> Response:
+    """A conversation, and what is behind its last turn; with `prompt`, also what a model would be given for it."""
     chat = owner.session(session)
     messages, _ = await chat.messages(limit=MESSAGES_SHOWN, newest_first=True)
     said = next((message for message in messages if message.role == "user" and spoken(message.content).strip()), None)
@@ -84,7 +89,7 @@ async def chat_page(request: Request, service: Here, owner: Owner, session: Sess
         sessions=tuple(sessions),
         bubbles=tuple(map(bubble, reversed(messages))),
         remembered=await remembered_of(owner, session, said.id) if said else None,
-        prompt=prompt_of(await chat.get_context(spoken(said.content))) if said else None,
+        prompt=prompt_of(await chat.get_context(spoken(said.content))) if said and prompt else None,
     )
     return page(request, "chat", view)
 
@@ -99,14 +104,21 @@ async def say(
     )
     turn = begun(service, caller.org, body, None)
     prepared = await turn.begin()
-    reply = "".join([piece async for piece in turn.executor.answer(prepared)])
-    answer = await turn.end(prepared, reply)
     if not wants_fragment(request):
+        await turn.end(prepared, "".join([piece async for piece in turn.executor.answer(prepared)]))
         return moved(request, "users", owner.id, "chat", session)
-    records = await owner.get_memories(answer["message_ids"])
-    bubbles = tuple(bubble(Message.from_record(record)) for record in records)
-    view = Answered(bubbles, await remembered_of(owner, session, turn.said_id, 0), prompt_of(prepared.context))
-    return fragment(request, "chat_turn", view)
+
+    async def done(answer: dict[str, Any]) -> dict[str, Any]:
+        records = await owner.get_memories(answer["message_ids"])
+        bubbles = tuple(bubble(Message.from_record(record)) for record in records)
+        behind = await remembered_of(owner, session, turn.said_id, 0)
+        return {"html": rendered(request, "chat_turn", Answered(bubbles, behind, prompt_of(prepared.context)))}
+
+    def failed(error: RecollectError) -> dict[str, Any]:
+        view = Refusal(*told(error))
+        return {"html": rendered(request, "notice", view), "status": view.status}
+
+    return events(streamed(turn, prepared, done, failed))
 
 
 @routes.get("/users/{user}/chat/{session}/remembered")

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from recollect.errors import Forbidden, RecollectError, Unavailable
 from recollect.server.console.forms import Form, read_form
 from recollect.server.console.pages import HEADERS, PROOF, fragment, moved, page, wants_fragment
-from recollect.server.errors import Unauthorized, told
+from recollect.server.errors import Unauthorized, headers_of, told
 from recollect.server.gate import PRINCIPAL, Principal, admitted, is_from_elsewhere, of_this_machine
 from recollect.server.routing import PUBLIC, Handler, StrictRoute
 from recollect.server.service import Service
@@ -30,6 +30,9 @@ ANY_USER = {"x-any-user": True}
 """A route that is about no user, but that a key of one user may use."""
 OPEN = {PUBLIC: True}
 """A route that anybody may use."""
+
+NOTICED = {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML"}
+"""What is wrong is said at the top of the page, wherever the answer would have gone."""
 
 _FORM = "recollect.form"
 
@@ -117,11 +120,9 @@ def _refused(request: Request, error: Exception) -> Response:
     if isinstance(error, Unauthorized):
         return _to_sign_in(request)
     view = Refusal(*told(error))
-    if not wants_fragment(request):
-        return page(request, "error", view, status=view.status)
-    response = fragment(request, "notice", view, status=view.status)
-    response.headers["HX-Retarget"] = "#notices"
-    response.headers["HX-Reswap"] = "innerHTML"
+    is_part = wants_fragment(request)
+    response = (fragment if is_part else page)(request, "notice" if is_part else "error", view, status=view.status)
+    response.headers.update(headers_of(error, view.status) | (NOTICED if is_part else {}))
     return response
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -76,6 +77,7 @@ class MemoryPage:
     """One memory with its source, its past, and what can be done with it."""
 
     record: Record
+    state: str
     quote: Quote | None
     history: tuple[Record, ...]
     details: Mapping[str, Any]
@@ -137,6 +139,7 @@ async def memory_page(request: Request, owner: Owner, id: MemoryId) -> Response:
     history = await owner.history(id)
     view = MemoryPage(
         record=record,
+        state="" if record.content else json.dumps(dict(record.data), ensure_ascii=False, indent=2),
         quote=await _quote(owner, record),
         history=tuple(history[:-1]),
         details={name: record.data[name] for name in SHOWN_DATA if record.data.get(name) not in (None, "")},

@@ -152,7 +152,12 @@ def page(request: Request, name: str, view: Any = None, *, status: int = 200) ->
 
 def fragment(request: Request, name: str, view: Any = None, *, status: int = 200) -> Response:
     """A part of a page, for htmx to put where it belongs."""
-    return HTMLResponse(_render(f"{name}.html", frame_of(request), view), status)
+    return HTMLResponse(rendered(request, name, view), status)
+
+
+def rendered(request: Request, name: str, view: Any) -> str:
+    """A part of a page as text."""
+    return _render(f"{name}.html", frame_of(request), view)
 
 
 def moved(request: Request, *parts: str, notice: str = "", **query: Any) -> Response:

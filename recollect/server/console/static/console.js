@@ -69,7 +69,8 @@ document.addEventListener("alpine:init", () => {
       text.style.height = "auto";
       text.style.height = `${Math.min(text.scrollHeight + 2, 180)}px`;
     },
-    sending() {
+    sending(event) {
+      event.detail.ctx.fetch = readReply;
       this.said = this.$refs.text.value;
       const waiting = document.getElementById("waiting").content.cloneNode(true);
       waiting.querySelector("[data-said]").textContent = this.said;
@@ -90,6 +91,38 @@ document.addEventListener("alpine:init", () => {
     },
   }));
 });
+
+// The reply comes as events: pieces are shown as they come, and at the end htmx gets the page that they make.
+async function readReply(address, request) {
+  const response = await fetch(address, request);
+  if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
+  const reply = document.querySelector("[data-reply]");
+  let text = "";
+  for await (const [name, data] of eventsOf(response)) {
+    if (name === "done") return new Response(data.html);
+    const place = { "HX-Retarget": "#notices", "HX-Reswap": "innerHTML" };
+    if (name === "error") return new Response(data.html, { status: data.status, headers: place });
+    text += data.text;
+    if (reply) reply.textContent = text;
+    toNewest("instant");
+  }
+  throw new Error("the answer broke off");
+}
+
+async function* eventsOf(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const parts = (rest + value).split("\n\n");
+    rest = parts.pop();
+    for (const part of parts) {
+      const [, name, data] = part.match(/^event: (\w+)\ndata: (.*)$/);
+      yield [name, JSON.parse(data)];
+    }
+  }
+}
 
 function toNewest(behavior = "smooth") {
   const log = document.getElementById("log");
