@@ -440,14 +440,17 @@ class User:
         limit: int = 100,
         after: str | None = None,
         at: Any = None,
+        newest_first: bool = False,
     ) -> tuple[list[Record], str | None]:
-        """A page of memories in order of birth, and the cursor of the next (None at the end).
+        """A page of memories in order of birth, or the newest first, and the cursor of the next (None at the end).
 
         Times in the filter that count back, as "-7d", count from `at`: the same for all pages.
         """
         test = validate.where(where, at=validate.moment(at, "at"))
         filter = Filter(self._scope.partition, layers=(validate.layer(layer),), test=test)
-        page = await self._flow.ledger.list(filter, limit=validate.limit(limit), after=_cursor(after))
+        page = await self._flow.ledger.list(
+            filter, newest_first=bool(newest_first), limit=validate.limit(limit), after=_cursor(after)
+        )
         return list(page.records), page.after
 
     async def search_memory(

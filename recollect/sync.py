@@ -375,13 +375,17 @@ class User:
         limit: int = 100,
         after: str | None = None,
         at: Any = None,
+        newest_first: bool = False,
     ) -> tuple[list[Record], str | None]:
-        """A page of memories in order of birth, and the cursor of the next (None at the end).
+        """A page of memories in order of birth, or the newest first, and the cursor of the next (None at the end).
 
         Times in the filter that count back, as "-7d", count from `at`: the same for all pages.
         """
         return self._running.run(
-            "User.list_memories", self._inner.list_memories(layer=layer, where=where, limit=limit, after=after, at=at)
+            "User.list_memories",
+            self._inner.list_memories(
+                layer=layer, where=where, limit=limit, after=after, at=at, newest_first=newest_first
+            ),
         )
 
     def search_memory(

@@ -28,9 +28,10 @@ HOST, PORT = "127.0.0.1", 8765
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on; without keys only this machine's own.")] = HOST,
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = PORT,
+    sample: Annotated[bool, typer.Option("--sample", help="First remember an invented person to look at.")] = False,
     url: Url = None,
 ) -> None:
-    """Serve the memory over HTTP, until Ctrl-C. One line of JSON a request goes to standard error.
+    """Serve the memory over HTTP, with the console at /, until Ctrl-C. Standard error has a line for each request.
 
     Example: recollect serve --port 8765
     """
@@ -38,12 +39,12 @@ def serve(
     _log_requests()
 
     def told(address: str, needs_keys: bool) -> None:
-        say(f"Recollect serves {place(url)} at {address}. Ctrl-C stops.")
+        say(f"Recollect serves {place(url)} at {address}, with the console. Ctrl-C stops.")
         if not needs_keys:
             say("There are no keys: only this machine can ask. `recollect keys create` makes one.")
         sys.stdout.flush()
 
-    asyncio.run(server.serve(server.Service(url), host, port, told=told))
+    asyncio.run(server.serve(server.Service(url), host, port, told=told, sample=sample))
 
 
 def _server() -> Any:

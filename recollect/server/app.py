@@ -24,11 +24,23 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from recollect import __version__
 from recollect.errors import RecollectError, Unavailable, ValidationError
-from recollect.server import chat, customizations, entities, graph, memories, operations, profile, schemas, sessions
+from recollect.server import (
+    chat,
+    console,
+    customizations,
+    entities,
+    graph,
+    memories,
+    operations,
+    profile,
+    schemas,
+    sessions,
+)
 from recollect.server.envelope import REQUEST_ID, Envelope
 from recollect.server.errors import MEDIA_TYPE, problem
 from recollect.server.gate import Gate, is_loopback
 from recollect.server.limits import BodyLimit
+from recollect.server.sample import load
 from recollect.server.service import Service
 
 GRACE_S = 6
@@ -68,6 +80,7 @@ def build(service: Service) -> FastAPI:
     app.state.service = service
     for room in ROOMS:
         app.include_router(room.routes)
+    app.include_router(console.routes)
     # The last that is added stands outermost.
     app.add_middleware(BodyLimit)
     app.add_middleware(Gate, service=service)
@@ -88,7 +101,9 @@ async def _told(request: Request, error: Exception) -> Response:
 # ── Serving ──────────────────────────────────────────────────────────────────────────────────────
 
 
-async def serve(service: Service, host: str, port: int, *, told: Callable[[str, bool], None]) -> None:
+async def serve(
+    service: Service, host: str, port: int, *, told: Callable[[str, bool], None], sample: bool = False
+) -> None:
     """Serve until a signal; `told` gets the address and whether keys are needed. Without keys, only this machine."""
     async with service:
         needs_keys = await service.keys.exist()
@@ -109,6 +124,8 @@ async def serve(service: Service, host: str, port: int, *, told: Callable[[str, 
             limit_concurrency=CONNECTIONS_MAX,
             timeout_graceful_shutdown=GRACE_S,
         )
+        if sample:
+            await load(service.memory, "default", service.clock())
         told(_address(listener), needs_keys)
         await DrainingServer(config, service).serve(sockets=[listener])
 

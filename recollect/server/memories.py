@@ -49,18 +49,24 @@ async def get_context(service: Here, owner: Owner, body: schemas.Asked) -> Respo
     asked = {name: value for name, value in given(body).items() if name not in ("session", "agent")}
     handle = owner if body.session is None else owner.session(body.session, agent=body.agent)
     context = await handle.get_context(**asked)
-    service.metrics.count("contexts")
-    service.metrics.count("context_tokens", context.tokens)
+    service.metrics.count_context(context.tokens, context.answerable)
     return JSONResponse(context.to_dict())
 
 
 @routes.get("/memories", responses=shapes(schemas.RecordsShape))
 async def list_memories(
-    owner: Owner, layer: str = "long_term", where: Where = None, limit: int = 100, after: str | None = None
+    owner: Owner,
+    layer: str = "long_term",
+    where: Where = None,
+    limit: int = 100,
+    after: str | None = None,
+    newest_first: bool = False,
 ) -> Response:
     """A page of a layer in order of birth; `after` is the cursor of the next one, null at the end."""
     test = None if where is None else validate.json_text(where, "where")
-    found, next_page = await owner.list_memories(layer=layer, where=test, limit=limit, after=after)
+    found, next_page = await owner.list_memories(
+        layer=layer, where=test, limit=limit, after=after, newest_first=newest_first
+    )
     return JSONResponse({"memories": [record.to_dict() for record in found], "after": next_page})
 
 

@@ -60,7 +60,7 @@ async def erase(owner: Owner) -> Response:
 @routes.get("/api/users/{user}/export", response_class=StreamingResponse)
 async def export(owner: Owner) -> Response:
     """Everything about a user, one JSON object a line; the first says what it is."""
-    return StreamingResponse(_lines(await owner.export()), media_type=LINES_TYPES[0])
+    return StreamingResponse(export_lines(await owner.export()), media_type=LINES_TYPES[0])
 
 
 @routes.post("/api/users/{user}/import", responses=shapes(schemas.ImportedShape), openapi_extra=_LINES_BODY)
@@ -73,7 +73,8 @@ async def import_lines(request: Request, owner: Owner, session: str = DEFAULT_SE
     return JSONResponse((await import_jsonl(owner, source, session=session)).to_dict())
 
 
-async def _lines(objects: list[dict[str, Any]]) -> AsyncIterator[str]:
+async def export_lines(objects: list[dict[str, Any]]) -> AsyncIterator[str]:
+    """Objects as lines of JSON, some at a time."""
     for start in range(0, len(objects), LINES_A_PIECE):
         yield "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in objects[start : start + LINES_A_PIECE])
 
@@ -96,20 +97,27 @@ async def stats(service: Here) -> Response:
 @routes.get("/api/failures", responses=shapes(schemas.FailuresShape), openapi_extra=ADMIN)
 async def failures(service: Here, caller: Caller) -> Response:
     """Work for the users of the org that was given up, with the reason of each."""
-    return JSONResponse({"failures": [_failure(record) for record in await _failures(service, caller.org)]})
+    return JSONResponse({"failures": [_failure(record) for record in await failures_of(service, caller.org)]})
 
 
 @routes.post("/api/failures/{id}/retry", status_code=204, openapi_extra=ADMIN)
 async def retry(service: Here, caller: Caller, id: FailureId) -> Response:
     """Give failed work another round of tries."""
-    for record in await _failures(service, caller.org):
+    await give_another_try(service, caller.org, id)
+    return Response(status_code=204)
+
+
+async def give_another_try(service: Service, org: str, id: str) -> None:
+    """Give one failure of the org's another round of tries."""
+    for record in await failures_of(service, org):
         if record.id == id:
             await service.memory.retry(record)
-            return Response(status_code=204)
+            return
     raise NotFound(field="id")
 
 
-async def _failures(service: Service, org: str) -> list[Record]:
+async def failures_of(service: Service, org: str) -> list[Record]:
+    """Work for the users of an org that was given up."""
     found: list[Record] = []
     for partition in await service.memory.users():
         if partition.org == org and partition.user:

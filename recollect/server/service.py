@@ -18,6 +18,7 @@ from recollect.server.executors import Executors
 from recollect.server.keys import Keys
 from recollect.server.limits import Rate
 from recollect.server.metrics import Metrics
+from recollect.server.seats import Seats
 from recollect.settings import Settings, read_file
 from recollect.stores import open_store
 from recollect.stores.contract import Store
@@ -48,6 +49,7 @@ class Service:
         self.draining = False
         self.metrics = Metrics()
         self.executors = Executors(self.agents)
+        self.seats = Seats()
         per_minute = self.settings.requests_per_minute
         self.rate = Rate(per_minute, burst=max(1, per_minute * BURST_S // 60))
         self.failed_rate = Rate(FAILED_PER_MINUTE, burst=FAILED_BURST)

@@ -73,7 +73,7 @@ SEES: dict[str, set[str]] = {
     "__init__": {"context", "conversation", "errors", "memory", "providers", "records", "settings"},
     "__main__": {"interfaces"},
 }
-SERVER = {f"server/{path.name}" for path in (PACKAGE / "server").glob("*.py")} - {"server/keys.py"}
+SERVER = {str(path.relative_to(PACKAGE)) for path in (PACKAGE / "server").rglob("*.py")} - {"server/keys.py"}
 DRIVERS = {
     "sqlite3": {"stores/sqlite_file.py", "interfaces/comparing.py"},
     "simsimd": {"index.py", "stores/sqlite_codes.py"},
@@ -83,6 +83,7 @@ DRIVERS = {
     "httpx": {"embedders/endpoint.py", "server/endpoint.py"},
     "fastapi": SERVER,
     "starlette": SERVER,
+    "jinja2": {"server/console/pages.py"},
     "uvicorn": {"server/app.py", "interfaces/mcp.py"},
     "fastembed": {"embedders/fastembed.py"},
     "psycopg": {f"stores/postgres{part}.py" for part in ("", "_link", "_meaning", "_schema")},
