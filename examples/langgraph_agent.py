@@ -1,6 +1,5 @@
+# pip install '.[langgraph]' && python examples/langgraph_agent.py
 """A LangGraph graph that remembers: its store keeps what it puts, and search finds it by meaning.
-
-pip install 'recollect[langgraph]' && python examples/langgraph_agent.py
 
 No model and no key: the node that would ask one is a stand-in, which says so.
 """
