@@ -5,6 +5,7 @@
  * beside them under the name `ai_sdk`: the same JSON with its texts left out, and where each of them stood.
  */
 import type { ConversationMessage } from "@ai-sdk-tools/memory";
+import { RecollectError } from "./errors.js";
 import type { NewMessage, StoredMessage, TextPart, ToolCall } from "./shapes.js";
 
 const NAME = "ai_sdk";
@@ -32,9 +33,16 @@ export function toStored(message: ConversationMessage): NewMessage {
   const shell: Shell = speaks ? { value: filled(value, found, []), texts: found } : { value, texts: [] };
   return {
     role: message.role,
-    created_at: message.timestamp.toISOString(),
+    created_at: isoTime(message.timestamp),
     ...withShell(speaks ? texts : [EMPTY], JSON.stringify(shell)),
   };
+}
+
+/** The time as the server takes it; where a message went through JSON, it is a text. */
+function isoTime(timestamp: Date | string | number): string {
+  const time = new Date(timestamp);
+  if (!Number.isNaN(time.getTime())) return time.toISOString();
+  throw new RecollectError("ValidationError", "must be a time", { field: "timestamp" });
 }
 
 /** The content as JSON. UI messages often come as JSON text: those are read, other text is what was said. */
@@ -66,20 +74,30 @@ function isObject(value: Json): value is { [name: string]: Json } {
   return value !== null && typeof value === "object" && !Array.isArray(value);
 }
 
-function at(value: Json, place: Place): Json {
-  return place.reduce<Json>((held, step) => (held as Record<string | number, Json>)[step] ?? null, value);
+/** What stands at a place; undefined where nothing of the value's own does. */
+function at(value: Json, place: Place): Json | undefined {
+  let held: Json | undefined = value;
+  for (const step of place) {
+    if (held === null || typeof held !== "object" || !Object.hasOwn(held, step)) return undefined;
+    held = (held as Record<string | number, Json>)[step];
+  }
+  return held;
 }
 
-/** A copy of the value with these texts at these places; a text that is missing is empty. */
+/**
+ * A copy of the value with these texts at these places; a text that is missing is empty.
+ *
+ * Others can write metadata too, so a place counts only where a text stands already: never in a prototype.
+ */
 function filled(value: Json, found: readonly Place[], texts: readonly string[]): Json {
-  const whole = { value: structuredClone(value) };
+  const whole: Json = { value: structuredClone(value) };
   found.forEach((place, number) => {
-    const steps = ["value", ...place];
+    const steps: Place = ["value", ...place];
+    if (typeof at(whole, steps) !== "string") return;
     const last = steps.pop() as string | number;
-    const holder = at(whole, steps);
-    if (holder !== null && typeof holder === "object") (holder as Record<string | number, Json>)[last] = texts[number] ?? "";
+    (at(whole, steps) as Record<string | number, Json>)[last] = texts[number] ?? "";
   });
-  return whole.value;
+  return whole["value"] as Json;
 }
 
 function withShell(texts: string[], shell: string): Pick<NewMessage, "content" | "metadata"> {
@@ -108,11 +126,13 @@ function shellOf(message: StoredMessage): Shell | undefined {
   const first = Array.isArray(message.content) ? message.content[0] : undefined;
   const kept = message.metadata[NAME] ?? first?.[NAME];
   if (typeof kept !== "string") return undefined;
-  try {
-    return JSON.parse(kept) as Shell;
-  } catch {
-    return undefined;
-  }
+  const shell = plain(kept) as Partial<Shell> | null;
+  const isOurs = typeof shell === "object" && shell !== null && "value" in shell && isListOfPlaces(shell.texts);
+  return isOurs ? (shell as Shell) : undefined;
+}
+
+function isListOfPlaces(texts: unknown): boolean {
+  return Array.isArray(texts) && texts.every((place) => Array.isArray(place));
 }
 
 function textsOf(message: StoredMessage): string[] {

@@ -33,7 +33,9 @@ export class Rest {
   /** The JSON of an answer. */
   async ask<T>(call: Call): Promise<T> {
     const response = await this.#answered(this.#address(call), this.#request(call));
-    return (await response.json()) as T;
+    return (await response.json().catch(() => {
+      throw new RecollectError("Unavailable", "the answer was cut off, or is no JSON", { status: response.status });
+    })) as T;
   }
 
   /** The same, and null for what is not there. */

@@ -1,7 +1,7 @@
 /** The provider, on a real server. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { ConversationMessage, MemoryProvider } from "@ai-sdk-tools/memory";
@@ -38,6 +38,19 @@ async function post(messages: unknown[]): Promise<void> {
     body: JSON.stringify({ messages }),
   });
   assert.equal(answer.status, 201);
+}
+
+/** A provider whose server answers like this. */
+async function answeredBy(listener: RequestListener, check: (provider: RecollectProvider) => Promise<void>): Promise<void> {
+  const listening = createServer(listener).listen(0, "127.0.0.1");
+  await once(listening, "listening");
+  const { port } = listening.address() as AddressInfo;
+  try {
+    await check(new RecollectProvider({ url: `http://127.0.0.1:${port}`, user }));
+  } finally {
+    listening.close();
+    listening.closeAllConnections();
+  }
 }
 
 function refusal(code: string, field: string) {
@@ -202,6 +215,25 @@ describe("messages", () => {
     ]);
   });
 
+  it("with labels that somebody else made up do no harm", async () => {
+    const made = [
+      { value: {}, texts: [["__proto__", "polluted"]] },
+      { value: { parts: [] }, texts: [["constructor", "prototype", "polluted"]] },
+      { value: "", texts: "everywhere" },
+      "no shell",
+    ];
+    await post(made.map((shell) => ({ role: "user", content: "Hi.", metadata: { ai_sdk: JSON.stringify(shell) } })));
+    const found = await provider.getMessages<{ parts?: unknown[] }>({ chatId: "monday" });
+    assert.deepEqual(found.slice(0, 2), [{}, { parts: [] }]);
+    assert.deepEqual(found.slice(2).map((each) => each.parts), Array(2).fill([{ type: "text", text: "Hi." }]));
+    assert.equal(({} as { polluted?: string }).polluted, undefined);
+  });
+
+  it("need a time", async () => {
+    const message = { ...said("user", "Hello."), timestamp: new Date("yesterday") };
+    await assert.rejects(provider.saveMessage(message), refusal("ValidationError", "timestamp"));
+  });
+
   it("that are too large are refused, with the field", async () => {
     await assert.rejects(provider.saveMessage(said("user", "x".repeat(70_000))), refusal("TooLarge", "content"));
   });
@@ -322,13 +354,18 @@ describe("the way to the server", () => {
   });
 
   it("does not follow to another place", async () => {
-    const elsewhere = createServer((_, answer) => answer.writeHead(307, { location: `${server.url}/api/users` }).end());
-    elsewhere.listen(0, "127.0.0.1");
-    await once(elsewhere, "listening");
-    const { port } = elsewhere.address() as AddressInfo;
-    const moved = new RecollectProvider({ url: `http://127.0.0.1:${port}`, user });
-    await assert.rejects(moved.getChats(), /cannot be reached/);
-    elsewhere.close();
+    const elsewhere: RequestListener = (_, answer) => answer.writeHead(307, { location: `${server.url}/api/users` }).end();
+    await answeredBy(elsewhere, (moved) => assert.rejects(moved.getChats(), /cannot be reached/));
+  });
+
+  it("says so when an answer breaks off, or comes from somebody else", async () => {
+    const cut: RequestListener = (_, answer) => {
+      answer.writeHead(200, { "content-length": 100 }).write("{");
+      setTimeout(() => answer.destroy(), 50);
+    };
+    await answeredBy(cut, (broken) => assert.rejects(broken.getChats(), /cut off, or is no JSON/));
+    const page: RequestListener = (_, answer) => answer.writeHead(502).end("<h1>Bad gateway</h1>");
+    await answeredBy(page, (proxy) => assert.rejects(proxy.getChats(), /the server answered 502/));
   });
 });
 
