@@ -26,6 +26,7 @@ from recollect.errors import NotFound, TooLarge, Unavailable, ValidationError
 from recollect.filters import Filter
 from recollect.flow import QUALITIES, Flow
 from recollect.graph import Graph
+from recollect.index import PartitionIndex
 from recollect.layers import SEARCHED_LAYERS
 from recollect.learnings import Learning, Learnings
 from recollect.long_term import LongTerm
@@ -282,12 +283,8 @@ class User:
         validate.limit(limit)
         now = self._flow.ledger.clock()
         index = await self._flow.indexes.current(self._scope.partition)
-        listed = []
-        for id in index.sessions:
-            messages = index.session(id, now)
-            if messages:
-                head = index.head("session", replace(self._scope, session=id), now)
-                listed.append(_session_info(id, messages, head))
+        scopes = [replace(self._scope, session=id) for id in index.sessions]
+        listed = [info for scope in scopes if (info := _session_info(index, scope, now)) is not None]
         listed.sort(key=lambda info: info.last_activity, reverse=True)
         return listed[:limit]
 
@@ -777,6 +774,14 @@ class Session:
             await self._flow.ledger.commit(changes)
         return changes is not None
 
+    async def info(self) -> SessionInfo:
+        """The session as it is listed: title, counts, last activity. One that has no messages is `NotFound`."""
+        index = await self._flow.indexes.current(self._scope.partition)
+        info = _session_info(index, self._scope, self._flow.ledger.clock())
+        if info is None:
+            raise NotFound(field="session")
+        return info
+
     async def rename(self, title: str) -> None:
         """Give the session a title."""
         await self._conversation.rename(title)
@@ -804,13 +809,18 @@ def _check_masking(setting: str) -> None:
         raise ValidationError(str(error), field="masking") from None
 
 
-def _session_info(id: str, messages: Sequence[Record], head: Record | None) -> SessionInfo:
+def _session_info(index: PartitionIndex, scope: Scope, now: int) -> SessionInfo | None:
+    """A session as it is listed; None where it has no messages."""
+    messages = index.session(scope.session, now)
+    if not messages:
+        return None
+    head = index.head("session", scope, now)
     shown = heard(messages)
     first = next((m for m in shown if m.data["role"] == "user" and m.content), shown[0] if shown else None)
-    told = " ".join(first.content.split()) if first else id
+    told = " ".join(first.content.split()) if first else scope.session
     title = head.content if head and head.content else told if len(told) <= 60 else told[:59] + "…"
     return SessionInfo(
-        id=id,
+        id=scope.session,
         title=title,
         agent=messages[-1].scope.agent,
         messages=len(messages),

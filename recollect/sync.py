@@ -692,6 +692,10 @@ class Session:
         """Fold the first half of what is not yet summed up into the running summary now."""
         return self._running.run("Session.compress", self._inner.compress())
 
+    def info(self) -> SessionInfo:
+        """The session as it is listed: title, counts, last activity. One that has no messages is `NotFound`."""
+        return self._running.run("Session.info", self._inner.info())
+
     def rename(self, title: str) -> None:
         """Give the session a title."""
         self._running.run("Session.rename", self._inner.rename(title))

@@ -43,6 +43,12 @@ async def list_sessions(owner: Owner, limit: int = 100) -> Response:
     return JSONResponse({"sessions": [info.to_dict() for info in await owner.sessions(limit=limit)]})
 
 
+@routes.get("/{session}", responses=shapes(schemas.SessionShape))
+async def get_session(chat: Chat) -> Response:
+    """One session as it is listed."""
+    return JSONResponse((await chat.info()).to_dict())
+
+
 @routes.patch("/{session}", responses=shapes(schemas.TitleShape))
 async def rename_session(chat: Chat, body: schemas.Title) -> Response:
     """Give a session a title."""
