@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from server_stage import LOCAL, client_of, opened
+from server_stage import LOCAL, client_of, opened, process
 
 from recollect.layers import PUBLIC_LAYERS
 from recollect.records import HOUR_MS
@@ -121,6 +121,13 @@ async def test_the_sample_is_loaded_by_a_button_and_once(client, service):
         await sent(client, "/sample")
     talks = await service.memory.user("noor").sessions()
     assert [len(talks), sum(each.messages for each in talks)] == [8, sum(2 * len(each.turns) for each in sample.TALKS)]
+
+
+async def test_the_command_serves_the_console_with_the_sample(tmp_path):
+    with process(tmp_path, "--sample") as (address, _):
+        async with httpx.AsyncClient(base_url=address) as client:
+            assert "noor" in await shown(client, "/")
+            assert "Moving south" in await shown(client, f"{NOOR}/sessions")
 
 
 async def test_a_user_with_an_odd_name_has_pages_like_any_other(client, service):

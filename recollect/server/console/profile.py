@@ -14,6 +14,7 @@ from starlette.responses import Response
 from recollect import validate
 from recollect.errors import NotFound
 from recollect.memory import User
+from recollect.policies.keys import key_of
 from recollect.profile import Fact, Facts
 from recollect.records import as_datetime
 from recollect.server import schemas
@@ -93,7 +94,7 @@ def _rows(known: Sequence[Known]) -> list[tuple[str, Sequence[Fact]]]:
     """A lane for each key; of a key with many values at a time, one for each of them."""
     rows: list[tuple[str, Sequence[Fact]]] = []
     for each in known:
-        if len(each.facts) < 2:
+        if not key_of(each.key).many:
             rows.append((each.key, each.history))
         else:
             values = dict.fromkeys(fact.value for fact in each.history)
