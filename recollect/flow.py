@@ -65,7 +65,7 @@ class Flow:
         self.contexts = ContextBuilder(self.indexes, self.recall, self.count, clock)
         learning = Learning(self.ledger, self.indexes, Rules() if settings.learn else None)
         enrichment = Enrichment(self.ledger, self.indexes, embedder, learning, settings)
-        self.worker = Worker(self.ledger, self.indexes, enrichment, learning, settings, self.count)
+        self.worker = Worker(self.ledger, self.indexes, enrichment, settings, self.count)
         self.upkeep = Upkeep(self.ledger, self.indexes, settings)
         self.reembedding = Reembedding(self.ledger, self.indexes, embedder)
         self._embedders = (embedder, earlier)

@@ -20,8 +20,7 @@ from recollect.episodes import Episodes
 from recollect.errors import Conflict, NotFound, RecollectError, Unavailable
 from recollect.filters import Filter
 from recollect.index import Indexes
-from recollect.learning import Learning
-from recollect.ledger import Ledger
+from recollect.ledger import Ledger, upkeep_job
 from recollect.policies.tokens import TokenCounter
 from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, Changes, Job, Partition, Record, Scope, derived_id
 from recollect.settings import Settings
@@ -47,7 +46,6 @@ class Worker:
         ledger: Ledger,
         indexes: Indexes,
         enrichment: Enrichment,
-        learning: Learning,
         settings: Settings,
         count: TokenCounter,
     ) -> None:
@@ -58,7 +56,7 @@ class Worker:
         self._count = count
         self._handlers: dict[str, Handler] = {
             "enrich": self._enrich,
-            "learn": learning.run,
+            "learn": enrichment.learn,
             "fold": self._fold,
             "episode": self._note,
             "remake": self._note,
@@ -207,7 +205,8 @@ class Worker:
             changes = changes.and_(enqueue=(replace(job, due_at=now + wait_ms),))
         try:
             if job.attempt >= self._settings.job_attempts_max:
-                changes = changes.and_(put=(await self._failure(job, error, now),))
+                failure = await self._failure(job, error, now)
+                changes = changes.and_(put=(failure,), enqueue=await self._enrichment.despite_failing(job))
                 self.failed += 1
             await self._ledger.commit(changes)
         except RecollectError as second:
@@ -275,7 +274,7 @@ class Worker:
         if gone.next_at is None:
             return Changes(job.partition)
         due_at = max(min(gone.next_at, now) + DAY_MS, now + HOUR_MS)
-        return Changes(job.partition, enqueue=(Job("upkeep", job.partition, "upkeep", due_at=due_at),))
+        return Changes(job.partition, enqueue=(upkeep_job(job.partition, due_at),))
 
 
 def reason_of(error: BaseException) -> str:

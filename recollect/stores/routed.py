@@ -105,6 +105,7 @@ class RoutedStore:
         self._turn = 0
         self._under_way: set[asyncio.Future[int]] = set()
         self.abilities: frozenset[str] = frozenset.intersection(*(each.abilities for each in self._stores))
+        self.joins = self._rest == HOME
         self.lives: Mapping[str, int] = getattr(home, "lives", {})
 
     def _place(self, layer: str) -> int:
