@@ -156,8 +156,9 @@ def _room_beside(records: Sequence[Record], refs: Sequence[str]) -> int:
 
     A memory may bring an older one, a session two jobs, each id may end a job, and upkeep is one more.
     """
-    each = {"long_term": 2, "conversation": 3}
-    return OPERATIONS_MAX - 1 - len(refs) - sum(each.get(record.layer, 1) for record in records)
+    memories = sum(record.layer == "long_term" for record in records)
+    sessions = len({record.scope.session for record in records if record.layer == "conversation"})
+    return OPERATIONS_MAX - 1 - len(refs) - len(records) - memories - 2 * sessions
 
 
 def _merge_near(index: PartitionIndex, memories: Sequence[Record], now: int) -> dict[str, Record]:
