@@ -169,11 +169,22 @@ def _merge_near(index: PartitionIndex, memories: Sequence[Record], now: int) -> 
         for known, cosine in (*_near(memory, memories[:place]), *_near_in(index, alive, memory, memories)):
             pair = (changed.get(known.id, known), changed.get(memory.id, memory))
             older, newer = sorted(pair, key=lambda record: record.born)
-            both_live = older.valid_to is None and newer.valid_to is None
-            if both_live and _fit_together(older, newer) and near_duplicate(older.content, newer.content, cosine):
-                kept, ended = merged(older, newer, similarity=round(cosine, 4), now=now)
-                changed |= {kept.id: kept, ended.id: ended}
+            if joined := _joined(older, newer, cosine, now):
+                changed |= {record.id: record for record in joined}
     return changed
+
+
+def merged_pair(older: Record, newer: Record, now: int) -> tuple[Record, Record] | None:
+    """The older memory with the newer one taken in, and the newer one, ended; None if they do not say the same."""
+    cosine = next((cosine for _, cosine in _near(newer, [older])), 0.0)
+    return _joined(older, newer, cosine, now)
+
+
+def _joined(older: Record, newer: Record, cosine: float, now: int) -> tuple[Record, Record] | None:
+    both_live = older.valid_to is None and newer.valid_to is None
+    if both_live and near_duplicate(older.content, newer.content, cosine) and _fit_together(older, newer):
+        return merged(older, newer, similarity=round(cosine, 4), now=now)
+    return None
 
 
 def _fit_together(older: Record, newer: Record) -> bool:

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from recollect.agreement import Agreement
+from recollect.consolidation import Consolidation
 from recollect.conversation import Conversation
 from recollect.enrichment import Enrichment
 from recollect.episodes import Episodes
@@ -46,12 +47,14 @@ class Worker:
         ledger: Ledger,
         indexes: Indexes,
         enrichment: Enrichment,
+        consolidation: Consolidation,
         settings: Settings,
         count: TokenCounter,
     ) -> None:
         self._ledger = ledger
         self._indexes = indexes
         self._enrichment = enrichment
+        self._consolidation = consolidation
         self._settings = settings
         self._count = count
         self._handlers: dict[str, Handler] = {
@@ -60,6 +63,7 @@ class Worker:
             "fold": self._fold,
             "episode": self._note,
             "remake": self._note,
+            "retell": consolidation.retell,
             "trust": self._bring_to_an_end,
             "turn": self._turn,
             "follow": self._follow,
@@ -265,7 +269,9 @@ class Worker:
         return Changes(job.partition)
 
     async def _upkeep(self, job: Job) -> Changes:
-        """Remove for good what has been dead for a day, and come back when the next can go."""
+        """Remove for good what has been dead for a day, consolidate the rest, and come back when the next can go."""
+        if self._settings.consolidate:
+            await self._consolidation.run(job.partition)
         now = self._ledger.clock()
         where = Filter(job.partition, dead_before=now - DAY_MS)
         gone = await self._ledger.store.forget(where, now)
