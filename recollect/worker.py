@@ -67,6 +67,7 @@ class Worker:
             "trust": self._bring_to_an_end,
             "turn": self._turn,
             "follow": self._follow,
+            "unlearn": self._unlearn,
             "upkeep": self._upkeep,
         }
         self._rounds = asyncio.Lock()
@@ -266,6 +267,10 @@ class Worker:
 
     async def _follow(self, job: Job) -> Changes:
         await Agreement(self._ledger, job.partition).follow(job.refs[0])
+        return Changes(job.partition)
+
+    async def _unlearn(self, job: Job) -> Changes:
+        await Unlearning(self._ledger, self._indexes, job.partition).forget(job.refs)
         return Changes(job.partition)
 
     async def _upkeep(self, job: Job) -> Changes:
