@@ -14,7 +14,6 @@ from typing import Any
 
 from recollect import validate
 from recollect.enrich import summaries
-from recollect.episodes import episode_job
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Filter
 from recollect.index import PartitionIndex
@@ -23,7 +22,7 @@ from recollect.policies import fitting
 from recollect.policies.fencing import fenced, safe
 from recollect.policies.quarantine import ASIDE, heard, is_aside
 from recollect.policies.tokens import TokenCounter, message_tokens
-from recollect.records import MINUTE_MS, TRUSTS, Changes, Job, Record, Scope, as_datetime, derived_id, iso, new_id
+from recollect.records import TRUSTS, Changes, Job, Record, Scope, as_datetime, derived_id, iso, new_id
 from recollect.seals import find_seal, sealed
 from recollect.settings import Settings
 
@@ -178,8 +177,7 @@ class Conversation:
         )
         refs = tuple(record.id for record in records)
         job = Job(f"enrich:{refs[0]}:{new_id(now)}", self._partition, "enrich", refs, due_at=now)
-        jobs = (job, episode_job(self._scope, now, self._settings.episode_idle_minutes * MINUTE_MS))
-        changes = Changes(self._partition, put=records, enqueue=jobs, key=key and f"caller:{key}")
+        changes = Changes(self._partition, put=records, enqueue=(job,), key=key and f"caller:{key}")
         try:
             revision = await self._ledger.commit(changes)
         except Conflict as conflict:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from recollect import validate
+from recollect.consolidation import Consolidation
 from recollect.context import Context, ContextBuilder
 from recollect.conversation import Conversation
 from recollect.enrich.rules import Rules
@@ -65,8 +66,9 @@ class Flow:
         self.contexts = ContextBuilder(self.indexes, self.recall, self.count, clock)
         learning = Learning(self.ledger, self.indexes, Rules() if settings.learn else None)
         enrichment = Enrichment(self.ledger, self.indexes, embedder, learning, settings)
-        self.worker = Worker(self.ledger, self.indexes, enrichment, learning, settings, self.count)
-        self.upkeep = Upkeep(self.ledger, self.indexes, settings)
+        consolidation = Consolidation(self.ledger, self.indexes, settings)
+        self.worker = Worker(self.ledger, self.indexes, enrichment, consolidation, settings, self.count)
+        self.upkeep = Upkeep(self.ledger, self.indexes, consolidation, settings)
         self.reembedding = Reembedding(self.ledger, self.indexes, embedder)
         self._embedders = (embedder, earlier)
         self.loads = Loads()

@@ -179,7 +179,7 @@ class Memory:
         return await self._running.worker.work()
 
     async def maintain(self, *, dry_run: bool = False) -> list[Maintained]:
-        """Purge what is dead and retire what is not worth keeping; with `dry_run`, only tell."""
+        """Consolidate, retire what is not worth keeping and purge what is dead; with `dry_run`, only tell."""
         await self._running.flush_uses()
         return [done async for done in self._running.upkeep.maintain(dry_run=dry_run)]
 
@@ -557,7 +557,7 @@ class User:
         return await self._flow.upkeep.restore(self._scope.partition, validate.identifier(id, "id"))
 
     async def maintain(self, *, dry_run: bool = False) -> Maintained:
-        """Purge and prune this user's memories; with `dry_run`, only tell."""
+        """Consolidate, prune and purge this user's memories; with `dry_run`, only tell."""
         async for done in self._flow.upkeep.maintain(self._scope.partition, dry_run=dry_run):
             return done
         raise NotFound(field="user")

@@ -30,7 +30,7 @@ from recollect.profile import is_old_value
 from recollect.records import TRUSTS, Changes, Job, Partition, Record, Scope, Source, iso, new_id
 from recollect.seals import SEAL, break_seals
 from recollect.stores.contract import OPERATIONS_MAX, forget_whole
-from recollect.unlearning import Unlearning
+from recollect.unlearning import Unlearning, unlearning_jobs
 from recollect.views import remake, remakings, resting_views
 
 QUOTES = "quotes"
@@ -126,8 +126,13 @@ class Privacy:
         past = (id for record in doomed.values() for id in past_ids(record, later_edits))
         # What hangs on a record goes before it, so that after a crash the same call finds what is left.
         ids = list(dict.fromkeys((*past, *doomed)))
-        for start in range(0, len(ids), OPERATIONS_MAX - 1):
-            await self._ledger.commit(Changes(self._partition, drop=tuple(ids[start : start + OPERATIONS_MAX - 1])))
+        # A lesson that was under way is taken back by a job too: whoever is killed here cannot take a second look.
+        jobs = unlearning_jobs(self._partition, sorted(messages), self._ledger.clock())
+        step = OPERATIONS_MAX - 1 - len(jobs)
+        for start in range(0, len(ids), step):
+            await self._ledger.commit(
+                Changes(self._partition, drop=tuple(ids[start : start + step]), enqueue=tuple(jobs))
+            )
         return doomed
 
     async def _with_copies(self, records: Sequence[Record]) -> list[Record]:

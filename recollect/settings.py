@@ -95,7 +95,13 @@ class Settings:
     prune_score: float = 0.15
     """Retention score under which an old memory is retired."""
     prune_age_days: int = 180
-    """No memory younger than this is pruned for its score."""
+    """Nothing younger than this is pruned for its score."""
+    learnings_max: int = 1_000
+    """Learnings a user or an org may keep before pruning takes the least useful: a prompt has room for five."""
+    prune_learning_score: float = 0.35
+    """Score under which an old learning is retired."""
+    consolidate: bool = True
+    """Once a day: sessions that rest become episodes, what recurs in them knowledge, and doubles one memory."""
     requests_per_minute: int = 1_200
     """Requests that one API key may send to the server; those of ten seconds may come at once."""
 

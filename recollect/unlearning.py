@@ -25,11 +25,13 @@ from recollect.policies.unlearning_graphs import (
     learning_without,
 )
 from recollect.profile import spell_of
-from recollect.records import Changes, Job, Partition, Record, new_id, payload_of
+from recollect.records import Changes, Job, Partition, Record, derived_id, new_id, payload_of
 from recollect.stores.contract import OPERATIONS_MAX, PAYLOAD_MAX_BYTES
 
 TOGETHER = OPERATIONS_MAX - 4
 """Operations of one commit, with room for its jobs."""
+REFS_MAX = 500
+"""Messages that one job takes back the lessons of."""
 PORTIONS = (24, 8, 2)
 """Spells of a fact that are dealt with in one commit, where all of them are too many. Each may move some others."""
 FACT_LAYERS = ("fact", "preference")
@@ -215,6 +217,12 @@ class Unlearning:
         job = Job(f"enrich:{new_id(now)}", self._partition, "enrich", refs, due_at=now)
         drop = tuple(id for id, record in rows if record is None)
         return Changes(self._partition, put=put, drop=drop, enqueue=(job,) if refs else ())
+
+
+def unlearning_jobs(partition: Partition, messages: Sequence[str], now: int) -> list[Job]:
+    """The work of taking back what these messages taught, after they are gone. Done again, it changes nothing."""
+    chunks = [tuple(messages[start : start + REFS_MAX]) for start in range(0, len(messages), REFS_MAX)]
+    return [Job(f"unlearn:{derived_id(*chunk)}", partition, "unlearn", chunk, due_at=now) for chunk in chunks]
 
 
 def _difference(before: Sequence[Record], after: Sequence[Record | None], counts: Counts) -> int:

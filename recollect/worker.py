@@ -14,14 +14,14 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from recollect.agreement import Agreement
+from recollect.consolidation import Consolidation
 from recollect.conversation import Conversation
 from recollect.enrichment import Enrichment
 from recollect.episodes import Episodes
 from recollect.errors import Conflict, NotFound, RecollectError, Unavailable
 from recollect.filters import Filter
 from recollect.index import Indexes
-from recollect.learning import Learning
-from recollect.ledger import Ledger
+from recollect.ledger import Ledger, upkeep_job
 from recollect.policies.tokens import TokenCounter
 from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, Changes, Job, Partition, Record, Scope, derived_id
 from recollect.settings import Settings
@@ -47,24 +47,27 @@ class Worker:
         ledger: Ledger,
         indexes: Indexes,
         enrichment: Enrichment,
-        learning: Learning,
+        consolidation: Consolidation,
         settings: Settings,
         count: TokenCounter,
     ) -> None:
         self._ledger = ledger
         self._indexes = indexes
         self._enrichment = enrichment
+        self._consolidation = consolidation
         self._settings = settings
         self._count = count
         self._handlers: dict[str, Handler] = {
             "enrich": self._enrich,
-            "learn": learning.run,
+            "learn": enrichment.learn,
             "fold": self._fold,
             "episode": self._note,
             "remake": self._note,
+            "retell": consolidation.retell,
             "trust": self._bring_to_an_end,
             "turn": self._turn,
             "follow": self._follow,
+            "unlearn": self._unlearn,
             "upkeep": self._upkeep,
         }
         self._rounds = asyncio.Lock()
@@ -207,7 +210,8 @@ class Worker:
             changes = changes.and_(enqueue=(replace(job, due_at=now + wait_ms),))
         try:
             if job.attempt >= self._settings.job_attempts_max:
-                changes = changes.and_(put=(await self._failure(job, error, now),))
+                failure = await self._failure(job, error, now)
+                changes = changes.and_(put=(failure,), enqueue=await self._enrichment.despite_failing(job))
                 self.failed += 1
             await self._ledger.commit(changes)
         except RecollectError as second:
@@ -265,8 +269,14 @@ class Worker:
         await Agreement(self._ledger, job.partition).follow(job.refs[0])
         return Changes(job.partition)
 
+    async def _unlearn(self, job: Job) -> Changes:
+        await Unlearning(self._ledger, self._indexes, job.partition).forget(job.refs)
+        return Changes(job.partition)
+
     async def _upkeep(self, job: Job) -> Changes:
-        """Remove for good what has been dead for a day, and come back when the next can go."""
+        """Remove for good what has been dead for a day, consolidate the rest, and come back when the next can go."""
+        if self._settings.consolidate:
+            await self._consolidation.run(job.partition)
         now = self._ledger.clock()
         where = Filter(job.partition, dead_before=now - DAY_MS)
         gone = await self._ledger.store.forget(where, now)
@@ -275,7 +285,7 @@ class Worker:
         if gone.next_at is None:
             return Changes(job.partition)
         due_at = max(min(gone.next_at, now) + DAY_MS, now + HOUR_MS)
-        return Changes(job.partition, enqueue=(Job("upkeep", job.partition, "upkeep", due_at=due_at),))
+        return Changes(job.partition, enqueue=(upkeep_job(job.partition, due_at),))
 
 
 def reason_of(error: BaseException) -> str:

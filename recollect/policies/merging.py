@@ -47,6 +47,7 @@ _SHORT = {
     "can't": "can not", "cant": "can not", "cannot": "can not", "won't": "will not", "wont": "will not",
     "dont": "do not", "doesnt": "does not", "didnt": "did not", "isnt": "is not", "im": "i am", "ive": "i have",
 }  # fmt: skip
+_WORD = re.compile(r"\w{4,}")
 _TOKEN = re.compile(
     r"(?:(?<!\w)-)?[$€£¥]?\d+(?:[.,:/-]\d+)*%?"  # 3  -4.5  $1,000  10:30  2026-01-31  5%
     r"|[^\W\d_]+(?:'[^\W\d_]+)*(?:\+\+|#)?"  # don't  C++
@@ -65,6 +66,15 @@ def normal(text: str) -> str:
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     spaced = " ".join(folded.split())
     return spaced.rstrip(" .,;:!。！") or spaced
+
+
+def glance(text: str) -> frozenset[str]:
+    """A quick look at a text: its longer words, without those that say nothing.
+
+    Texts that say the same and are written alike have it in common, and few others do.
+    """
+    words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    return frozenset(word for word in words if word not in _EMPTY and word not in _LIGHT)
 
 
 @dataclass(frozen=True, slots=True)

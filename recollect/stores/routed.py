@@ -60,8 +60,8 @@ ROUTES: dict[str, tuple[str, ...]] = {
     "entity_cache": ("entity_cache",),
 }
 """The layers that can have a store of their own, each with those that go with it."""
-JOB_LAYERS = {"remake": "episodic"}
-"""Jobs that live with a layer whatever else their commit holds: dropped episodes and the work of making them again."""
+JOB_LAYERS = {"remake": "episodic", "retell": "long_term"}
+"""Jobs that live with a layer whatever else their commit holds: what is dropped and the work of making it again."""
 FIRST_TRY_COUNTS = ("learn",)
 """Jobs whose second try may answer differently. Others make the same ids again, and so change nothing twice."""
 FENCE = "fence"
@@ -105,6 +105,7 @@ class RoutedStore:
         self._turn = 0
         self._under_way: set[asyncio.Future[int]] = set()
         self.abilities: frozenset[str] = frozenset.intersection(*(each.abilities for each in self._stores))
+        self.joins = self._rest == HOME
         self.lives: Mapping[str, int] = getattr(home, "lives", {})
 
     def _place(self, layer: str) -> int:

@@ -13,6 +13,7 @@ NOUNS = {"records", "errors", "filters"}
 FLOW = {
     "agreement",
     "branches",
+    "consolidation",
     "conversation",
     "copying",
     "working",
