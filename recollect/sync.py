@@ -153,7 +153,7 @@ class Memory:
         return self._running.run("Memory.work", self._inner.work())
 
     def maintain(self, *, dry_run: bool = False) -> list[Maintained]:
-        """Purge what is dead and retire what is not worth keeping; with `dry_run`, only tell."""
+        """Consolidate, retire what is not worth keeping and purge what is dead; with `dry_run`, only tell."""
         return self._running.run("Memory.maintain", self._inner.maintain(dry_run=dry_run))
 
     def reembed(
@@ -478,7 +478,7 @@ class User:
         return self._running.run("User.restore", self._inner.restore(id))
 
     def maintain(self, *, dry_run: bool = False) -> Maintained:
-        """Purge and prune this user's memories; with `dry_run`, only tell."""
+        """Consolidate, prune and purge this user's memories; with `dry_run`, only tell."""
         return self._running.run("User.maintain", self._inner.maintain(dry_run=dry_run))
 
     def failures(self) -> list[Record]:
@@ -963,6 +963,10 @@ class Episodes:
     def list(self, limit: int = 20, *, session: str | None = None) -> list[Episode]:
         """The latest episodes, newest first; of one session if that is given."""
         return self._running.run("Episodes.list", self._inner.list(limit, session=session))
+
+    def foreseen(self, session: str) -> Sequence[Record]:
+        """The episodes that would be made of a session now. Nothing is written."""
+        return self._running.run("Episodes.foreseen", self._inner.foreseen(session))
 
 
 class Graph:
