@@ -30,7 +30,7 @@ from recollect.profile import is_old_value
 from recollect.records import TRUSTS, Changes, Job, Partition, Record, Scope, Source, iso, new_id
 from recollect.seals import SEAL, break_seals
 from recollect.stores.contract import OPERATIONS_MAX, forget_whole
-from recollect.unlearning import Unlearning, unlearning_jobs
+from recollect.unlearning import Unlearning, unlearning_job
 from recollect.views import remake, remakings, resting_views
 
 QUOTES = "quotes"
@@ -126,13 +126,12 @@ class Privacy:
         past = (id for record in doomed.values() for id in past_ids(record, later_edits))
         # What hangs on a record goes before it, so that after a crash the same call finds what is left.
         ids = list(dict.fromkeys((*past, *doomed)))
-        # A lesson that was under way is taken back by a job too: whoever is killed here cannot take a second look.
-        jobs = unlearning_jobs(self._partition, sorted(messages), self._ledger.clock())
-        step = OPERATIONS_MAX - 1 - len(jobs)
-        for start in range(0, len(ids), step):
-            await self._ledger.commit(
-                Changes(self._partition, drop=tuple(ids[start : start + step]), enqueue=tuple(jobs))
-            )
+        step = OPERATIONS_MAX - 2
+        for chunk in (ids[start : start + step] for start in range(0, len(ids), step)):
+            # A lesson that was under way is taken back by a job too: whoever is killed here takes no second look.
+            said = [id for id in chunk if id in messages]
+            jobs = (unlearning_job(self._partition, said, self._ledger.clock()),) if said else ()
+            await self._ledger.commit(Changes(self._partition, drop=tuple(chunk), enqueue=jobs))
         return doomed
 
     async def _with_copies(self, records: Sequence[Record]) -> list[Record]:

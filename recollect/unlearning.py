@@ -30,8 +30,6 @@ from recollect.stores.contract import OPERATIONS_MAX, PAYLOAD_MAX_BYTES
 
 TOGETHER = OPERATIONS_MAX - 4
 """Operations of one commit, with room for its jobs."""
-REFS_MAX = 500
-"""Messages that one job takes back the lessons of."""
 PORTIONS = (24, 8, 2)
 """Spells of a fact that are dealt with in one commit, where all of them are too many. Each may move some others."""
 FACT_LAYERS = ("fact", "preference")
@@ -219,10 +217,9 @@ class Unlearning:
         return Changes(self._partition, put=put, drop=drop, enqueue=(job,) if refs else ())
 
 
-def unlearning_jobs(partition: Partition, messages: Sequence[str], now: int) -> list[Job]:
+def unlearning_job(partition: Partition, messages: Sequence[str], now: int) -> Job:
     """The work of taking back what these messages taught, after they are gone. Done again, it changes nothing."""
-    chunks = [tuple(messages[start : start + REFS_MAX]) for start in range(0, len(messages), REFS_MAX)]
-    return [Job(f"unlearn:{derived_id(*chunk)}", partition, "unlearn", chunk, due_at=now) for chunk in chunks]
+    return Job(f"unlearn:{derived_id(*messages)}", partition, "unlearn", tuple(messages), due_at=now)
 
 
 def _difference(before: Sequence[Record], after: Sequence[Record | None], counts: Counts) -> int:

@@ -70,7 +70,7 @@ class Upkeep:
         self._settings = settings
 
     async def maintain(self, only: Partition | None = None, *, dry_run: bool = False) -> AsyncIterator[Maintained]:
-        """Consolidate, prune and purge, one partition after the other."""
+        """Purge, consolidate and prune, one partition after the other."""
         if only is not None:
             yield await self._maintain_one(only, dry_run)
             return
@@ -81,12 +81,12 @@ class Upkeep:
             after = partitions[-1]
 
     async def _maintain_one(self, partition: Partition, dry_run: bool) -> Maintained:
+        purged = 0 if dry_run else await self._purge(partition)
         consolidated = await self._consolidation.run(partition, dry_run=dry_run)
         retired = await self._to_retire(partition)
-        if dry_run:
-            return Maintained(partition, retired=tuple(retired), consolidated=consolidated, dry_run=True)
-        retired = await self._retire(partition, retired, self._ledger.clock())
-        return Maintained(partition, await self.purge(partition), tuple(retired), consolidated)
+        if not dry_run:
+            retired = await self._retire(partition, retired, self._ledger.clock())
+        return Maintained(partition, purged, tuple(retired), consolidated, dry_run)
 
     async def _to_retire(self, partition: Partition) -> list[Pruned]:
         """Memories and learnings that are not worth their room."""
@@ -110,7 +110,7 @@ class Upkeep:
         )
         return [*memories, *learnings]
 
-    async def purge(self, partition: Partition) -> int:
+    async def _purge(self, partition: Partition) -> int:
         """Remove for good what has been dead for a day. Gives how many there were."""
         now, purged = self._ledger.clock(), 0
         while True:

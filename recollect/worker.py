@@ -275,13 +275,13 @@ class Worker:
 
     async def _upkeep(self, job: Job) -> Changes:
         """Remove for good what has been dead for a day, consolidate the rest, and come back when the next can go."""
-        if self._settings.consolidate:
-            await self._consolidation.run(job.partition)
         now = self._ledger.clock()
         where = Filter(job.partition, dead_before=now - DAY_MS)
         gone = await self._ledger.store.forget(where, now)
         while not gone.done:
             gone = await self._ledger.store.forget(where, now)
+        if self._settings.consolidate:
+            await self._consolidation.run(job.partition)
         if gone.next_at is None:
             return Changes(job.partition)
         due_at = max(min(gone.next_at, now) + DAY_MS, now + HOUR_MS)

@@ -87,7 +87,7 @@ def finishes(kind):
 
 async def test_a_message_that_is_set_aside_while_it_is_read_teaches_nothing(memory, store, ann, clock):
     await tell(memory, clock, "s", [("user", "I live in Oslo and my name is Mallory.")])
-    store.before(finishes("learn"), lambda: ann.quarantine(session="s"))
+    store.before(finishes("enrich"), lambda: ann.quarantine(session="s"))
     await memory.work()
     assert await facts_of(ann) == []
     assert await stored(memory, "fact", "entity", "relation", "failure") == []
@@ -105,7 +105,7 @@ async def test_what_is_undone_while_it_is_read_is_not_learned(memory, store, ann
     async def undo():
         undone.append(await ann.undo(session="s"))
 
-    store.before(finishes("learn"), undo)
+    store.before(finishes("enrich"), undo)
     await memory.work()
     assert await facts_of(ann) == []
     await ann.redo(undone[0].id)
