@@ -115,7 +115,7 @@ class Executors:
         """Let go of connections to endpoints."""
         self._held.clear()
         for endpoint in self._endpoints.values():
-            await endpoint.close()
+            await endpoint.disconnect()
 
     def _retire(self) -> None:
         """The order is that of use, so those whose time is over stand first."""
@@ -128,7 +128,7 @@ class Executors:
             return FromMemory()
         module = _endpoint_module()
         if agent.name not in self._endpoints:
-            self._endpoints[agent.name] = module.Endpoint(agent)
+            self._endpoints[agent.name] = module.open_endpoint(agent)
         executor: Executor = module.FromModel(agent, self._endpoints[agent.name])
         return executor
 

@@ -245,7 +245,7 @@ async def test_who_leaves_in_the_middle_of_an_answer_lets_go_of_the_model_too(tm
                 assert (await anext(answer.aiter_lines())) == "event: token"
             async with httpx.AsyncClient(base_url=address) as client:
                 assert await told(client) == [("user", QUESTION["message"])]
-            pool = service.executors._endpoints["support"]._client._transport._pool
+            pool = service.executors._endpoints["support"]._wire._client._transport._pool
             async with asyncio.timeout(5):
                 while pool.connections:
                     await asyncio.sleep(0.01)

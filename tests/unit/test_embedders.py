@@ -18,7 +18,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from recollect import Memory
+from recollect import Memory, wire
 from recollect.embedders import endpoint, models, open_earlier, open_embedder, open_or_warn
 from recollect.embedders.endpoint import EndpointEmbedder
 from recollect.embedders.onnx_export import bert_onnx
@@ -438,7 +438,7 @@ async def test_what_does_not_pass_is_left_to_the_job(remote, embedder, fault):
     remote.faults = [fault] * 9
     with pytest.raises(EmbeddingError, match="Words are still searchable"):
         await embedder.embed(["cat"])
-    assert len(remote.requests) == endpoint.TRIES
+    assert len(remote.requests) == wire.TRIES
 
 
 async def test_an_endpoint_that_asks_for_long_patience_is_left_alone(remote, embedder):

@@ -43,7 +43,7 @@ FLOW = {
     "trust",
     "unlearning",
 }
-BELOW_FLOW = NOUNS | {"layers", "policies", "providers", "enrich", "validate", "settings", "stores.contract"}
+BELOW_FLOW = NOUNS | {"layers", "policies", "providers", "enrich", "models", "validate", "settings", "stores.contract"}
 
 SEES: dict[str, set[str]] = {
     "errors": set(),
@@ -54,8 +54,10 @@ SEES: dict[str, set[str]] = {
     "settings": {"errors"},
     "policies": {"records", "layers", "policies"},
     "providers": {"errors", "records"},
-    "enrich": {"records", "layers", "policies", "providers"},
-    "embedders": {"errors", "records", "providers", "settings"},
+    "wire": {"errors"},
+    "models": {"errors", "records", "settings", "validate", "wire", ""},
+    "enrich": {"errors", "records", "layers", "policies", "providers", "models", "validate"},
+    "embedders": {"errors", "records", "providers", "settings", "wire", ""},
     "stores.contract": NOUNS,
     "stores": NOUNS
     | {"stores.contract", "stores.sqlite_file", "stores.sqlite_codes"}
@@ -81,7 +83,7 @@ DRIVERS = {
     "tokenizers": {"providers.py", "embedders/onnx_model.py"},
     "onnxruntime": {"embedders/onnx_model.py"},
     "onnx": {"embedders/onnx_export.py"},
-    "httpx": {"embedders/endpoint.py", "server/endpoint.py"},
+    "httpx": {"wire.py"},
     "fastapi": SERVER,
     "starlette": SERVER,
     "jinja2": {"server/console/pages.py"},
