@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from recollect import validate
+from recollect.allowance import Allowance
 from recollect.consolidation import Consolidation
 from recollect.context import Context, ContextBuilder
 from recollect.conversation import Conversation
@@ -20,9 +21,11 @@ from recollect.index import Indexes
 from recollect.layers import with_lives
 from recollect.learning import Learning
 from recollect.ledger import Ledger
+from recollect.models import ChatModel
 from recollect.policies.masking import parse_kinds
 from recollect.policies.tokens import TokenCounter, counter, remembering
 from recollect.providers import Embedder, word_vectors
+from recollect.reading import Reading
 from recollect.recall import Recall
 from recollect.records import DAY_MS, HOUR_MS, Clock, Partition, Scope
 from recollect.reembedding import Reembedding
@@ -54,6 +57,7 @@ class Flow:
         clock: Clock,
         earlier: Embedder | None = None,
         reranker: Reranker | None = None,
+        model: ChatModel | None = None,
     ) -> None:
         self.settings = settings
         # The same lines come again and again, and counting is the dearest part of packing.
@@ -67,7 +71,14 @@ class Flow:
         learning = Learning(self.ledger, self.indexes, Rules() if settings.learn else None)
         enrichment = Enrichment(self.ledger, self.indexes, embedder, learning, settings)
         consolidation = Consolidation(self.ledger, self.indexes, settings)
-        self.worker = Worker(self.ledger, self.indexes, enrichment, consolidation, settings, self.count)
+        self.model = model
+        self.allowance = Allowance(model, self.ledger, settings, self.count) if model else None
+        self.reading: Reading | None = None
+        if self.allowance is not None:
+            self.reading = Reading(self.ledger, self.indexes, self.allowance, settings, self.count)
+        self.worker = Worker(
+            self.ledger, self.indexes, enrichment, consolidation, settings, self.count, self.reading
+        )  # fmt: skip
         self.upkeep = Upkeep(self.ledger, self.indexes, consolidation, settings)
         self.reembedding = Reembedding(self.ledger, self.indexes, embedder)
         self._embedders = (embedder, earlier)
@@ -140,6 +151,7 @@ class Flow:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self.worker.stop()
             await self.flush_uses()
         except RecollectError:
             pass  # counts and work for later: what users said is long stored
@@ -147,8 +159,8 @@ class Flow:
             for task in self._tasks:
                 task.cancel()
             await self.ledger.store.close()
-            for embedder in self._embedders:
-                disconnect = getattr(embedder, "disconnect", None)
+            for remote in (*self._embedders, self.model):
+                disconnect = getattr(remote, "disconnect", None)
                 if disconnect is not None:
                     await disconnect()
 

@@ -30,6 +30,7 @@ from recollect.index import PartitionIndex
 from recollect.layers import SEARCHED_LAYERS
 from recollect.learnings import Learning, Learnings
 from recollect.long_term import LongTerm
+from recollect.models import ChatModel, Given, as_model, open_model
 from recollect.policies.masking import parse_kinds
 from recollect.policies.quarantine import heard
 from recollect.privacy import Privacy, Receipt, erase_org
@@ -76,11 +77,13 @@ class Memory:
         embedder: Embedder | None,
         clock: Clock,
         reranker: Reranker | None = None,
+        model: ChatModel | None = None,
     ) -> None:
         self._url = url
         self._settings = settings
         self._embedder = embedder
         self._reranker = reranker
+        self._model = model
         self._clock = clock
         self._flow: Flow | None = None
         self._starting = asyncio.Lock()
@@ -93,6 +96,7 @@ class Memory:
         *,
         embedder: Embedder | str | None = None,
         reranker: Reranker | str | None = None,
+        llm: Given | str | None = None,
         clock: Clock = system_clock,
         settings: Settings | None = None,
         **changes: Any,
@@ -102,12 +106,15 @@ class Memory:
         Without a URL it is the one of `recollect.toml` or `RECOLLECT_URL`, else the file
         `recollect.db` in this folder. A store of your own can stand in its place. With
         `layers={"working": "redis://...", "conversation": "redis://..."}` these are kept elsewhere. An embedder
-        is an object or the name of one, and so is a reranker. Any setting can be given by its name.
+        is an object or the name of one, and so are a reranker and a chat model (`llm`), which may be an async
+        function as well. Any setting can be given by its name.
         """
         if isinstance(embedder, str):
             changes, embedder = changes | {"embedder": embedder}, None
         if isinstance(reranker, str):
             changes, reranker = changes | {"reranker": reranker}, None
+        if isinstance(llm, str):
+            changes, llm = changes | {"llm": llm}, None
         chosen = (settings or Settings.read(os.environ)).with_(changes)
         validate.choice(chosen.window_strategy, conversation.STRATEGIES, "window_strategy")
         validate.choice(chosen.quality, QUALITIES, "quality")
@@ -117,7 +124,8 @@ class Memory:
         validate.choice(chosen.reranker, reranking.SIZES, "reranker")
         if embedder is None:
             embedder = open_or_warn(chosen.embedder, chosen)
-        return cls(chosen.url if url is None else url, chosen, embedder, clock, reranker)
+        model = open_model(chosen.llm, chosen) if llm is None else as_model(llm)
+        return cls(chosen.url if url is None else url, chosen, embedder, clock, reranker, model)
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -134,7 +142,13 @@ class Memory:
                 self._closing = None
                 earlier = open_earlier(self._embedder, self._settings)
                 self._flow = Flow(
-                    await self._opened(), self._settings, self._embedder, self._clock, earlier, self._reranker
+                    await self._opened(),
+                    self._settings,
+                    self._embedder,
+                    self._clock,
+                    earlier,
+                    self._reranker,
+                    self._model,
                 )
                 await self._flow.reembedding.peek()
                 self._flow.start()
@@ -239,7 +253,8 @@ class Memory:
             "abilities": sorted(flow.ledger.store.abilities),
             "embedder": self._embedder.name if self._embedder else "none: words alone",
             "other_embedders": sorted(flow.indexes.other_models),
-            "enrichment": "rules, without a model",
+            "enrichment": f"rules, then {self._model.name}" if self._model else "rules, without a model",
+            "model": dict(flow.allowance.figures) if flow.allowance else {},
             "tokens": self._settings.model or "estimated",
             "worker": "in this process" if self._settings.worker else "elsewhere",
             "index": flow.indexes.describe(),

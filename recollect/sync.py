@@ -35,6 +35,7 @@ from recollect.episodes import Episode
 from recollect.errors import ValidationError
 from recollect.graph import NEIGHBOURS, Ref
 from recollect.learnings import Learning
+from recollect.models import Given
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
 from recollect.policies.graphs import THING
 from recollect.privacy import Receipt
@@ -89,13 +90,16 @@ class Memory:
         *,
         embedder: Embedder | str | None = None,
         reranker: Reranker | str | None = None,
+        llm: Given | str | None = None,
         clock: Clock = system_clock,
         settings: Settings | None = None,
         **changes: Any,
     ) -> Self:
         """A memory to be entered with `with`, or started with `start()`."""
         return cls(
-            _memory.Memory.open(url, embedder=embedder, reranker=reranker, clock=clock, settings=settings, **changes)
+            _memory.Memory.open(
+                url, embedder=embedder, reranker=reranker, llm=llm, clock=clock, settings=settings, **changes
+            )
         )
 
     def __enter__(self) -> Self:

@@ -68,6 +68,7 @@ from recollect.episodes import Episode
 from recollect.errors import ValidationError
 from recollect.graph import NEIGHBOURS, Ref
 from recollect.learnings import Learning
+from recollect.models import Given
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
 from recollect.policies.graphs import THING
 from recollect.privacy import Receipt
@@ -124,6 +125,7 @@ class Memory:
         *,
         embedder: Embedder | str | None = None,
         reranker: Reranker | str | None = None,
+        llm: Given | str | None = None,
         clock: Clock = system_clock,
         settings: Settings | None = None,
         **changes: Any,
@@ -131,7 +133,7 @@ class Memory:
         """A memory to be entered with `with`, or started with `start()`."""
         return cls(
             _memory.Memory.open(
-                url, embedder=embedder, reranker=reranker, clock=clock, settings=settings, **changes
+                url, embedder=embedder, reranker=reranker, llm=llm, clock=clock, settings=settings, **changes
             )
         )
 

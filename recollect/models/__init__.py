@@ -67,11 +67,15 @@ class Speaker(Protocol):
 
 
 class PutOff(ModelError):
-    """The model asks to be left alone for a while. Nothing is lost: the work is done later."""
+    """The model asks to be left alone for a while. Nothing is lost: the work is done later.
 
-    def __init__(self, message: str, after_s: float) -> None:
+    `counts`: it is one of the tries that the work has. What waits for tomorrow's allowance has lost none.
+    """
+
+    def __init__(self, message: str, after_s: float, *, counts: bool = True) -> None:
         super().__init__(message)
         self.after_s = after_s
+        self.counts = counts
 
 
 class CalledModel:

@@ -12,8 +12,10 @@ PACKAGE = Path(__file__).resolve().parents[2] / "recollect"
 NOUNS = {"records", "errors", "filters"}
 FLOW = {
     "agreement",
+    "allowance",
     "branches",
     "consolidation",
+    "reading",
     "conversation",
     "copying",
     "working",
