@@ -86,10 +86,11 @@ class Reading:
 
     def _job_after(self, record: Record) -> Job | None:
         now = self._ledger.clock()
-        is_new = record.version in (0, record.born[0])
+        # What is enriched for the first time still has the version that it was born with.
+        is_new = record.version == record.born[0] > 0
         if record.layer == "conversation" and is_new and self._settings.learn and teaches(record, self.name):
             return self._read_job(record, now)
-        if record.layer == "episodic" and record.version == 0 and covered(record):
+        if record.layer == "episodic" and is_new and covered(record):
             return Job(f"retell:{record.id}", record.scope.partition, "retell", (record.id,), due_at=now)
         if record.layer == "summary" and not is_retold(record):
             id = f"summarize:{record.id}:{new_id(now)}"
