@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from recollect.reading import Reading
 from recollect.recall import Recall
 from recollect.records import DAY_MS, HOUR_MS, Clock, Partition, Scope
 from recollect.reembedding import Reembedding
+from recollect.reprocessing import Reprocessing
 from recollect.reranking import Reranker, open_reranker
 from recollect.settings import Settings
 from recollect.stores.contract import Store
@@ -58,6 +59,8 @@ class Flow:
         earlier: Embedder | None = None,
         reranker: Reranker | None = None,
         model: ChatModel | None = None,
+        *,
+        scratch: Callable[[], Store],
     ) -> None:
         self.settings = settings
         # The same lines come again and again, and counting is the dearest part of packing.
@@ -68,7 +71,8 @@ class Flow:
                                earlier.name if earlier else "")  # fmt: skip
         self.recall = Recall(self.indexes, embedder, settings.language, clock, earlier, word_vectors(embedder))
         self.contexts = ContextBuilder(self.indexes, self.recall, self.count, clock)
-        learning = Learning(self.ledger, self.indexes, Rules() if settings.learn else None)
+        rules = Rules()
+        learning = Learning(self.ledger, self.indexes, rules if settings.learn else None)
         enrichment = Enrichment(self.ledger, self.indexes, embedder, learning, settings)
         consolidation = Consolidation(self.ledger, self.indexes, settings)
         self.model = model
@@ -79,6 +83,7 @@ class Flow:
         self.worker = Worker(
             self.ledger, self.indexes, enrichment, consolidation, settings, self.count, self.reading
         )  # fmt: skip
+        self.reprocessing = Reprocessing(self.ledger, self.indexes, rules, self.reading, settings, scratch)
         self.upkeep = Upkeep(self.ledger, self.indexes, consolidation, settings)
         self.reembedding = Reembedding(self.ledger, self.indexes, embedder)
         self._embedders = (embedder, earlier)

@@ -47,9 +47,11 @@ from recollect.records import (
     system_clock,
 )
 from recollect.reembedding import Reembedded
+from recollect.reprocessing import READERS, Reprocessed
 from recollect.reranking import Reranker
 from recollect.settings import Settings
 from recollect.stores.contract import Store, Survey
+from recollect.stores.in_memory import InMemoryStore
 from recollect.stores.routed import FALLBACKS, check_routes, open_stores
 from recollect.trust import SetAside, Trust, Undone
 from recollect.upkeep import Maintained
@@ -149,6 +151,7 @@ class Memory:
                     earlier,
                     self._reranker,
                     self._model,
+                    scratch=InMemoryStore,
                 )
                 await self._flow.reembedding.peek()
                 self._flow.start()
@@ -215,6 +218,30 @@ class Memory:
             return user in (None, partition.user) and org in (None, partition.org)
 
         return [done async for done in self._running.reembedding.reembed(meant, dry_run=dry_run, told=told)]
+
+    async def reprocess(
+        self,
+        *,
+        user: str | None = None,
+        org: str | None = None,
+        by: str | None = None,
+        apply: bool = False,
+        again: bool = False,
+        told: Callable[[int], None] | None = None,
+    ) -> list[Reprocessed]:
+        """Read stored conversations again, of all users or some, by `rules` or by the `model`; tell what would change.
+
+        Nothing changes without `apply`. A model goes on where it was stopped, or with `again` begins anew. `told` is
+        called with the number of messages that were read since the last time.
+        """
+        reprocessing = self._running.reprocessing
+        given = _reprocess_options(by, apply, again)
+        meant = [
+            each
+            for each in await self._partitions()
+            if each.user and user in (None, each.user) and org in (None, each.org)
+        ]
+        return [await reprocessing.run(partition, told=told, **given) for partition in meant]
 
     async def survey(self) -> Survey:
         """How much there is, over all users: for operators."""
@@ -292,6 +319,14 @@ class User:
         """The handle of a session; it is made on first use."""
         checked = validate.identifier(agent, "agent") if agent else ""
         return Session(self._flow, replace(self._scope, session=validate.identifier(id, "session"), agent=checked))
+
+    async def reprocess(
+        self, *, session: str | None = None, by: str | None = None, apply: bool = False, again: bool = False
+    ) -> Reprocessed:
+        """Read the user's conversations again, or one of them; tell what would change, and change it with `apply`."""
+        given = _reprocess_options(by, apply, again)
+        chosen = validate.optional_identifier(session, "session")
+        return await self._flow.reprocessing.run(self._scope.partition, session=chosen, **given)
 
     async def sessions(self, *, limit: int = 100) -> list[SessionInfo]:
         """The user's sessions, the most recently active first."""
@@ -878,3 +913,11 @@ def _parameters(make: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, .
     """The names of what a function takes, and of what it has to be given."""
     taken = inspect.signature(make).parameters
     return tuple(taken), tuple(name for name, each in taken.items() if each.default is each.empty)
+
+
+def _reprocess_options(by: Any, apply: Any, again: Any) -> dict[str, Any]:
+    return {
+        "by": None if by is None else validate.choice(by, READERS, "by"),
+        "apply": validate.switch(apply, "apply"),
+        "again": validate.switch(again, "again"),
+    }

@@ -48,6 +48,11 @@ class Given:
         self.name = name
         self._found = found
 
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """The ids of the messages that they were found in."""
+        return tuple(dict.fromkeys(each.message.id for each in self._found))
+
     async def drafts(self, messages: Sequence[Record]) -> Sequence[Found]:
         return [each for each in self._found if each.message.id == messages[-1].id]
 
@@ -128,7 +133,7 @@ class Reading:
             return Changes(job.partition)
         last = page.records[-1]
         changes = await self._learned(job, page.records)
-        changes = changes.and_(put=(mark.with_(data={"to": last.id, "by": self.name}),))
+        changes = changes.and_(put=(mark.with_(data={**mark.data, "to": last.id, "by": self.name}),))
         if page.after is not None:
             again = Job(f"read:{new_id(self._ledger.clock())}", job.partition, "read", job.refs, self._ledger.clock())
             changes = changes.and_(enqueue=(again,))
@@ -143,20 +148,18 @@ class Reading:
 
         When the last one that was read is gone, all of them: what they taught they do not teach again.
         """
-        layer = self._ledger.layers["reading"]
-        scope = Scope(*partition, session=session)
-        fresh = Record(layer.head_id(scope), layer.name, scope, created_at=self._ledger.clock())
-        mark = next(iter(await self._ledger.get(partition, [fresh.id])), fresh)
+        mark = await reading_mark(self._ledger, partition, session)
         where = Filter(partition, layers=("conversation",), session=session)
-        last = await self._ledger.get(partition, [mark.data["to"]]) if mark.data else []
+        last = await self._ledger.get(partition, [mark.data["to"]]) if "to" in mark.data else []
         return mark, replace(where, born_after=last[0].born) if last else where
 
     async def _learned(self, job: Job, messages: Sequence[Record]) -> Changes:
         """What these messages teach, and how much each matters."""
         read = await self.findings(job.partition, messages)
-        refs = tuple(dict.fromkeys(each.message.id for each in read.found))
-        learning = Learning(self._ledger, self._indexes, Given(self.name, read.found))
-        changes = await learning.run(Job(f"reread:{new_id(self._ledger.clock())}", job.partition, "reread", refs))
+        given = Given(self.name, read.found)
+        learning = Learning(self._ledger, self._indexes, given)
+        id = f"reread:{new_id(self._ledger.clock())}"
+        changes = await learning.run(Job(id, job.partition, "reread", given.messages))
         room = OPERATIONS_MAX - BESIDE - len(changes.put) - len(changes.enqueue)
         return changes.and_(put=tuple(_rated(messages, read.ratings))[: max(room, 0)])
 
@@ -221,6 +224,14 @@ class Reading:
         now = self._ledger.clock()
         embed = Job(f"enrich:{episode.id}:{new_id(now)}", job.partition, "enrich", (episode.id,), due_at=now)
         return Changes(job.partition, put=(made,), needs=tuple(each.id for each in messages), enqueue=(embed,))
+
+
+async def reading_mark(ledger: Ledger, partition: Partition, session: str) -> Record:
+    """How far a session was read; a fresh record where nothing was."""
+    layer = ledger.layers["reading"]
+    scope = Scope(*partition, session=session)
+    fresh = Record(layer.head_id(scope), layer.name, scope, created_at=ledger.clock())
+    return next(iter(await ledger.get(partition, [fresh.id])), fresh)
 
 
 def _rated(messages: Sequence[Record], ratings: Mapping[str, float]) -> Sequence[Record]:

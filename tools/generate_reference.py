@@ -50,7 +50,8 @@ SHAPES = (
     ("policies.graph_views", "Neighbourhood"), ("policies.graph_views", "Merge"), ("entities", "CachedEntity"),
     ("privacy", "Receipt"), ("trust", "Undone"), ("trust", "SetAside"), ("upkeep", "Maintained"),
     ("policies.retention", "Pruned"), ("reembedding", "Reembedded"), ("stores.contract", "Survey"),
-    ("providers", "Embedder"), ("reranking", "Reranker"),
+    ("reprocessing", "Reprocessed"), ("reprocessing", "Difference"), ("models", "ChatModel"), ("models", "Ask"),
+    ("models", "Answer"), ("providers", "Embedder"), ("reranking", "Reranker"),
 )  # fmt: skip
 """What verbs take and give."""
 

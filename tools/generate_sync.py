@@ -76,6 +76,7 @@ from recollect.profile import Fact, Profile
 from recollect.providers import Embedder
 from recollect.records import Clock, Hit, Partition, Record, Source, system_clock
 from recollect.reembedding import Reembedded
+from recollect.reprocessing import Reprocessed
 from recollect.reranking import Reranker
 from recollect.settings import Settings
 from recollect.stores.contract import Survey

@@ -38,6 +38,7 @@ FLOW = {
     "graph",
     "learning",
     "reembedding",
+    "reprocessing",
     "reranking",
     "seals",
     "quarantine",
