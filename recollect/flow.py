@@ -26,7 +26,7 @@ from recollect.policies.masking import parse_kinds
 from recollect.policies.tokens import TokenCounter, counter, remembering
 from recollect.providers import Embedder, word_vectors
 from recollect.reading import Reading
-from recollect.recall import Recall
+from recollect.recall import Question, Recall
 from recollect.records import DAY_MS, HOUR_MS, Clock, Partition, Scope
 from recollect.reembedding import Reembedding
 from recollect.reprocessing import Reprocessing
@@ -112,7 +112,7 @@ class Flow:
         budget = validate.tokens_max(max_tokens)
         chosen = validate.layers(layers)
         reranker = await self.reranker(quality)
-        question = await self.recall.question(text, validate.moment(at, "at"))
+        question = await self.question(scope, text, validate.moment(at, "at"))
         context = await self.contexts.build(scope, conversation, replace(question, text=text), budget, chosen, reranker)
         # What stands at the end only because there was room for it is not called used.
         found = {hit.id for hit in context.hits[:USED_HITS]}
@@ -122,6 +122,12 @@ class Flow:
                 owner = scope.partition if source.id in own.row_of else Partition(scope.org, "")
                 self._uses[owner, source.id] += 1
         return context
+
+    async def question(self, scope: Scope, text: str, at: int | None) -> Question:
+        """A question, ready to be searched for: also in the words of a model, where the settings want them."""
+        reading = self.reading if self.settings.llm_rewrite else None
+        also = await reading.rewrites(scope.org, text) if reading else ()
+        return await self.recall.question(text, at, also)
 
     async def reranker(self, quality: str | None) -> Reranker | None:
         """The reranker where `best` is asked for, by the caller or else by the settings. Opened once, when needed."""

@@ -516,7 +516,7 @@ class User:
         reranker = await self._flow.reranker(quality)
         moment = validate.moment(at, "at")
         test = validate.where(where, at=self._flow.ledger.clock() if moment is None else moment)
-        question = await self._flow.recall.question(text, moment)
+        question = await self._flow.question(self._scope, text, moment)
         return await self._flow.recall.search(
             self._scope, question, layers=layers, test=test, limit=validate.limit(limit), reranker=reranker
         )

@@ -21,13 +21,15 @@ from recollect.allowance import Allowance
 from recollect.conversation import RETOLD, is_retold
 from recollect.enrich import Found, model_learning, model_retelling
 from recollect.enrich.model_learning import Findings
+from recollect.enrich.model_texts import lines
 from recollect.episodes import covered
+from recollect.errors import RecollectError
 from recollect.filters import Filter
 from recollect.index import Indexes
 from recollect.learning import Learning, teaches
 from recollect.ledger import Ledger
 from recollect.models import PutOff
-from recollect.models.prompts import LEARN, MESSAGES_MAX, RETELL, SUMMARIZE
+from recollect.models.prompts import LEARN, MESSAGES_MAX, RETELL, REWRITE, SUMMARIZE
 from recollect.policies.tokens import TokenCounter
 from recollect.records import SECOND_MS, Changes, Job, Partition, Record, Scope, derived_id, new_id
 from recollect.settings import Settings
@@ -37,6 +39,8 @@ log = logging.getLogger("recollect.reading")
 
 KINDS = ("read", "reread", "summarize", "retell")
 """Jobs that wait for a model. They are run beside all others, so that only they wait."""
+REWRITE_S = 2.0
+"""How long a question waits to be put in other words: a person waits for it, too."""
 BESIDE = 6
 """Operations of a commit that are kept free for its jobs and for how far a session was read."""
 
@@ -174,6 +178,16 @@ class Reading:
             self._allowance.figures["refused"] += read.refused
             log.info("%d findings of the model are in nobody's words and were left out", read.refused)
         return read
+
+    async def rewrites(self, org: str, question: str) -> Sequence[str]:
+        """A question in other words; none where the model does not answer at once, since somebody waits."""
+        ask = REWRITE.about(lines([{"question": question}]))
+        try:
+            answer = await self._allowance.ask(org, ask, timeout_s=REWRITE_S)
+        except RecollectError as error:
+            log.info("the question is searched for as it is: %s", type(error).__name__)
+            return ()
+        return [each for each in dict.fromkeys(map(str.strip, answer["queries"])) if each and each != question]
 
     # ── retelling ────────────────────────────────────────────────────────────────────────────────
 

@@ -257,7 +257,8 @@ def talk(
     endpoint, voice = open_voice(model, Settings.read(os.environ)) if model is not None else (None, None)
     # Reading a line stands outside the event loop, so that Ctrl-C ends the waiting at once.
     with asyncio.Runner() as runner:
-        memory = runner.run(Memory.open(url, worker=False).start())
+        counted: dict[str, Any] = {"model": model.partition(":")[2]} if model is not None else {}
+        memory = runner.run(Memory.open(url, worker=False, **counted).start())
         try:
             owner = memory.user(user, org=org)
             chat = owner.session(session if session is not None else new_session_id(), agent=agent)
