@@ -26,10 +26,13 @@ from recollect.episodes import covered
 from recollect.errors import RecollectError
 from recollect.filters import Filter
 from recollect.index import Indexes
+from recollect.layers import is_current
 from recollect.learning import Learning, teaches
 from recollect.ledger import Ledger
 from recollect.models import PutOff
-from recollect.models.prompts import LEARN, MESSAGES_MAX, RETELL, REWRITE, SUMMARIZE
+from recollect.models.prompts import CANDIDATES_MAX, COMPARE, LEARN, MESSAGES_MAX, RETELL, REWRITE, SUMMARIZE
+from recollect.policies.fencing import safe
+from recollect.policies.merging import merged
 from recollect.policies.tokens import TokenCounter
 from recollect.records import SECOND_MS, Changes, Job, Partition, Record, Scope, derived_id, new_id
 from recollect.settings import Settings
@@ -37,8 +40,10 @@ from recollect.stores.contract import OPERATIONS_MAX
 
 log = logging.getLogger("recollect.reading")
 
-KINDS = ("read", "reread", "summarize", "retell")
+KINDS = ("read", "reread", "summarize", "retell", "compare")
 """Jobs that wait for a model. They are run beside all others, so that only they wait."""
+SIMILAR = 0.6
+"""Cosine from which two memories are worth a question whether they say the same."""
 REWRITE_S = 2.0
 """How long a question waits to be put in other words: a person waits for it, too."""
 BESIDE = 6
@@ -77,6 +82,7 @@ class Reading:
             "reread": self._reread,
             "summarize": self._summarize,
             "retell": self._retell,
+            "compare": self._compare,
         }
 
     @property
@@ -101,6 +107,8 @@ class Reading:
             return self._read_job(record, now)
         if record.layer == "episodic" and is_new and covered(record):
             return Job(f"retell:{record.id}", record.scope.partition, "retell", (record.id,), due_at=now)
+        if record.layer == "long_term" and is_new and record.scope.user and is_current(record, now):
+            return Job(f"compare:{record.id}", record.scope.partition, "compare", (record.id,), due_at=now)
         if record.layer == "summary" and not is_retold(record):
             id = f"summarize:{record.id}:{new_id(now)}"
             return Job(id, record.scope.partition, "summarize", (record.id, record.scope.session), due_at=now)
@@ -238,6 +246,33 @@ class Reading:
         now = self._ledger.clock()
         embed = Job(f"enrich:{episode.id}:{new_id(now)}", job.partition, "enrich", (episode.id,), due_at=now)
         return Changes(job.partition, put=(made,), needs=tuple(each.id for each in messages), enqueue=(embed,))
+
+    # ── consolidating ────────────────────────────────────────────────────────────────────────────
+
+    async def _compare(self, job: Job) -> Changes:
+        """A new memory that says the same as an older one in other words goes into that one, which can be undone."""
+        index = await self._indexes.current(job.partition)
+        now = self._ledger.clock()
+        memory = index.record(job.refs[0], now)
+        if memory is None or memory.layer != "long_term" or not is_current(memory, now):
+            return Changes(job.partition)
+        near = [
+            (other, cosine)
+            for other, cosine in index.nearest(memory.vector, index.alive(now, ("long_term",)), CANDIDATES_MAX + 1)
+            if other.id != memory.id and cosine >= SIMILAR and other.trust == memory.trust == "trusted"
+        ]
+        if not near:
+            return Changes(job.partition)
+        objects: list[dict[str, Any]] = [{"memory": safe(memory.content)}]
+        objects += [{"n": place, "memory": safe(other.content)} for place, (other, _) in enumerate(near, start=1)]
+        answer = await self._allowance.ask(job.partition.org, COMPARE.about(lines(objects)))
+        same = next((near[place - 1] for place in answer["same"] if place <= len(near)), None)
+        if same is None:
+            return Changes(job.partition)
+        older, newer = sorted((memory, same[0]), key=lambda record: record.born)
+        label = f"{self._allowance.model.name}/{COMPARE.label}"
+        reason = f"the same in other words, says {label}"
+        return Changes(job.partition, put=merged(older, newer, similarity=round(same[1], 4), now=now, reason=reason))
 
 
 async def reading_mark(ledger: Ledger, partition: Partition, session: str) -> Record:

@@ -282,7 +282,8 @@ def _paragraphs(text: str) -> str:
 
 @cache
 def _tree(module: str) -> ast.Module:
-    path = ROOT / "recollect" / f"{module.replace('.', '/')}.py"
+    place = ROOT / "recollect" / module.replace(".", "/")
+    path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
