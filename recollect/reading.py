@@ -111,7 +111,7 @@ class Reading:
             return Job(f"compare:{record.id}", record.scope.partition, "compare", (record.id,), due_at=now)
         if record.layer == "summary" and not is_retold(record):
             id = f"summarize:{record.id}:{new_id(now)}"
-            return Job(id, record.scope.partition, "summarize", (record.id, record.scope.session), due_at=now)
+            return Job(id, record.scope.partition, "summarize", (record.scope.session, record.id), due_at=now)
         return None
 
     def _read_job(self, message: Record, now: int) -> Job:
@@ -201,7 +201,7 @@ class Reading:
 
     async def _summarize(self, job: Job) -> Changes:
         """The running summary, told on by some messages; further ones are for another job."""
-        id, session = job.refs
+        session, id = job.refs
         known = await self._ledger.get(job.partition, [id])
         if not known or known[0].layer != "summary" or is_retold(known[0]):
             return Changes(job.partition)

@@ -39,6 +39,8 @@ TOGETHER_RECORDS = 30
 
 WAITING_PER_QUESTION = 4
 """Jobs that are held for a model, for each question that it is asked at a time: the next ones are at hand, no more."""
+GIVEN_BACK_MS = 5 * SECOND_MS
+"""After how long a job for which there was no place is claimed again."""
 
 Handler = Callable[[Job], Awaitable[Changes]]
 
@@ -64,6 +66,7 @@ class Worker:
         self._count = count
         self._reading = reading
         self._waiting: set[asyncio.Task[None]] = set()
+        self._turns = asyncio.Semaphore(settings.llm_at_once)
         self._handlers: dict[str, Handler] = dict.fromkeys(KINDS, reading.run) if reading else {}
         self._handlers |= {
             "enrich": self._enrich,
@@ -133,11 +136,16 @@ class Worker:
         while patient and len(self._waiting) >= most:
             await self._wait_for_one()
         if len(self._waiting) >= most:
-            await self._move_leases([job], self._ledger.clock() + int(self._settings.llm_batch_s * SECOND_MS))
+            await self._move_leases([job], self._ledger.clock() + GIVEN_BACK_MS)
             return
-        task = asyncio.create_task(self._run_in_turn([job]))
+        task = asyncio.create_task(self._run_beside(job))
         self._waiting.add(task)
         task.add_done_callback(self._waiting.discard)
+
+    async def _run_beside(self, job: Job) -> None:
+        """Run a job when it is its turn to ask the model; only then its time begins."""
+        async with self._keeping([job]), self._turns:
+            await self._run(job)
 
     async def _wait_for_one(self) -> None:
         """Wait until one more of the jobs that wait for a model is done."""

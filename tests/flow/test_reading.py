@@ -396,6 +396,38 @@ async def test_a_user_who_is_erased_while_the_model_reads_stays_erased(open_memo
     assert [each for each in await memory.users() if each.user] == []
 
 
+async def test_what_was_forgotten_is_in_no_file_and_in_no_job_of_the_model(tmp_path, open_memory, clock):
+    word = "Quixeramobim"
+    says = learned(finding(1, f"barometers from {word}", word, key="origin of collection"))
+    told_again = {"summary": f"The barometers are from {word}."}
+    episode = {name: [] for name in ("people", "dates", "decisions", "open_questions")}
+    episode |= {"title": f"Barometers from {word}", "text": f"The user collects barometers from {word}."}
+    model = ScriptedModel(learned=says, summary=told_again, episode=episode)
+    memory = await open_memory(f"sqlite:///{tmp_path}/gone.db", llm=model, window_tokens=60)
+    chat = memory.user("ann").session("monday")
+    for _ in range(6):
+        await chat.add_interaction(f"The user collects barometers from {word}.", "Noted, they are lovely indeed.")
+        await settled(memory, clock)
+    await memory.user("ann").episodes.close("monday")
+    await settled(memory, clock)
+    assert {"learned", "summary", "episode"} <= {ask.schema["title"] for ask in model.asked}
+    before = json.dumps(await memory.user("ann").export(), default=str)
+    assert before.count(word) > 8
+    await memory.user("ann").erase()
+    clock.advance(days=1)
+    await settled(memory, clock)
+    await memory.close()
+    assert all(word.encode() not in path.read_bytes() for path in tmp_path.iterdir())
+
+
+async def test_work_of_the_model_that_failed_is_forgotten_with_the_session(open_memory, clock):
+    memory = await open_memory(llm=ScriptedModel(learned=ModelError("down")), job_attempts_max=1)
+    await told(memory, clock)
+    assert len(await memory.failures()) == 1
+    await memory.user("ann").session("monday").delete()
+    assert await memory.failures() == []
+
+
 # ── What it may cost ─────────────────────────────────────────────────────────────────────────────
 
 

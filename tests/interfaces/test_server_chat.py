@@ -205,6 +205,7 @@ async def test_what_a_model_says_is_streamed_as_it_comes(tmp_path, clock):
 BAD_MODELS = {
     "an error": (b"", "500 Internal Server Error"),
     "too many requests": (b"", "429 Too Many Requests"),
+    "a wish for patience": (b"", "429 Too Many Requests\r\nRetry-After: 60"),
     "a redirect": (b"", "307 Temporary Redirect"),
     "nothing": (b"data: [DONE]\n\n", "200 OK"),
     "only whitespace": (piece("  \n"), "200 OK"),
