@@ -45,7 +45,7 @@ class Allowance:
         self._at_once = asyncio.Semaphore(settings.llm_at_once)
         self._answers: OrderedDict[bytes, Any] = OrderedDict()
 
-    async def ask(self, org: str, ask: Ask, *, timeout_s: float | None = None) -> Any:
+    async def ask(self, org: str, ask: Ask) -> Any:
         """What the model answers, of the shape that was asked for; `PutOff` when it has to wait, else `ModelError`.
 
         The same question again is answered from memory, if it was answered lately.
@@ -55,7 +55,7 @@ class Allowance:
             self._answers.move_to_end(key)
             return self._answers[key]
         try:
-            value = await self._asked(org, ask, timeout_s or self._timeout_s)
+            value = await self._asked(org, ask)
         except PutOff:
             self.figures["put_off"] += 1
             raise
@@ -67,7 +67,7 @@ class Allowance:
             self._answers.popitem(last=False)
         return value
 
-    async def _asked(self, org: str, ask: Ask, timeout_s: float) -> Any:
+    async def _asked(self, org: str, ask: Ask) -> Any:
         assert ask.schema is not None, "only questions with a shape are asked here"
         expected = self._count(ask.text) + SCHEMA_TOKENS + ask.tokens_max
         await self._take(org, expected)
@@ -75,7 +75,7 @@ class Allowance:
         try:
             async with self._at_once:
                 self.figures["asked"] += 1
-                answer = await self._answered(ask, timeout_s)
+                answer = await self._answered(ask)
             spent = self._noted(ask, answer)
         except ModelError as error:
             # A question without an answer cost nothing, unless the model may still be thinking about it.
@@ -85,10 +85,10 @@ class Allowance:
             await self._settle(org, spent - expected)
         return decoded(answer.text, ask.schema)
 
-    async def _answered(self, ask: Ask, timeout_s: float) -> Answer:
+    async def _answered(self, ask: Ask) -> Answer:
         """One answer in time, whatever the model is made of."""
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(self._timeout_s):
                 return await self.model.answer(ask)
         except TimeoutError as error:
             raise ModelError(f"The model {self.model.name} did not answer in time. What was said is kept.") from error

@@ -12,6 +12,7 @@ the model fails; what the model proposes goes through the same decisions, and no
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +22,7 @@ from recollect.allowance import Allowance
 from recollect.conversation import RETOLD, is_retold
 from recollect.enrich import Found, model_learning, model_retelling
 from recollect.enrich.model_learning import Findings
-from recollect.enrich.model_texts import lines
+from recollect.enrich.model_texts import at_once, lines
 from recollect.episodes import covered
 from recollect.errors import RecollectError
 from recollect.filters import Filter
@@ -44,6 +45,8 @@ KINDS = ("read", "reread", "summarize", "retell", "compare")
 """Jobs that wait for a model. They are run beside all others, so that only they wait."""
 SIMILAR = 0.6
 """Cosine from which two memories are worth a question whether they say the same."""
+COMPARED_CHARACTERS = 1_000
+"""Characters of a memory that is compared; two longer ones are seldom the same."""
 REWRITE_S = 2.0
 """How long a question waits to be put in other words: a person waits for it, too."""
 BESIDE = 6
@@ -141,12 +144,14 @@ class Reading:
         (session,) = job.refs
         mark, where = await self._unread(job.partition, session)
         page = await self._ledger.list(where, limit=MESSAGES_MAX)
-        if not page.records:
+        messages = at_once(page.records)
+        if not messages:
             return Changes(job.partition)
-        last = page.records[-1]
-        changes = await self._learned(job, page.records)
-        changes = changes.and_(put=(mark.with_(data={**mark.data, "to": last.id, "by": self.name}),))
-        if page.after is not None:
+        last = messages[-1]
+        changes = await self._learned(job, messages)
+        reached = {"to": last.id, "born": list(last.born), "by": self.name}
+        changes = changes.and_(put=(mark.with_(data={**mark.data, **reached}),))
+        if page.after is not None or len(messages) < len(page.records):
             again = Job(f"read:{new_id(self._ledger.clock())}", job.partition, "read", job.refs, self._ledger.clock())
             changes = changes.and_(enqueue=(again,))
         return changes
@@ -158,12 +163,14 @@ class Reading:
     async def _unread(self, partition: Partition, session: str) -> tuple[Record, Filter]:
         """How far the session was read, and which messages come after that.
 
-        When the last one that was read is gone, all of them: what they taught they do not teach again.
+        By the last message that was read, where it still is: in another store it stands in another place.
         """
         mark = await reading_mark(self._ledger, partition, session)
         where = Filter(partition, layers=("conversation",), session=session)
         last = await self._ledger.get(partition, [mark.data["to"]]) if "to" in mark.data else []
-        return mark, replace(where, born_after=last[0].born) if last else where
+        if "to" not in mark.data:
+            return mark, where
+        return mark, replace(where, born_after=last[0].born if last else tuple(mark.data["born"]))
 
     async def _learned(self, job: Job, messages: Sequence[Record]) -> Changes:
         """What these messages teach, and how much each matters."""
@@ -191,8 +198,9 @@ class Reading:
         """A question in other words; none where the model does not answer at once, since somebody waits."""
         ask = REWRITE.about(lines([{"question": question}]))
         try:
-            answer = await self._allowance.ask(org, ask, timeout_s=REWRITE_S)
-        except RecollectError as error:
+            async with asyncio.timeout(REWRITE_S):
+                answer = await self._allowance.ask(org, ask)
+        except (RecollectError, TimeoutError) as error:
             log.info("the question is searched for as it is: %s", type(error).__name__)
             return ()
         return [each for each in dict.fromkeys(map(str.strip, answer["queries"])) if each and each != question]
@@ -207,7 +215,7 @@ class Reading:
             return Changes(job.partition)
         summary, before = known[0], known[0].data.get(RETOLD, {})
         messages = await self._not_retold(job.partition, session, summary, before)
-        told = model_retelling.at_once(messages)
+        told = at_once(messages)
         heard = model_retelling.heard(told)
         text = str(before.get("text", ""))
         if heard:
@@ -236,7 +244,7 @@ class Reading:
         known = await self._ledger.get(job.partition, job.refs)
         episode = known[0] if known and known[0].layer == "episodic" else None
         messages = await self._ledger.get(job.partition, covered(episode)) if episode else []
-        heard = model_retelling.at_once(model_retelling.heard(messages))
+        heard = at_once(model_retelling.heard(messages))
         if episode is None or not heard or len(messages) < len(covered(episode)):
             return Changes(job.partition)  # forgotten or expired meanwhile: there is nothing to retell
         answer = await self._allowance.ask(job.partition.org, model_retelling.episode_question(heard))
@@ -259,9 +267,9 @@ class Reading:
         near = [
             (other, cosine)
             for other, cosine in index.nearest(memory.vector, index.alive(now, ("long_term",)), CANDIDATES_MAX + 1)
-            if other.id != memory.id and cosine >= SIMILAR and other.trust == memory.trust == "trusted"
+            if other.id != memory.id and cosine >= SIMILAR and _is_comparable(other)
         ]
-        if not near:
+        if not near or not _is_comparable(memory):
             return Changes(job.partition)
         objects: list[dict[str, Any]] = [{"memory": safe(memory.content)}]
         objects += [{"n": place, "memory": safe(other.content)} for place, (other, _) in enumerate(near, start=1)]
@@ -281,6 +289,11 @@ async def reading_mark(ledger: Ledger, partition: Partition, session: str) -> Re
     scope = Scope(*partition, session=session)
     fresh = Record(layer.head_id(scope), layer.name, scope, created_at=ledger.clock())
     return next(iter(await ledger.get(partition, [fresh.id])), fresh)
+
+
+def _is_comparable(memory: Record) -> bool:
+    """Whether a model can be asked what it says: all of it, and by somebody who is trusted."""
+    return memory.trust == "trusted" and len(memory.content) <= COMPARED_CHARACTERS
 
 
 def _rated(messages: Sequence[Record], ratings: Mapping[str, float]) -> Sequence[Record]:

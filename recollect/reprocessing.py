@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from recollect.enrich import Enricher, Found
+from recollect.enrich.model_texts import at_once
 from recollect.errors import Conflict, ValidationError
 from recollect.filters import Filter
 from recollect.graph import Graph
@@ -154,8 +155,10 @@ class Reprocessing:
             after: str | None = None
             while True:
                 page = await self._here.ledger.list(where, limit=MESSAGES_MAX, after=after)
-                if page.records:
-                    yield list(page.records)
+                rest = list(page.records)
+                while part := at_once(rest):
+                    yield part
+                    rest = rest[len(part) :]
                 after = page.after
                 if after is None:
                     break

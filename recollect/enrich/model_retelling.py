@@ -22,8 +22,6 @@ WORDS_PER_TOKEN = 0.7
 """English words of a token, about: models count words better than tokens."""
 TOLD_SHARE = 0.4
 """Share of the words of a retelling that must have been said: a summary is shorter, not another story."""
-SUMMARIZED_CHARACTERS = 24_000
-"""Characters of messages that are summarized in one go; the rest is for the next."""
 EPISODE_CHARACTERS = 1_200
 """Characters of the text of an episode: about the 120 words that are asked for, with some patience."""
 
@@ -31,18 +29,6 @@ EPISODE_CHARACTERS = 1_200
 def heard(messages: Iterable[Record]) -> list[Record]:
     """Those of the messages that are retold: what user and assistant said, unless it was set aside."""
     return [each for each in messages if each.data.get("role") in ("user", "assistant") and each.trust != "quarantined"]
-
-
-def at_once(messages: Sequence[Record]) -> list[Record]:
-    """As many of the messages, from the first on, as one question may hold."""
-    chosen: list[Record] = []
-    room = SUMMARIZED_CHARACTERS
-    for message in messages:
-        room -= len(message.content)
-        if chosen and room < 0:
-            break
-        chosen.append(message)
-    return chosen
 
 
 def summary_question(previous: str, messages: Sequence[Record], tokens_max: int) -> Ask:

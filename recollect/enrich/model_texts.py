@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from recollect.enrich.sentences import lowered, spoken
@@ -13,6 +13,8 @@ from recollect.records import Record, iso
 
 SHOWN_MAX = 4_000
 """Characters of a message that a model is shown: what people say of themselves stands before what they paste."""
+QUESTION_CHARACTERS = 24_000
+"""Characters of messages that one question holds: some 6,000 tokens, which small models can read as well."""
 SPOKEN_SHARE = 0.5
 """Share of a quote that must be the user's own words, not code, a letter or somebody else's sentence."""
 
@@ -27,7 +29,20 @@ def lines(objects: Iterable[Mapping[str, Any]]) -> str:
 def shown(place: int, message: Record) -> dict[str, Any]:
     """A message as a model sees it, under a number instead of its id."""
     text = safe(unfenced(message.content[:SHOWN_MAX]))
-    return {"n": place, "role": message.data.get("role"), "at": iso(message.when), "text": text}
+    said_by = {"name": safe(str(message.data["name"]))} if message.data.get("name") else {}
+    return {"n": place, "role": message.data.get("role"), **said_by, "at": iso(message.when), "text": text}
+
+
+def at_once(messages: Sequence[Record]) -> list[Record]:
+    """As many of the messages, from the first on, as one question may hold."""
+    chosen: list[Record] = []
+    room = QUESTION_CHARACTERS
+    for message in messages:
+        room -= min(len(message.content), SHOWN_MAX)
+        if chosen and room < 0:
+            break
+        chosen.append(message)
+    return chosen
 
 
 def place_of(quote: str, text: str) -> tuple[int, int] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
@@ -14,6 +15,8 @@ from recollect.models import Answer, Ask, PutOff
 ANSWER_MAX_BYTES = 1 << 20
 """An answer above this is none: what is asked for is some thousand tokens."""
 END = "[DONE]"
+_REASONS = re.compile(r"(?:o[1-9]|gpt-[5-9])(?![a-z0-9])")
+"""Models of OpenAI that think before they speak, and know the limit of an answer by another name."""
 
 
 class EndpointModel:
@@ -35,6 +38,7 @@ class EndpointModel:
         wire.check(url, key, url_field=url_field, key_field=key_field)
         self.name = f"openai:{model}"
         self._model = model
+        self._limit = "max_completion_tokens" if _REASONS.match(model) else "max_tokens"
         self._wire = wire.Wire(f"{url.rstrip('/')}/chat/completions", key, answer_s=answer_s, wait_s=wait_s)
 
     def __repr__(self) -> str:
@@ -70,7 +74,8 @@ class EndpointModel:
         await self._wire.disconnect()
 
     def _body(self, ask: Ask) -> dict[str, Any]:
-        return {"model": self._model, "messages": [dict(each) for each in ask.messages], "max_tokens": ask.tokens_max}
+        messages = [dict(each) for each in ask.messages]
+        return {"model": self._model, "messages": messages, self._limit: ask.tokens_max}
 
     def _read(self, content: bytes) -> Answer:
         try:

@@ -101,6 +101,36 @@ async def test_a_long_session_is_read_in_several_goes(open_memory, clock):
     assert len(model.asked) == 3 and len(asked) == 60
 
 
+async def test_long_messages_are_read_few_at_a_time(open_memory, clock):
+    model = ScriptedModel(learned=NOTHING)
+    memory = await open_memory("memory://", llm=model)
+    chat = memory.user("ann").session("monday")
+    await chat.add_messages([{"role": "user", "content": f"I like {n}. " + "And so on. " * 900} for n in range(20)])
+    await settled(memory, clock)
+    asked = model.asked_for("learned")
+    assert all(len(ask.text) < 40_000 for ask in model.asked)
+    assert sum(len(ask.messages[1]["content"].splitlines()) for ask in asked) == 20
+
+
+async def test_a_session_is_read_on_when_the_last_message_that_was_read_is_gone(open_memory, clock):
+    model = ScriptedModel(learned=NOTHING)
+    memory = await open_memory(llm=model)
+    _, reply = await told(memory, clock)
+    await memory.user("ann").forget(reply.id)
+    await told(memory, clock, "And I collect stamps.")
+    assert len(model.asked) == 2 and SAID not in model.asked[1].text
+
+
+async def test_in_a_talk_of_several_people_only_the_user_teaches(open_memory, clock):
+    proposed = finding(1, "I collect antique barometers", "antique barometers", key="collection")
+    model = ScriptedModel(learned=learned(proposed))
+    memory = await open_memory(llm=model)
+    chat = memory.user("ann").session("monday")
+    await chat.add_message("user", "I collect antique barometers.", name="Bob")
+    await settled(memory, clock)
+    assert '"name": "Bob"' in model.asked[0].text and await facts(memory) == {}
+
+
 async def test_a_short_answer_means_what_was_asked(open_memory, clock):
     model = ScriptedModel(learned=learned(finding(2, "Yes, all my life", "Reykjavik", key="hometown")))
     memory = await open_memory(llm=model)

@@ -63,6 +63,18 @@ async def test_an_endpoint_is_asked_for_the_shape_and_within_the_limits(remote, 
     assert remote.keys == [f"bearer {KEY}"]
 
 
+async def test_a_model_that_thinks_first_is_told_its_limit_by_another_name(remote):
+    for name, limit in (
+        ("gpt-5-mini", "max_completion_tokens"),
+        ("o3", "max_completion_tokens"),
+        ("gpt-4o", "max_tokens"),
+    ):
+        model = EndpointModel(name, url=remote.url)
+        await model.answer(ASK)
+        await model.disconnect()
+        assert remote.requests[-1][limit] == 50
+
+
 async def test_it_is_opened_by_its_name_in_the_settings(remote):
     model = open_model("openai:small", Settings(llm_url=remote.url, llm_key=KEY))
     assert (model.name, KEY in repr(model)) == ("openai:small", False)
