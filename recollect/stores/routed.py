@@ -6,7 +6,7 @@ What one commit has to join lives together, so only these layers can have a stor
 
 | route | takes with it | why |
 |---|---|---|
-| `conversation` | `session`, `summary`, `reading`, `failure`, `seal` | a message and what is noted of its session are one |
+| `conversation` | `session`, `summary`, `reading`, `failure`, `seal` | a message and all of its session are one |
 | `working` | | nothing else is ever written with it |
 | `entity_cache` | | nothing else is ever written with it |
 | all the rest | `past`, `key` and every other layer | a head and its past are one commit |
