@@ -6,7 +6,7 @@ the model fails; what the model proposes goes through the same decisions, and no
     read        the messages of a session since the last time, some turns together
     reread      these messages, whatever was read before
     summarize   the running summary of a session, told on from where the model was
-    retell      one episode
+    narrate     one episode
     compare     a new memory with those that are close to it
 """
 
@@ -41,7 +41,7 @@ from recollect.stores.contract import OPERATIONS_MAX
 
 log = logging.getLogger("recollect.reading")
 
-KINDS = ("read", "reread", "summarize", "retell", "compare")
+KINDS = ("read", "reread", "summarize", "narrate", "compare")
 """Jobs that wait for a model. They are run beside all others, so that only they wait."""
 SIMILAR = 0.6
 """Cosine from which two memories are worth a question whether they say the same."""
@@ -84,7 +84,7 @@ class Reading:
             "read": self._read,
             "reread": self._reread,
             "summarize": self._summarize,
-            "retell": self._retell,
+            "narrate": self._narrate,
             "compare": self._compare,
         }
 
@@ -109,7 +109,7 @@ class Reading:
         if record.layer == "conversation" and is_new and self._settings.learn and teaches(record, self.name):
             return self._read_job(record, now)
         if record.layer == "episodic" and is_new and covered(record):
-            return Job(f"retell:{record.id}", record.scope.partition, "retell", (record.id,), due_at=now)
+            return Job(f"narrate:{record.id}", record.scope.partition, "narrate", (record.id,), due_at=now)
         if record.layer == "long_term" and is_new and record.scope.user and is_current(record, now):
             return Job(f"compare:{record.id}", record.scope.partition, "compare", (record.id,), due_at=now)
         if record.layer == "summary" and not is_retold(record):
@@ -239,7 +239,7 @@ class Reading:
         where = replace(where, born_after=last[0].born) if last else where
         return [message async for message in self._ledger.walk(where)]
 
-    async def _retell(self, job: Job) -> Changes:
+    async def _narrate(self, job: Job) -> Changes:
         """One episode in the model's words; what it covers, when it was and how far it is trusted stay."""
         known = await self._ledger.get(job.partition, job.refs)
         episode = known[0] if known and known[0].layer == "episodic" else None
@@ -292,8 +292,9 @@ async def reading_mark(ledger: Ledger, partition: Partition, session: str) -> Re
 
 
 def _is_comparable(memory: Record) -> bool:
-    """Whether a model can be asked what it says: all of it, and by somebody who is trusted."""
-    return memory.trust == "trusted" and len(memory.content) <= COMPARED_CHARACTERS
+    """Whether a model can be asked what it says: all of it, by somebody who is trusted, and not made by a machine."""
+    is_made = memory.source is not None and memory.source.extractor is not None
+    return memory.trust == "trusted" and not is_made and len(memory.content) <= COMPARED_CHARACTERS
 
 
 def _rated(messages: Sequence[Record], ratings: Mapping[str, float]) -> Sequence[Record]:
