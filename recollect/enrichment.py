@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from recollect import validate
 from recollect.conversation import fold_job
 from recollect.episodes import episode_job
@@ -165,8 +162,11 @@ def _merge_near(index: PartitionIndex, memories: Sequence[Record], now: int) -> 
     """Of memories that say the same, the newer ended in favour of the older; both sides to be put."""
     changed: dict[str, Record] = {}
     alive = index.alive(now, ("long_term",))
+    taken = {memory.id for memory in memories}
     for place, memory in enumerate(memories):
-        for known, cosine in (*_near(memory, memories[:place]), *_near_in(index, alive, memory, memories)):
+        others = index.nearest(memory.vector, alive, NEAREST + len(memories))
+        held = ((other, cosine) for other, cosine in others if other.id not in taken)
+        for known, cosine in (*_near(memory, memories[:place]), *held):
             pair = (changed.get(known.id, known), changed.get(memory.id, memory))
             older, newer = sorted(pair, key=lambda record: record.born)
             if joined := _joined(older, newer, cosine, now):
@@ -203,17 +203,3 @@ def _near(memory: Record, others: Sequence[Record]) -> Iterable[tuple[Record, fl
     for other in others:
         if other.vector is not None and other.vector.model == memory.vector.model:
             yield other, float(floats(other.vector) @ floats(memory.vector))
-
-
-def _near_in(
-    index: PartitionIndex, alive: NDArray[np.bool_], memory: Record, taken: Sequence[Record]
-) -> Iterable[tuple[Record, float]]:
-    """The nearest memories of the index."""
-    if memory.vector is None or memory.vector.model != index.model:
-        return
-    ids = {record.id for record in taken}
-    cosines = np.where(alive, index.meaning(floats(memory.vector), alive), np.float32(-2))
-    for row in cosines.argsort()[::-1][: NEAREST + len(ids)]:
-        other = index.records[row]
-        if alive[row] and other.id not in ids:
-            yield other, float(cosines[row])

@@ -422,6 +422,15 @@ class PartitionIndex:
             scores[rows] = _alike(older, scores[alive & (scores != 0)])
         return scores
 
+    def nearest(self, vector: Vector | None, alive: NDArray[np.bool_], most: int) -> Iterator[tuple[Record, float]]:
+        """The records whose meaning is closest, each with its cosine; none for a vector of another model."""
+        if vector is None or vector.model != self.model:
+            return
+        cosines = np.where(alive, self.meaning(floats(vector), alive), np.float32(-2))
+        for row in cosines.argsort()[::-1][:most]:
+            if alive[row]:
+                yield self.records[row], float(cosines[row])
+
     def talk(self) -> Talk:
         """What the rows are to each other; worked out after each change."""
         if self._talk is None:

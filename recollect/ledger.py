@@ -66,6 +66,10 @@ class Ledger:
         """Whether messages and what is learned from them can be written in one commit."""
         return bool(getattr(self.store, "joins", True))
 
+    def over(self, store: Store) -> Ledger:
+        """The same clock, layers and masks over another store."""
+        return Ledger(store, self.clock, self.layers, self._masks)
+
     async def commit(self, changes: Changes) -> int:
         """Commit, once. Gives the partition's revision."""
         now = self.clock()

@@ -37,7 +37,7 @@ QUOTES = "quotes"
 """The label of a reply under which stand the ids of what it quotes: it goes with them."""
 EXPORT_FORMAT = 1
 EXPORTED_LAYERS = (*PUBLIC_LAYERS, "session", "past")
-OF_SESSIONS = ("fold", "episode", "remake")
+OF_SESSIONS = ("fold", "episode", "remake", "read", "summarize")
 """Work that names a session before all else."""
 LATER_EDITS = 4
 """Edits that may slip in while a record is being forgotten."""

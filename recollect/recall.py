@@ -150,12 +150,12 @@ class Recall:
         self._language = language
         self._clock = clock
 
-    async def question(self, text: str, at: int | None = None) -> Question:
-        """Read a question once for all legs. Without a vector, words alone answer."""
+    async def question(self, text: str, at: int | None = None, also: Sequence[str] = ()) -> Question:
+        """Read a question once for all legs, and `also` in other words. Without a vector, words alone answer."""
         text = text[:QUERY_CHARACTERS]
         asked = self._clock() if at is None else at
         whole = await self._one(text, asked)
-        apart = parts(text)
+        apart = [*parts(text), *also]
         event = event_of(text) if whole.span is None else None
         if not apart and event is None:
             return whole

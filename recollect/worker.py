@@ -23,7 +23,8 @@ from recollect.filters import Filter
 from recollect.index import Indexes
 from recollect.ledger import Ledger, upkeep_job
 from recollect.policies.tokens import TokenCounter
-from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, Changes, Job, Partition, Record, Scope, derived_id
+from recollect.reading import KINDS, Reading
+from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Changes, Job, Partition, Record, Scope, derived_id
 from recollect.settings import Settings
 from recollect.stores.contract import LeaseLost
 from recollect.trust import Trust
@@ -35,6 +36,11 @@ CONFLICT_TRIES = 3
 """How often a job reads and decides again when what it read was changed meanwhile."""
 TOGETHER_RECORDS = 30
 """Records that several jobs of one partition may enrich in one commit: each may bring an older one and end a job."""
+
+WAITING_PER_QUESTION = 4
+"""Jobs that are held for a model, for each question that it is asked at a time: the next ones are at hand, no more."""
+GIVEN_BACK_MS = 5 * SECOND_MS
+"""After how long a job for which there was no place is claimed again."""
 
 Handler = Callable[[Job], Awaitable[Changes]]
 
@@ -50,6 +56,7 @@ class Worker:
         consolidation: Consolidation,
         settings: Settings,
         count: TokenCounter,
+        reading: Reading | None = None,
     ) -> None:
         self._ledger = ledger
         self._indexes = indexes
@@ -57,7 +64,11 @@ class Worker:
         self._consolidation = consolidation
         self._settings = settings
         self._count = count
-        self._handlers: dict[str, Handler] = {
+        self._reading = reading
+        self._waiting: set[asyncio.Task[None]] = set()
+        self._turns = asyncio.Semaphore(settings.llm_at_once)
+        self._handlers: dict[str, Handler] = dict.fromkeys(KINDS, reading.run) if reading else {}
+        self._handlers |= {
             "enrich": self._enrich,
             "learn": enrichment.learn,
             "fold": self._fold,
@@ -90,23 +101,56 @@ class Worker:
     async def work(self) -> int:
         """Run what is due until nothing is, and wait for what this process already runs."""
         total = 0
-        while count := await self.round():
+        while (count := await self.round(patient=True)) or self._waiting:
             total += count
+            await self._wait_for_one()
         return total
 
-    async def round(self) -> int:
+    async def stop(self) -> None:
+        """Break off what waits for a model; its jobs are given back."""
+        for task in self._waiting:
+            task.cancel()
+        await asyncio.gather(*self._waiting, return_exceptions=True)
+
+    async def round(self, *, patient: bool = False) -> int:
         """Claim some jobs and run them: partitions side by side, those of one partition in turn.
 
         In turn, because enriching compares what is new with what is known, and has to see what the
-        job before has written.
+        job before has written. What waits for a model is only set going; who is patient waits where
+        too much of it does.
         """
         async with self._rounds:
             jobs = await self._claim()
             by_partition: dict[Partition, list[Job]] = {}
             for job in jobs:
-                by_partition.setdefault(job.partition, []).append(job)
+                if self._reading is not None and job.kind in KINDS:
+                    await self._set_going(job, patient)
+                else:
+                    by_partition.setdefault(job.partition, []).append(job)
             await asyncio.gather(*(self._run_in_turn(row) for row in by_partition.values()))
             return len(jobs)
+
+    async def _set_going(self, job: Job, patient: bool) -> None:
+        """Let a job wait for its model beside all others; it is given back for a while where too many do."""
+        most = WAITING_PER_QUESTION * self._settings.llm_at_once
+        while patient and len(self._waiting) >= most:
+            await self._wait_for_one()
+        if len(self._waiting) >= most:
+            await self._move_leases([job], self._ledger.clock() + GIVEN_BACK_MS)
+            return
+        task = asyncio.create_task(self._run_beside(job))
+        self._waiting.add(task)
+        task.add_done_callback(self._waiting.discard)
+
+    async def _run_beside(self, job: Job) -> None:
+        """Run a job when it is its turn to ask the model; only then its time begins."""
+        async with self._keeping([job]), self._turns:
+            await self._run(job)
+
+    async def _wait_for_one(self) -> None:
+        """Wait until one more of the jobs that wait for a model is done."""
+        if self._waiting:
+            await asyncio.wait(self._waiting, return_when=asyncio.FIRST_COMPLETED)
 
     async def _claim(self) -> Sequence[Job]:
         """Claim jobs; what is claimed while this is cancelled is given back at once."""
@@ -144,7 +188,7 @@ class Worker:
                 changes, later = await self._enrichment.enrich(partition, refs)
             if later:
                 return False
-            await self._ledger.commit(changes.and_(finish=tuple(jobs)))
+            await self._ledger.commit(self._with_reading(changes.and_(finish=tuple(jobs))))
         except Exception as error:
             log.debug("%d jobs could not be run together: %s", len(jobs), reason_of(error))
             return False
@@ -169,11 +213,14 @@ class Worker:
             async with asyncio.timeout(self._settings.job_timeout_s):
                 changes = await handler(job)
             try:
-                await self._ledger.commit(changes.and_(finish=(job,)))
+                await self._ledger.commit(self._with_reading(changes.and_(finish=(job,))))
                 return
             except Conflict as conflict:
                 if isinstance(conflict, LeaseLost) or attempt == CONFLICT_TRIES - 1:
                     raise
+
+    def _with_reading(self, changes: Changes) -> Changes:
+        return self._reading.following(changes) if self._reading else changes
 
     @asynccontextmanager
     async def _keeping(self, held: list[Job]) -> AsyncIterator[None]:

@@ -68,6 +68,7 @@ from recollect.episodes import Episode
 from recollect.errors import ValidationError
 from recollect.graph import NEIGHBOURS, Ref
 from recollect.learnings import Learning
+from recollect.models import Given
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
 from recollect.policies.graphs import THING
 from recollect.privacy import Receipt
@@ -75,6 +76,7 @@ from recollect.profile import Fact, Profile
 from recollect.providers import Embedder
 from recollect.records import Clock, Hit, Partition, Record, Source, system_clock
 from recollect.reembedding import Reembedded
+from recollect.reprocessing import Reprocessed
 from recollect.reranking import Reranker
 from recollect.settings import Settings
 from recollect.stores.contract import Survey
@@ -124,6 +126,7 @@ class Memory:
         *,
         embedder: Embedder | str | None = None,
         reranker: Reranker | str | None = None,
+        llm: Given | str | None = None,
         clock: Clock = system_clock,
         settings: Settings | None = None,
         **changes: Any,
@@ -131,7 +134,7 @@ class Memory:
         """A memory to be entered with `with`, or started with `start()`."""
         return cls(
             _memory.Memory.open(
-                url, embedder=embedder, reranker=reranker, clock=clock, settings=settings, **changes
+                url, embedder=embedder, reranker=reranker, llm=llm, clock=clock, settings=settings, **changes
             )
         )
 

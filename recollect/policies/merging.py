@@ -195,7 +195,9 @@ def merges_of(record: Record) -> tuple[Merge, ...]:
     return tuple(map(Merge.from_data, record.data.get("merged", ())))
 
 
-def merged(older: Record, newer: Record, *, similarity: float, now: int) -> tuple[Record, Record]:
+def merged(
+    older: Record, newer: Record, *, similarity: float, now: int, reason: str = "nearly the same text"
+) -> tuple[Record, Record]:
     """The older record with what the newer one adds, and the newer one, ended. Put both back in one commit.
 
     The higher importance and confidence count. Metadata are joined; where both have a value the
@@ -203,7 +205,7 @@ def merged(older: Record, newer: Record, *, similarity: float, now: int) -> tupl
     """
     if older.id == newer.id:
         raise ValueError("a record cannot be merged into itself")
-    merge = _merge_of(older, newer, similarity, now)
+    merge = _merge_of(older, newer, similarity, now, reason)
     merges = (*merges_of(older), merge)
     count = older.data.get("merged_count", 0) + 1
     own = older.data.get("before_merges") or {"importance": older.importance, "confidence": older.confidence}
@@ -222,14 +224,14 @@ def merged(older: Record, newer: Record, *, similarity: float, now: int) -> tupl
     return kept, _ended(newer, older.id, merge.reason, now)
 
 
-def _merge_of(older: Record, newer: Record, similarity: float, now: int) -> Merge:
+def _merge_of(older: Record, newer: Record, similarity: float, now: int, reason: str) -> Merge:
     ours, theirs = older.metadata, newer.metadata
     same = normal(older.content) == normal(newer.content)
     return Merge(
         id=newer.id,
         similarity=round(similarity, 4),
         at=now,
-        reason="the same text" if same else "nearly the same text",
+        reason="the same text" if same else reason,
         importance=newer.importance,
         confidence=newer.confidence,
         added=tuple(sorted(theirs.keys() - ours.keys())),

@@ -192,4 +192,7 @@ def _gauges(service: Service, survey: Survey) -> Iterator[Gauge]:
     for name, value in sorted(uses["index"].items()):
         if isinstance(value, int | float):
             yield Gauge("recollect_index", "The indexes that are held in memory.", value, {"what": name})
+    for name, value in uses["model"].items():
+        about = "Questions to the chat model, tokens of both sides, and findings that were refused."
+        yield Gauge("recollect_model_total", about, value, {"what": name}, "counter")
     yield Gauge("recollect_executors", "Executors of /api/chat that are alive.", service.executors.alive)

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from recollect.errors import Unavailable
 from recollect.memory import Memory
+from recollect.models import Given
 from recollect.providers import Embedder
 from recollect.records import Clock, system_clock
 from recollect.server.agents import read_agents
@@ -40,6 +41,7 @@ class Service:
         environ: Mapping[str, str] | None = None,
         folder: Path | None = None,
         embedder: Embedder | None = None,
+        llm: Given | None = None,
         clock: Clock = system_clock,
     ) -> None:
         surroundings = os.environ if environ is None else environ
@@ -55,6 +57,7 @@ class Service:
         self.failed_rate = Rate(FAILED_PER_MINUTE, burst=FAILED_BURST)
         self._url = self.settings.url if url is None else url
         self._embedder = embedder
+        self._llm = llm
         self._open = AsyncExitStack()
         self._memory: Memory | None = None
         self._keys: Keys | None = None
@@ -64,7 +67,9 @@ class Service:
         # Keys are no memories: they go straight to the store, which the memory then owns and closes.
         self._keys = Keys(store, self.clock)
         try:
-            memory = Memory.open(store, settings=self.settings, embedder=self._embedder, clock=self.clock)
+            memory = Memory.open(
+                store, settings=self.settings, embedder=self._embedder, llm=self._llm, clock=self.clock
+            )
             self._memory = await self._open.enter_async_context(memory)
         except BaseException:
             await store.close()
