@@ -996,10 +996,6 @@ class Episodes:
         """The latest episodes, newest first; of one session if that is given."""
         return self._running.run("Episodes.list", self._inner.list(limit, session=session))
 
-    def foreseen(self, session: str) -> Sequence[Record]:
-        """The episodes that would be made of a session now. Nothing is written."""
-        return self._running.run("Episodes.foreseen", self._inner.foreseen(session))
-
 
 class Graph:
     """`recollect.graph.Graph` without `await`."""

@@ -38,8 +38,8 @@ HANDLES = (
     ("graph", "Graph"), ("entities", "EntityCache"),
 )  # fmt: skip
 """What people call verbs on."""
-INTERNAL = frozenset(("apply", "make", "run"))
-"""Methods of handles that the worker calls and nobody else."""
+INTERNAL = frozenset(("apply", "foreseen", "make", "run"))
+"""Methods of handles that the worker and upkeep call and nobody else."""
 SHAPES = (
     ("conversation", "Message"), ("conversation", "SessionInfo"), ("records", "Record"), ("records", "Scope"),
     ("records", "Source"), ("records", "Hit"), ("records", "Leg"), ("context", "Context"),
