@@ -26,6 +26,10 @@ FLAGS = (
     "--no-first-run",
 )
 
+PATIENCE_MS = 20_000
+"""How long a page may take on a machine that has other things to do."""
+expect.set_options(timeout=PATIENCE_MS)
+
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here"),
     pytest.mark.xdist_group("browser"),
@@ -39,7 +43,7 @@ async def browsing(**more: Any) -> AsyncIterator[Page]:
         browser: Browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
         context = await browser.new_context(**({"viewport": {"width": 1280, "height": 800}} | more))
         page = await context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(PATIENCE_MS)
         complaints: list[str] = []
         page.on("console", lambda said: complaints.append(f"{said.type}: {said.text}") if is_bad(said.type) else None)
         page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
