@@ -61,6 +61,8 @@ class Worker:
         self._rounds = asyncio.Lock()
         self.done = 0
         self.failed = 0
+        self.trouble = ""
+        """Why work could not be looked for the last time; empty when it could."""
 
     async def run(self) -> None:
         """Work until cancelled: at once when this process has work, else by looking from time to time."""
@@ -68,9 +70,11 @@ class Worker:
             self._ledger.work_waits.clear()
             try:
                 busy = await self.round()
+                self.trouble = ""
             except Exception as error:
                 # Whatever it is, it must not end the worker: it is told, and tried again.
-                log.warning("work could not be looked for: %s", reason_of(error))
+                self.trouble = reason_of(error)
+                log.warning("work could not be looked for: %s", self.trouble)
                 busy = 0
             if not busy:
                 await self._ledger.wait_for_work(self._settings.poll_s)

@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import FrameType
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -20,26 +18,36 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from recollect import __version__
 from recollect.errors import RecollectError, Unavailable, ValidationError
-from recollect.server import chat, customizations, entities, graph, memories, operations, profile, schemas, sessions
+from recollect.server import (
+    chat,
+    customizations,
+    entities,
+    figures,
+    graph,
+    health,
+    memories,
+    operations,
+    profile,
+    schemas,
+    sessions,
+)
+from recollect.server.connections import PatientProtocol
 from recollect.server.envelope import REQUEST_ID, Envelope
 from recollect.server.errors import MEDIA_TYPE, problem
 from recollect.server.gate import Gate, is_loopback
-from recollect.server.limits import BodyLimit
+from recollect.server.limits import HEAD_BYTES, BodyLimit
 from recollect.server.service import Service
 
 GRACE_S = 6
 """How long requests may go on after a signal to stop; with two seconds for the memory it is under ten."""
-HEAD_BYTES = 32 * 1024
-"""How long it may be."""
-CONNECTIONS_MAX = 1_000
-"""Open connections; above this the answer is 503."""
 COMPRESSED_BYTES = 1_024
 """Shorter answers are not worth compressing."""
-ROOMS = (chat, sessions, memories, profile, customizations, graph, entities, operations)
+COMPRESSION = 5
+"""Above this, JSON hardly gets shorter and takes much longer."""
+ROOMS = (chat, sessions, memories, profile, customizations, graph, entities, operations, health, figures)
 SUMMARY = "The memory of conversational agents."
 
 
@@ -71,8 +79,8 @@ def build(service: Service) -> FastAPI:
     # The last that is added stands outermost.
     app.add_middleware(BodyLimit)
     app.add_middleware(Gate, service=service)
-    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_BYTES)
-    app.add_middleware(Envelope, metrics=service.metrics)
+    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_BYTES, compresslevel=COMPRESSION)
+    app.add_middleware(Envelope, service=service)
     return app
 
 
@@ -106,7 +114,6 @@ async def serve(service: Service, host: str, port: int, *, told: Callable[[str, 
             server_header=False,
             proxy_headers=False,
             h11_max_incomplete_event_size=HEAD_BYTES,
-            limit_concurrency=CONNECTIONS_MAX,
             timeout_graceful_shutdown=GRACE_S,
         )
         told(_address(listener), needs_keys)
@@ -125,43 +132,6 @@ class DrainingServer(uvicorn.Server):
         self._service.draining = True
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
-
-
-class PatientProtocol(H11Protocol):
-    """HTTP/1.1, with an end to the patience for a head of a request that comes byte by byte."""
-
-    head_s = 10.0
-    """How long the head of a request may take."""
-    _impatience: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._watch()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._watch()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        self._rest()
-
-    def _watch(self) -> None:
-        waits = self.cycle is None or self.cycle.response_complete
-        if not waits:
-            self._rest()
-        elif self._impatience is None and not self.transport.is_closing():
-            self._impatience = self.loop.call_later(self.head_s, self._leave)
-
-    def _rest(self) -> None:
-        if self._impatience is not None:
-            self._impatience.cancel()
-            self._impatience = None
-
-    def _leave(self) -> None:
-        self._impatience = None
-        if self.cycle is None or self.cycle.response_complete:
-            self.transport.close()
 
 
 def _listening(host: str, port: int) -> socket.socket:

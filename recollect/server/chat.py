@@ -6,6 +6,7 @@ is sent again under the same Idempotency-Key is answered with the reply that was
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -13,13 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from recollect import validate
-from recollect.errors import Conflict, ModelError, NotFound, RecollectError
+from recollect.errors import Conflict, ModelError, NotFound, RecollectError, Unavailable
 from recollect.memory import Session, User
 from recollect.records import Record, derived_id, new_id
 from recollect.server import schemas
+from recollect.server.answers import Json
 from recollect.server.envelope import REQUEST_ID
 from recollect.server.errors import problem
 from recollect.server.executors import Executor, Prepared
@@ -64,11 +66,13 @@ class Turn:
         """Store the reply. If the same turn was answered meanwhile, that answer counts."""
         if not reply.strip():
             raise ModelError("The agent said nothing. What the user said is kept.", field="agent")
-        if not await self.owner.get_memories([self.said_id]):
-            raise Conflict("what was said was forgotten meanwhile; the reply is not kept", field="message")
         try:
-            await self.chat.add_message("assistant", reply, id=self.reply_id, metadata=prepared.metadata)
-        except Conflict:
+            await self.chat.add_message(
+                "assistant", reply, id=self.reply_id, metadata=prepared.metadata, reply_to=self.said_id
+            )
+        except Conflict as conflict:
+            if conflict.field == "reply_to":
+                raise Conflict("what was said is forgotten by now; the reply is not kept", field="message") from None
             reply = (await self.owner.get_memory(self.reply_id)).content
         self.service.metrics.count("adds")
         self.service.metrics.count("turns")
@@ -107,12 +111,12 @@ async def chat(
     known = await turn.stored_reply() if idempotency_key is not None else None
     if known is not None:
         answer = turn.answered(await turn.executor.prepare(turn.chat, turn.text), known)
-        return _events(_replayed(answer)) if streams else JSONResponse(answer)
+        return _events(_replayed(answer)) if streams else Json(answer)
     prepared = await turn.begin()
     if streams:
         return _events(_streamed(turn, prepared, request.scope[REQUEST_ID]))
     reply = "".join([piece async for piece in turn.executor.answer(prepared)])
-    return JSONResponse(await turn.end(prepared, reply))
+    return Json(await turn.end(prepared, reply))
 
 
 def _turn(service: Service, org: str, body: schemas.ChatTurn, key: str | None) -> Turn:
@@ -143,7 +147,15 @@ async def _streamed(turn: Turn, prepared: Prepared, request_id: str) -> AsyncIte
                 yield _event("token", {"text": piece})
         yield _event("done", await turn.end(prepared, "".join(pieces)))
     except RecollectError as error:
-        yield _event("error", json.loads(bytes(problem(error, request_id).body)))
+        yield _failed(error, request_id)
+    except asyncio.CancelledError:
+        if turn.service.draining:
+            yield _failed(Unavailable("the server is about to stop; ask again", field="server"), request_id)
+        raise
+
+
+def _failed(error: RecollectError, request_id: str) -> str:
+    return _event("error", json.loads(bytes(problem(error, request_id).body)))
 
 
 async def _replayed(answer: dict[str, Any]) -> AsyncIterator[str]:

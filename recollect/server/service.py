@@ -19,8 +19,8 @@ from recollect.server.keys import Keys
 from recollect.server.limits import Rate
 from recollect.server.metrics import Metrics
 from recollect.settings import Settings, read_file
-from recollect.stores import open_store
 from recollect.stores.contract import Store
+from recollect.stores.routed import RoutedStore, open_stores
 
 BURST_S = 10
 """A key that was quiet may send the requests of so many seconds at once."""
@@ -52,17 +52,25 @@ class Service:
         self.rate = Rate(per_minute, burst=max(1, per_minute * BURST_S // 60))
         self.failed_rate = Rate(FAILED_PER_MINUTE, burst=FAILED_BURST)
         self._url = self.settings.url if url is None else url
+        self.stores: Mapping[str, Store] = {}
         self._embedder = embedder
         self._open = AsyncExitStack()
         self._memory: Memory | None = None
         self._keys: Keys | None = None
 
     async def __aenter__(self) -> Self:
-        store = await self._store()
+        settings = self.settings
+        store = await open_stores(
+            self._url, settings.layers, busy_timeout_s=settings.busy_timeout_s, fallback=settings.fallback
+        )
         # Keys are no memories: they go straight to the store, which the memory then owns and closes.
         self._keys = Keys(store, self.clock)
+        self.stores = store.parts if isinstance(store, RoutedStore) else {"everything": store}
         try:
-            memory = Memory.open(store, settings=self.settings, embedder=self._embedder, clock=self.clock)
+            # The layers are where they belong already.
+            memory = Memory.open(
+                store, settings=settings.with_({"layers": {}}), embedder=self._embedder, clock=self.clock
+            )
             self._memory = await self._open.enter_async_context(memory)
         except BaseException:
             await store.close()
@@ -75,11 +83,6 @@ class Service:
     ) -> None:
         self.draining = True
         await self._open.aclose()
-
-    async def _store(self) -> Store:
-        if isinstance(self._url, str | Path):
-            return await open_store(self._url, busy_timeout_s=self.settings.busy_timeout_s)
-        return self._url
 
     @property
     def is_open(self) -> bool:

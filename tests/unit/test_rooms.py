@@ -77,7 +77,7 @@ DRIVERS = {
     "httpx": {"embedders/endpoint.py", "server/endpoint.py"},
     "fastapi": SERVER,
     "starlette": SERVER,
-    "uvicorn": {"server/app.py", "interfaces/mcp.py"},
+    "uvicorn": {"server/app.py", "server/connections.py", "interfaces/mcp.py"},
     "fastembed": {"embedders/fastembed.py"},
     "psycopg": {f"stores/postgres{part}.py" for part in ("", "_link", "_meaning", "_schema")},
     "psycopg_pool": {"stores/postgres_link.py"},
