@@ -22,6 +22,7 @@ from starlette.responses import Response
 from recollect import __version__
 from recollect.errors import RecollectError, Unavailable, ValidationError
 from recollect.server import (
+    assistants,
     chat,
     customizations,
     entities,
@@ -76,6 +77,7 @@ def build(service: Service) -> FastAPI:
     app.state.service = service
     for room in ROOMS:
         app.include_router(room.routes)
+    app.router.routes += assistants.routes(service)
     # The last that is added stands outermost.
     app.add_middleware(BodyLimit)
     app.add_middleware(Gate, service=service)

@@ -21,7 +21,7 @@ from recollect.server.service import Service
 PRINCIPAL = "recollect.principal"
 """Where the caller stands in the scope of a request."""
 ORG_HEADER = "x-recollect-org"
-GUARDED = ("/api", "/metrics")
+GUARDED = ("/api", "/metrics", "/mcp")
 """What needs a key. Whether the server lives, and what its interface is, anybody may ask."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
@@ -83,6 +83,10 @@ class Service:
     ) -> None:
         self.draining = True
         await self._open.aclose()
+
+    def on_close(self, step: Callable[[], Awaitable[None]]) -> None:
+        """Do this when the server closes, before the memory does."""
+        self._open.push_async_callback(step)
 
     @property
     def is_open(self) -> bool:

@@ -58,8 +58,11 @@ SEES: dict[str, set[str]] = {
     "flow": BELOW_FLOW | FLOW,
     "memory": BELOW_FLOW | FLOW | {"flow", "stores", "embedders"},
     "sync": BELOW_FLOW | FLOW | {"memory"},
+    "interfaces.tools": BELOW_FLOW | FLOW | {"memory", "interfaces"},
     "interfaces.agent": BELOW_FLOW | FLOW | {"memory"},
-    "server": BELOW_FLOW | FLOW | {"memory", "stores", "importers", "interfaces.agent", "server", ""},
+    "server": BELOW_FLOW
+    | FLOW
+    | {"memory", "stores", "importers", "interfaces.agent", "interfaces.tools", "server", ""},
     "interfaces": BELOW_FLOW | FLOW | {"memory", "interfaces", "importers", "stores", "embedders", "server", ""},
     "adapters": NOUNS | {"memory", "sync", "conversation", "context"},
     "importers": NOUNS | {"memory", "validate", "conversation", "importers"},
