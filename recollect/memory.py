@@ -239,6 +239,7 @@ class Memory:
             "worker": self._told_of_worker(flow),
             "index": flow.indexes.describe(),
             "jobs": {"done": flow.worker.done, "failed": flow.worker.failed},
+            "work": dict(flow.worker.took),
         }
 
     def _told_of_worker(self, flow: Flow) -> str:

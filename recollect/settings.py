@@ -96,6 +96,8 @@ class Settings:
     """Retention score under which an old memory is retired."""
     prune_age_days: int = 180
     """No memory younger than this is pruned for its score."""
+    tracing: bool = False
+    """Send traces of the server to OpenTelemetry (`pip install recollect[otel]`); `OTEL_*` variables say where."""
     requests_per_minute: int = 1_200
     """Requests that one API key may send to the server; those of ten seconds may come at once."""
 

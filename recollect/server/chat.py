@@ -126,7 +126,7 @@ def _turn(service: Service, org: str, body: schemas.ChatTurn, key: str | None) -
     text = validate.text(body.message, "message")
     checked = new_id(service.clock()) if key is None else validate.identifier(key, "idempotency-key")
     said_id, reply_id = (derived_id("turn", session.id, checked, side) for side in ("user", "assistant"))
-    executor = service.executors.of(org, owner.id, agent)
+    executor = service.executors.of(org, owner.id, agent, session.id)
     return Turn(service, owner, session, executor, text, said_id, reply_id)
 
 

@@ -35,6 +35,7 @@ async def invalidate_type(service: Here, caller: Caller, type: Type) -> Response
 async def get_entity(service: Here, caller: Caller, type: Type, id: Id) -> Response:
     """The data of an object, if it is kept."""
     data = await service.memory.entities(caller.org).get(type, id)
+    service.metrics.count("cache_lookups", cache="entities", result="miss" if data is None else "hit")
     if data is None:
         raise NotFound(field="id")
     return Json({"type": type, "id": id, "data": data})

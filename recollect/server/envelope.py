@@ -51,13 +51,25 @@ class Envelope:
         began = time.perf_counter()
         self._in_flight += 1
         try:
-            await self._answered(scope, exchange)
+            await self._traced(scope, exchange)
         finally:
             self._in_flight -= 1
             seconds = time.perf_counter() - began
             route, status = _template(scope), exchange.status or LEFT
-            self._service.metrics.observe(_method(scope), route, status, seconds)
+            self._service.metrics.observe(
+                "request_duration_seconds", seconds, method=_method(scope), route=route, status=str(status)
+            )
             exchange.tell(route, status, seconds)
+
+    async def _traced(self, scope: Scope, exchange: _Exchange) -> None:
+        tracing = self._service.tracing
+        if tracing is None:
+            return await self._answered(scope, exchange)
+        with tracing.request(_method(scope), Headers(scope=scope), exchange.id) as answer:
+            try:
+                await self._answered(scope, exchange)
+            finally:
+                answer.route, answer.status = _template(scope), exchange.status or LEFT
 
     async def _answered(self, scope: Scope, exchange: _Exchange) -> None:
         try:

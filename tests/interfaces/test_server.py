@@ -424,6 +424,8 @@ async def test_the_figures_are_those_of_what_was_done(client):
     assert figures['recollect_records{layer="long_term"}'] == "2"
     search = 'method="POST",route="/api/users/{user}/memories/search",status="200"'
     assert figures[f"recollect_request_duration_seconds_count{{{search}}}"] == "1"
+    assert figures["recollect_sessions"] == "1"
+    assert int(figures['recollect_store_duration_seconds_count{verb="commit"}']) >= 4
     assert "ann" not in text.replace("scanned", "")
 
 

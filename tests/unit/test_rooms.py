@@ -81,6 +81,7 @@ DRIVERS = {
     "fastapi": SERVER,
     "starlette": SERVER,
     "uvicorn": {"server/app.py", "server/connections.py", "interfaces/mcp.py"},
+    "opentelemetry": {"server/tracing.py"},
     "fastembed": {"embedders/fastembed.py"},
     "psycopg": {f"stores/postgres{part}.py" for part in ("", "_link", "_meaning", "_schema")},
     "psycopg_pool": {"stores/postgres_link.py"},
