@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -18,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Scope
 
 from recollect import __version__
 from recollect.errors import RecollectError, Unavailable, ValidationError
@@ -38,8 +40,8 @@ from recollect.server import (
 from recollect.server.connections import PatientProtocol
 from recollect.server.envelope import REQUEST_ID, Envelope
 from recollect.server.errors import MEDIA_TYPE, problem
-from recollect.server.gate import Gate, is_loopback
-from recollect.server.limits import HEAD_BYTES, BodyLimit
+from recollect.server.gate import PRINCIPAL, Gate, is_loopback
+from recollect.server.limits import HEAD_BYTES, BodyLimit, BytesRead
 from recollect.server.service import Service
 
 GRACE_S = 6
@@ -79,11 +81,19 @@ def build(service: Service) -> FastAPI:
         app.include_router(room.routes)
     app.router.routes += assistants.routes(service)
     # The last that is added stands outermost.
-    app.add_middleware(BodyLimit)
+    app.add_middleware(BodyLimit, read=_note_bytes(service))
     app.add_middleware(Gate, service=service)
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_BYTES, compresslevel=COMPRESSION)
     app.add_middleware(Envelope, service=service)
     return app
+
+
+def _note_bytes(service: Service) -> BytesRead:
+    def note(scope: Scope, size: int) -> None:
+        if PRINCIPAL in scope:
+            service.quotas.note(scope[PRINCIPAL].org, bytes=size)
+
+    return note
 
 
 def create() -> FastAPI:
@@ -102,24 +112,38 @@ async def serve(service: Service, host: str, port: int, *, told: Callable[[str, 
     """Serve until a signal; `told` gets the address and whether keys are needed. Without keys, only this machine."""
     async with service:
         needs_keys = await service.keys.exist()
-        if not needs_keys and not is_loopback(host):
-            hint = "there are no keys: make one with `recollect keys create`, or serve on 127.0.0.1"
-            raise ValidationError(hint, field="host")
-        listener = _listening(host, port)
-        config = uvicorn.Config(
-            build(service),
-            http=PatientProtocol,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            h11_max_incomplete_event_size=HEAD_BYTES,
-            timeout_graceful_shutdown=GRACE_S,
-        )
-        told(_address(listener), needs_keys)
-        await DrainingServer(config, service).serve(sockets=[listener])
+        check_host(host, needs_keys)
+        listener = listening(host, port)
+        told(address_of(listener), needs_keys)
+        await serve_on(service, listener)
+
+
+async def serve_on(service: Service, listener: socket.socket, stop: asyncio.Event | None = None) -> None:
+    """Serve what comes in at a socket, until a signal, or until `stop` is set."""
+    config = uvicorn.Config(
+        build(service),
+        http=PatientProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    server = DrainingServer(config, service)
+    watching = asyncio.create_task(server.leave_when(stop)) if stop is not None else None
+    await server.serve(sockets=[listener])
+    if watching is not None:
+        watching.cancel()
+
+
+def check_host(host: str, needs_keys: bool) -> None:
+    """Without keys nobody but this machine is served."""
+    if not needs_keys and not is_loopback(host):
+        hint = "there are no keys: make one with `recollect keys create`, or serve on 127.0.0.1"
+        raise ValidationError(hint, field="host")
 
 
 class DrainingServer(uvicorn.Server):
@@ -135,8 +159,14 @@ class DrainingServer(uvicorn.Server):
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
 
+    async def leave_when(self, stop: asyncio.Event) -> None:
+        """The same when nobody is left to send a signal."""
+        await stop.wait()
+        self.handle_exit(signal.SIGTERM, None)
 
-def _listening(host: str, port: int) -> socket.socket:
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens, or a clear word why there is none."""
     try:
         listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
         # Head and body of an answer are sent apart: without this the second waits 40 ms for the first.
@@ -146,6 +176,7 @@ def _listening(host: str, port: int) -> socket.socket:
         raise Unavailable(f"cannot listen on {host}, port {port}; choose another --port", field="port") from error
 
 
-def _address(listener: socket.socket) -> str:
+def address_of(listener: socket.socket) -> str:
+    """Where a socket listens, as a browser takes it."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -127,8 +127,9 @@ def _http_code(error: Exception) -> str:
 
 
 def _headers(error: Exception, status: int) -> dict[str, str]:
-    if isinstance(error, TooMany):
-        return {"Retry-After": str(error.wait_s)}
+    wait_s = getattr(error, "wait_s", None)
+    if wait_s is not None:
+        return {"Retry-After": str(wait_s)}
     if status == 503:
         return {"Retry-After": str(RETRY_S)}
     if status == 401:

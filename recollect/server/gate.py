@@ -56,7 +56,8 @@ class Gate:
         if _is_under(scope["path"].removeprefix(scope.get("root_path", "")), GUARDED):
             if self._service.draining:
                 raise Unavailable("the server is about to stop; ask again", field="server")
-            scope[PRINCIPAL] = await self._principal(scope)
+            principal = scope[PRINCIPAL] = await self._principal(scope)
+            await self._service.quotas.admit(principal.org, scope["method"], scope["path"])
         await self._app(scope, receive, send)
 
     async def _principal(self, scope: Scope) -> Principal:

@@ -57,6 +57,9 @@ class Rate:
         return 0.0
 
 
+BytesRead = Callable[[Scope, int], None]
+
+
 def check_head(scope: Scope) -> None:
     """Refuse a request whose path and headers are too long, however they came."""
     size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
@@ -68,9 +71,11 @@ def check_head(scope: Scope) -> None:
 class BodyLimit:
     """Refuses a body that is too large before it is read, and one that grows too large or comes too slowly while."""
 
-    def __init__(self, app: ASGIApp, *, body_s: float = BODY_S) -> None:
+    def __init__(self, app: ASGIApp, *, body_s: float = BODY_S, read: BytesRead = lambda _, __: None) -> None:
+        """`read` gets the scope of each request and how long its body was."""
         self._app = app
         self._body_s = body_s
+        self._read = read
         self._held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,12 +93,12 @@ class BodyLimit:
             raise Busy("the server has its hands full; ask again", field="server")
         self._held += takes
         try:
-            await self._app(scope, _counted(receive, self._body_s), send)
+            await self._app(scope, _counted(receive, self._body_s, lambda size: self._read(scope, size)), send)
         finally:
             self._held -= takes
 
 
-def _counted(receive: Receive, body_s: float) -> Receive:
+def _counted(receive: Receive, body_s: float, whole: Callable[[int], None]) -> Receive:
     """The same stream of messages, which ends with an error when the body is too large or too slow."""
     read = 0
     is_whole = False
@@ -113,6 +118,8 @@ def _counted(receive: Receive, body_s: float) -> Receive:
         is_whole = not message.get("more_body", False)
         if read > LIMITS.body_bytes:
             raise _too_large()
+        if is_whole and read:
+            whole(read)
         return message
 
     return counted

@@ -20,6 +20,7 @@ from recollect.server.executors import Executors
 from recollect.server.keys import Keys
 from recollect.server.limits import Rate
 from recollect.server.metrics import Metrics, Shared
+from recollect.server.quotas import Quotas, read_quotas
 from recollect.server.timing import TimedStore
 from recollect.settings import Settings, read_file
 from recollect.stores.contract import Store
@@ -53,14 +54,17 @@ class Service:
     ) -> None:
         surroundings = os.environ if environ is None else environ
         self.settings = settings or Settings.read(surroundings, folder)
-        self.agents = read_agents(read_file(folder).get("agents", {}), surroundings)
+        file = read_file(folder)
+        self.agents = read_agents(file.get("agents", {}), surroundings)
+        self._quota = read_quotas(self.settings, file.get("orgs", {}))
         self.clock = clock
         self.draining = False
         self.metrics = Metrics()
         self.tracing = tracing or (_tracing() if self.settings.tracing else None)
         self._shared = shared
         self.executors = Executors(self.agents, metrics=self.metrics)
-        per_minute = self.settings.requests_per_minute
+        # Processes share the work about evenly, and so the rate of each key.
+        per_minute = max(1, self.settings.requests_per_minute // self.settings.workers)
         self.rate = Rate(per_minute, burst=max(1, per_minute * BURST_S // 60))
         self.failed_rate = Rate(FAILED_PER_MINUTE, burst=FAILED_BURST)
         self._url = self.settings.url if url is None else url
@@ -68,6 +72,7 @@ class Service:
         self._embedder = embedder
         self._open = AsyncExitStack()
         self._memory: Memory | None = None
+        self._quotas: Quotas | None = None
         self._keys: Keys | None = None
 
     async def __aenter__(self) -> Self:
@@ -75,7 +80,10 @@ class Service:
         store = await open_stores(
             self._url, settings.layers, busy_timeout_s=settings.busy_timeout_s, fallback=settings.fallback
         )
-        timed: Any = TimedStore(store, self._observe_store, None if self.tracing is None else self.tracing.verb)
+        self._quotas = Quotas(store, self.clock, *self._quota)
+        span = None if self.tracing is None else self.tracing.verb
+        counted = self._quotas.note_commit if self._quotas.are_set else None
+        timed: Any = TimedStore(store, self._observe_store, span, counted)
         # Keys are no memories: they go straight to the store, which the memory then owns and closes.
         self._keys = Keys(timed, self.clock)
         self.stores = store.parts if isinstance(store, RoutedStore) else {"everything": store}
@@ -89,6 +97,8 @@ class Service:
             await store.close()
             raise
         self._open.push_async_callback(self.executors.close)
+        if self._quotas.are_set:
+            await self._open.enter_async_context(self._quotas.kept())
         if self.tracing is not None:
             self._open.callback(self.tracing.close)
         if self._shared is not None:
@@ -156,6 +166,12 @@ class Service:
         if self._keys is None:
             raise _not_open()
         return self._keys
+
+    @property
+    def quotas(self) -> Quotas:
+        if self._quotas is None:
+            raise _not_open()
+        return self._quotas
 
     def describe(self) -> dict[str, Any]:
         """What is in use, of the memory and of the server."""
