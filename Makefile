@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
-.PHONY: help run test lint bench drills sync cosmos requirements clean
+.PHONY: help run test lint bench drills sync cosmos typescript requirements clean
 
 help:            ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/'
@@ -30,6 +30,10 @@ drills: $(VENV)/.test ## the long forms of the crash drills: 500 kills
 
 sync: $(VENV)/.test ## write recollect/sync.py again from the async front door
 	$(PY) tools/generate_sync.py
+
+typescript: $(VENV)/.test ## the package for the AI SDK: types, build, tests on a real server (needs Node 20 and npm)
+	cd typescript && npm ci --silent && npm run --silent build
+	cd typescript && RECOLLECT_PYTHON=$(abspath $(PY)) npm test --silent
 
 requirements:       ## compile the hashed requirements again (needs uv)
 	uv pip compile -q pyproject.toml requirements/build.in $(COMPILE) -o requirements/run.txt
@@ -60,4 +64,4 @@ $(VENV)/.cosmos: $(VENV)/bin/python
 	else echo "npm could not install the emulator: the tests of Cosmos DB are skipped"; fi
 
 clean:              ## remove the environments and caches
-	rm -rf $(VENV) benchmarks/.venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) benchmarks/.venv typescript/node_modules typescript/dist typescript/build .pytest_cache .mypy_cache .ruff_cache .hypothesis

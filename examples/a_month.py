@@ -1,7 +1,5 @@
-"""A month of talks, replayed: what is known at the end, every change of mind, and what was true in between.
-
-python examples/a_month.py
-"""
+# python examples/a_month.py
+"""A month of talks, replayed: what is known at the end, every change of mind, and what was true in between."""
 
 from __future__ import annotations
 

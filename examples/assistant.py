@@ -1,7 +1,5 @@
-"""An assistant that remembers across sessions, without a model.
-
-python examples/assistant.py
-"""
+# python examples/assistant.py
+"""An assistant that remembers across sessions, without a model."""
 
 from __future__ import annotations
 

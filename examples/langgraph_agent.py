@@ -1,6 +1,5 @@
+# pip install '.[langgraph]' && python examples/langgraph_agent.py
 """A LangGraph graph that remembers: its store keeps what it puts, and search finds it by meaning.
-
-pip install 'recollect[langgraph]' && python examples/langgraph_agent.py
 
 No model and no key: the node that would ask one is a stand-in, which says so.
 """
@@ -46,8 +45,12 @@ async def remember(state: State, config: RunnableConfig, *, store: BaseStore) ->
 
 def graph_on(store: BaseStore) -> Any:
     builder = StateGraph(State)
-    builder.add_sequence([recall, answer, remember])
+    builder.add_node(recall)
+    builder.add_node(answer)
+    builder.add_node(remember)
     builder.add_edge(START, "recall")
+    builder.add_edge("recall", "answer")
+    builder.add_edge("answer", "remember")
     return builder.compile(store=store)
 
 

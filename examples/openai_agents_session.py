@@ -1,6 +1,5 @@
+# pip install '.[openai-agents]' && python examples/openai_agents_session.py
 """An agent of the OpenAI Agents SDK whose session is kept by Recollect, and who knows other sessions too.
-
-pip install 'recollect[openai-agents]' && python examples/openai_agents_session.py
 
 With OPENAI_API_KEY it asks OpenAI's default model. Without, a scripted stand-in answers, which says so.
 """

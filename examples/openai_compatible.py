@@ -1,8 +1,8 @@
-"""The same loop with any OpenAI-compatible endpoint and nothing but the standard library.
+# python examples/openai_compatible.py
+"""A chat loop with any OpenAI-compatible endpoint and nothing but the standard library.
 
-OPENAI_BASE_URL=http://localhost:11434/v1 OPENAI_MODEL=llama3.2 python examples/openai_compatible.py
-
-Without OPENAI_BASE_URL it shows the prompt that it would send.
+Say where the endpoint is, for instance OPENAI_BASE_URL=http://localhost:11434/v1 OPENAI_MODEL=llama3.2. Without one
+it shows how much it would send.
 """
 
 from __future__ import annotations

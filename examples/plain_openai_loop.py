@@ -1,8 +1,8 @@
+# pip install . openai && python examples/plain_openai_loop.py
 """A chat loop with a tool on the plain `openai` client: the memory keeps calls and results together.
 
-pip install recollect openai && OPENAI_API_KEY=... python examples/plain_openai_loop.py
-
-Without OPENAI_API_KEY a scripted stand-in answers in the client's place, and says so.
+With OPENAI_API_KEY it asks OpenAI (OPENAI_MODEL says which model). Without, a scripted stand-in answers in the client's
+place, and says so.
 """
 
 from __future__ import annotations

@@ -21,8 +21,10 @@ from recollect.index import PartitionIndex
 from recollect.ledger import Ledger, portions
 from recollect.policies import fitting
 from recollect.policies.fencing import fenced, safe
+from recollect.policies.quarantine import ASIDE, heard, is_aside
 from recollect.policies.tokens import TokenCounter, message_tokens
 from recollect.records import MINUTE_MS, TRUSTS, Changes, Job, Record, Scope, as_datetime, derived_id, iso, new_id
+from recollect.seals import find_seal, sealed
 from recollect.settings import Settings
 
 STRATEGIES = ("last_messages", "last_turns", "token_budget", "sliding_window_summary", "importance")
@@ -48,6 +50,7 @@ class Message:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     tool_calls: list[dict[str, Any]] | None = None
     tool_call_id: str | None = None
+    trust: str = "trusted"
 
     @classmethod
     def from_record(cls, record: Record) -> Message:
@@ -62,6 +65,7 @@ class Message:
             metadata=dict(record.metadata),
             tool_calls=deepcopy(data["tool_calls"]) if "tool_calls" in data else None,
             tool_call_id=data.get("tool_call_id"),
+            trust=record.trust,
         )
 
     def to_openai(self) -> dict[str, Any]:
@@ -75,7 +79,7 @@ class Message:
 
     def to_dict(self) -> dict[str, Any]:
         """The message as documented JSON."""
-        out = self.to_openai() | {"id": self.id, "metadata": dict(self.metadata)}
+        out = self.to_openai() | {"id": self.id, "metadata": dict(self.metadata), "trust": self.trust}
         out["created_at"] = self.created_at.isoformat().replace("+00:00", "Z") if self.created_at else None
         return out
 
@@ -225,7 +229,7 @@ class Conversation:
 
         A strategy sets the limit that it is named for, if it is not given. With
         `sliding_window_summary` the summary of what is older comes first, as a system message of
-        its own; the limits are for the messages after it.
+        its own; the limits are for the messages after it. What was set aside is in no window.
         """
         for name, value in (("messages", messages), ("turns", turns)):
             if value is not None:
@@ -263,7 +267,7 @@ class Conversation:
         while True:
             limit = min((reach or 50) + TOOL_SLACK, 500)
             page = await self._ledger.list(self._all(), newest_first=True, limit=limit, after=after)
-            found.extend(page.records)
+            found.extend(heard(page.records))
             after = page.after
             enough = (
                 (bool(messages) and len(found) >= reach + TOOL_SLACK)
@@ -277,7 +281,7 @@ class Conversation:
         """The running summary and the messages after it; folds further for this answer if need be."""
         record, where = await self._unfolded()
         newest = await self._ledger.list(where, newest_first=True, limit=FOLD_PAGE)
-        split = self._split(newest.records[::-1], messages, turns, tokens)
+        split = self._split(heard(newest.records[::-1]), messages, turns, tokens)
         summary = summaries.from_data(record.data["summary"]) if record else None
         if split.older:
             summary = self._fold(summary, split.older)
@@ -321,18 +325,20 @@ class Conversation:
 
     async def recent(self, tokens_max: int, index: PartitionIndex) -> tuple[Record | None, list[Record]]:
         """The newest messages within a budget, and the running summary if they leave out what it covers."""
+        now = self._ledger.clock()
+        head = index.head("session", self._scope, now)
+        if head is not None and ASIDE in head.data:
+            return None, []  # also what nobody has looked at yet
         strategy = self._settings.window_strategy
         if strategy != "sliding_window_summary":
-            window = [message for message in await self.window(strategy) if message.trust != "quarantined"]
-            kept = fitting.newest_within(window, tokens_max, self.tokens_of)
+            kept = fitting.newest_within(await self.window(strategy), tokens_max, self.tokens_of)
             return None, fitting.without_orphans(kept, pending=False)
-        now = self._ledger.clock()
         summary = index.head("summary", self._scope, now)
         born = tuple(summary.data["covers"]["born"]) if summary else (0, 0)
         newest: list[Record] = []
         room = tokens_max
         for message in index.newest(self._scope.session, now, after=born):
-            if message.trust == "quarantined":
+            if is_aside(message):
                 continue
             newest.append(message)
             room -= self.tokens_of(message)
@@ -356,6 +362,9 @@ class Conversation:
         It goes on from the last summary and never reads what that covers. With `force` it folds
         even a short history. None when there is nothing to fold.
         """
+        return await sealed(self._ledger, self._partition, lambda: self._folded(force))
+
+    async def _folded(self, force: bool) -> Changes | None:
         record, where = await self._unfolded()
         page = await self._ledger.list(where, limit=FOLD_PAGE)
         since = page.records
@@ -371,8 +380,7 @@ class Conversation:
         now = self._ledger.clock()
         layer = self._ledger.layers["summary"]
         summary = self._fold(previous, older)
-        heard = [message for message in older if message.trust != "quarantined"]
-        sources = [*heard, record] if record else heard
+        sources = [*heard(older), *([record] if record else [])]
         made = Record(
             id=self.summary_id,
             layer="summary",
@@ -423,6 +431,7 @@ class Conversation:
         if last.layer != "conversation" or last.scope.session != self._scope.session:
             raise NotFound(field="message_id")
         target = Conversation(self._ledger, into, self._settings, self._count)
+        seal = await find_seal(self._ledger, self._partition, [last.id])
         where = replace(self._all(), born_before=(last.born[0], last.born[1] + 1))
         originals = {target._copy_of(record).id: record async for record in self._ledger.walk(where)}
         copies = [target._copy_of(record) for record in originals.values()]
@@ -435,8 +444,8 @@ class Conversation:
         head = head.with_(data=dict(head.data) | {"parent": self._scope.session})
         for place, piece in enumerate(pieces, start=1):
             put = (*piece, head) if place == len(pieces) else tuple(piece)
-            # What is forgotten while this copies must not live on in the copy.
-            needs = tuple(originals[copy.id].id for copy in piece)
+            # What is forgotten or set aside while this copies must not live on in the copy.
+            needs = (seal, *(originals[copy.id].id for copy in piece))
             changes = Changes(self._partition, put=put, enqueue=target._enriching(piece), needs=needs)
             await self._ledger.commit(changes)
         return len(copies)

@@ -10,7 +10,7 @@ them itself; so what a record says about versions and births is said in the numb
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from recollect.errors import Conflict
 from recollect.filters import Filter
 from recollect.layers import LAYERS
 from recollect.ledger import Ledger, portions
+from recollect.privacy import in_a_new_place
 from recollect.records import Changes, Clock, Job, Partition, Record, Scope, digest_of, new_id, payload_of, system_clock
 from recollect.stores.contract import OPERATIONS_MAX, Store
 
@@ -27,7 +28,7 @@ CONFLICT_TRIES = 3
 """How often a portion is compared again because somebody wrote to the new store meanwhile."""
 TOLD_MAX = 10
 """Ids of different records that a report names."""
-LEFT_OUT = ("fence",)
+LEFT_OUT = ("fence", "seal")
 """What belongs to work under way in the old store, and to nothing else."""
 COPIED_LAYERS = tuple(name for name in LAYERS if name not in LEFT_OUT)
 
@@ -247,11 +248,8 @@ class Tally:
 
 
 def _carried(record: Record) -> Record:
-    """The record without what only its old store can know: its version, its birth, the version of its last edit."""
-    data: Mapping[str, Any] = record.data
-    if "edited" in data:
-        data = {name: value for name, value in data.items() if name != "edited"}
-    return record.with_(data=data, version=0, born=(0, 0))
+    """The record without what only its old store can know: versions, and places in the order of birth."""
+    return record.with_(data=in_a_new_place(record.data), version=0, born=(0, 0))
 
 
 def _digest(record: Record) -> bytes:

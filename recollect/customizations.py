@@ -148,10 +148,15 @@ class Customizations:
     async def delete(self, id: str) -> None:
         """Remove an instruction of one's own; a default of the org under it counts again."""
         asked = validate.identifier(id, "id")
-        gone = [record.id for record in await self._held(self._scope) if record.data["id"] == asked]
-        if not gone:
-            raise NotFound(field="id")
-        await self._ledger.commit(Changes(self._partition, drop=tuple(gone)))
+
+        def change(held: Sequence[Record], now: int) -> Sequence[Record]:
+            own = [record for record in held if record.data["id"] == asked]
+            if not own:
+                raise NotFound(field="id")
+            # Its life ends here instead of being dropped: then another one that took the place meanwhile stays.
+            return [own[0].with_(content="", metadata={}, expires_at=now)]
+
+        await self._change(change)
 
     async def effective(self) -> list[Customization]:
         """What counts for the agent: the defaults of the org, then the user's own, without what is off.

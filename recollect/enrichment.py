@@ -18,6 +18,7 @@ from recollect.learning import Learning
 from recollect.ledger import Ledger, portions
 from recollect.policies.importance import importance
 from recollect.policies.merging import merged, near_duplicate
+from recollect.policies.quarantine import ASIDE, heard, set_aside
 from recollect.providers import Embedder, embed_checked, floats
 from recollect.records import Changes, Job, Partition, Record, Scope
 from recollect.settings import Settings
@@ -62,12 +63,19 @@ class Enrichment:
             index = await self._indexes.current(partition)
             put |= _merge_near(index, memories, self._ledger.clock())
             enqueue = tuple(self._folds(index, partition, sessions))
-            # What was enriched before, with another embedder say, has taught what it has to teach.
-            fresh = [record for record in records if record.version == record.born[0]]
-            enqueue += await self._learning.jobs(partition, index, fresh)
+            put |= self._set_aside(index, rated)
+            enqueue += await self._learning.jobs(partition, index, heard(put[record.id] for record in records))
         needs = tuple(record.id for record in records)
         later = tuple(record.id for portion in rest for record in portion)
         return Changes(partition, put=tuple(put.values()), needs=needs, enqueue=enqueue), later
+
+    def _set_aside(self, index: PartitionIndex, records: Sequence[Record]) -> dict[str, Record]:
+        """The messages that were said in a session after it was set aside: they are, too."""
+        now = self._ledger.clock()
+        said = [record for record in records if record.layer == "conversation"]
+        heads = {record.scope.session: index.head("session", record.scope, now) for record in said}
+        notes = {session: head.data[ASIDE] for session, head in heads.items() if head and ASIDE in head.data}
+        return {each.id: set_aside(each, notes[each.scope.session]) for each in said if each.scope.session in notes}
 
     async def _embedded(self, records: Sequence[Record]) -> list[Record]:
         """The records with their vectors; one call of the embedder for all of them."""

@@ -19,15 +19,17 @@ from recollect.errors import Conflict, NotFound
 from recollect.filters import Filter
 from recollect.layers import is_current
 from recollect.ledger import UPDATE_TRIES, Ledger
+from recollect.policies.quarantine import heard
 from recollect.records import Changes, Job, Partition, Record, Scope, Source, as_datetime, derived_id, iso, new_id
+from recollect.seals import sealed
 from recollect.stores.contract import OPERATIONS_MAX
 
 IDLE_MS = GAP_MS
 """A session in which nothing was said for so long rests: the same pause that ends a stretch of it."""
 PORTION = 200
 """Messages that one job reads. At four a stretch its episodes fit into one commit, with room for jobs."""
-NOTED = "noted_to"
-"""In the head of a session: the last message that episodes were made up to."""
+NOTED, NOTED_BORN = "noted_to", "noted_born"
+"""In the head of a session: the last message that episodes were made up to, and its place in the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,10 @@ class Episodes:
     async def run(self, job: Job) -> Changes:
         """What a job of kind `episode` or `remake` changes; the worker commits it with the end of the job."""
         session, *ids = job.refs
-        changes = await (self._made_again(session, ids) if job.kind == "remake" else self.make(session))
+        if job.kind == "remake":
+            changes = await sealed(self._ledger, self._partition, lambda: self._made_again(session, ids))
+        else:
+            changes = await self.make(session)
         return changes or Changes(self._partition)
 
     async def make(self, session: str, *, closing: bool = False) -> Changes | None:
@@ -171,13 +176,18 @@ class Episodes:
 
         While the session goes on, its last stretch is left for later; with `closing` it is over.
         """
+        return await sealed(self._ledger, self._partition, lambda: self._made(session, closing))
+
+    async def _made(self, session: str, closing: bool) -> Changes | None:
         head = await self._head(session)
-        where, known = await self._not_noted(session, head)
+        noted_to = await self._noted_place(session, head)
+        where = replace(_said_in(self._partition, session), born_after=noted_to)
         page = await self._ledger.list(where, limit=PORTION)
         if not page.records:
             return None
-        heard = [each for each in page.records if each.id not in known and each.trust != "quarantined"]
-        found = stretches(heard, gap_ms=self._idle_ms)
+        known = await self._covered(session) if noted_to is None else set()
+        new = [each for each in heard(page.records) if each.id not in known]
+        found = stretches(new, gap_ms=self._idle_ms)
         read_all, newest = page.after is None, page.records[-1]
         rests = read_all and (closing or newest.created_at + self._idle_ms <= self._ledger.clock())
         # A single stretch that fills the portion is taken as it is, or the work would never get beyond it.
@@ -188,25 +198,23 @@ class Episodes:
         changes = self._changes(noted)
         if noted or not read_all:
             reached = noted[-1][0][-1] if noted else newest
-            changes = changes.and_(put=(head.with_(data=dict(head.data) | {NOTED: reached.id}),))
+            place = {NOTED: reached.id, NOTED_BORN: list(reached.born)}
+            changes = changes.and_(put=(head.with_(data=dict(head.data) | place),))
         if not rests:
-            later = (
-                self._again(session) if not read_all else episode_job(newest.scope, newest.created_at, self._idle_ms)
-            )
+            now = self._ledger.clock()
+            slot = episode_job(newest.scope, newest.created_at, self._idle_ms)
+            later = slot if read_all else going_on(self._partition, session, now)
             changes = changes.and_(enqueue=(later,))
         return changes if changes.put or changes.enqueue else None
-
-    def _again(self, session: str) -> Job:
-        """The work of going on with a session that is too long for one go."""
-        now = self._ledger.clock()
-        return Job(f"episode:{derived_id(session)}", self._partition, "episode", (session,), due_at=now)
 
     async def _made_again(self, session: str, ids: Sequence[str]) -> Changes | None:
         """The change that makes episodes of what is left of these messages."""
         known = await self._covered(session)
+        noted_to = await self._noted_place(session, await self._head(session))
         found = await self._ledger.get(self._partition, [id for id in ids if id not in known])
-        heard = (each for each in found if each.scope.session == session and each.trust != "quarantined")
-        messages = sorted(heard, key=lambda message: message.born)
+        # What comes after the noted ones is noted down with those that follow it.
+        mine = [each for each in heard(found) if each.scope.session == session and each.born <= (noted_to or each.born)]
+        messages = sorted(mine, key=lambda message: message.born)
         settled = stretches(messages, gap_ms=self._idle_ms)
         return self._changes([(stretch, await self._record(session, stretch)) for stretch in settled])
 
@@ -217,16 +225,14 @@ class Episodes:
         found = await self._ledger.get(self._partition, [layer.head_id(scope)])
         return found[0] if found else Record(layer.head_id(scope), "session", scope, created_at=self._ledger.clock())
 
-    async def _not_noted(self, session: str, head: Record) -> tuple[Filter, set[str]]:
-        """Which messages come after the noted ones, and which of these have an episode nevertheless.
-
-        When the last noted message is gone, only the episodes themselves tell what they cover.
-        """
-        where = Filter(self._partition, layers=("conversation",), session=session)
+    async def _noted_place(self, session: str, head: Record) -> tuple[int, int] | None:
+        """Up to where in the session episodes were made, also when the last message of them is gone."""
+        if NOTED_BORN in head.data:
+            revision, place = head.data[NOTED_BORN]
+            return revision, place
+        # An import names the message alone: its place is another one here.
         last = await self._ledger.get(self._partition, [str(head.data[NOTED])]) if NOTED in head.data else []
-        if last and last[0].layer == "conversation" and last[0].scope.session == session:
-            return replace(where, born_after=last[0].born), set()
-        return where, await self._covered(session)
+        return last[0].born if last and last[0].scope.session == session else None
 
     async def _covered(self, session: str) -> set[str]:
         return {id async for record in self._ledger.walk(_of(self._partition, session)) for id in covered(record)}
@@ -283,6 +289,11 @@ def episode_job(scope: Scope, now: int, idle_ms: int = IDLE_MS) -> Job:
     return Job(id, scope.partition, "episode", (scope.session,), due_at=(slot + 1) * slot_ms + idle_ms)
 
 
+def going_on(partition: Partition, session: str, now: int) -> Job:
+    """The work of going on with a session now: it is too long for one go, or there is more to note down."""
+    return Job(f"episode:{derived_id(session)}", partition, "episode", (session,), due_at=now)
+
+
 async def resting_episodes(ledger: Ledger, partition: Partition, records: Iterable[Record]) -> list[Record]:
     """The episodes that cover one of these messages."""
     by_session: dict[str, set[str]] = {}
@@ -298,17 +309,25 @@ async def resting_episodes(ledger: Ledger, partition: Partition, records: Iterab
 
 
 def remake_jobs(episodes: Iterable[Record], now: int, gone: Collection[str] = ()) -> Iterator[Job]:
-    """The work of making these episodes again from what is left of their messages."""
+    """The work of making each of these episodes again from what is left of its messages."""
     for episode in episodes:
         left = [id for id in covered(episode) if id not in gone]
         if left:
-            refs = (episode.scope.session, *left)
-            yield Job(f"remake:{episode.id}", episode.scope.partition, "remake", refs, due_at=now)
+            yield remake_job(episode.scope, episode.id, left, now)
+
+
+def remake_job(scope: Scope, name: str, messages: Sequence[str], now: int) -> Job:
+    """The work of making episodes of these messages of a session. There is one under a name at a time."""
+    return Job(f"remake:{name}", scope.partition, "remake", (scope.session, *messages), due_at=now)
 
 
 def covered(record: Record) -> tuple[str, ...]:
     """The ids of the messages that an episode covers, in order."""
     return _texts(record.data.get("messages"))
+
+
+def _said_in(partition: Partition, session: str) -> Filter:
+    return Filter(partition, layers=("conversation",), session=session)
 
 
 def _of(partition: Partition, session: str) -> Filter:

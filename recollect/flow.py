@@ -21,7 +21,7 @@ from recollect.learning import Learning
 from recollect.ledger import Ledger
 from recollect.policies.masking import parse_kinds
 from recollect.policies.tokens import TokenCounter, counter, remembering
-from recollect.providers import Embedder
+from recollect.providers import Embedder, word_vectors
 from recollect.recall import Recall
 from recollect.records import DAY_MS, HOUR_MS, Clock, Partition, Scope
 from recollect.reembedding import Reembedding
@@ -61,11 +61,11 @@ class Flow:
         name, dimensions = (embedder.name, embedder.dimensions) if embedder else ("", 1)
         self.indexes = Indexes(store, name, dimensions, settings.language, settings.index_mib << 20,
                                earlier.name if earlier else "")  # fmt: skip
-        self.recall = Recall(self.indexes, embedder, settings.language, clock, earlier)
+        self.recall = Recall(self.indexes, embedder, settings.language, clock, earlier, word_vectors(embedder))
         self.contexts = ContextBuilder(self.indexes, self.recall, self.count, clock)
         learning = Learning(self.ledger, self.indexes, Rules() if settings.learn else None)
         enrichment = Enrichment(self.ledger, self.indexes, embedder, learning, settings)
-        self.worker = Worker(self.ledger, enrichment, learning, settings, self.count)
+        self.worker = Worker(self.ledger, self.indexes, enrichment, learning, settings, self.count)
         self.upkeep = Upkeep(self.ledger, self.indexes, settings)
         self.reembedding = Reembedding(self.ledger, self.indexes, embedder)
         self._embedders = (embedder, earlier)
@@ -98,9 +98,11 @@ class Flow:
         context = await self.contexts.build(scope, conversation, replace(question, text=text), budget, chosen, reranker)
         # What stands at the end only because there was room for it is not called used.
         found = {hit.id for hit in context.hits[:USED_HITS]}
+        own = await self.indexes.current(scope.partition)
         for source in context.sources:
             if source.layer == "learning" or (source.layer == "long_term" and source.id in found):
-                self._uses[scope.partition, source.id] += 1
+                owner = scope.partition if source.id in own.row_of else Partition(scope.org, "")
+                self._uses[owner, source.id] += 1
         return context
 
     async def reranker(self, quality: str | None) -> Reranker | None:

@@ -28,7 +28,6 @@ from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relatio
 from recollect.policies.graphs import EARLIEST, THING, USER, Sheet, Telling, Unread
 from recollect.policies.merging import normal
 from recollect.records import Changes, Record, Scope, Source
-from recollect.stores.contract import IDS_MAX
 
 NAME_CHARS = 128
 """Characters of a name. A longer one is a sentence, and names stand in every line about an entity."""
@@ -392,9 +391,7 @@ class Graph:
     async def _web(self, *layers: str, past: bool = False) -> Web:
         records = [record async for record in self._ledger.walk(Filter(self._partition, layers=layers))]
         ids = [id for record in records if past and record.layer == "relation" for id in past_ids(record)]
-        for start in range(0, len(ids), IDS_MAX):
-            records += await self._ledger.get(self._partition, ids[start : start + IDS_MAX])
-        return Web(records)
+        return Web([*records, *await self._ledger.get(self._partition, ids)])
 
 
 def _telling(

@@ -18,8 +18,10 @@ import numpy as np
 import simsimd
 from numpy.typing import NDArray
 
+from recollect.kinship import Kinship
 from recollect.layers import LAYERS, is_current
 from recollect.policies import scoring
+from recollect.policies.quarantine import ASIDE, is_aside
 from recollect.policies.scoring import K1, B, Scores, Talk, rarity, signs
 from recollect.policies.words import terms
 from recollect.providers import floats
@@ -38,7 +40,7 @@ FEW_ROWS = 16
 RECORD_BYTES = 1_600
 """What a record costs in memory beside its text and vector, about."""
 PAGE = 1_000
-UNHELD_LAYERS = ("past", "failure")
+UNHELD_LAYERS = ("past", "failure", "seal")
 """What is only ever read by id or listed: no question and no context asks for it."""
 
 LIKE_ROWS = 8
@@ -86,6 +88,11 @@ class Words:
             return None
         packed = np.array(entries)
         return packed >> COUNT_BITS, (packed & COUNT_MAX).astype(np.float32)
+
+    def rarity_of(self, word: str) -> float:
+        """How much a word tells that is in these rows, in this form or another."""
+        found = (len(self._postings.get(term, ())) for term in terms(word, self._language))
+        return rarity(len(self._lengths), max(found, default=0))
 
     def lengths(self) -> Scores:
         return np.array(self._lengths, np.float32)
@@ -200,6 +207,7 @@ class PartitionIndex:
         self.heads: dict[str, Record] = {}
         self._ids: dict[str, dict[str, None]] = {}
         self.sessions: dict[str, list[tuple[Born, int]]] = {}
+        self._closed: set[str] = set()
         self.pending: dict[int, None] = {}
         self.bytes = 0
         self.model, self._dimensions, self._language = model, dimensions, language
@@ -210,6 +218,7 @@ class PartitionIndex:
         self._earlier_rows: dict[int, None] = {}
         self.other_models: set[str] = set()
         self._words = Words(language)
+        self.kinship = Kinship(language)
         self._alive: NDArray[np.bool_] = np.zeros(64, np.bool_)
         self._importance: NDArray[np.float32] = np.zeros(64, np.float32)
         self._when: NDArray[np.int64] = np.zeros(64, np.int64)
@@ -248,11 +257,13 @@ class PartitionIndex:
         if not LAYERS[record.layer].searched:
             self.bytes += RECORD_BYTES if record.id not in self.heads else 0
             self.heads[record.id] = record
+            if record.layer == "session":
+                (self._closed.add if ASIDE in record.data else self._closed.discard)(record.scope.session)
             return
         if row is None:
             row = self._add(record)
         self.records[row] = record
-        self._alive[row] = _is_findable(record)
+        self._alive[row] = self._is_findable(record)
         self._importance[row] = record.importance
         self._when[row] = record.when
         known = self._put_vector(row, record.vector)
@@ -337,12 +348,16 @@ class PartitionIndex:
                 self._ended.append(end)
                 self._ended_until = max(self._ended_until, end[0])
 
+    def _is_findable(self, record: Record) -> bool:
+        """With something to find it by, and not set aside: what is said in such a session is so from the first."""
+        return bool(record.content) and not is_aside(record) and record.scope.session not in self._closed
+
     def _hide(self, row: int, version: int, *, hidden: bool) -> bool:
         """Hide a row or show it again; False when the row is no longer the one that is meant."""
         record = self.records[row]
         meant = self.row_of.get(record.id) == row and record.version == version
         if meant:
-            self._alive[row] = not hidden and _is_findable(record)
+            self._alive[row] = not hidden and self._is_findable(record)
             self._dead += 1 if hidden else -1
         return meant
 
@@ -440,6 +455,10 @@ class PartitionIndex:
     def posted(self, query: Iterable[str]) -> list[tuple[NDArray[np.intp], Scores] | None]:
         """For each term its rows and counts."""
         return [self._words.posted(term) for term in query]
+
+    def rarities(self, words: Iterable[str]) -> list[float]:
+        """How much each of these words tells here, in whatever form it stands."""
+        return [self._words.rarity_of(word) for word in words]
 
     @property
     def importance(self) -> Scores:
@@ -578,11 +597,6 @@ def _alike(scores: Scores, others: Scores) -> Scores:
         return scores
     alike: Scores = (scores - scores.mean()) * (others.std() / max(float(scores.std()), 1e-6)) + others.mean()
     return alike
-
-
-def _is_findable(record: Record) -> bool:
-    """Not set aside, and with something to find it by."""
-    return record.trust != "quarantined" and bool(record.content)
 
 
 def _lives(record: Record, now: int) -> bool:

@@ -2,7 +2,7 @@
 
 Only what the user says in a trusted message is read, not what other people in the conversation say,
 nor what was remembered and is sent back. What a message taught it teaches once: a job that
-runs again changes nothing, and a message that was forgotten meanwhile teaches nothing at all.
+runs again changes nothing, and a message that was forgotten or set aside meanwhile teaches nothing at all.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from recollect.policies.fencing import unfenced
 from recollect.policies.merging import normal
 from recollect.profile import Facts
 from recollect.records import Changes, Job, Partition, Record, Scope, new_id
+from recollect.seals import find_seal
 
 NAMES = ("name", "nickname")
 """Facts that tell what the user is called."""
@@ -42,9 +43,7 @@ class Learning:
         """The work of learning from these records, for those that may teach something."""
         mine = [record for record in records if self._teaches(index, record)]
         ids = [record.id for record in mine if await self._is_promising(index, record)]
-        now = self._ledger.clock()
-        chunks = [tuple(ids[start : start + LEARNED_MESSAGES]) for start in range(0, len(ids), LEARNED_MESSAGES)]
-        return tuple(Job(f"learn:{chunk[0]}:{new_id(now)}", partition, "learn", chunk, due_at=now) for chunk in chunks)
+        return learn_jobs(partition, ids, self._ledger.clock())
 
     async def _is_promising(self, index: PartitionIndex, message: Record) -> bool:
         """Whether a job is worth it: an enricher that answers at once is simply asked."""
@@ -56,6 +55,10 @@ class Learning:
         """What a job of kind `learn` changes; what does not fit one commit is left to another job."""
         if self._enricher is None:
             return Changes(job.partition)
+        living = [message.id for message in await self._ledger.get(job.partition, job.refs)]
+        if not living:
+            return Changes(job.partition)
+        seal = await find_seal(self._ledger, job.partition, living)
         found, rest = await self._read(job)
         scope = Scope(*job.partition)
         steps = (
@@ -73,7 +76,7 @@ class Learning:
                 break
             total = total.and_(put=changes.put, enqueue=changes.enqueue)
             is_left = is_left or bool(later)
-        needs = tuple(dict.fromkeys(each.message.id for each in found)) if total.put else ()
+        needs = (seal, *dict.fromkeys(each.message.id for each in found)) if total.put else ()
         refs = job.refs if is_left and total.put else rest
         if refs:
             again = replace(job, id=f"{job.id}+", refs=refs, due_at=self._ledger.clock(), attempt=0)
@@ -115,6 +118,12 @@ class Learning:
         known = [record for record in index.of_layer("fact", self._ledger.clock()) if record.data["key"] in NAMES]
         names = [user, *(str(record.data["value"]) for record in known)]
         return {normal(name) for name in (*names, *(name.split()[0] for name in names if name.split()))}
+
+
+def learn_jobs(partition: Partition, ids: Sequence[str], now: int) -> tuple[Job, ...]:
+    """The work of learning from these messages, some at a time."""
+    chunks = [tuple(ids[start : start + LEARNED_MESSAGES]) for start in range(0, len(ids), LEARNED_MESSAGES)]
+    return tuple(Job(f"learn:{chunk[0]}:{new_id(now)}", partition, "learn", chunk, due_at=now) for chunk in chunks)
 
 
 def teaches(record: Record, extractor: str = "") -> bool:

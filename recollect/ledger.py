@@ -18,7 +18,7 @@ from recollect.filters import Filter
 from recollect.layers import Layer
 from recollect.policies.masking import masked_value
 from recollect.records import DAY_MS, Changes, Clock, Job, Partition, Record, new_id, payload_of
-from recollect.stores.contract import PAYLOAD_MAX_BYTES, Page, Store
+from recollect.stores.contract import IDS_MAX, PAYLOAD_MAX_BYTES, Page, Store
 
 UPDATE_TRIES = 8
 """How often a read-decide-write starts over when another process was faster."""
@@ -26,8 +26,14 @@ UPDATE_TRIES = 8
 PORTION_RECORDS = 90
 """Records of one commit, with room beside them for jobs and bookkeeping."""
 
+CHANGED_RECORDS = 45
+"""Records that are changed in one commit, with room for the work that each may bring."""
+
 Decide = Callable[[Record | None, int], Changes | None]
 """From what stands under an id, and now, to what should change; None leaves it as it is."""
+Change = Callable[[Record], Record]
+"""What becomes of a record; itself, or an equal one, if nothing does."""
+Work = Callable[[Sequence[Record]], tuple[Job, ...]]
 DecideAll = Callable[[Mapping[str, Record], int], Changes | None]
 """The same for several ids: those that are not there are not in the mapping."""
 
@@ -86,7 +92,11 @@ class Ledger:
         return record.with_(**fields)
 
     async def get(self, partition: Partition, ids: Sequence[str]) -> list[Record]:
-        return await self.store.get(partition, ids, self.clock())
+        """The living among these, in the order asked, however many they are."""
+        found: list[Record] = []
+        for start in range(0, len(ids), IDS_MAX):
+            found += await self.store.get(partition, ids[start : start + IDS_MAX], self.clock())
+        return found
 
     async def one(self, partition: Partition, id: str, field: str = "id") -> Record:
         """The record, or `NotFound`: the same answer for what is gone and for what is another's."""
@@ -145,6 +155,26 @@ class Ledger:
                         raise
                     await asyncio.sleep(random.uniform(0, 0.002 * 2**attempt))
         raise AssertionError("the last try returns or raises")
+
+    async def change_each(
+        self, partition: Partition, ids: Iterable[str], change: Change, work: Work = lambda changed: ()
+    ) -> int:
+        """Change records, some in each commit, whatever else is written to them meanwhile. Gives how many.
+
+        `work` says which jobs go with those that were changed together.
+        """
+        count = 0
+        found = await self.get(partition, list(dict.fromkeys(ids)))
+        for some in portions(found, count_max=CHANGED_RECORDS, bytes_max=PAYLOAD_MAX_BYTES // 2):
+            put: list[Record] = []
+
+            def decide(known: Mapping[str, Record], now: int, put: list[Record] = put) -> Changes | None:
+                put[:] = [after for before in known.values() if (after := change(before)) != before]
+                return Changes(partition, put=tuple(put), enqueue=work(put)) if put else None
+
+            await self.update_all(partition, [record.id for record in some], decide)
+            count += len(put)
+        return count
 
     @asynccontextmanager
     async def _turn(self, partition: Partition, id: str) -> AsyncIterator[None]:

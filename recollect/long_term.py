@@ -176,10 +176,7 @@ class LongTerm:
     async def history(self, id: str) -> list[Record]:
         """What a memory was, oldest first, the present one last."""
         record = await self.get(id)
-        ids = past_ids(record)
-        past: list[Record] = []
-        for start in range(0, len(ids), 1_000):
-            past += await self._ledger.get(self._partition, ids[start : start + 1_000])
+        past = await self._ledger.get(self._partition, past_ids(record))
         return [_from_past(record, entry) for entry in past] + [record]
 
 

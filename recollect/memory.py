@@ -6,13 +6,15 @@ A verb is a few lines: look at what comes in, hand it to the step of the flow th
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from recollect import conversation, long_term, reranking, validate
 from recollect.context import Context
@@ -25,10 +27,12 @@ from recollect.errors import NotFound, TooLarge, Unavailable, ValidationError
 from recollect.filters import Filter
 from recollect.flow import QUALITIES, Flow
 from recollect.graph import Graph
+from recollect.index import PartitionIndex
 from recollect.layers import SEARCHED_LAYERS
 from recollect.learnings import Learning, Learnings
 from recollect.long_term import LongTerm
 from recollect.policies.masking import parse_kinds
+from recollect.policies.quarantine import heard
 from recollect.privacy import Privacy, Receipt, erase_org
 from recollect.profile import Fact, Facts, Profile, read_profile
 from recollect.providers import Embedder
@@ -50,6 +54,8 @@ from recollect.stores.routed import FALLBACKS, check_routes, open_stores
 from recollect.trust import SetAside, Trust, Undone
 from recollect.upkeep import Maintained
 from recollect.working import Working
+
+T = TypeVar("T")
 
 EDITS_MAX = 45
 """Edits of one call: each also writes what was before, and all go into one commit."""
@@ -285,12 +291,8 @@ class User:
         validate.limit(limit)
         now = self._flow.ledger.clock()
         index = await self._flow.indexes.current(self._scope.partition)
-        listed = []
-        for id in index.sessions:
-            messages = index.session(id, now)
-            if messages:
-                head = index.head("session", replace(self._scope, session=id), now)
-                listed.append(_session_info(id, messages, head))
+        scopes = [replace(self._scope, session=id) for id in index.sessions]
+        listed = [info for scope in scopes if (info := _session_info(index, scope, now)) is not None]
         listed.sort(key=lambda info: info.last_activity, reverse=True)
         return listed[:limit]
 
@@ -443,14 +445,17 @@ class User:
         limit: int = 100,
         after: str | None = None,
         at: Any = None,
+        newest_first: bool = False,
     ) -> tuple[list[Record], str | None]:
-        """A page of memories in order of birth, and the cursor of the next (None at the end).
+        """A page of memories in order of birth, or the newest first, and the cursor of the next (None at the end).
 
         Times in the filter that count back, as "-7d", count from `at`: the same for all pages.
         """
         test = validate.where(where, at=validate.moment(at, "at"))
         filter = Filter(self._scope.partition, layers=(validate.layer(layer),), test=test)
-        page = await self._flow.ledger.list(filter, limit=validate.limit(limit), after=_cursor(after))
+        page = await self._flow.ledger.list(
+            filter, newest_first=bool(newest_first), limit=validate.limit(limit), after=_cursor(after)
+        )
         return list(page.records), page.after
 
     async def search_memory(
@@ -722,7 +727,7 @@ class Session:
         drafts = []
         for item in validate.batch(messages, "messages"):
             given = _arguments(item) if isinstance(item, Message) else item
-            drafts.append(_call(conversation.draft, given))
+            drafts.append(_call(conversation.draft, given, "messages"))
         return await self._append(drafts, idempotency_key)
 
     async def add_interaction(
@@ -814,6 +819,14 @@ class Session:
             await self._flow.ledger.commit(changes)
         return changes is not None
 
+    async def info(self) -> SessionInfo:
+        """The session as it is listed: title, counts, last activity. One that has no messages is `NotFound`."""
+        index = await self._flow.indexes.current(self._scope.partition)
+        info = _session_info(index, self._scope, self._flow.ledger.clock())
+        if info is None:
+            raise NotFound(field="session")
+        return info
+
     async def rename(self, title: str) -> None:
         """Give the session a title."""
         await self._conversation.rename(title)
@@ -841,12 +854,18 @@ def _check_masking(setting: str) -> None:
         raise ValidationError(str(error), field="masking") from None
 
 
-def _session_info(id: str, messages: Sequence[Record], head: Record | None) -> SessionInfo:
-    first = next((m for m in messages if m.data["role"] == "user" and m.content), messages[0])
-    told = " ".join(first.content.split())
+def _session_info(index: PartitionIndex, scope: Scope, now: int) -> SessionInfo | None:
+    """A session as it is listed; None where it has no messages."""
+    messages = index.session(scope.session, now)
+    if not messages:
+        return None
+    head = index.head("session", scope, now)
+    shown = heard(messages)
+    first = next((m for m in shown if m.data["role"] == "user" and m.content), shown[0] if shown else None)
+    told = " ".join(first.content.split()) if first else scope.session
     title = head.content if head and head.content else told if len(told) <= 60 else told[:59] + "…"
     return SessionInfo(
-        id=id,
+        id=scope.session,
         title=title,
         agent=messages[-1].scope.agent,
         messages=len(messages),
@@ -890,14 +909,17 @@ def _layers(value: str | Sequence[str] | None) -> tuple[str, ...]:
 
 def _arguments(message: Message) -> dict[str, Any]:
     names = ("role", "content", "name", "created_at", "metadata", "tool_calls", "tool_call_id")
-    return {name: getattr(message, name) for name in names} | ({"id": message.id} if message.id else {})
+    given = {name: getattr(message, name) for name in names} | ({"id": message.id} if message.id else {})
+    return given if message.trust == "trusted" else given | {"trust": "untrusted"}
 
 
-def _call(make: Any, given: Any) -> Any:
+def _call(make: Callable[..., T], given: Any, field: str = "items") -> T:
     """Make a draft or an edit from named arguments, where an unknown or missing name is a typed error."""
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise ValidationError("an item is a text or an object with named fields", field="items")
-    try:
-        return make(**given)
-    except TypeError as error:
-        raise ValidationError("an item has an unknown field, or lacks one", field="items") from error
+    return make(**validate.named_fields(given, *_parameters(make), field))
+
+
+@cache
+def _parameters(make: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of what a function takes, and of what it has to be given."""
+    taken = inspect.signature(make).parameters
+    return tuple(taken), tuple(name for name, each in taken.items() if each.default is each.empty)

@@ -8,13 +8,14 @@ episodes that rest on it, which are made again from what is left.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from recollect import validate
-from recollect.conversation import copy_id, fold_job
-from recollect.episodes import remake_jobs, resting_episodes
+from recollect.branches import with_copies
+from recollect.episodes import NOTED_BORN
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Condition, Filter
 from recollect.index import Indexes
@@ -22,12 +23,15 @@ from recollect.layers import PUBLIC_LAYERS
 from recollect.ledger import Ledger, portions
 from recollect.long_term import past_ids
 from recollect.policies import graphs
-from recollect.policies.merging import merges_of, unmerged
+from recollect.policies.merging import merges_of, without_given, without_merge
 from recollect.policies.unlearning_graphs import without_names
 from recollect.policies.wholeness import is_whole
+from recollect.profile import is_old_value
 from recollect.records import TRUSTS, Changes, Job, Partition, Record, Scope, Source, iso, new_id
-from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX, forget_whole
+from recollect.seals import SEAL, break_seals
+from recollect.stores.contract import OPERATIONS_MAX, forget_whole
 from recollect.unlearning import Unlearning
+from recollect.views import remake, remakings, resting_views
 
 QUOTES = "quotes"
 """The label of a reply under which stand the ids of what it quotes: it goes with them."""
@@ -39,6 +43,8 @@ OF_SESSIONS = ("fold", "episode", "remake")
 """Work that names a session before all else."""
 LATER_EDITS = 4
 """Edits that may slip in while a record is being forgotten."""
+PLACES = ("edited", NOTED_BORN)
+"""What is counted by the store that a record is in."""
 COUNTS = ("seen", "edits", "usage_count", "merged_count", "write")
 COUNT_MAX = 1_000_000
 """More of anything was not counted but made up; a history is read edit by edit."""
@@ -69,9 +75,12 @@ class Privacy:
         self._partition = partition
 
     async def forget_ids(self, ids: Sequence[str]) -> Receipt:
-        """Forget these records; an id that is not there, or is another's, is `NotFound`."""
+        """Forget these records; an id that is not there, or is another's, is `NotFound`.
+
+        A fact goes with all values that it had; an old value, by the id that it has in the history, goes alone.
+        """
         records = await self._ledger.get(self._partition, ids)
-        found = {record.id for record in records if record.layer in PUBLIC_LAYERS}
+        found = {record.id for record in records if record.layer in PUBLIC_LAYERS or is_old_value(record)}
         if found != set(ids):
             raise NotFound(field="id")
         return await self._forget(await self._with_copies(records))
@@ -87,49 +96,44 @@ class Privacy:
         return await self._forget([record async for record in self._ledger.walk(where)], session)
 
     async def _forget(self, records: Sequence[Record], session: str = "") -> Receipt:
-        counts = Counter(record.layer for record in records)
-        doomed = await self._drop(records, counts, later_edits=0)
+        counts: Counter[str] = Counter()
+        # Before they go, so that after a crash the same call finds what is left.
+        await self._take_out_of_merges(await self._with_resting(records))
+        unlearning = Unlearning(self._ledger, self._indexes, self._partition)
+        doomed = await self._drop(records, counts, unlearning, later_edits=0)
         # An edit, a fold, a merge or a lesson that was under way may have been written after this looked.
         # What begins after the drop is refused by the store, so a second look finds all that there can be.
-        doomed |= await self._drop(records, counts, later_edits=LATER_EDITS)
+        doomed |= await self._drop(records, counts, unlearning, later_edits=LATER_EDITS)
         await self._take_out_of_merges(doomed)
+        counts.update(str(record.data["layer"]) if is_old_value(record) else record.layer for record in doomed.values())
         if session:
-            counts.update(await Unlearning(self._ledger, self._indexes, self._partition).forget((), session))
+            counts.update(await unlearning.forget((), session))
         await self._forget_failures({*doomed, session} - {""})
+        await break_seals(self._ledger, self._partition)
         return Receipt(dict(counts), iso(self._ledger.clock()))
 
-    async def _drop(self, records: Sequence[Record], counts: Counter[str], later_edits: int) -> dict[str, Record]:
+    async def _drop(
+        self, records: Sequence[Record], counts: Counter[str], unlearning: Unlearning, later_edits: int
+    ) -> dict[str, Record]:
         """Drop records with all that holds their text. Gives the records that went."""
         doomed = await self._with_resting(records)
         messages = {record.id for record in doomed.values() if record.layer == "conversation"}
         if messages:
-            counts.update(await Unlearning(self._ledger, self._indexes, self._partition).forget(messages))
-        touched, episodes = await resting_views(self._ledger, self._partition, doomed.values())
+            counts.update(await unlearning.forget(messages))
+        views = await resting_views(self._ledger, self._partition, doomed.values())
+        left = [view for view in views if view.id not in doomed]
+        again = remakings(left, self._ledger.clock(), gone=doomed)
+        await remake(self._ledger, self._partition, again)
+        counts.update(view.layer for view, each in zip(left, again, strict=True) if not each.jobs)
         past = (id for record in doomed.values() for id in past_ids(record, later_edits))
         # What hangs on a record goes before it, so that after a crash the same call finds what is left.
-        ids = dict.fromkeys((*past, *(each.id for each in (*touched, *episodes)), *doomed))
-        left = [each for each in (*touched, *episodes) if each.id not in doomed]
-        steps = (*ids, *making_again(left, self._ledger.clock(), gone=doomed))
-        for start in range(0, len(steps), OPERATIONS_MAX - 1):
-            chunk = steps[start : start + OPERATIONS_MAX - 1]
-            drop = tuple(step for step in chunk if isinstance(step, str))
-            folds = tuple(step for step in chunk if isinstance(step, Job))
-            await self._ledger.commit(Changes(self._partition, drop=drop, enqueue=folds))
+        ids = list(dict.fromkeys((*past, *doomed)))
+        for start in range(0, len(ids), OPERATIONS_MAX - 1):
+            await self._ledger.commit(Changes(self._partition, drop=tuple(ids[start : start + OPERATIONS_MAX - 1])))
         return doomed
 
     async def _with_copies(self, records: Sequence[Record]) -> list[Record]:
-        """These records and the copies of their messages in sessions that branched off, step by step."""
-        index = await self._indexes.current(self._partition)
-        found = {record.id: record for record in records}
-        newest = [record for record in records if record.layer == "conversation"]
-        now, scope = self._ledger.clock(), Scope(*self._partition)
-        heads = {session: index.head("session", replace(scope, session=session), now) for session in index.sessions}
-        branches = [session for session, head in heads.items() if head is not None and "parent" in head.data]
-        while newest and branches:
-            ids = {copy_id(session, each.id) for each in newest for session in branches}
-            newest = [index.records[index.row_of[id]] for id in ids if id in index.row_of and id not in found]
-            found |= {record.id: record for record in newest}
-        return list(found.values())
+        return await with_copies(self._indexes, self._partition, records, self._ledger.clock())
 
     async def _with_resting(self, records: Sequence[Record]) -> dict[str, Record]:
         """These records and all that were merged into them or say nothing without them, step by step."""
@@ -158,16 +162,35 @@ class Privacy:
                 await self._ledger.commit(Changes(self._partition, put=(failure.with_(data=data),)))
 
     async def _take_out_of_merges(self, doomed: Mapping[str, Record]) -> None:
-        """What a forgotten record gave to the one it was merged into goes as well."""
-        for record in doomed.values():
-            into = record.data.get("merged_into")
-            if into is None or into in doomed:
-                continue
+        """What forgotten records gave to those they were merged into goes as well, however far it was handed on."""
+        index = await self._indexes.current(self._partition)
+        held = {id: index.records[row] for id, row in index.row_of.items() if id not in doomed}
+        into = {merge.id: record.id for record in held.values() for merge in merges_of(record) if merge.id in doomed}
+        into |= {record.id: str(record.data["merged_into"]) for record in doomed.values() if _is_merged(record)}
+        for id, holder in into.items():
+            await self._take_out(doomed[id], holder, held)
 
-            def decide(older: Record | None, now: int, record: Record = record) -> Changes | None:
-                return None if older is None else Changes(self._partition, put=(_alone(older, record),))
+    async def _take_out(self, gone: Record, holder: str, held: Mapping[str, Record]) -> None:
+        await self._change_with_past(held.get(holder), lambda older: _alone(older, gone))
+        seen = {gone.id}
+        while holder in held and holder not in seen and _is_merged(held[holder]):
+            seen.add(holder)
+            into = str(held[holder].data["merged_into"])
+            handed_on = partial(without_given, by=holder, metadata=gone.metadata)
+            await self._change_with_past(held.get(into), handed_on)
+            holder = into
 
-            await self._ledger.update(self._partition, into, decide)
+    async def _change_with_past(self, record: Record | None, change: Callable[[Record], Record]) -> None:
+        """Change a record, and in the same way what it was before."""
+
+        def everywhere(each: Record) -> Record:
+            if each.layer != "past":
+                return change(each)
+            left = change(each.with_(layer=each.data["layer"], data=each.data["data"]))
+            return each.with_(metadata=left.metadata, data={**each.data, "data": left.data})
+
+        ids = [record.id, *past_ids(record)] if record else []
+        await self._ledger.change_each(self._partition, ids, everywhere)
 
     async def erase(self) -> Receipt:
         """Forget everything this user has, and leave no trace of it in the files."""
@@ -177,7 +200,8 @@ class Privacy:
 
     async def forget_everything(self) -> Counter[str]:
         """The same without clearing the files. Gives how many records of each layer there were."""
-        counts = Counter([record.layer async for record in self._ledger.walk(Filter(self._partition))])
+        held = self._ledger.walk(Filter(self._partition))
+        counts = Counter([record.layer async for record in held if record.layer != SEAL])
         await forget_whole(self._ledger.store, self._partition, self._ledger.clock())
         self._indexes.drop(self._partition)
         return counts
@@ -208,8 +232,21 @@ class Privacy:
 
         All are looked at before the first is stored.
         """
-        records = [self._ledger.masked_record(imported(line, self._partition)) for line in lines if not _is_head(line)]
+        records = [
+            self._ledger.masked_record(self._imported(line, number if len(lines) > 1 else None))
+            for number, line in enumerate(lines, start=1)
+            if not _is_head(line)
+        ]
         return sum([await self._import_batch(portion) for portion in portions(records)])
+
+    def _imported(self, line: Mapping[str, Any], number: int | None) -> Record:
+        """A record from its exported form; what is wrong with one of several is told with its line."""
+        try:
+            return imported(line, self._partition)
+        except ValidationError as error:
+            if number is None:
+                raise
+            raise type(error)(f"{error.message} (line {number})", field=error.field) from error
 
     async def _import_batch(self, records: Sequence[Record]) -> int:
         known = {record.id for record in await self._ledger.get(self._partition, [record.id for record in records])}
@@ -239,33 +276,6 @@ async def erase_org(ledger: Ledger, indexes: Indexes, org: str) -> Receipt:
     return Receipt(dict(counts), iso(ledger.clock()), compacted=True)
 
 
-async def resting_views(
-    ledger: Ledger, partition: Partition, records: Iterable[Record]
-) -> tuple[list[Record], list[Record]]:
-    """The running summaries and the episodes that rest on one of these messages."""
-    messages = [record for record in records if record.layer == "conversation"]
-    layer = ledger.layers["summary"]
-    first: dict[str, tuple[int, int]] = {}
-    for message in messages:
-        id = layer.head_id(message.scope)
-        first[id] = min(first.get(id, message.born), message.born)
-    ids = list(first)
-    found: list[Record] = []
-    for start in range(0, len(ids), IDS_MAX):
-        found += await ledger.get(partition, ids[start : start + IDS_MAX])
-    summaries = [summary for summary in found if first[summary.id] <= tuple(summary.data["covers"]["born"])]
-    return summaries, await resting_episodes(ledger, partition, messages)
-
-
-def making_again(views: Iterable[Record], now: int, gone: Collection[str] = ()) -> Iterable[Job]:
-    """The work of making summaries and episodes again from what is left."""
-    for view in views:
-        if view.layer == "summary":
-            yield fold_job(view.scope, now)
-        else:
-            yield from remake_jobs([view], now, gone)
-
-
 def _rests_on(record: Record) -> tuple[str, ...]:
     """The records without which this one says nothing."""
     if record.layer in ("entity", "relation"):
@@ -275,10 +285,14 @@ def _rests_on(record: Record) -> tuple[str, ...]:
     return (record.data["merged_into"],) if "merged_into" in record.data else ()
 
 
+def _is_merged(record: Record) -> bool:
+    return "merged_into" in record.data
+
+
 def _alone(older: Record, gone: Record) -> Record:
     """A record without what one that was merged into it gave to it."""
     if older.layer != "entity":
-        return unmerged(older, gone)[0]
+        return without_merge(older, gone)
     absorbed = [id for id in older.data.get("absorbed", ()) if id != gone.id]
     entity = without_names(older, gone.data["names"] if gone.data.get("alias") else ())
     data = {name: value for name, value in entity.data.items() if name != "absorbed"}
@@ -308,7 +322,7 @@ def imported(line: Mapping[str, Any], partition: Partition) -> Record:
         content=validate.content(content, may_be_empty=True).text
         if isinstance(content, str)
         else validate.text(content),
-        data=_in_a_new_place(_data(layer, line.get("data", {}))),
+        data=in_a_new_place(_data(layer, line.get("data", {}))),
         metadata=validate.metadata(line.get("metadata")),
         importance=validate.unit_interval(line.get("importance", 0.5), "importance"),
         confidence=validate.unit_interval(line.get("confidence", 1.0), "confidence"),
@@ -322,9 +336,11 @@ def imported(line: Mapping[str, Any], partition: Partition) -> Record:
     )
 
 
-def _in_a_new_place(data: dict[str, Any]) -> dict[str, Any]:
-    """Without the version of its last edit, which was counted where it came from."""
-    return {name: value for name, value in data.items() if name != "edited"}
+def in_a_new_place(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The data of a record without versions and places, which were counted where it came from."""
+    if data.keys().isdisjoint(PLACES):
+        return data
+    return {name: value for name, value in data.items() if name not in PLACES}
 
 
 def _data(layer: str, value: Any) -> dict[str, Any]:
@@ -348,9 +364,7 @@ def _data(layer: str, value: Any) -> dict[str, Any]:
 def _is_bookkeeping(data: Mapping[str, Any]) -> bool:
     """Whether what the flow writes down beside a memory can be read by it again."""
     counted = all(type(data.get(name, 0)) is int and 0 <= data.get(name, 0) <= COUNT_MAX for name in COUNTS)
-    ended = "merged_into" not in data or (
-        isinstance(data["merged_into"], str) and set(data.get("before_merge") or ()) == {"valid_to", "data"}
-    )
+    ended = "merged_into" not in data or (isinstance(data["merged_into"], str) and "before_merge" in data)
     try:
         merges_of(Record("", "", Scope(), data=data))
     except (TypeError, KeyError, AttributeError):

@@ -19,11 +19,12 @@ from recollect.filters import Filter
 from recollect.ledger import Ledger
 from recollect.long_term import past_ids, past_of
 from recollect.policies.facts import EVER, SURE, Claim, Timeline, believed, decide, faded, in_force, of_spell, text_mark
+from recollect.policies.graphs import SAID_BY_FACTS
 from recollect.policies.keys import FOLLOWERS, Key, key_of, same_value
 from recollect.policies.merging import normal
+from recollect.policies.quarantine import heard, is_aside
 from recollect.policies.unlearning import UNTRUE
 from recollect.records import Changes, Job, Record, Scope, Source, as_datetime, new_id
-from recollect.stores.contract import IDS_MAX
 
 UPSERT_MAX = 30
 """Facts of one call: each may put three records, and all go into one commit."""
@@ -328,6 +329,14 @@ class Facts:
         jobs: tuple[Job, ...] = ()
         if wanting and self._layer.embedded:
             jobs = (Job(f"enrich:{wanting[0]}:{new_id(now)}", self._partition, "enrich", wanting, due_at=now),)
+        turns = {record.valid_from: record.data["of"] for record in put if record.layer == "past"}
+        jobs += tuple(
+            Job(f"turn:{head}:{at}", self._partition, "turn", (head,), due_at=at)
+            for at, head in turns.items()
+            if at is not None and at > now
+        )
+        over = {key for record in put if record.valid_to is not None and (key := _key_of(record)) in _IN_GRAPH}
+        jobs += tuple(Job(f"follow:{new_id(now)}", self._partition, "follow", (key,), due_at=now) for key in over)
         return Changes(self._partition, put=tuple(put), enqueue=jobs)
 
     async def _in_force(
@@ -349,18 +358,15 @@ class Facts:
         else:
             where = Filter(self._partition, layers=(self._layer.name,))
             found = [head async for head in self._ledger.walk(where)]
-        heads = [head for head in found if head.layer == self._layer.name and head.trust != "quarantined"]
+        heads = [head for head in found if head.layer == self._layer.name and not is_aside(head)]
         return [head for head in heads if key is None or head.data["key"] == key.name]
 
     async def _with_past(self, heads: Sequence[Record]) -> Sequence[Sequence[Record]]:
-        """For each head all of its spells, itself last."""
+        """For each head all of its spells that nobody set aside, itself last."""
         ids = [id for head in heads for id in past_ids(head)]
-        past: dict[str, Record] = {}
-        for start in range(0, len(ids), IDS_MAX):
-            entries = await self._ledger.get(self._partition, ids[start : start + IDS_MAX])
-            past |= {entry.id: entry for entry in entries}
+        past = {entry.id: entry for entry in heard(await self._ledger.get(self._partition, ids))}
         return [
-            [*(spell_of(past[id], head) for id in past_ids(head) if id in past), head]
+            [*(spell_of(past[id], head).with_(id=id) for id in past_ids(head) if id in past), head]
             for head in heads
         ]  # fmt: skip
 
@@ -383,6 +389,18 @@ class Facts:
         known = validate.moment(known_at, "known_at")
         at = validate.moment(as_of, "as_of")
         return await self._in_force(await self._heads(), known if at is None else at, known)
+
+
+async def spells_of(ledger: Ledger, scope: Scope, key: str) -> list[Record]:
+    """All that was said of a key, as it is kept; without what was set aside."""
+    facts = Facts(ledger, scope)
+    places = await facts._with_past(await facts._heads(_key(key)))
+    return [spell for place in places for spell in place]
+
+
+def is_old_value(record: Record) -> bool:
+    """True for a value of a fact or preference that another one followed: it has an id of its own."""
+    return record.layer == "past" and record.data.get("layer") in ("fact", "preference")
 
 
 async def read_profile(ledger: Ledger, scope: Scope, *, as_of: Any = None, known_at: Any = None) -> Profile:
@@ -443,9 +461,17 @@ class _Told:
 _ITEM = ("key", "value", "confidence", "source_message_id", "valid_from", "valid_to")
 
 
-def _told(item: object) -> _Told:
-    if not isinstance(item, Mapping) or not set(item) <= set(_ITEM) or not {"key", "value"} <= set(item):
-        raise ValidationError(f"a fact has key and value, and may have {', '.join(_ITEM[2:])}", field="items")
+_IN_GRAPH = frozenset(SAID_BY_FACTS.values())
+"""Keys that relations of the graph stand for as well."""
+
+
+def _key_of(record: Record) -> str:
+    told = record.data["data"] if record.layer == "past" else record.data
+    return str(told["key"])
+
+
+def _told(value: object) -> _Told:
+    item = validate.named_fields(value, _ITEM, _ITEM[:2])
     valid_from = validate.moment(item.get("valid_from"), "valid_from")
     valid_to = validate.moment(item.get("valid_to"), "valid_to")
     if valid_from is not None and valid_to is not None and valid_to < valid_from:
@@ -505,8 +531,8 @@ def _records(line: Timeline, read: Record | None) -> list[Record]:
     edits = line.head.data.get("edits", 0)
     past: list[Record] = []
     for number, spell in enumerate(line.past):
-        assert spell.valid_to is not None, "what is past has ended"
-        past.append(past_of(spell.with_(data={**of_spell(spell.data), "edits": edits + number}), spell.valid_to))
+        behind = spell.with_(data={**of_spell(spell.data), "edits": edits + number})
+        past.append(past_of(behind, 0).with_(valid_to=spell.valid_to))
     return [line.head.with_(data={**line.head.data, "edits": edits + len(past)}), *past]
 
 

@@ -14,7 +14,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -160,9 +160,15 @@ class StaticEmbedder:
                 for place, text in enumerate(texts[start : start + TEXTS_AT_ONCE], start):
                     self._add_words(text, rows[place])
         # The mean and the sum point the same way, so the number of tokens never matters.
-        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        rows /= np.where(lengths > 0, lengths, np.float32(1))[:, None]
-        return rows
+        return _of_length_one(rows)
+
+    def word_vectors(self, words: Sequence[str]) -> Floats:
+        """One row of length one for each single word."""
+        rows = np.zeros((len(words), self.dimensions), np.float32)
+        with self._lock:
+            for place, word in enumerate(words):
+                self._add_words(word, rows[place])
+        return _of_length_one(rows)
 
     def _add_words(self, text: str, row: Floats) -> None:
         """Write the sum of the text's token vectors into the row."""
@@ -208,6 +214,19 @@ class StaticEmbedder:
             ids += [token.id for token in self._tokens.tokenize(word)]
         sums: Floats = np.add.reduceat(self._weights[ids].astype(np.float32), starts, axis=0)
         return sums
+
+
+def _of_length_one(rows: Floats) -> Floats:
+    """The rows themselves, brought to length one; a row of zeros stays as it is."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    rows /= np.where(lengths > 0, lengths, np.float32(1))[:, None]
+    return rows
+
+
+def word_vectors(embedder: Embedder | None) -> Callable[[Sequence[str]], Floats] | None:
+    """What tells single words of near meaning: the default embedder, also beside one that reads whole texts."""
+    static = embedder if isinstance(embedder, StaticEmbedder) or embedder is None else default_embedder()
+    return static.word_vectors if isinstance(static, StaticEmbedder) else None
 
 
 def default_embedder(folder: Path | None = None) -> Embedder | None:

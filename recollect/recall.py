@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from recollect.errors import EmbeddingError
 from recollect.filters import Condition
 from recollect.index import Indexes, PartitionIndex
+from recollect.kinship import WordVectors
 from recollect.policies import scoring
-from recollect.policies.asking import parts
-from recollect.policies.dates import span_of
+from recollect.policies.asking import Event, event_of, names_in, parts
+from recollect.policies.dates import Span, span_around, span_of
 from recollect.policies.scoring import Asked, Scores
-from recollect.policies.words import query_terms
+from recollect.policies.words import content_words, query_terms
 from recollect.providers import Embedder, embed_checked
 from recollect.records import Clock, Hit, Leg, Partition, Record, Scope
 from recollect.reranking import CANDIDATES, Candidate, Reranker, second_look
@@ -34,8 +35,14 @@ READ_AT_ONCE = 64
 """New rows that a search reads for itself; more are left to the worker."""
 SORTED_ROWS = 512
 """Up to so many rows are simply sorted; of more, the best are picked out first."""
+KIN_ROWS = 128
+"""Turns that are compared with the question word by word: the best by all else. More change nothing."""
 PART_LESS = 0.1
 """What fits a part of a question stands behind what fits the whole of it as well."""
+FIRST_HITS, NAMES_MAX = 3, 4
+"""Hits whose names are looked for in turn, and how many of them."""
+SECOND_LESS = 0.04
+"""What only the names of the first hits lead to stands a little behind what the question itself does."""
 QUERY_CHARACTERS = 2_000
 """How much of a question is searched for: a pasted document is not a better question."""
 
@@ -49,6 +56,8 @@ class Question:
     vector: NDArray[np.float32] | None
     at: int
     parts: tuple[Question, ...] = ()
+    event: tuple[Event, Question] | None = None
+    """What it measures time by, to be looked for first."""
     earlier: NDArray[np.float32] | None = None
     """The vector that the embedder before the present one gives, where some memories still have only that."""
 
@@ -130,7 +139,9 @@ class Recall:
         language: str,
         clock: Clock,
         earlier: Embedder | None = None,
+        word_vectors: WordVectors | None = None,
     ) -> None:
+        self._word_vectors = word_vectors if embedder is not None else None
         self._indexes = indexes
         self._embedder = embedder
         self._earlier = earlier
@@ -142,7 +153,9 @@ class Recall:
         text = text[:QUERY_CHARACTERS]
         asked = self._clock() if at is None else at
         apart = tuple([await self._one(part, asked) for part in parts(text)])
-        return replace(await self._one(text, asked), parts=apart)
+        event = event_of(text) if span_of(text, asked) is None else None
+        measured = (event, await self._one(event.text, asked)) if event is not None else None
+        return replace(await self._one(text, asked), parts=apart, event=measured)
 
     async def _one(self, text: str, at: int) -> Question:
         vector = await self._vector(self._embedder, text) if self._embedder is not None else None
@@ -206,11 +219,40 @@ class Recall:
             if len(index):
                 await self._read_new(index)
                 question = await self._with_earlier(question, index)
-                scored.append(_with_parts(index, question, layers, now))
+                first = _with_parts(index, question, layers, now, self._word_vectors)
+                scored.append(await self._looked_again(first, question, layers, now))
         if reranker is None:
             return _hits(scored, _select(scored, question, test, limit), now)
         chosen = _select(scored, question, test, max(limit, CANDIDATES))
         return _hits(scored, await self._reranked(reranker, scored, question, chosen), now)[:limit]
+
+    async def _looked_again(self, first: _Scored, question: Question, layers: Sequence[str], now: int) -> _Scored:
+        """The rows by what they have of the question, or of it together with the names that its first hits tell.
+
+        "Where does the sister of Tom's wife live?" finds who his wife is; her name finds the rest.
+        """
+        if first.talk is None:
+            return first
+        # What an assistant says is full of names that lead nowhere; what shares no word with the question is no lead.
+        leads = [
+            row
+            for row in _ordered(first.total, FIRST_HITS).tolist()
+            if first.words[row] > 0 and not first.index.talk().assistant[row]
+        ]
+        names = self._new_names(first.index, leads, question)
+        if not names:
+            return first
+        asked = await self._one(" ".join((question.text, *names)), question.at)
+        again = _score(first.index, asked, layers, now, None).total  # names have no kin
+        again[leads] = NOT_FOUND  # they led there
+        return _the_better(first, again - np.float32(SECOND_LESS))
+
+    def _new_names(self, index: PartitionIndex, rows: Sequence[int], question: Question) -> list[str]:
+        """The names in these rows that the question does not tell, without those of who speaks."""
+        known = {*question.terms, *index.talk().speakers}
+        found = (name for row in rows for name in names_in(index.records[row].content))
+        new = (name for name in found if known.isdisjoint(query_terms(name, self._language)))
+        return list(dict.fromkeys(new))[:NAMES_MAX]
 
     async def _reranked(
         self, reranker: Reranker, scored: Sequence[_Scored], question: Question, chosen: list[Chosen]
@@ -255,7 +297,9 @@ def _candidate(index: PartitionIndex, row: int) -> Candidate:
     )
 
 
-def _score(index: PartitionIndex, question: Question, layers: Sequence[str], now: int) -> _Scored:
+def _score(
+    index: PartitionIndex, question: Question, layers: Sequence[str], now: int, word_vectors: WordVectors | None
+) -> _Scored:
     """Every row by what it is: notes by words and meaning, turns by all that is known of them."""
     alive, all_alive = index.mask(now, layers)
     words = index.words(question.terms)
@@ -271,9 +315,10 @@ def _score(index: PartitionIndex, question: Question, layers: Sequence[str], now
     asked = Asked.of(question.text) if index.sessions and (not layers or "conversation" in layers) else None
     if asked is not None and asked.question:
         turns = index.mask(now, ("conversation",))[0] & alive
-        talk = _talk(index, question, asked, turns, words, meaning)
-        total = np.where(turns, prior + scoring.talk_scores(talk[1], talk[2]), total)
-    in_time = _in_time(index, question)
+        row, features = turn_features(index, question, asked, turns, words, meaning, word_vectors)
+        talk = turns, row, features
+        total = np.where(turns, prior + scoring.talk_scores(row, features), total)
+    in_time = _in_time(index, question, alive)
     if in_time is not None:
         total += in_time.astype(np.float32) * np.float32(scoring.TIME_ASKED)
     if question.vector is None:
@@ -283,36 +328,81 @@ def _score(index: PartitionIndex, question: Question, layers: Sequence[str], now
     return _Scored(index, total, words, word_factor, meaning, meaning_factor, question.at, alive, talk, in_time)
 
 
-def _with_parts(index: PartitionIndex, question: Question, layers: Sequence[str], now: int) -> _Scored:
+def _with_parts(
+    index: PartitionIndex, question: Question, layers: Sequence[str], now: int, word_vectors: WordVectors | None
+) -> _Scored:
     """The rows by what they have of the question, or nearly as well of one of its parts."""
-    whole = _score(index, question, layers, now)
-    best = whole.total
+    whole = _score(index, question, layers, now, word_vectors)
     for part in question.parts:
-        best = np.maximum(best, _score(index, part, layers, now).total - np.float32(PART_LESS))
-    return whole if best is whole.total else replace(whole, total=best, in_parts=best - whole.total)
+        whole = _the_better(whole, _score(index, part, layers, now, word_vectors).total - np.float32(PART_LESS))
+    return whole
 
 
-def _in_time(index: PartitionIndex, question: Question) -> NDArray[np.bool_] | None:
+def _the_better(first: _Scored, other: Scores) -> _Scored:
+    """Each row by the better of two scores, with a note of what the other one added."""
+    best = np.maximum(first.total, other)
+    gained = best - first.total
+    return replace(first, total=best, in_parts=gained if first.in_parts is None else first.in_parts + gained)
+
+
+def _in_time(index: PartitionIndex, question: Question, alive: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
     """Which rows fall into the time that the question names; None when it names none."""
     span = span_of(question.text, question.at)
+    if span is None and question.event is not None:
+        span = _span_by_event(index, *question.event, alive)
     return None if span is None else (index.when >= span[0]) & (index.when < span[1])
 
 
-def _talk(
+def _span_by_event(index: PartitionIndex, event: Event, named: Question, alive: NDArray[np.bool_]) -> Span | None:
+    """The time before or after an event, which is when the memory was that tells of it best; None if none does."""
+    told = np.where(alive, index.words(named.terms), np.float32(0))
+    best = told.max(initial=0.0)
+    if best <= 0:
+        return None
+    if named.vector is not None:
+        told = told / best + np.maximum(index.meaning(named.vector, alive), 0)
+    return span_around(int(index.when[int(np.argmax(told))]), event.side, event.count, event.unit)
+
+
+def turn_features(
     index: PartitionIndex,
     question: Question,
     asked: Asked,
     turns: NDArray[np.bool_],
     words: Scores,
     meaning: Scores | None,
-) -> tuple[NDArray[np.bool_], str, NDArray[np.float32]]:
-    """The features of the turns; other rows do not count among them."""
+    word_vectors: WordVectors | None,
+    kin_rows: int = KIN_ROWS,
+) -> tuple[str, NDArray[np.float32]]:
+    """The row of weights for the turns of this index, and their features; other rows do not count among them."""
     talk = index.talk()
     words = np.where(turns, words, np.float32(0))
     heard = None if meaning is None else np.where(turns, meaning, np.float32(0))
     vectors = index.vectors.matrix(len(words)) if meaning is not None else None
     features = scoring.talk_features(talk, asked, words, heard, vectors, index.posted(question.terms))
-    return turns, talk.kind, features
+    row = talk.kind if meaning is not None else talk.kind + scoring.WORDS_ALONE
+    if word_vectors is not None and scoring.weighs_kin(row):
+        best = np.where(turns, scoring.talk_scores(row, features), np.float32(NOT_FOUND))
+        add_kin(index, question, features, _ordered(best, kin_rows), word_vectors)
+    return row, features
+
+
+def add_kin(
+    index: PartitionIndex,
+    question: Question,
+    features: NDArray[np.float32],
+    rows: NDArray[np.intp],
+    word_vectors: WordVectors,
+) -> None:
+    """Fill in how near the words of these turns, and of those around them, come to the question's."""
+    talk = index.talk()
+    asked = [word for word in dict.fromkeys(content_words(question.text)) if word not in talk.speakers]
+    compared = np.unique(np.concatenate((rows, talk.before[rows], talk.after[rows])))
+    compared = compared[compared >= 0]
+    near = index.kinship.nearest(compared.tolist(), lambda row: index.records[row].content, asked, word_vectors)
+    nearest = np.zeros((len(index.records), len(asked)), np.float32)
+    nearest[compared] = near
+    features[scoring.KIN, rows] = scoring.kin_features(talk, rows, nearest, index.rarities(asked))
 
 
 def _ordered(total: Scores, count: int) -> NDArray[np.intp]:

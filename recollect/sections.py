@@ -17,7 +17,7 @@ from recollect.layers import LAYERS, SECTIONS
 from recollect.policies.facts import SURE, faded
 from recollect.policies.fencing import safe
 from recollect.policies.graph_views import Entity, Relation, Web
-from recollect.policies.graphs import USER
+from recollect.policies.graphs import SAID_BY_FACTS, USER
 from recollect.policies.keys import KEYS, key_of
 from recollect.policies.learnings import top
 from recollect.policies.merging import normal
@@ -161,15 +161,11 @@ def _told_of(web: Web, index: PartitionIndex, asking: Asking, also: dict[str, Se
 
 def _is_believed(relation: Relation, index: PartitionIndex, now: int) -> bool:
     """Not contradicted by the profile, which people correct: a prompt must not say both."""
-    key = _SAID_BY_FACTS.get(relation.relation) if relation.names[0] == USER else None
+    key = SAID_BY_FACTS.get(relation.relation) if relation.names[0] == USER else None
     if key is None:
         return True
     values = [fact.data.get("value", "") for fact in index.of_layer("fact", now) if fact.data.get("key") == key]
     return normal(relation.names[1]) in map(normal, values)
-
-
-_SAID_BY_FACTS = {"lives_in": "city", "works_at": "employer", "partner": "partner"}
-"""Relations of the user that are facts as well, and by which key."""
 
 
 def _entity_line(entity: Entity, relations: Sequence[Relation]) -> str:

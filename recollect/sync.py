@@ -375,13 +375,17 @@ class User:
         limit: int = 100,
         after: str | None = None,
         at: Any = None,
+        newest_first: bool = False,
     ) -> tuple[list[Record], str | None]:
-        """A page of memories in order of birth, and the cursor of the next (None at the end).
+        """A page of memories in order of birth, or the newest first, and the cursor of the next (None at the end).
 
         Times in the filter that count back, as "-7d", count from `at`: the same for all pages.
         """
         return self._running.run(
-            "User.list_memories", self._inner.list_memories(layer=layer, where=where, limit=limit, after=after, at=at)
+            "User.list_memories",
+            self._inner.list_memories(
+                layer=layer, where=where, limit=limit, after=after, at=at, newest_first=newest_first
+            ),
         )
 
     def search_memory(
@@ -705,6 +709,10 @@ class Session:
     def compress(self) -> bool:
         """Fold the first half of what is not yet summed up into the running summary now."""
         return self._running.run("Session.compress", self._inner.compress())
+
+    def info(self) -> SessionInfo:
+        """The session as it is listed: title, counts, last activity. One that has no messages is `NotFound`."""
+        return self._running.run("Session.info", self._inner.info())
 
     def rename(self, title: str) -> None:
         """Give the session a title."""

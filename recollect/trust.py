@@ -1,40 +1,44 @@
 """Undo what was learned from somewhere, and set aside what is not to be trusted.
 
 An undo ends what a machine learned, with the reason, and can be taken back. What is set aside
-(quarantined) stays where it was said, but no search, context, summary or lesson uses it any more,
-until it is released.
+(quarantined) stays where it was said, but no search, context, window, summary or lesson uses it any
+more, until it is released.
 
     undone = await Trust(ledger, indexes, scope).undo(session="with a stranger")
     await Trust(ledger, indexes, scope).redo(undone.id)
+
+Each of these takes several commits. It is written down as a job before the first of them, and every
+step finds by itself what is left to do: what is broken off anywhere, the worker brings to its end.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from recollect import validate
-from recollect.episodes import covered
 from recollect.errors import NotFound, ValidationError
-from recollect.filters import Filter
 from recollect.index import Indexes
 from recollect.layers import PUBLIC_LAYERS
+from recollect.learning import learn_jobs
 from recollect.ledger import Ledger
 from recollect.policies.facts import Telling
 from recollect.policies.unlearning import Gone, Undo
-from recollect.privacy import making_again, resting_views
-from recollect.records import Changes, Job, Record, Scope, iso, new_id
-from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX
+from recollect.profile import is_old_value
+from recollect.quarantine import Quarantine
+from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Scope, iso, new_id
+from recollect.seals import break_seals
+from recollect.stores.contract import LeaseLost
 from recollect.unlearning import Unlearning
 
-QUARANTINED = "quarantined"
-"""The trust of what was set aside, and the name under which a record notes what it had before."""
 UNLEARNED = "unlearned"
 """In the data of a message: the undos that took back what it taught, each with the extractor that it is about."""
-TOGETHER = OPERATIONS_MAX // 2 - 2
-"""Records of one commit, with room for the work that each may bring."""
+TAKEN_UP_MS = MINUTE_MS
+"""When the worker looks whether something that was begun has come to its end."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,26 @@ class SetAside:
 
 
 @dataclass(frozen=True, slots=True)
+class Act:
+    """Something that takes several commits: what is done, under which id, since when, and to what."""
+
+    verb: str
+    id: str
+    at: int
+    given: tuple[str, ...] = ()
+
+    def job(self, partition: Partition) -> Job:
+        """The work of bringing it to its end, for the worker."""
+        refs = (self.verb, self.id, str(self.at), *self.given)
+        return Job(f"trust:{self.id}", partition, "trust", refs, due_at=self.at + TAKEN_UP_MS)
+
+    @classmethod
+    def of(cls, job: Job) -> Act:
+        verb, id, at, *given = job.refs
+        return cls(verb, id, int(at), tuple(given))
+
+
+@dataclass(frozen=True, slots=True)
 class _Choice:
     """What an undo is about: all that is given has to hold."""
 
@@ -88,16 +112,25 @@ class _Choice:
     message_id: str | None
     extractor: str | None
     since: int | None
-    said_there: Collection[str] = ()
 
-    def means(self, telling: Telling) -> bool:
+    def means(self, said_there: Collection[str]) -> Gone:
         """True for what a machine learned from there; what was told outright is nobody's guess."""
-        return (
+        return lambda telling: (
             telling.extractor is not None
-            and (self.session is None or telling.session == self.session or telling.message in self.said_there)
+            and (self.session is None or telling.session == self.session or telling.message in said_there)
             and self.message_id in (None, telling.message)
             and self.extractor in (None, telling.extractor)
             and (self.since is None or telling.at >= self.since)
+        )
+
+    def hears(self, message: Record) -> bool:
+        """Whether it is about all that a message may ever have taught, be it that it has not been read yet."""
+        return (
+            message.data["role"] == "user"
+            and (self.session is not None or self.message_id is not None)
+            and self.session in (None, message.scope.session)
+            and self.message_id in (None, message.id)
+            and (self.since is None or message.when >= self.since)
         )
 
     @property
@@ -106,6 +139,16 @@ class _Choice:
         named = [f"{what} {which}" for what, which in parts.items() if which is not None]
         since = [f"what was said since {iso(self.since)}"] if self.since is not None else []
         return f"undone: learned from {', '.join([*named, *since])}"
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        since = "" if self.since is None else str(self.since)
+        return self.session or "", self.message_id or "", self.extractor or "", since
+
+    @classmethod
+    def of(cls, given: Sequence[str]) -> _Choice:
+        session, message_id, extractor, since = given
+        return cls(session or None, message_id or None, extractor or None, int(since) if since else None)
 
 
 class Trust:
@@ -116,6 +159,7 @@ class Trust:
         self._indexes = indexes
         self._partition = scope.partition
         self._unlearning = Unlearning(ledger, indexes, scope.partition)
+        self._quarantine = Quarantine(ledger, indexes, scope.partition)
 
     # ── undo ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -132,202 +176,211 @@ class Trust:
 
         It is not learned again from the same messages. With `dry_run` it is only told how much it is.
         """
-        choice = await self._choice(session, message_id, extractor, since)
-        now = self._ledger.clock()
-        undo = Undo(new_id(now), now, choice.reason)
-        changed = await self._undo(choice.means, undo, choice.extractor or "", validate.switch(dry_run, "dry_run"))
-        return Undone(undo.id, undo.reason, dict(changed), iso(now), dry_run)
-
-    async def redo(self, undone_id: str) -> Undone:
-        """Take an undo back; what was learned since then stays. Of several that touch the same, the newest first."""
-        id = validate.identifier(undone_id, "undone_id")
-        now = self._ledger.clock()
-        marked = await self._let_teach_again(id)
-        changed = await self._unlearning.redo(id)
-        if not changed and not marked:
-            raise NotFound("there is no such undo to take back", field="undone_id")
-        return Undone(id, "taken back", dict(changed), iso(now))
-
-    async def _choice(self, session: Any, message_id: Any, extractor: Any, since: Any) -> _Choice:
-        given = _Choice(
+        choice = _Choice(
             validate.optional_identifier(session, "session"),
             validate.optional_identifier(message_id, "message_id"),
             validate.optional_identifier(extractor, "extractor"),
             validate.moment(since, "since"),
         )
-        if given == _Choice(None, None, None, None):
+        if choice == _Choice(None, None, None, None):
             raise ValidationError("say what to undo: a session, a message, an extractor or a time", field="session")
-        if given.session is None:
-            return given
-        index = await self._indexes.current(self._partition)
-        said_there = {message.id for message in index.session(given.session, self._ledger.clock())}
-        return _Choice(given.session, given.message_id, given.extractor, given.since, said_there)
+        await self._look_for(choice)
+        now = self._ledger.clock()
+        act = Act("undo", new_id(now), now, choice.given)
+        if validate.switch(dry_run, "dry_run"):
+            told = await self._unlearning.undo((await self._heard(choice))[1], _undo_of(act, choice), dry_run=True)
+            return Undone(act.id, choice.reason, dict(told), iso(now), dry_run)
+        return await self._through(act, self._undo)
 
-    async def _undo(self, means: Gone, undo: Undo, extractor: str, dry_run: bool = False) -> Counter[str]:
-        taught: set[str] = set()
+    async def _undo(self, act: Act) -> Undone:
+        choice = _Choice.of(act.given)
+        messages, means = await self._heard(choice)
+        undo = _undo_of(act, choice)
+        changed = await self._take_back(means, undo, choice.extractor or "", messages)
+        return Undone(act.id, undo.reason, dict(changed), iso(act.at))
+
+    async def redo(self, undone_id: str) -> Undone:
+        """Take an undo back; what was learned since then stays. Of several that touch the same, the newest first."""
+        id = validate.identifier(undone_id, "undone_id")
+        now = self._ledger.clock()
+        return await self._through(Act("redo", new_id(now), now, (id,)), self._redo)
+
+    async def _redo(self, act: Act) -> Undone:
+        (id,) = act.given
+        changed = await self._unlearning.redo(id)
+        if not await self._let_teach_again(id) and not changed:
+            raise NotFound("there is no such undo to take back", field="undone_id")
+        return Undone(id, "taken back", dict(changed), iso(act.at))
+
+    async def _heard(self, choice: _Choice) -> tuple[list[str], Gone]:
+        """The messages that an undo is about as a whole, and which tellings it means."""
+        index = await self._indexes.current(self._partition)
+        said = index.held("conversation", self._ledger.clock())
+        there = {message.id for message in said if message.scope.session == choice.session}
+        return [message.id for message in said if choice.hears(message)], choice.means(there)
+
+    async def _take_back(self, means: Gone, undo: Undo, extractor: str, messages: Iterable[str] = ()) -> Counter[str]:
+        """Undo what these tellings taught; nothing of it is learned anew, nor from these messages."""
+        taught = dict.fromkeys(messages)
 
         def hears(telling: Telling) -> bool:
-            if not means(telling):
-                return False
-            taught.update([telling.message] if telling.message else [])
-            return True
+            heard = means(telling)
+            taught.update({telling.message: None} if heard and telling.message else {})
+            return heard
 
-        changed = await self._unlearning.undo(hears, undo, dry_run=True)
-        if dry_run or not changed:
-            return changed
-        # First it must not be learned anew, then it ends: whoever reads the messages meanwhile learns nothing.
-        await self._change(taught, lambda message: _noted(message, undo.id, extractor))
+        await self._unlearning.undo(hears, undo, dry_run=True)
+        # First it must not be learned anew, then it ends: whoever has read the messages before reads them again.
+        if await self._ledger.change_each(self._partition, taught, lambda message: _noted(message, undo.id, extractor)):
+            await break_seals(self._ledger, self._partition)
         return await self._unlearning.undo(means, undo)
 
     async def _let_teach_again(self, undo_id: str) -> int:
         """Take an undo off the messages that it was noted in. Gives how many there are."""
         index = await self._indexes.current(self._partition)
-        held = [index.records[row] for row in index.row_of.values()]
+        held = index.held("conversation", self._ledger.clock())
         ids = [record.id for record in held if undo_id in record.data.get(UNLEARNED, {})]
-        return await self._change(ids, lambda message: _noted(message, undo_id, None))
+        return await self._ledger.change_each(
+            self._partition, ids, lambda message: _unnoted(message, undo_id), self._learning
+        )
+
+    def _learning(self, messages: Sequence[Record]) -> tuple[Job, ...]:
+        return learn_jobs(self._partition, [message.id for message in messages], self._ledger.clock())
+
+    async def _look_for(self, choice: _Choice) -> None:
+        """A session or a message of which there is no trace was never here."""
+        index = await self._indexes.current(self._partition)
+        layers = ("session", *PUBLIC_LAYERS)
+        held = [record for layer in layers for record in index.held(layer, self._ledger.clock())]
+        sources = [record.source for record in held if record.source is not None]
+        sessions = {record.scope.session for record in held} | {source.session_id for source in sources}
+        if choice.session is not None and choice.session not in sessions:
+            raise NotFound("there is no such session", field="session")
+        messages = {record.id for record in held} | {source.message_id for source in sources}
+        if choice.message_id is not None and choice.message_id not in messages:
+            raise NotFound("there is no such message", field="message_id")
 
     # ── quarantine ───────────────────────────────────────────────────────────────────────────────
 
     async def quarantine(
         self, *, session: str | None = None, ids: Sequence[str] | None = None, reason: str = ""
     ) -> SetAside:
-        """Set messages or memories aside, and undo what was learned from them."""
+        """Set messages or memories aside, and undo what was learned from them.
+
+        A session stays aside: what is said in it later is set aside as well, until it is released.
+        """
         why = self._ledger.masked(validate.reason(reason))
-        now = self._ledger.clock()
-        undo = Undo(new_id(now), now, f"undone: learned from what was set aside{': ' if why else ''}{why}")
-        chosen = [record for record in await self._chosen(session, ids) if record.trust != QUARANTINED]
-        note = {"reason": why, "at": now, "undo": undo.id}
-        await self._change([record.id for record in chosen], lambda record: _set_aside(record, note))
-        learned = await self._undo(_said_by(chosen, session), undo, "")
-        await self._make_views_again(chosen)
-        return SetAside(dict(Counter(record.layer for record in chosen)), dict(learned), iso(now))
+        return await self._about("quarantine", session, ids, self._set_aside, why)
 
     async def release(self, *, session: str | None = None, ids: Sequence[str] | None = None) -> SetAside:
         """Take back what was set aside: its trust as it was, and what was learned from it."""
-        found = await self._chosen(session, ids)
-        chosen = [record for record in found if record.trust == QUARANTINED and QUARANTINED in record.data]
+        return await self._about("release", session, ids, self._release)
+
+    async def _about(
+        self, verb: str, session: Any, ids: Any, work: Callable[[Act], Awaitable[SetAside]], reason: str = ""
+    ) -> SetAside:
+        """Do something to a session or to some records, if they are there."""
+        if (session is None) == (ids is None):
+            raise ValidationError("give a session or ids", field="session")
+        asked: list[str] = []
+        if session is not None:
+            await self._look_for(_Choice(validate.identifier(session, "session"), None, None, None))
+        else:
+            asked = list(dict.fromkeys(validate.identifier(id, "ids") for id in validate.batch(ids, "ids")))
+            found = await self._ledger.get(self._partition, asked)
+            if len([record for record in found if record.layer in PUBLIC_LAYERS or is_old_value(record)]) != len(asked):
+                raise NotFound(field="ids")
         now = self._ledger.clock()
-        await self._change([record.id for record in chosen], _released)
+        return await self._through(Act(verb, new_id(now), now, (reason, session or "", *asked)), work)
+
+    async def _set_aside(self, act: Act) -> SetAside:
+        reason, session, *ids = act.given
+        done = await self._quarantine.set_aside(session, ids, act.id, act.at, reason)
         learned: Counter[str] = Counter()
-        for id in dict.fromkeys(str(record.data[QUARANTINED]["undo"]) for record in chosen):
-            learned += await self._learn_again(id)
-        await self._make_views_again(chosen, released=True)
-        return SetAside(dict(Counter(record.layer for record in chosen)), dict(learned), iso(now))
+        for note, records in done.acts:
+            why = f"undone: learned from what was set aside{': ' if note['reason'] else ''}{note['reason']}"
+            whole = session if note == done.note else ""
+            learned += await self._take_back(_said_by(records, whole), Undo(note["undo"], note["at"], why), "")
+        await self._quarantine.leave_out(done.records)
+        return SetAside(done.counts, dict(learned), iso(act.at))
+
+    async def _release(self, act: Act) -> SetAside:
+        _, session, *ids = act.given
+        done = await self._quarantine.trust_again(session, ids)
+        learned: Counter[str] = Counter()
+        for note, _ in done.acts:
+            learned += await self._learn_again(str(note["undo"]))
+        await self._quarantine.take_in(done.records)
+        await self._quarantine.settle(done.records, self._learning)
+        return SetAside(done.counts, dict(learned), iso(act.at))
 
     async def _learn_again(self, undo_id: str) -> Counter[str]:
         """Take an undo back, but for what is still set aside."""
-        await self._let_teach_again(undo_id)
         learned = await self._unlearning.redo(undo_id)
-        where = Filter(self._partition, layers=("conversation",))
-        still = [
-            record
-            async for record in self._ledger.walk(where)
-            if record.trust == QUARANTINED and record.data.get(QUARANTINED, {}).get("undo") == undo_id
-        ]
+        await self._let_teach_again(undo_id)
+        still = await self._quarantine.aside_by(undo_id)
         if still:
             undo = Undo(undo_id, self._ledger.clock(), "undone: learned from what was set aside")
-            learned -= await self._undo(_said_by(still), undo, "")
+            learned -= await self._take_back(_said_by(still), undo, "")
         return learned
 
-    async def _chosen(self, session: Any, ids: Any) -> list[Record]:
-        if (session is None) == (ids is None):
-            raise ValidationError("give a session or ids", field="session")
-        if session is not None:
-            where = Filter(self._partition, layers=("conversation",), session=validate.identifier(session, "session"))
-            return [record async for record in self._ledger.walk(where)]
-        asked = {validate.identifier(id, "ids") for id in validate.batch(ids, "ids")}
-        found = [record for record in await self._get(asked) if record.layer in PUBLIC_LAYERS]
-        if len(found) != len(asked):
-            raise NotFound(field="ids")
-        return found
+    # ── to the end ───────────────────────────────────────────────────────────────────────────────
 
-    async def _make_views_again(self, records: Sequence[Record], released: bool = False) -> None:
-        """Let summaries and episodes be made again, without these messages or with them."""
-        summaries, episodes = await resting_views(self._ledger, self._partition, records)
-        now = self._ledger.clock()
-        gone = set() if released else {record.id for record in records}
-        jobs = list(making_again([*summaries, *episodes], now, gone))
-        if released:
-            around, jobs_around = await self._episodes_around(records)
-            episodes, jobs = [*episodes, *around], [*jobs, *jobs_around]
-        steps: list[str | Job] = [*dict.fromkeys(view.id for view in (*summaries, *episodes)), *jobs]
-        for start in range(0, len(steps), OPERATIONS_MAX - 1):
-            chunk = steps[start : start + OPERATIONS_MAX - 1]
-            drop = tuple(step for step in chunk if isinstance(step, str))
-            enqueue = tuple(step for step in chunk if isinstance(step, Job))
-            await self._ledger.commit(Changes(self._partition, drop=drop, enqueue=enqueue))
+    async def _through(self, act: Act, work: Callable[[Act], Awaitable[T]]) -> T:
+        """Do what an act says, written down first: whatever breaks it off, the worker takes it up."""
+        job = act.job(self._partition)
+        await self._ledger.commit(Changes(self._partition, enqueue=(job,)))
+        try:
+            done = await work(act)
+        except NotFound:
+            await self._finish(job)
+            raise
+        await self._finish(job)
+        return done
 
-    async def _episodes_around(self, released: Sequence[Record]) -> tuple[list[Record], list[Job]]:
-        """The episodes nearest to these messages, and the work of making them again with the messages in them."""
-        now = self._ledger.clock()
-        around: list[Record] = []
-        jobs: list[Job] = []
-        for session in dict.fromkeys(record.scope.session for record in released if record.layer == "conversation"):
-            where = Filter(self._partition, layers=("episodic",), session=session)
-            episodes = {episode.id: episode async for episode in self._ledger.walk(where) if covered(episode)}
-            joins: dict[str, list[str]] = {}
-            for message in released:
-                if message.scope.session == session:
-                    # Whatever is too far away for one episode becomes one of its own when they are made.
-                    near = min(episodes.values(), key=lambda each: abs(each.when - message.when), default=None)
-                    joins.setdefault(near.id if near else new_id(now), []).append(message.id)
-            for id, messages in joins.items():
-                refs = (session, *(covered(episodes[id]) if id in episodes else ()), *messages)
-                jobs.append(Job(f"remake:{id}", self._partition, "remake", refs, due_at=now))
-                around += [episodes[id]] if id in episodes else []
-        return around, jobs
+    async def _finish(self, job: Job) -> None:
+        try:
+            await self._ledger.commit(Changes(self._partition, finish=(job,)))
+        except LeaseLost:
+            pass  # the worker has taken it up already, and will find nothing left to do
 
-    # ── the store ────────────────────────────────────────────────────────────────────────────────
-
-    async def _get(self, ids: Iterable[str]) -> list[Record]:
-        asked = list(ids)
-        found: list[Record] = []
-        for start in range(0, len(asked), IDS_MAX):
-            found += await self._ledger.get(self._partition, asked[start : start + IDS_MAX])
-        return found
-
-    async def _change(self, ids: Iterable[str], change: Callable[[Record], Record]) -> int:
-        """Change records, some in each commit, whatever else is written to them meanwhile. Gives how many."""
-        asked, count = list(ids), 0
-        for start in range(0, len(asked), TOGETHER):
-            some = asked[start : start + TOGETHER]
-            put: list[Record] = []
-
-            def decide(known: Mapping[str, Record], now: int, put: list[Record] = put) -> Changes | None:
-                put[:] = [after for before in known.values() if (after := change(before)) != before]
-                return Changes(self._partition, put=tuple(put)) if put else None
-
-            await self._ledger.update_all(self._partition, some, decide)
-            count += len(put)
-        return count
+    async def run(self, job: Job) -> Changes:
+        """Bring to its end what was broken off; the worker commits the end of the job."""
+        act = Act.of(job)
+        verbs: dict[str, Callable[[Act], Awaitable[object]]] = {
+            "undo": self._undo,
+            "redo": self._redo,
+            "quarantine": self._set_aside,
+            "release": self._release,
+        }
+        try:
+            await verbs[act.verb](act)
+        except NotFound:
+            pass  # it had come to its end, or what it is about is gone
+        return Changes(self._partition)
 
 
-def _said_by(records: Iterable[Record], session: str | None = None) -> Gone:
+def _undo_of(act: Act, choice: _Choice) -> Undo:
+    return Undo(act.id, act.at, choice.reason)
+
+
+def _said_by(records: Iterable[Record], session: str = "") -> Gone:
     """What a machine learned from these, or from a session, also from messages that have lived out their life."""
     ids = {record.id for record in records}
     return lambda telling: (
-        telling.extractor is not None
-        and (telling.message in ids or (session is not None and telling.session == session))
+        telling.extractor is not None and (telling.message in ids or (bool(session) and telling.session == session))
     )
 
 
-def _set_aside(record: Record, note: Mapping[str, Any]) -> Record:
-    if record.trust == QUARANTINED:
-        return record
-    data = {**record.data, QUARANTINED: {"was": record.trust, **note}}
-    return record.with_(trust=QUARANTINED, data=data)
+def _noted(message: Record, undo_id: str, extractor: str) -> Record:
+    """The message with a note that an undo took back what it taught, or may yet teach, unless another has."""
+    notes: Mapping[str, str] = message.data.get(UNLEARNED, {})
+    if message.layer != "conversation" or any(undone in ("", extractor) for undone in notes.values()):
+        return message
+    return message.with_(data={**message.data, UNLEARNED: {**notes, undo_id: extractor}})
 
 
-def _released(record: Record) -> Record:
-    if record.trust != QUARANTINED or QUARANTINED not in record.data:
-        return record
-    data = {name: value for name, value in record.data.items() if name != QUARANTINED}
-    return record.with_(trust=record.data[QUARANTINED]["was"], data=data)
-
-
-def _noted(record: Record, undo_id: str, extractor: str | None) -> Record:
-    """The message with a note that an undo took back what it taught; without it if there is no extractor."""
-    notes = {id: name for id, name in record.data.get(UNLEARNED, {}).items() if id != undo_id}
-    notes |= {} if extractor is None else {undo_id: extractor}
-    data = {name: value for name, value in record.data.items() if name != UNLEARNED}
-    return record.with_(data=data | ({UNLEARNED: notes} if notes else {}))
+def _unnoted(message: Record, undo_id: str) -> Record:
+    """The message without the note of an undo."""
+    notes = {id: extractor for id, extractor in message.data.get(UNLEARNED, {}).items() if id != undo_id}
+    data = {name: value for name, value in message.data.items() if name != UNLEARNED}
+    return message.with_(data=data | ({UNLEARNED: notes} if notes else {}))

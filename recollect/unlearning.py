@@ -16,7 +16,7 @@ from recollect.index import Indexes
 from recollect.ledger import UPDATE_TRIES, Ledger
 from recollect.long_term import past_ids
 from recollect.policies.facts import Telling, of_spell
-from recollect.policies.unlearning import Gone, Place, Undo, again, is_of, without
+from recollect.policies.unlearning import Gone, Place, Undo, again, is_of, turned, without
 from recollect.policies.unlearning_graphs import (
     Left,
     graph_again,
@@ -25,15 +25,18 @@ from recollect.policies.unlearning_graphs import (
     learning_without,
 )
 from recollect.profile import spell_of
-from recollect.records import Changes, Job, Partition, Record, new_id
-from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX
+from recollect.records import Changes, Job, Partition, Record, new_id, payload_of
+from recollect.stores.contract import OPERATIONS_MAX, PAYLOAD_MAX_BYTES
 
 TOGETHER = OPERATIONS_MAX - 4
 """Operations of one commit, with room for its jobs."""
+PORTIONS = (24, 8, 2)
+"""Spells of a fact that are dealt with in one commit, where all of them are too many. Each may move some others."""
 FACT_LAYERS = ("fact", "preference")
 GRAPH_LAYERS = ("entity", "relation")
 
-Settle = Callable[[Record, Sequence[Record]], Place]
+Settle = Callable[[Record, Sequence[Record], int | None], Place]
+"""From a fact with its past to what it is to be, for all of its spells or for so many of them."""
 Decide = Callable[[Sequence[Record]], Left]
 Counts = Callable[[Record], bool]
 """Which records are told of, by how many there are before and after."""
@@ -55,6 +58,8 @@ class Unlearning:
         self._ledger = ledger
         self._indexes = indexes
         self._partition = partition
+        self._past_held: dict[str, Record] = {}
+        self._past_read_to: tuple[int, int] | None = None
 
     async def forget(self, ids: Collection[str], session: str = "") -> Counter[str]:
         """Let go of what only these messages said, or the messages of a session, also those that lived out their life.
@@ -75,16 +80,21 @@ class Unlearning:
         """Take an undo back. Gives how much of each layer is as it was."""
         now = self._ledger.clock()
         taking = Taking(
-            lambda head, past: again(head, past, undo_id, now),
+            lambda head, past, most: again(head, past, undo_id, now, most),
             lambda record: learning_again(record, undo_id),
             lambda records: {**graph_again(records, undo_id)},
         )
         return await self._take(taking, lambda record: is_of(record, undo_id))
 
+    async def turn(self, head_id: str) -> None:
+        """Put at the head of a fact what is so now, when the time of one of its values has come."""
+        now = self._ledger.clock()
+        await self._settle(head_id, lambda head, past, most: turned(head, past, now))
+
     def _without(self, gone: Gone, undo: Undo | None) -> Taking:
         now = self._ledger.clock()
         return Taking(
-            lambda head, past: without(head, past, gone, now, undo),
+            lambda head, past, most: without(head, past, gone, now, undo, most),
             lambda record: learning_without(record, gone, undo),
             lambda records: graph_without(records, gone, undo),
         )
@@ -104,9 +114,17 @@ class Unlearning:
         return [record for layer in layers for record in index.held(layer, now)]
 
     async def _past(self, layers: Collection[str]) -> list[Record]:
-        """What records of these layers were before."""
-        entries = self._ledger.walk(Filter(self._partition, layers=("past",)))
-        return [entry async for entry in entries if entry.data.get("layer") in layers]
+        """What records of these layers were before: read once, and then only what came since."""
+        async for entry in self._ledger.walk(Filter(self._partition, layers=("past",), born_after=self._past_read_to)):
+            self._past_held[entry.id] = entry
+            self._past_read_to = entry.born
+        return [entry for entry in self._past_held.values() if entry.data.get("layer") in layers]
+
+    async def _read_again(self, ids: Collection[str]) -> None:
+        """Take in what became of entries of the past that were written."""
+        for id in ids:
+            self._past_held.pop(id, None)
+        self._past_held |= {entry.id: entry for entry in await self._ledger.get(self._partition, list(ids))}
 
     # ── facts ────────────────────────────────────────────────────────────────────────────────────
 
@@ -117,16 +135,20 @@ class Unlearning:
         done: Counter[str] = Counter()
         for head in await self._held(FACT_LAYERS):
             spells = [*(spell_of(entry, head) for entry in by_head.get(head.id, ())), head]
-            place = settle(head, spells[:-1])
+            place = settle(head, spells[:-1], None)
             after = [*place.past, place.head]
             if not all(one is other for one, other in zip(spells, after, strict=True)):
                 done[head.layer] += _difference(spells, after, counts)
                 if not dry_run:
                     await self._settle(head.id, settle)
+                    await self._read_again(past_ids(head))
         return done
 
     async def _settle(self, id: str, settle: Settle) -> None:
-        """Write one fact as it is to be, decided anew whenever somebody else was faster."""
+        """Write one fact as it is to be, decided anew whenever somebody else was faster.
+
+        A long past takes several commits, and after each of them the fact is whole.
+        """
         for attempt in range(UPDATE_TRIES):
             try:
                 while changes := await self._settled(id, settle):
@@ -143,27 +165,20 @@ class Unlearning:
         head = found[0]
         entries = await self._entries(head)
         spells = [spell_of(entry, head) for entry in entries]
-        place = settle(head, spells)
-        behind = [
-            (entry.id, None if after is None else _entry(entry, after))
-            for entry, before, after in zip(entries, spells, place.past, strict=True)
-            if after is not before
-        ]
-        if place.head == head and not behind:
-            return None
-        if len(behind) >= TOGETHER:
-            # First those of which nothing is left in any case; then it is decided anew.
-            lost = [entry.id for entry, spell in zip(entries, spells, strict=True) if settle(spell, ()).head is None]
-            if lost:
-                return self._changes([(id, None) for id in lost[:TOGETHER]])
-        return self._changes([*behind, *([] if place.head == head else [(head.id, place.head)])])
+        for most in (None, *PORTIONS):
+            place = settle(head, spells, most)
+            steps = [
+                (entry.id, None if after is None else _entry(entry, after))
+                for entry, before, after in zip(entries, spells, place.past, strict=True)
+                if after is not before
+            ]
+            steps += [] if place.head == head else [(head.id, place.head)]
+            if len(steps) <= TOGETHER and _bytes(steps) <= PAYLOAD_MAX_BYTES:
+                break
+        return self._changes(steps) if steps else None
 
     async def _entries(self, head: Record) -> list[Record]:
-        ids = past_ids(head)
-        found: list[Record] = []
-        for start in range(0, len(ids), IDS_MAX):
-            found += await self._ledger.get(self._partition, ids[start : start + IDS_MAX])
-        return found
+        return await self._ledger.get(self._partition, past_ids(head))
 
     # ── learnings and the graph ──────────────────────────────────────────────────────────────────
 
@@ -186,6 +201,8 @@ class Unlearning:
             except Conflict:
                 if attempt == UPDATE_TRIES - 1:
                     raise
+            finally:
+                await self._read_again([id for id in left if known[id].layer == "past"])
         return done
 
     def _changes(self, steps: Iterable[tuple[str, Record | None]]) -> Changes:
@@ -202,6 +219,10 @@ class Unlearning:
 
 def _difference(before: Sequence[Record], after: Sequence[Record | None], counts: Counts) -> int:
     return abs(sum(map(counts, before)) - sum(counts(record) for record in after if record is not None))
+
+
+def _bytes(steps: Iterable[tuple[str, Record | None]]) -> int:
+    return sum(len(payload_of(record).encode()) for _, record in steps if record is not None)
 
 
 def _entry(entry: Record, spell: Record) -> Record:

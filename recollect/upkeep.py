@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 
 from recollect.errors import Conflict, NotFound
 from recollect.filters import Filter
+from recollect.graph import Graph
 from recollect.index import Indexes
 from recollect.ledger import Ledger, portions
 from recollect.policies.merging import unmerged
 from recollect.policies.retention import Pruned, to_prune
-from recollect.records import DAY_MS, Changes, Partition, Record
+from recollect.records import DAY_MS, Changes, Partition, Record, Scope
 from recollect.settings import Settings
 
 PRUNED_LAYERS = ("long_term",)
@@ -92,7 +93,10 @@ class Upkeep:
     async def restore(self, partition: Partition, id: str) -> Record:
         """Take back what upkeep or merging ended."""
         record = await self._ledger.one(partition, id)
-        if "merged_into" in record.data:
+        if record.layer == "entity" and not record.data.get("alias") and "merged_into" in record.data:
+            await Graph(self._ledger, Scope(*partition)).undo_merge(id)
+            return await self._ledger.one(partition, id)
+        if "merged_into" in record.data and record.layer in PRUNED_LAYERS:
             older = await self._ledger.get(partition, [record.data["merged_into"]])
             alone = record.with_(valid_to=None, data=_without(record, "merged_into", "reason", "before_merge"))
             put = unmerged(older[0], record) if older else (alone,)
@@ -105,26 +109,29 @@ class Upkeep:
 
 
 async def note_uses(ledger: Ledger, uses: Counter[tuple[Partition, str]]) -> None:
-    """Write down how often memories went into a context: what is used is not pruned."""
-    by_partition: dict[Partition, dict[str, int]] = {}
-    for (partition, id), count in uses.items():
-        by_partition.setdefault(partition, {})[id] = count
-    for partition, counts in by_partition.items():
-        ids = list(counts)
+    """Write down how often memories went into a context, since what is used is not pruned.
+
+    What was written is taken out of the counts: whoever is refused in the middle goes on with the rest.
+    """
+    for partition in dict.fromkeys(partition for partition, _ in uses):
+        ids = [id for each, id in uses if each == partition]
         for start in range(0, len(ids), CHUNK):
-            records = await ledger.get(partition, ids[start : start + CHUNK])
-            now = ledger.clock()
-            used = (
-                r.with_(
-                    data=dict(r.data) | {"usage_count": r.data.get("usage_count", 0) + counts[r.id], "last_used": now},
-                )
-                for r in records
-            )
+            some = ids[start : start + CHUNK]
+            used = [_used(r, uses[partition, r.id], ledger.clock()) for r in await ledger.get(partition, some)]
             for portion in portions(used):
                 try:
                     await ledger.commit(Changes(partition, put=tuple(portion)))
                 except Conflict:
-                    continue  # a count is not worth a quarrel with a real change
+                    pass  # a count is not worth a quarrel with a real change
+                for record in portion:
+                    del uses[partition, record.id]
+            for id in some:
+                uses.pop((partition, id), None)  # forgotten since
+
+
+def _used(record: Record, count: int, now: int) -> Record:
+    usage = {"usage_count": record.data.get("usage_count", 0) + count, "last_used": now}
+    return record.with_(data=dict(record.data) | usage)
 
 
 def _without(record: Record, *names: str) -> dict[str, object]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -739,6 +739,21 @@ LEARNING_TYPES = ("preference", "pattern", "correction")
 def fact_value(value: object, field: str = "value") -> str:
     """The value of a fact or preference, as text."""
     return text(value, field, FACT_VALUE_BYTES)
+
+
+def named_fields(
+    value: object, known: Collection[str], needed: Collection[str], field: str = "items"
+) -> Mapping[str, Any]:
+    """The named fields of one item; one that is unknown or missing is told by its name."""
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise ValidationError("must have objects with named fields", field=field)
+    unknown = next((name for name in value if name not in known), None)
+    if unknown is not None:
+        raise ValidationError(f"has an unknown field {unknown[:40]!a}; known are {', '.join(known)}", field=field)
+    for name in needed:
+        if name not in value:
+            raise ValidationError("must be given", field=name)
+    return value
 
 
 def reason(value: object, field: str = "reason") -> str:

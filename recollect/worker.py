@@ -14,17 +14,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from recollect.agreement import Agreement
 from recollect.conversation import Conversation
 from recollect.enrichment import Enrichment
 from recollect.episodes import Episodes
 from recollect.errors import Conflict, NotFound, RecollectError, Unavailable
 from recollect.filters import Filter
+from recollect.index import Indexes
 from recollect.learning import Learning
 from recollect.ledger import Ledger
 from recollect.policies.tokens import TokenCounter
 from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, Changes, Job, Partition, Record, Scope, derived_id
 from recollect.settings import Settings
 from recollect.stores.contract import LeaseLost
+from recollect.trust import Trust
+from recollect.unlearning import Unlearning
 
 log = logging.getLogger("recollect.worker")
 
@@ -42,12 +46,14 @@ class Worker:
     def __init__(
         self,
         ledger: Ledger,
+        indexes: Indexes,
         enrichment: Enrichment,
         learning: Learning,
         settings: Settings,
         count: TokenCounter,
     ) -> None:
         self._ledger = ledger
+        self._indexes = indexes
         self._enrichment = enrichment
         self._settings = settings
         self._count = count
@@ -57,6 +63,9 @@ class Worker:
             "fold": self._fold,
             "episode": self._note,
             "remake": self._note,
+            "trust": self._bring_to_an_end,
+            "turn": self._turn,
+            "follow": self._follow,
             "upkeep": self._upkeep,
         }
         self._rounds = asyncio.Lock()
@@ -260,6 +269,17 @@ class Worker:
     async def _note(self, job: Job) -> Changes:
         idle_ms = self._settings.episode_idle_minutes * MINUTE_MS
         return await Episodes(self._ledger, Scope(*job.partition), idle_ms=idle_ms).run(job)
+
+    async def _bring_to_an_end(self, job: Job) -> Changes:
+        return await Trust(self._ledger, self._indexes, Scope(*job.partition)).run(job)
+
+    async def _turn(self, job: Job) -> Changes:
+        await Unlearning(self._ledger, self._indexes, job.partition).turn(job.refs[0])
+        return Changes(job.partition)
+
+    async def _follow(self, job: Job) -> Changes:
+        await Agreement(self._ledger, job.partition).follow(job.refs[0])
+        return Changes(job.partition)
 
     async def _upkeep(self, job: Job) -> Changes:
         """Remove for good what has been dead for a day, and come back when the next can go."""

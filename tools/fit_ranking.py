@@ -25,9 +25,10 @@ from talks import read_talks
 
 from recollect.index import PartitionIndex
 from recollect.interfaces.datasets import Case, Conversation, read_cases
-from recollect.policies.scoring import FEATURES, LEG_OF, TALK, Asked, talk_features
+from recollect.policies.scoring import FEATURES, LEG_OF, TALK, WORDS_ALONE, Asked
 from recollect.policies.words import query_terms
 from recollect.providers import StaticEmbedder, embed_checked
+from recollect.recall import Question, add_kin, turn_features
 from recollect.records import Record, Scope
 from recollect.stores.contract import Delta, Mark
 
@@ -36,6 +37,8 @@ Example = tuple[NDArray[np.float64], NDArray[np.bool_]]
 CANDIDATES = 120
 """Wrong turns of each question: those that a plain mix of words and meaning puts first."""
 STEPS, RATE, SHRINK = 400, 0.05, 1e-3
+KIN = tuple(name for name in FEATURES if "kin" in name)
+"""Left out of talk with an assistant, where they were measured to add nothing: long replies have kin to anything."""
 
 
 async def index_of(conversation: Conversation, embedder: StaticEmbedder | None) -> PartitionIndex:
@@ -55,21 +58,26 @@ async def index_of(conversation: Conversation, embedder: StaticEmbedder | None) 
     return index
 
 
+async def features_of(index: PartitionIndex, text: str, embedder: StaticEmbedder | None) -> NDArray[np.float32]:
+    """The features of all turns for a question, as search has them; all turns are compared word by word."""
+    terms = tuple(query_terms(text))
+    vector = (await embedder.embed([text]))[0] if embedder is not None else None
+    question = Question(text, terms, vector, 0)
+    alive = index.alive(0)
+    meaning = index.meaning(vector, alive) if vector is not None else None
+    _, features = turn_features(index, question, Asked.of(text), alive, index.words(terms), meaning, None)
+    if embedder is not None:
+        add_kin(index, question, features, np.arange(len(alive)), embedder.word_vectors)
+    return features
+
+
 async def read(cases: list[Case], embedder: StaticEmbedder | None) -> AsyncIterator[tuple[str, Example]]:
     """For each question the kind of talk, the features of all turns, and which of them answer it."""
     for case in cases:
         index = await index_of(case.conversation, embedder)
         ids = np.array([record.id for record in index.records])
-        alive = index.alive(0)
         for question in case.answered():
-            terms = query_terms(question.text)
-            words = index.words(terms)
-            meaning = vectors = None
-            if embedder is not None:
-                vector = (await embedder.embed([question.text]))[0]
-                meaning, vectors = index.meaning(vector, alive), index.vectors.matrix(len(ids))
-            asked = Asked.of(question.text)
-            features = talk_features(index.talk(), asked, words, meaning, vectors, index.posted(terms)).T
+            features = (await features_of(index, question.text, embedder)).T
             yield index.talk().kind, (features.astype(np.float64), np.isin(ids, list(question.evidence)))
 
 
@@ -98,15 +106,17 @@ async def worth(cases: list[Case], embedder: StaticEmbedder | None) -> dict[str,
     async for kind, (features, right) in read(cases, embedder):
         count += 1
         for name, without in left_out.items():
-            weights = np.array([0.0 if f in without else w for f, w in zip(FEATURES, TALK[kind], strict=True)])
+            row = TALK[kind if embedder is not None else kind + WORDS_ALONE]
+            weights = np.array([0.0 if f in without else w for f, w in zip(FEATURES, row, strict=True)])
             order = np.argsort(-(features @ weights), kind="stable")
             sums[name] += [right[order[:k]].sum() / right.sum() for k in (5, 10)]
     return {name: (100 * total[0] / count, 100 * total[1] / count) for name, total in sums.items()}
 
 
-def fit(sets: list[list[Example]]) -> NDArray[np.float64]:
-    """Weights under which the right candidates get the most of the probability (Adam, a few seconds)."""
+def fit(sets: list[list[Example]], without: tuple[str, ...] = ()) -> NDArray[np.float64]:
+    """Weights under which the right candidates get the most of the probability (Adam, a minute)."""
     weights = np.zeros(len(FEATURES))
+    silent = np.isin(FEATURES, without)
     weights[FEATURES.index("words")] = weights[FEATURES.index("meaning")] = 2.0
     first, second = np.zeros_like(weights), np.zeros_like(weights)
     for _ in range(STEPS):
@@ -117,13 +127,13 @@ def fit(sets: list[list[Example]]) -> NDArray[np.float64]:
                 guess = np.exp(scores - scores.max())
                 slope = slope + features.T @ (guess / guess.sum() - right / right.sum()) / (len(data) * len(sets))
         first, second = 0.9 * first + 0.1 * slope, 0.99 * second + 0.01 * slope**2
-        weights = weights - RATE * first / (np.sqrt(second) + 1e-8)
+        weights = np.where(silent, 0.0, weights - RATE * first / (np.sqrt(second) + 1e-8))
     return weights
 
 
 def rows(weights: NDArray[np.float64]) -> Iterator[str]:
     for name, weight in zip(FEATURES, weights.tolist(), strict=True):
-        yield f"        {weight:.2f},  # {name}"
+        yield f"        {weight:.2f},  # {name}".replace("-0.00", "0.00")
 
 
 async def main() -> None:
@@ -139,10 +149,13 @@ async def main() -> None:
         for name, (five, ten) in (await worth(read_cases(path), embedder)).items():
             print(f"  without {name:<13} {five:5.1f} / {ten:5.1f}")
     for kind in ("people", "assistant"):
-        sets = [await examples(cases_of(path), kind, embedder) for path in getattr(options, kind)]
-        if sets:
-            counts = " and ".join(str(len(each)) for each in sets)
-            print(f'    "{kind}": (  # fitted on {counts} questions', *rows(fit(sets)), "    ),", sep="\n")
+        for mind in (embedder, None):
+            sets = [await examples(cases_of(path), kind, mind) for path in getattr(options, kind)]
+            if sets:
+                counts = " and ".join(str(len(each)) for each in sets)
+                name = kind if mind else kind + WORDS_ALONE
+                weights = fit(sets, KIN if kind == "assistant" else ())
+                print(f'    "{name}": (  # fitted on {counts} questions', *rows(weights), "    ),", sep="\n")
 
 
 if __name__ == "__main__":

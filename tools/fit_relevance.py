@@ -19,13 +19,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from fit_ranking import index_of
+from fit_ranking import features_of, index_of
 from numpy.typing import NDArray
 
 from recollect.index import PartitionIndex
 from recollect.interfaces.quality import Asked, Case, read_cases, separation
-from recollect.policies.scoring import TALK, rarity, talk_features
-from recollect.policies.scoring import Asked as Form
+from recollect.policies.scoring import rarity, talk_scores
 from recollect.policies.words import query_terms
 from recollect.providers import StaticEmbedder
 
@@ -43,9 +42,8 @@ async def signs(index: PartitionIndex, embedder: StaticEmbedder, question: str) 
     terms = query_terms(question)
     words, posted = index.words(terms), index.posted(terms)
     meaning = index.meaning((await embedder.embed([question]))[0], index.alive(0))
-    talk, vectors = index.talk(), index.vectors.matrix(len(words))
-    features = talk_features(talk, Form.of(question), words, meaning, vectors, posted)
-    first = np.argsort(-(np.array(TALK[talk.kind]) @ features), kind="stable")[:FIRST]
+    features = await features_of(index, question, embedder)
+    first = np.argsort(-talk_scores(index.talk().kind, features), kind="stable")[:FIRST]
     rarities = [rarity(len(words), len(rows[0]) if rows else 0) for rows in posted]
     held = [weight * np.isin(first, rows[0]) for weight, rows in zip(rarities, posted, strict=True) if rows]
     cover = np.sum(held, axis=0) / max(sum(rarities), 1e-6) if held else np.zeros(len(first))

@@ -20,7 +20,7 @@ ROOMS = {
     "stores": "Keep. A store knows layers only as strings; all keep the same promises.",
     "embedders": "Other models for meaning, each driver in one file.",
     "interfaces": "Translate for people at a terminal, and for models that use tools.",
-    "server": "Translate for HTTP: REST, chat, keys, figures.",
+    "server": "Translate for HTTP: REST, chat, keys, figures, and the console for people.",
     "adapters": "Translate for frameworks, one file each.",
     "importers": "Read other formats.",
     "testing": "For authors of stores, and for ourselves.",

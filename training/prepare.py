@@ -22,12 +22,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
-from fit_ranking import cases_of, index_of
+from fit_ranking import cases_of, features_of, index_of
 
 from recollect.index import PartitionIndex
 from recollect.interfaces.datasets import Case
 from recollect.policies.passages import beginning, ending, stretch
-from recollect.policies.scoring import Asked, talk_features, talk_scores
+from recollect.policies.scoring import talk_scores
 from recollect.policies.words import query_terms
 from recollect.providers import StaticEmbedder
 
@@ -49,16 +49,11 @@ async def rows(case: Case, index: PartitionIndex, embedder: StaticEmbedder, put:
     """Each answered question of a case with its candidates."""
     turns = case.conversation.turns
     ids = np.array([record.id for record in index.records])
-    alive = index.alive(0)
     found = []
     for question in case.answered():
         terms = query_terms(question.text)
-        words = index.words(terms)
-        vector = (await embedder.embed([question.text]))[0]
-        meaning, vectors = index.meaning(vector, alive), index.vectors.matrix(len(ids))
         talk = index.talk()
-        features = talk_features(talk, Asked.of(question.text), words, meaning, vectors, index.posted(terms))
-        scores = talk_scores(talk.kind, features)
+        scores = talk_scores(talk.kind, await features_of(index, question.text, embedder))
         right = np.isin(ids, list(question.evidence))
         chosen = np.argsort(-scores, kind="stable")[:CANDIDATES]
         missed = np.setdiff1d(np.flatnonzero(right), chosen)

@@ -86,7 +86,8 @@ class Session:
         after: str | None = None
         while len(found) < newest:
             page, after = await session.messages(limit=min(newest, PAGE), newest_first=True, after=after)
-            found = [item for message in reversed(page) for item in from_stored(message)] + found
+            heard = [message for message in reversed(page) if message.trust != "quarantined"]
+            found = [item for message in heard for item in from_stored(message)] + found
             if after is None:
                 break
         return found[max(len(found) - newest, 0) :]

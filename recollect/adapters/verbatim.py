@@ -16,8 +16,8 @@ from recollect.errors import ValidationError
 from recollect.memory import Session
 from recollect.records import Record
 
-FRAMEWORKS = ("langchain", "openai_agents", "pydantic_ai")
-"""Names under which shells are kept."""
+FRAMEWORKS = ("langchain", "openai_agents", "pydantic_ai", "ai_sdk")
+"""Names under which shells are kept; the last one by the TypeScript package, over REST."""
 SHELL_BYTES = 15_000
 """A shell up to this size fits into metadata, escaped and with a few labels beside it."""
 HOLE = "<text>"
@@ -139,12 +139,13 @@ def _json(value: Any) -> str:
 
 
 async def all_messages(session: Session) -> AsyncIterator[Message]:
-    """Every message of a session, in order."""
+    """Every message of a session that nobody set aside, in order."""
     after: str | None = None
     while True:
         page, after = await session.messages(limit=PAGE, after=after)
         for message in page:
-            yield message
+            if message.trust != "quarantined":
+                yield message
         if after is None:
             return
 

@@ -226,7 +226,7 @@ class _Reader:
         return _Item(number, "record", given)
 
     def _message(self, number: int, given: dict[str, Any]) -> _Item:
-        _check_names(given, _MESSAGE)
+        validate.named_fields(given, _MESSAGE, (), "line")
         session = validate.identifier(given.get("session", self._session), "session")
         agent = validate.identifier(given["agent"], "agent") if given.get("agent") else ""
         body = {name: value for name, value in given.items() if name not in ("session", "agent")}
@@ -238,7 +238,7 @@ class _Reader:
         return _Item(number, "message", {"content": None} | body | {"id": id}, session, agent, named)
 
     def _memory(self, number: int, given: dict[str, Any]) -> _Item:
-        _check_names(given, _MEMORY)
+        validate.named_fields(given, _MEMORY, (), "line")
         layer, content = given.get("layer", "long_term"), given.get("content")
         id, named = _id(given, derived_id("import", str(layer), str(content)))
         return _Item(number, "memory", {"content": None} | given | {"id": id}, named=named)
@@ -262,12 +262,6 @@ def _id(given: Mapping[str, Any], made: str) -> tuple[str, bool]:
     """The id that the file gives, else the one made from the line; and whether the file gave it."""
     named = given.get("id") is not None
     return (validate.identifier(given["id"], "id") if named else made), named
-
-
-def _check_names(given: Mapping[str, Any], known: Sequence[str]) -> None:
-    unknown = next((name for name in given if name not in known), None)
-    if unknown is not None:
-        raise ValidationError(f"has an unknown field {unknown[:40]!a}; known are {', '.join(known)}", field="line")
 
 
 # ── Storing ──────────────────────────────────────────────────────────────────────────────────────

@@ -1,12 +1,10 @@
 """Pictures of an entity graph: DOT for other tools, SVG for a browser.
 
-The same graph gives the same picture: entities start on a circle, in their order, and are moved apart
-and together by springs for a fixed number of steps, without chance.
+The same graph gives the same picture.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from html import escape
 
 import numpy as np
@@ -14,13 +12,12 @@ from numpy.typing import NDArray
 
 from recollect.policies.fencing import shown
 from recollect.policies.graph_views import Entity, Neighbourhood
+from recollect.policies.layouts import layout
 
 LABEL_CHARS = 32
 """Longer names would run into each other; the whole name is in the tooltip."""
 DRAWN_MAX = 300
 """Entities of one picture. With more of them nobody can read any."""
-STEPS = 200
-"""Moves until nothing moves visibly any more."""
 ROOM, MARGIN = 170, 90
 """Pixels for each entity along a side, and around all of them."""
 RADIUS, BESIDE = 9, 7
@@ -56,7 +53,7 @@ def to_svg(graph: Neighbourhood) -> str:
     order = {entity.id: place for place, entity in enumerate(graph.entities)}
     edges = _edges(graph)
     side = MARGIN * 2 + int(ROOM * max(1.0, len(order) ** 0.5))
-    places = _layout(len(order), [(order[a], order[b]) for a, b, _ in edges]) * (side - 2 * MARGIN) + MARGIN
+    places = layout(len(order), [(order[a], order[b]) for a, b, _ in edges]) * (side - 2 * MARGIN) + MARGIN
     lines = [_edge(places[order[a]], places[order[b]], said) for a, b, said in edges]
     lines += [_node(places[order[entity.id]], entity) for entity in graph.entities]
     box = f'viewBox="0 0 {side} {side}" width="{side}" height="{side}"'
@@ -94,29 +91,6 @@ def _label(text: str) -> str:
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
-
-
-def _layout(count: int, edges: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
-    """Places between 0 and 1 for so many nodes: all push each other away, edges pull together."""
-    angles = np.arange(count) * (2 * np.pi / max(count, 1))
-    places: NDArray[np.float64] = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    if count < 2:
-        return np.full((count, 2), 0.5)
-    pulls = np.zeros((count, count))
-    for a, b in edges:
-        pulls[a, b] = pulls[b, a] = 1.0
-    ideal = 2 / count**0.5
-    for step in range(STEPS):
-        apart = places[:, None, :] - places[None, :, :]
-        far = np.maximum(np.linalg.norm(apart, axis=2), 0.01)
-        # A little pull to the middle keeps what hangs on nothing in the picture.
-        force = (ideal**2 / far**2 - pulls * far / ideal)[:, :, None] * apart
-        move = force.sum(axis=1) - places * 2.0
-        length = np.maximum(np.linalg.norm(move, axis=1, keepdims=True), 1e-9)
-        places = places + move / length * np.minimum(length, 0.2 * (1 - step / STEPS))
-    low, high = places.min(axis=0), places.max(axis=0)
-    spread = np.where(high - low > 1e-6, high - low, 1.0)
-    return np.asarray((places - low) / spread, np.float64)
 
 
 def _node(place: NDArray[np.float64], entity: Entity) -> str:

@@ -31,9 +31,10 @@ def serve(
     port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = None,
     workers: Annotated[int | None, typer.Option(help="Processes that share the port and the store.", min=1)] = None,
     setting: Setting = None,
+    sample: Annotated[bool, typer.Option("--sample", help="First remember an invented person to look at.")] = False,
     url: Url = None,
 ) -> None:
-    """Serve the memory over HTTP, until Ctrl-C. One line of JSON a request goes to standard error.
+    """Serve the memory over HTTP, with the console at /, until Ctrl-C. Standard error has a line for each request.
 
     What is not given is read from RECOLLECT_* variables, then from recollect.toml.
 
@@ -45,12 +46,12 @@ def serve(
 
     def told(address: str, needs_keys: bool) -> None:
         processes = f" with {settings.workers} processes" if settings.workers > 1 else ""
-        say(f"Recollect serves {place(url)} at {address}{processes}. Ctrl-C stops.")
+        say(f"Recollect serves {place(url)} at {address}{processes}, with the console. Ctrl-C stops.")
         if not needs_keys:
             say("There are no keys: only this machine can ask. `recollect keys create` makes one.")
         sys.stdout.flush()
 
-    server.serve_with(url, settings, where, door, told=told)
+    server.serve_with(url, settings, where, door, told=told, sample=sample)
 
 
 def _settings(given: list[str], workers: int | None) -> Settings:

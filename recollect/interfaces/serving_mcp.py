@@ -22,7 +22,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 def mcp(
     http: Annotated[bool, typer.Option("--http", help="Serve HTTP on this machine, not standard input.")] = False,
     host: Annotated[str, typer.Option(help="With --http: where to listen; this machine only.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="With --http: 0 takes a free one.")] = 8765,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="With --http: 0 takes a free one.")] = 8766,
     agent: Annotated[str, typer.Option(help="Name of the assistant, for its own standing instructions.")] = "",
     url: Url = None,
     org: Org = "default",

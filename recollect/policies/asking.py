@@ -6,10 +6,12 @@ Few and sure patterns: a part is only cut off where it can stand alone.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 PARTS_MAX = 3
 """Parts of one question; who asks for more is better served by the question as a whole."""
 QUESTION_CHARACTERS = 500
+TEXT_CHARACTERS = 2_000
 
 _ASKS = r"(?:what|when|where|which|who|whose|why|how|did|do|does|is|are|was|were|have|has|had|can|could|should|will)"
 _AND_ASKS = re.compile(rf"(?:,|;|\?)?\s+(?:and|or|but)\s+(?:also\s+)?(?={_ASKS}\b)|\?\s+(?=\w)|;\s+", re.IGNORECASE)
@@ -19,6 +21,63 @@ _FIRST_OR = re.compile(
     r"(?P<first>.{6,120}?),?\s+or\s+(?P<second>.{6,120})",
     re.IGNORECASE,
 )
+
+
+_SUBJECT = r"(?:i|we|he|she|they|my|our|his|her|their|the|[a-z]+ing|[a-z]+'s)"
+_EVENT = re.compile(
+    r"\b(?P<count>\d{1,3}|a couple of|a few|an?|one|two|three|four|five|six|seven|eight|nine|ten)\s+"
+    rf"(?P<unit>day|week|month|year)s?\s+(?P<side>before|after)\s+(?P<event>{_SUBJECT}\b[^,;?]{{3,120}})",
+    re.IGNORECASE,
+)
+_HOW_LONG = re.compile(
+    r"\bhow (?:long|many (?:day|week|month|year)s)\b(?P<one>.{0,160}?)\b(?:before|after|since|until)\s+"
+    rf"(?P<other>{_SUBJECT}\b.{{3,160}})",
+    re.IGNORECASE,
+)
+_TURN = re.compile(r"\b(?:did|had|when|was)\s+(?=(?:i|we|he|she|they|my)\b)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a question measures time by: "two weeks before my trip" has the side before, the event my trip."""
+
+    side: str
+    text: str
+    count: str
+    unit: str
+
+
+def event_of(question: str) -> Event | None:
+    """The event that a question counts time from, or None.
+
+    >>> event_of("What did we plan two weeks after my trip to Rome?")
+    Event(side='after', text='my trip to Rome', count='two', unit='week')
+    """
+    match = _EVENT.search(question[:QUESTION_CHARACTERS])
+    if match is None:
+        return None
+    return Event(match["side"].lower(), match["event"].strip(), match["count"].lower(), match["unit"].lower())
+
+
+_NAME = re.compile(r"(?<![.!?:\"'“‘]\s)(?<!^)\b[A-Z][\w’'-]*[a-z]\w*\b(?:\s+[A-Z][\w’'-]*[a-z]\w*\b)*")
+
+
+def names_in(text: str) -> list[str]:
+    """The names in a text: words with a capital where no sentence begins.
+
+    >>> names_in("My wife Anna met the mayor. Her brother Karl Berg came too.")
+    ['Anna', 'Karl Berg']
+    """
+    return list(dict.fromkeys(_NAME.findall(text[:TEXT_CHARACTERS])))
+
+
+def _two_ends(text: str) -> list[str]:
+    """Both ends of a stretch of time whose length is asked for: each is told of somewhere else."""
+    match = _HOW_LONG.search(text)
+    if match is None:
+        return []
+    ends = [match["one"], *_TURN.split(match["other"], maxsplit=1)]
+    return [end.strip(" ?,") for end in ends if len(end.split()) >= 3][:PARTS_MAX]
 
 
 def parts(question: str) -> list[str]:
@@ -36,5 +95,8 @@ def parts(question: str) -> list[str]:
         match = pattern.search(text)
         if match is not None:
             return [match["first"].strip(), match["second"].strip()]
+    ends = _two_ends(text)
+    if len(ends) > 1:
+        return ends
     cut = [part.strip() for part in _AND_ASKS.split(text) if len(part.split()) >= 3]
     return cut[:PARTS_MAX] if len(cut) > 1 else []

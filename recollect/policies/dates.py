@@ -18,50 +18,132 @@ _MONTHS = (
     "december",
 )  # fmt: skip
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8}
-_MONTH = "|".join(_MONTHS)
+_NUMBERS = {
+    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
+    "ten": 10, "eleven": 11, "twelve": 12, "a couple of": 2, "a few": 3, "few": 3, "several": 4,
+}  # fmt: skip
+_NAMES_OF_MONTHS = {name: number for number, name in enumerate(_MONTHS, 1)} | {
+    name[:length]: number for number, name in enumerate(_MONTHS, 1) for length in (3, 4 if name[0] == "s" else 3)
+}
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+"""The month each begins with, in the north."""
+_MONTH = "|".join(sorted(_NAMES_OF_MONTHS, key=len, reverse=True))
+_COUNT = rf"\d{{1,3}}|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))}"
 _DATE = re.compile(
-    rf"\b(?:(?P<day_first>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?(?P<month>{_MONTH})\b"
-    r"(?:\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?!\d))?(?:,?\s+(?P<year>\d{4}))?"
+    rf"\b(?:(?P<day_first>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?(?P<month>{_MONTH})\b\.?"
+    r"(?:\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?!\d))?(?:,?\s+(?:of\s+)?(?P<year>\d{4}))?"
 )
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
-_YEAR = re.compile(r"\b(?:in|during|since|of|year)\s+((?:19|20)\d\d)\b")
-_AGO = re.compile(rf"\b(\d{{1,3}}|{'|'.join(_NUMBERS)}) (day|week|month|year)s? ago\b")
-_LAST = re.compile(rf"\b(?:last|this past) (week|weekend|month|year|{'|'.join(_DAYS)}|{_MONTH})\b")
-_NEAR = re.compile(r"\b(today|yesterday|this (?:week|month|year))\b")
-_LENGTH_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
+_YEAR = re.compile(r"\b(?:in|during|since|of|year|before|after|until)\s+((?:19|20)\d\d)\b")
+_AGO = re.compile(rf"\b(?P<count>{_COUNT}) (?P<unit>day|week|weekend|month|year)s? ago\b")
+_PAST = re.compile(rf"\bthe (?:last|past) (?:(?P<count>{_COUNT}) )?(?P<unit>day|week|month|year)s?\b(?! of)")
+_LAST = re.compile(rf"\b(?:last|this past) (week(?! of)|weekend|month|year|{'|'.join(_DAYS)}|{_MONTH})\b")
+_SEASON = re.compile(
+    r"\b(?:(?P<last>last|this past)|this|in (?:the )?(?:early |late )?|during (?:the )?|since)\s*"
+    rf"\b(?P<season>{'|'.join(_SEASONS)})\b(?:\s+(?:of\s+)?(?P<year>\d{{4}}))?"
+)
+_NEAR = re.compile(r"\b(today|yesterday|(?:earlier )?this (?:week|month|year))\b")
+_BETWEEN = re.compile(r"\b(?:between|from) (?P<first>[^,?]{3,30}?) (?:and|to|until) (?P<second>[^,?]{3,30})")
+_ENDLESS = datetime(9999, 1, 1, tzinfo=UTC)
+_BEGINNING = datetime(1, 1, 2, tzinfo=UTC)
+_LENGTH_DAYS = {"day": 1, "week": 7, "weekend": 7, "month": 30, "year": 365}
 QUESTION_CHARACTERS = 500
+_A_DAY = frozenset({*_DAYS, "weekend", "week", "day", "night", "evening"})
+"""Before a "before" they mean one of the days next to it."""
+_BEFORE_A_MONTH = ("in", "since", "during", "of", "last", "early", "late", "around", "before", "after", "until", "mid")
+Stretch = tuple[datetime, datetime]
 
 
 def span_of(question: str, at: int) -> Span | None:
-    """The stretch of time that a question names, or None.
+    """The stretch of time that a question names, or None. "Before" and "since" give a stretch with an open end.
 
     >>> from recollect.records import iso
     >>> [iso(time)[:10] for time in span_of("What did I do in May 2023?", 1_700_000_000_000)]
     ['2023-05-01', '2023-06-01']
+    >>> [iso(time)[:10] for time in span_of("Whom did I meet between March and June 2023?", 1_700_000_000_000)]
+    ['2023-03-01', '2023-07-01']
     """
     text = question[:QUESTION_CHARACTERS].lower()
     now = as_datetime(at)
-    for read in (_iso, _last, _ago, _near, _date, _year):
+    found = _between(text, now) or _first(text, now)
+    return None if found is None else (_ms(found[0]), _ms(found[1]))
+
+
+def span_around(moment: int, side: str, count: str = "", unit: str = "") -> Span:
+    """The time `before` or `after` a moment; with a count and a unit, about that long before or after it."""
+    if count:
+        back = _length_of(count, unit) * (-1 if side == "before" else 1)
+        start, end = _around(as_datetime(moment) + back, unit)
+        return _ms(start), _ms(end)
+    return (_ms(_BEGINNING), moment) if side == "before" else (moment, _ms(_ENDLESS))
+
+
+def _length_of(count: str, unit: str) -> timedelta:
+    """How long "two weeks" are, about."""
+    return timedelta(days=_LENGTH_DAYS[unit]) * (int(count) if count.isdigit() else _NUMBERS[count])
+
+
+def _first(text: str, now: datetime) -> Stretch | None:
+    """The stretch that the surest words name, opened by what stands before them."""
+    for read in (_iso, _past, _last, _ago, _near, _season, _date, _year):
         try:
             found = read(text, now)
         except (ValueError, OverflowError):
             continue  # a day that no calendar has
         if found is not None:
-            return _ms(found[0]), _ms(found[1])
+            return _opened(found[0], text, found[1], now)
     return None
 
 
-def _iso(text: str, now: datetime) -> tuple[datetime, datetime] | None:
-    match = _ISO.search(text)
-    return _day(datetime(*map(int, match.groups()), tzinfo=UTC)) if match else None  # type: ignore[misc,arg-type]
-
-
-def _last(text: str, now: datetime) -> tuple[datetime, datetime] | None:
-    match = _LAST.search(text)
+def _between(text: str, now: datetime) -> Stretch | None:
+    """From the beginning of the one to the end of the other; a year told once goes for both."""
+    match = _BETWEEN.search(text)
     if match is None:
         return None
-    word = match[1]
+    year = re.search(r"\b\d{4}\b", match["second"])
+    first = match["first"] if year is None or re.search(r"\d{4}", match["first"]) else f"{match['first']} {year[0]}"
+    start, end = _first(f"in {first}", now), _first(f"in {match['second']}", now)
+    return (start[0], end[1]) if start and end and start[0] < end[1] else None
+
+
+def _opened(match: re.Match[str], text: str, found: Stretch, now: datetime) -> Stretch:
+    """The stretch as the word before it means it: since then, before then, after then."""
+    lead = (text[: match.start()] + re.split(r"\W", match[0])[0]).rstrip().split()[-3:]
+    week = timedelta(days=7) if _A_DAY.intersection(lead) else None
+    if "since" in lead:
+        return found[0], now + timedelta(days=1)
+    if "before" in lead or "until" in lead:
+        return (found[0] - week, found[1]) if week else (_BEGINNING, found[0])
+    if "after" in lead:
+        return (found[0], found[1] + week) if week else (found[1], _ENDLESS)
+    return found
+
+
+Read = tuple[re.Match[str], Stretch]
+
+
+def _iso(text: str, now: datetime) -> Read | None:
+    match = _ISO.search(text)
+    if match is None:
+        return None
+    return match, _day(datetime(*map(int, match.groups()), tzinfo=UTC))  # type: ignore[misc,arg-type]
+
+
+def _past(text: str, now: datetime) -> Read | None:
+    """In the past two weeks: until now."""
+    match = _PAST.search(text)
+    if match is None or (match["count"] is None and match[0].startswith("the last")):
+        return None  # "the last week of May" is another thing
+    return match, (now - _length_of(match["count"] or "a", match["unit"]), now + timedelta(days=1))
+
+
+def _last(text: str, now: datetime) -> Read | None:
+    match = _LAST.search(text)
+    return None if match is None else (match, _latest_such(match[1], now))
+
+
+def _latest_such(word: str, now: datetime) -> Stretch:
+    """The latest week, month, Friday or May that is over."""
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     if word in _DAYS:
         back = (today.weekday() - _DAYS.index(word) - 1) % 7 + 1
@@ -76,21 +158,37 @@ def _last(text: str, now: datetime) -> tuple[datetime, datetime] | None:
         return (first - timedelta(days=1)).replace(day=1), first
     if word == "year":
         return _whole_year(now.year - 1)
-    return _month(_MONTHS.index(word) + 1, None, now)
+    return _month(_NAMES_OF_MONTHS[word], None, now)
 
 
-def _ago(text: str, now: datetime) -> tuple[datetime, datetime] | None:
+def _ago(text: str, now: datetime) -> Read | None:
     match = _AGO.search(text)
     if match is None:
         return None
-    count = int(match[1]) if match[1].isdigit() else _NUMBERS[match[1]]
-    length = timedelta(days=_LENGTH_DAYS[match[2]])
-    # "Two weeks ago" is about then: half a unit around it, and never less than a day.
-    slack = max(length / 2, timedelta(days=1))
-    return now - count * length - slack, now - count * length + slack
+    return match, _around(now - _length_of(match["count"], match["unit"]), match["unit"])
 
 
-def _near(text: str, now: datetime) -> tuple[datetime, datetime] | None:
+def _around(moment: datetime, unit: str) -> Stretch:
+    """What "two weeks ago" means with that moment: about then, half a unit around it, never less than a day."""
+    slack = max(timedelta(days=_LENGTH_DAYS[unit]) / 2, timedelta(days=1))
+    return moment - slack, moment + slack
+
+
+def _season(text: str, now: datetime) -> Read | None:
+    """A season of a year, or the latest that has begun; "last" is one that is over."""
+    match = _SEASON.search(text)
+    if match is None:
+        return None
+    month = _SEASONS[match["season"]]
+    year = int(match["year"]) if match["year"] else _latest(month, now)
+    start = datetime(year, month, 1, tzinfo=UTC)
+    end = (start + timedelta(days=93)).replace(day=1)
+    if match["last"] and end > now:
+        start, end = start.replace(year=year - 1), end.replace(year=end.year - 1)
+    return match, (start, end)
+
+
+def _near(text: str, now: datetime) -> Read | None:
     match = _NEAR.search(text)
     if match is None:
         return None
@@ -102,31 +200,31 @@ def _near(text: str, now: datetime) -> tuple[datetime, datetime] | None:
         "this month": today.replace(day=1),
         "this year": today.replace(month=1, day=1),
     }
-    start = starts[match[1]]
-    return (start, start + timedelta(days=1)) if match[1] == "yesterday" else (start, now + timedelta(days=1))
+    start = starts[match[1].removeprefix("earlier ")]
+    return match, (start, start + timedelta(days=1) if match[1] == "yesterday" else now + timedelta(days=1))
 
 
-def _date(text: str, now: datetime) -> tuple[datetime, datetime] | None:
+def _date(text: str, now: datetime) -> Read | None:
     for match in _DATE.finditer(text):
         day, year = match["day_first"] or match["day"], match["year"]
         # "May" and "march" are words too: alone they need a preposition before them.
         before = text[: match.start()].rstrip().rpartition(" ")[2]
-        if not (day or year or before in ("in", "since", "during", "of", "last", "early", "late", "around")):
+        if not (day or year or before in _BEFORE_A_MONTH):
             continue
-        month = _MONTHS.index(match["month"]) + 1
+        month = _NAMES_OF_MONTHS[match["month"]]
         if day is None:
-            return _month(month, int(year) if year else None, now)
+            return match, _month(month, int(year) if year else None, now)
         start = datetime(int(year) if year else _latest(month, now), month, int(day), tzinfo=UTC)
-        return _day(start)
+        return match, _day(start)
     return None
 
 
-def _year(text: str, now: datetime) -> tuple[datetime, datetime] | None:
+def _year(text: str, now: datetime) -> Read | None:
     match = _YEAR.search(text)
-    return _whole_year(int(match[1])) if match else None
+    return (match, _whole_year(int(match[1]))) if match else None
 
 
-def _month(month: int, year: int | None, now: datetime) -> tuple[datetime, datetime]:
+def _month(month: int, year: int | None, now: datetime) -> Stretch:
     start = datetime(year or _latest(month, now), month, 1, tzinfo=UTC)
     return start, (start + timedelta(days=32)).replace(day=1)
 
@@ -136,11 +234,11 @@ def _latest(month: int, now: datetime) -> int:
     return now.year if month <= now.month else now.year - 1
 
 
-def _day(start: datetime) -> tuple[datetime, datetime]:
+def _day(start: datetime) -> Stretch:
     return start, start + timedelta(days=1)
 
 
-def _whole_year(year: int) -> tuple[datetime, datetime]:
+def _whole_year(year: int) -> Stretch:
     return datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
 
 

@@ -1,10 +1,11 @@
 """What becomes of a fact when more is said about it, and what was true or believed at some time.
 
 A fact is kept as spells: a value, and from when to when it was so. The newest spell is the *head*
-of its place; the ones before it are its past. A claim is compared with the head alone, and the
-order in which claims arrive does not matter: the value that was said last is the current one, what
-arrives late goes into the past. No spell is ever taken away, and each remembers when its end became
-known, so that what was believed at any time can be told again (`believed`).
+of its place; the ones before it are its past, and so are those whose time has not come yet. A claim
+is compared with the head alone, and the order in which claims arrive does not matter: the value that
+was said last is the current one, what arrives late goes into the past. No spell is ever taken away,
+and each remembers when its end became known, so that what was believed at any time can be told again
+(`believed`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 from recollect.policies.keys import Key, key_of, same_value
 from recollect.policies.merging import normal
+from recollect.policies.quarantine import is_aside
 from recollect.records import DAY_MS, Record, Source, derived_id
 
 SURE = 0.5
@@ -143,6 +145,9 @@ def decide(line: Timeline, claim: Claim, now: int) -> Timeline:
 
 def _says(line: Timeline, claim: Claim, now: int) -> Timeline:
     head = line.head
+    if is_aside(head):
+        # Nothing holds against what is said where the known value is not to be used.
+        return line.then(_spell(head, claim, now), _closed(head, max(start_of(head), claim.since), now))
     if _is_vacant(head):
         return line.then(_spell(head, claim, now), *([head] if head.data else []))
     if has_value(head, claim.value):
@@ -151,6 +156,9 @@ def _says(line: Timeline, claim: Claim, now: int) -> Timeline:
         return line.then(head, _not_taken(head, claim, now))
     # Who is current: what was said surely before what was not, then what was said last.
     if (claim.is_sure, claim.at) >= (is_sure(head), head.data["last_seen"]):
+        if start_of(head) <= now < claim.since:
+            # It will be so. Until then what is so stands at the head, where everybody looks.
+            return line.then(_closed(head, claim.since, now), _spell(head, claim, now))
         if claim.since < start_of(head) and claim.status == "learned":
             return _says_earlier(line, claim, now)
         return line.then(_spell(head, claim, now), _closed(head, max(start_of(head), claim.since), now))
@@ -512,8 +520,8 @@ def _is_empty(spell: Record) -> bool:
 
 
 def _is_vacant(head: Record) -> bool:
-    """Nothing is known here, or nothing that was ever said to be so and stood."""
-    return not head.data or head.data["last_seen"] is None or _is_empty(head)
+    """Nothing is known here, or nothing that was ever said to be so and stood, or it is set aside."""
+    return not head.data or head.data["last_seen"] is None or _is_empty(head) or is_aside(head)
 
 
 def is_sure(spell: Record, known_at: int = EVER) -> bool:

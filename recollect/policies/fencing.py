@@ -31,10 +31,15 @@ def unfenced(text: str) -> str:
 
 def safe(text: str) -> str:
     """Text that cannot leave its line or its fence, nor hide anything from a reader."""
-    if not text.isascii() or not text.isprintable():
-        text = _SELECTORS.sub("", _LINE_ENDS.sub("\n", text))
-        text = "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _HIDDEN)
-    return _FENCE.sub("(", text).replace("\n", "\n  ")
+    return _FENCE.sub("(", open_to_view(text)).replace("\n", "\n  ")
+
+
+def open_to_view(text: str) -> str:
+    """Text without what nobody sees and what turns the rest around: controls, bidi marks, hidden characters."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = _SELECTORS.sub("", _LINE_ENDS.sub("\n", text))
+    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _HIDDEN)
 
 
 def shown(text: str, width: int) -> str:

@@ -23,6 +23,8 @@ THING = "thing"
 """The type of an entity of which nobody has said what it is. It goes together with every other."""
 SINGLE_VALUED = frozenset({"lives_in", "works_at", "married_to", "born_in"})
 """Relations of which one holds at a time: a new one ends the one before."""
+SAID_BY_FACTS = {"lives_in": "city", "works_at": "employer", "partner": "partner"}
+"""Relations of the user that are facts as well, and by which key."""
 TOLD_AGAIN = 0.3
 """How much of the doubt that is left a second telling takes away, if it is certain itself."""
 MESSAGES_KEPT = 32
@@ -429,6 +431,11 @@ def ended(relation: Record, at: int, reason: str, by: Sequence[str] = ()) -> Rec
     if by:
         data |= {"ended_by": list(by), "before_end": [relation.valid_from, relation.valid_to]}
     return relation.with_(valid_to=at, data=data)
+
+
+def held_again(relation: Record) -> Record:
+    """The relation without its end."""
+    return relation.with_(valid_to=None, data={n: value for n, value in relation.data.items() if n not in _OF_END})
 
 
 def reopened(relation: Record) -> Record:

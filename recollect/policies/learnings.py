@@ -35,7 +35,8 @@ def said_again(known: Record, again: Record) -> Record:
 
 
 def confirmed(known: Record) -> Record:
-    """A learning that turned out right."""
+    """A learning that turned out right; if it was retired, it is taken back."""
+    known = restored(known) if "retired" in known.data else known
     return known.with_(confidence=_rounded(min(known.confidence + CONFIRMED, 1.0)))
 
 

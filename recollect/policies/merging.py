@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from recollect.policies.words import WORD_MAX, terms
@@ -23,7 +23,7 @@ OVERLAP_MIN = 0.8
 """Share of the words that both texts have. One additional light word in five still says the same."""
 
 MERGES_MAX = 20
-"""Merges that a record remembers one by one; those before are only counted."""
+"""Merges that a record remembers one by one, beside those whose metadata it still has; others are only counted."""
 
 
 def _set(words: str) -> frozenset[str]:
@@ -197,11 +197,17 @@ def merged(older: Record, newer: Record, *, similarity: float, now: int) -> tupl
     merges = (*merges_of(older), merge)
     count = older.data.get("merged_count", 0) + 1
     own = older.data.get("before_merges") or {"importance": older.importance, "confidence": older.confidence}
-    own = _highest(own, merges[:-MERGES_MAX])
-    kept = _with_merges(older, merges[-MERGES_MAX:], count, own).with_(
+    metadata = {**newer.metadata, **older.metadata}
+    remembered = tuple(
+        each
+        for place, each in enumerate(merges, start=1)
+        if place > len(merges) - MERGES_MAX or not metadata.keys().isdisjoint(each.added)
+    )
+    own = _highest(own, tuple(each for each in merges if each not in remembered))
+    kept = _with_merges(older, remembered, count, own).with_(
         importance=max(older.importance, newer.importance),
         confidence=max(older.confidence, newer.confidence),
-        metadata={**newer.metadata, **older.metadata},
+        metadata=metadata,
     )
     return kept, _ended(newer, older.id, merge.reason, now)
 
@@ -250,10 +256,11 @@ def unmerged(older: Record, newer: Record) -> tuple[Record, Record]:
     """
     if newer.data.get("merged_into") != older.id:
         raise ValueError("these two records were not merged")
-    return _without_merge(older, newer), _revived(newer)
+    return without_merge(older, newer), _revived(newer)
 
 
-def _without_merge(older: Record, newer: Record) -> Record:
+def without_merge(older: Record, newer: Record) -> Record:
+    """The older record without what the newer one gave to it; itself if it remembers nothing of that."""
     merges = merges_of(older)
     undone = next((merge for merge in reversed(merges) if merge.id == newer.id), None)
     if undone is None:
@@ -265,6 +272,21 @@ def _without_merge(older: Record, newer: Record) -> Record:
     gone = {key for key in undone.added if key in newer.metadata and older.metadata.get(key) == newer.metadata[key]}
     metadata = {key: value for key, value in older.metadata.items() if key not in gone}
     return _with_merges(older, rest, older.data["merged_count"] - 1, own).with_(metadata=metadata, **values)
+
+
+def without_given(older: Record, by: str, metadata: Mapping[str, Any]) -> Record:
+    """A record without these metadata, as far as it has them from one that was merged into it."""
+    given = next((merge for merge in reversed(merges_of(older)) if merge.id == by), None)
+    gone = {key for key in given.added if key in metadata and older.metadata.get(key) == metadata[key]} if given else ()
+    if not gone:
+        return older
+    merges = tuple(
+        replace(merge, added=tuple(key for key in merge.added if key not in gone)) if merge is given else merge
+        for merge in merges_of(older)
+    )
+    left = {key: value for key, value in older.metadata.items() if key not in gone}
+    data = {**older.data, "merged": [merge.to_data() for merge in merges]}
+    return older.with_(metadata=left, data=data)
 
 
 def _revived(newer: Record) -> Record:

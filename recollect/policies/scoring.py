@@ -65,6 +65,9 @@ LEG_OF = {
     "window_meaning": "meaning",
     "session_meaning": "meaning",
     "feedback": "meaning",
+    "kin": "meaning",
+    "window_kin": "meaning",
+    "answers_kin": "meaning",
     "speaker": "speaker",
     "role": "speaker",
     "user": "speaker",
@@ -75,28 +78,57 @@ LEG_OF = {
 }
 """Each feature of a turn, and the leg of the explanation that it belongs to."""
 FEATURES = tuple(LEG_OF)
+KIN = slice(FEATURES.index("kin"), FEATURES.index("answers_kin") + 1)
+"""The features that compare single words: they are dear, so only candidates get them."""
 
 TALK: dict[str, tuple[float, ...]] = {
     "people": (  # fitted on 2383 and 1027 questions
-        0.36,  # words
-        0.87,  # cover
-        0.78,  # window_words
-        1.89,  # window_cover
-        1.53,  # answers
-        0.57,  # session_words
-        0.79,  # session_cover
-        0.79,  # session_user_cover
-        0.71,  # meaning
-        1.53,  # window_meaning
-        0.85,  # session_meaning
-        -0.09,  # feedback
-        0.77,  # speaker
+        0.24,  # words
+        -1.13,  # cover
+        0.79,  # window_words
+        -0.12,  # window_cover
+        0.24,  # answers
+        0.72,  # session_words
+        0.61,  # session_cover
+        0.61,  # session_user_cover
+        0.46,  # meaning
+        1.55,  # window_meaning
+        0.95,  # session_meaning
+        0.13,  # feedback
+        2.57,  # kin
+        2.27,  # window_kin
+        1.56,  # answers_kin
+        1.02,  # speaker
         0.00,  # role
         0.00,  # user
-        3.81,  # length
-        -0.68,  # asks
-        1.89,  # time
-        1.95,  # number
+        2.97,  # length
+        -0.66,  # asks
+        1.85,  # time
+        1.89,  # number
+    ),
+    "people, words alone": (  # fitted on 2383 and 1027 questions
+        0.80,  # words
+        1.05,  # cover
+        1.26,  # window_words
+        1.66,  # window_cover
+        1.76,  # answers
+        0.71,  # session_words
+        0.77,  # session_cover
+        0.77,  # session_user_cover
+        0.00,  # meaning
+        0.00,  # window_meaning
+        0.00,  # session_meaning
+        0.00,  # feedback
+        0.00,  # kin
+        0.00,  # window_kin
+        0.00,  # answers_kin
+        1.03,  # speaker
+        0.00,  # role
+        0.00,  # user
+        3.18,  # length
+        -0.61,  # asks
+        1.90,  # time
+        2.00,  # number
     ),
     "assistant": (  # fitted on 264 questions
         1.17,  # words
@@ -111,6 +143,9 @@ TALK: dict[str, tuple[float, ...]] = {
         1.44,  # window_meaning
         1.08,  # session_meaning
         0.90,  # feedback
+        0.00,  # kin
+        0.00,  # window_kin
+        0.00,  # answers_kin
         0.00,  # speaker
         2.35,  # role
         1.49,  # user
@@ -119,8 +154,40 @@ TALK: dict[str, tuple[float, ...]] = {
         0.81,  # time
         0.81,  # number
     ),
+    "assistant, words alone": (  # fitted on 264 questions
+        2.44,  # words
+        2.23,  # cover
+        0.87,  # window_words
+        0.66,  # window_cover
+        -0.29,  # answers
+        2.97,  # session_words
+        -1.55,  # session_cover
+        -0.67,  # session_user_cover
+        0.00,  # meaning
+        0.00,  # window_meaning
+        0.00,  # session_meaning
+        0.00,  # feedback
+        0.00,  # kin
+        0.00,  # window_kin
+        0.00,  # answers_kin
+        0.00,  # speaker
+        2.33,  # role
+        1.58,  # user
+        -1.33,  # length
+        -0.31,  # asks
+        0.99,  # time
+        0.81,  # number
+    ),
 }
-"""Weights of the features, for people talking to each other and for a person with an assistant."""
+"""Weights of the features, for people talking to each other and for a person with an assistant, and for both
+where there is no embedder."""
+WORDS_ALONE = ", words alone"
+
+
+def weighs_kin(row: str) -> bool:
+    """Whether words of near meaning count in this row: long replies have kin to every question."""
+    return any(TALK[row][KIN])
+
 
 _QUESTION = re.compile(r"\s*(?:what|when|where|which|who|whose|why|how|did|do|does|is|are|was|were)\b", re.IGNORECASE)
 _YOU = re.compile(r"\b(?:you|your|yours|you'd|you've|you'll)\b", re.IGNORECASE)
@@ -263,20 +330,28 @@ def talk_features(
         if vectors is not None:
             feedback = _feedback(own + 0.5 * meaning + 0.5 * lexical["window_words"], vectors)
     spoken_by = [talk.speakers[name] for name in talk.speakers if name in asked.words]
-    values: dict[str, Scores] = lexical | {
-        "words": own,
-        "meaning": silent if meaning is None else meaning,
-        "window_meaning": near,
-        "session_meaning": of_session,
-        "feedback": feedback,
-        "speaker": np.isin(talk.speaker, spoken_by).astype(np.float32) if spoken_by else silent,
-        "role": talk.assistant if asked.you else talk.user,
-        "user": talk.user,
-        "length": np.log1p(talk.length) * np.float32(0.25),
-        "asks": talk.asks,
-        "time": talk.time if asked.when else silent,
-        "number": talk.number if asked.many else silent,
-    }
+    values: dict[str, Scores] = (
+        dict.fromkeys(FEATURES, silent)
+        | lexical
+        | {
+            "words": own,
+            "meaning": silent if meaning is None else meaning,
+            "window_meaning": near,
+            "session_meaning": of_session,
+            "feedback": feedback,
+            # The same word is its nearest kin; candidates are looked at more closely by `kin_features`.
+            "kin": lexical["cover"],
+            "window_kin": lexical["window_cover"],
+            "answers_kin": lexical["answers"],
+            "speaker": np.isin(talk.speaker, spoken_by).astype(np.float32) if spoken_by else silent,
+            "role": talk.assistant if asked.you else talk.user,
+            "user": talk.user,
+            "length": np.log1p(talk.length) * np.float32(0.25),
+            "asks": talk.asks,
+            "time": talk.time if asked.when else silent,
+            "number": talk.number if asked.many else silent,
+        }
+    )
     return np.stack([values[name] for name in FEATURES]).astype(np.float32)
 
 
@@ -319,6 +394,24 @@ def _lexical(talk: Talk, posted: Sequence[tuple[Rows, Scores] | None]) -> dict[s
     }
 
 
+def kin_features(talk: Talk, rows: Rows, nearest: NDArray[np.float32], rarities: Sequence[float]) -> Scores:
+    """The features `kin`, `window_kin` and `answers_kin` of these rows.
+
+    `nearest` has, for every row of the index, how near each word of the question comes to a word there;
+    rows that were not compared have zeros.
+    """
+    shares = np.array(rarities, np.float32)
+    shares /= max(float(shares.sum()), 1e-6)
+    before, after = (
+        np.where((near[rows] >= 0)[:, None], nearest[near[rows]], np.float32(0)) for near in (talk.before, talk.after)
+    )
+    asked = (talk.asks[talk.before[rows]] > 0) & (talk.before[rows] >= 0)
+    own = nearest[rows]
+    around = np.maximum(np.maximum(own, before), after)
+    features: Scores = np.stack([own @ shares, around @ shares, np.where(asked, before @ shares, np.float32(0))])
+    return features
+
+
 def _at(values: Scores, rows: Rows, missing: Scores) -> Scores:
     """The value of each row's neighbour, or what stands for a missing one."""
     there: Scores = np.where(rows >= 0, values[rows], missing)
@@ -345,17 +438,17 @@ def _feedback(guess: Scores, vectors: NDArray[np.float32]) -> Scores:
     return near
 
 
-def talk_scores(kind: str, features: NDArray[np.float32]) -> Scores:
-    """The weighted sum for each row, on the scale of notes: about 1 for all that can be wished for."""
-    weights = np.array(TALK[kind], np.float32)
+def talk_scores(row: str, features: NDArray[np.float32]) -> Scores:
+    """The weighted sum for each turn, on the scale of notes: about 1 for all that can be wished for."""
+    weights = np.array(TALK[row], np.float32)
     best = float(weights[weights > 0].sum())
     scores: Scores = (weights @ features) / np.float32(max(best, 1e-6))
     return scores
 
 
-def leg_shares(kind: str, features: NDArray[np.float32]) -> dict[str, float]:
-    """What each leg added to the score of one row, by its features."""
-    weights = np.array(TALK[kind], np.float32)
+def leg_shares(row: str, features: NDArray[np.float32]) -> dict[str, float]:
+    """What each leg added to the score of one turn, by its features."""
+    weights = np.array(TALK[row], np.float32)
     parts = weights * features / max(float(weights[weights > 0].sum()), 1e-6)
     shares: dict[str, float] = {}
     for name, part in zip(FEATURES, parts.tolist(), strict=True):

@@ -8,15 +8,17 @@ it then is what it would be, had the others never been heard.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
 from recollect.policies.facts import (
+    EVER,
     SURE,
     Telling,
     has_value,
+    in_force,
     is_sure,
     marks_of,
     of_place,
@@ -25,11 +27,15 @@ from recollect.policies.facts import (
     surer,
     told_by,
 )
+from recollect.policies.quarantine import is_aside
 from recollect.records import Record, Source
 
+WAS_HEAD = "head"
+"""In the note of an undo: that the spell was the current one."""
 UNTRUE = ("not_taken", "corrected", "rejected", "undone")
 """What a spell is that holds at no time."""
 
+T = TypeVar("T", Record, Record | None)
 Gone = Callable[[Telling], bool]
 """Which tellings no longer count."""
 
@@ -54,26 +60,43 @@ class Place:
 # ── Facts and preferences ────────────────────────────────────────────────────────────────────────
 
 
-def without(head: Record, past: Sequence[Record], gone: Gone, now: int, undo: Undo | None = None) -> Place:
-    """A fact without these tellings; with an undo, what goes is kept as something that never was so."""
+def without(
+    head: Record, past: Sequence[Record], gone: Gone, now: int, undo: Undo | None = None, most: int | None = None
+) -> Place:
+    """A fact without these tellings; with an undo, what goes is kept as something that never was so.
+
+    With `most`, it is without those of at most so many spells: then the fact is what it would be had
+    only these never been heard, and the others can go later.
+    """
     spells = [*past, head]
-    left = [_left(spell, gone, undo) for spell in spells]
+    left = _first(spells, [_left(spell, gone, undo) for spell in spells], most)
+    if left[-1] is not None and undo is not None and is_of(left[-1], undo.id) and left[-1] is not head:
+        left[-1] = _with_data(left[-1], undone={**left[-1].data["undone"], WAS_HEAD: True})
     told_an_end = undo is None and any(gone(Telling(*end[1])) for end in head.data.get("ends", {}).values())
     if not told_an_end and all(spell is kept for spell, kept in zip(spells, left, strict=True)):
         return Place(head, tuple(past))
-    return _settled(left, _place(head, spells, left, gone, undo), now)
+    return _settled(left, _place(head, spells, left, gone), now)
 
 
-def again(head: Record, past: Sequence[Record], undo_id: str, now: int) -> Place:
-    """A fact after an undo is taken back; what was said since then stays."""
+def again(head: Record, past: Sequence[Record], undo_id: str, now: int, most: int | None = None) -> Place:
+    """A fact after an undo is taken back, for all of its spells or for some; what was said since then stays."""
     spells = [*past, head]
-    back = [_taken_back(spell, undo_id) for spell in spells]
+    back = _first(spells, [_taken_back(spell, undo_id) for spell in spells], most)
     changed = [after for spell, after in zip(spells, back, strict=True) if after is not spell]
     if not changed:
         return Place(head, tuple(past))
     marks = {mark for spell in changed for mark in marks_of(spell)}
     rejected = [mark for mark in head.data.get("rejected", ()) if mark not in marks]
-    return _settled(back, _with_data(head, rejected=rejected), now)
+    undone = {slot: spell.data["undone"] for slot, spell in enumerate(spells) if is_of(spell, undo_id)}
+    was_head = next((slot for slot, note in undone.items() if note.get(WAS_HEAD)), None)
+    return _settled(back, _with_data(head, rejected=rejected), now, was_head)
+
+
+def _first(before: Sequence[Record], after: Sequence[T], most: int | None) -> list[Record | T]:
+    """The first so many changes alone."""
+    changed = [slot for slot, spell in enumerate(before) if after[slot] is not spell]
+    kept = set(changed[most:]) if most is not None else set()
+    return [before[slot] if slot in kept else each for slot, each in enumerate(after)]
 
 
 def _left(spell: Record, gone: Gone, undo: Undo | None) -> Record | None:
@@ -139,15 +162,11 @@ def _unvoided(spell: Record, gone: Gone) -> Record:
     return _with_data(_without_data(spell, "voided", "reason"), status=was["status"], pinned=was["pinned"])
 
 
-def _place(
-    head: Record, spells: Sequence[Record], left: Sequence[Record | None], gone: Gone, undo: Undo | None
-) -> Record:
+def _place(head: Record, spells: Sequence[Record], left: Sequence[Record | None], gone: Gone) -> Record:
     """The head with what its place goes on to remember."""
     revived = [spell for spell, kept in zip(spells, left, strict=True) if kept and "voided" in _lost_data(spell, kept)]
     marks = {mark for spell in revived for mark in marks_of(spell)}
     rejected = [mark for mark in head.data.get("rejected", ()) if mark not in marks]
-    if undo is not None:
-        rejected += [mark for spell in spells for mark in marks_of(_only(spell, gone)) if mark not in rejected]
     ends = {mark: end for mark, end in head.data.get("ends", {}).items() if not gone(Telling(*end[1]))}
     return _with_data(head, rejected=rejected, ends=ends)
 
@@ -156,33 +175,59 @@ def _lost_data(before: Record, after: Record) -> set[str]:
     return set(before.data) - set(after.data)
 
 
-def _only(spell: Record, gone: Gone) -> Record:
-    return _with_data(spell, tellings=[each for each in spell.data["tellings"] if gone(Telling(*each))])
-
-
 # ── What is current ──────────────────────────────────────────────────────────────────────────────
 
 
-def _settled(spells: Sequence[Record | None], place: Record, now: int) -> Place:
-    """The spells with the ends that they give each other, and the one that was said last as the head."""
+def _settled(spells: Sequence[Record | None], place: Record, now: int, was_head: int | None = None) -> Place:
+    """The spells with the ends that they give each other, and the one that was said last as the head.
+
+    Of what was said at one time, that is the one that was the head before.
+    """
     left = {slot: spell for slot, spell in enumerate(spells) if spell is not None}
     if not left:
         return Place(None, (None,) * (len(spells) - 1))
     standing = {slot: spell for slot, spell in left.items() if _stands(spell)}
     left |= {slot: _bounded(spell, standing.values(), now) for slot, spell in standing.items()}
     last = len(spells) - 1
-    best = max(left, key=lambda slot: (slot in standing, *_rank(left[slot]), slot == last, slot))
+
+    def standing_first(slot: int) -> tuple[Any, ...]:
+        by_time = (_has_begun(left[slot], now), *_rank(left[slot]))
+        return slot in standing, by_time, slot == was_head, slot == last, slot
+
+    return _with_head(left, max(left, key=standing_first), last, place)
+
+
+def _with_head(left: dict[int, Record], best: int, last: int, place: Record) -> Place:
+    """The spells with one of them at the head; the one that was there takes its place."""
     head = _at_head(left[best], place)
     if best != last and last in left:
-        left[best] = left[last]  # they change places
+        left[best] = left[last]
     elif best != last:
         del left[best]
     return Place(head, tuple(left.get(slot) for slot in range(last)))
 
 
+def turned(head: Record, past: Sequence[Record], now: int) -> Place:
+    """A fact when the time of a value has come: what is so now stands at the head."""
+    spells = dict(enumerate([*past, head]))
+    held = in_force([spell for spell in spells.values() if not is_aside(spell)], now, EVER)
+    current = [
+        slot
+        for slot, spell in spells.items()
+        if held and has_value(spell, held[0].data["value"]) and _stands(spell) and _has_begun(spell, now)
+    ]
+    if not current or len(past) in current:
+        return Place(head, tuple(past))
+    return _with_head(spells, max(current, key=lambda slot: start_of(spells[slot])), len(past), head)
+
+
+def _has_begun(spell: Record, now: int) -> bool:
+    return start_of(spell) <= now
+
+
 def _stands(spell: Record) -> bool:
-    """Whether it was said to be so, and is not known never to have been."""
-    return spell.data["status"] not in UNTRUE and spell.data["last_seen"] is not None
+    """Whether it was said to be so, is not known never to have been, and is not set aside."""
+    return spell.data["status"] not in UNTRUE and spell.data["last_seen"] is not None and not is_aside(spell)
 
 
 def _rank(spell: Record) -> tuple[bool, int]:
@@ -227,25 +272,30 @@ def _at_head(spell: Record, place: Record) -> Record:
 
 
 def remembering(before: Record, after: Record, undo: Undo) -> Record:
-    """The changed record with what it was."""
-    names = before.data.keys() | after.data.keys()
+    """The changed record with what it was; what undos before had changed stands beside it, the oldest first."""
+    names = (before.data.keys() | after.data.keys()) - {"undone"}
     was = {name: before.data.get(name) for name in names if before.data.get(name) != after.data.get(name)}
     source = before.source
     snapshot = {
-        "data": was | ({"undone": before.data["undone"]} if "undone" in before.data else {}),
+        "data": was,
         "valid_from": before.valid_from,
         "valid_to": before.valid_to,
         "confidence": before.confidence,
         "source": source and [source.message_id, source.session_id, source.span, source.role, source.extractor],
     }
-    return _with_data(after, undone={"id": undo.id, "at": undo.at, "reason": undo.reason, "before": snapshot})
+    note: dict[str, Any] = {"id": undo.id, "at": undo.at, "reason": undo.reason, "before": snapshot}
+    known = before.data.get("undone")
+    if known is not None:
+        last = {name: value for name, value in known.items() if name != "earlier"}
+        note["earlier"] = [*known.get("earlier", ()), last]
+    return _with_data(after, undone=note)
 
 
 def restored(record: Record) -> Record:
     """The record as it was before its undo."""
-    was = record.data["undone"]["before"]
-    data = {**record.data, "undone": None, **was["data"]}
-    source = was["source"]
+    undone = record.data["undone"]
+    was, source = undone["before"], undone["before"]["source"]
+    data = {**record.data, "undone": _undone_before(undone), **was["data"]}
     return record.with_(
         data={name: value for name, value in data.items() if value is not None or name in NULLABLE},
         valid_from=was["valid_from"],
@@ -253,6 +303,14 @@ def restored(record: Record) -> Record:
         confidence=was["confidence"],
         source=source and Source(source[0], source[1], source[2] and tuple(source[2]), source[3], source[4]),
     )
+
+
+def _undone_before(undone: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The note of the undo before this one."""
+    if not undone.get("earlier"):
+        return None
+    *earlier, last = undone["earlier"]
+    return {**last, "earlier": earlier} if earlier else dict(last)
 
 
 NULLABLE = ("first_seen", "last_seen", "sure_at")

@@ -11,6 +11,7 @@ from typing import Any
 from recollect.layers import LAYERS
 from recollect.policies import graphs
 from recollect.policies.facts import Telling
+from recollect.policies.unlearning import restored
 from recollect.records import TRUSTS, Record, Scope
 
 Test = Callable[[Any], bool]
@@ -22,9 +23,18 @@ def is_whole(layer: str, data: Mapping[str, Any]) -> bool:
         kept, of = data.get("data"), data.get("layer")
         known = isinstance(of, str) and of in LAYERS and of != "past" and isinstance(data.get("of"), str)
         return known and _is_count(data.get("version")) and isinstance(kept, dict) and is_whole(str(of), kept)
-    return _LAYERS.get(layer, _is_anything)(data) and all(
-        test(data[name]) for name, test in _NOTES.items() if name in data
-    )
+    noted = all(test(data[name]) for name, test in _NOTES.items() if name in data)
+    return noted and _LAYERS.get(layer, _is_anything)(data) and _was_whole(layer, data)
+
+
+def _was_whole(layer: str, data: Mapping[str, Any]) -> bool:
+    """Whether it was before each of its undos, too: these can be taken back."""
+    record = Record("", layer, Scope(), data=data)
+    while "undone" in record.data:
+        record = restored(record)
+        if not _LAYERS.get(layer, _is_anything)(record.data):
+            return False
+    return True
 
 
 # ── Small tests ──────────────────────────────────────────────────────────────────────────────────
@@ -135,7 +145,7 @@ _cached = _any(
     ),
     lambda data: set(data) <= {"type", "id", "write"},
 )
-_in_graph = _may_have(
+_in_graph_alone = _may_have(
     messages=_list_of(_is_text),
     absorbed=_list_of(_is_text),
     held=lambda held: isinstance(held, dict) and all(map(_list_of(_is_text), held.values())),
@@ -144,6 +154,11 @@ _in_graph = _may_have(
     began_by=_list_of(_is_text),
     before_end=_row_of(_maybe(_is_time), _maybe(_is_time)),
 )
+
+
+def _in_graph(data: Mapping[str, Any]) -> bool:
+    """What somebody said to be over remembers what it was before that."""
+    return _in_graph_alone(data) and ("before_end" in data or not data.get("ended_by"))
 
 
 def _graph(layer: str) -> Test:
@@ -169,9 +184,15 @@ _before = _with(
     data=lambda data: isinstance(data, dict), valid_from=_maybe(_is_time), valid_to=_maybe(_is_time),
     confidence=_is_share, source=_maybe(_source),
 )  # fmt: skip
+_undone = _with(id=_is_text, at=_is_time, reason=_is_text, before=_before)
 _NOTES: dict[str, Test] = {
-    "undone": _with(id=_is_text, at=_is_time, reason=_is_text, before=_before),
+    "role": _is_text,
+    "name": _maybe(_is_text),
+    "undone": _all(_undone, _may_have(earlier=_list_of(_undone))),
     "quarantined": _with(was=lambda trust: trust in TRUSTS, undo=_maybe(_is_text)),
+    "set_aside": _with(undo=_is_text, at=_is_time, reason=_is_text),
+    "noted_born": _row_of(_is_count, _is_count),
+    "before_merge": _with(valid_to=_maybe(_is_time), data=lambda data: isinstance(data, dict)),
     "unlearned": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
 }
 """What may be noted down in the data of any record."""

@@ -98,6 +98,18 @@ def query_terms(text: str, language: str = "en") -> list[str]:
     return [*found][:QUERY_TERMS_MAX]
 
 
+def content_words(text: str, language: str = "en") -> list[str]:
+    """The words of a text as they are written, in order, without those that say nothing.
+
+    >>> content_words("What did Zoë's brother paint?")
+    ['zoe', 'brother', 'paint']
+    """
+    words = _split(text)
+    if language == "en":
+        words = [*_asked_for(words)]
+    return [plain for word in words if (plain := word.removesuffix("'s"))]
+
+
 def _asked_for(words: Sequence[str]) -> Iterator[str]:
     """The words of a question without those that only make it one."""
     for before, word in zip(("", *words), words, strict=False):

@@ -26,6 +26,7 @@ from recollect.errors import RecollectError, Unavailable, ValidationError
 from recollect.server import (
     assistants,
     chat,
+    console,
     customizations,
     entities,
     figures,
@@ -42,6 +43,7 @@ from recollect.server.envelope import REQUEST_ID, Envelope
 from recollect.server.errors import MEDIA_TYPE, problem
 from recollect.server.gate import PRINCIPAL, Gate, is_loopback
 from recollect.server.limits import HEAD_BYTES, BodyLimit, BytesRead
+from recollect.server.sample import load
 from recollect.server.service import Service
 
 GRACE_S = 6
@@ -79,6 +81,7 @@ def build(service: Service) -> FastAPI:
     app.state.service = service
     for room in ROOMS:
         app.include_router(room.routes)
+    app.include_router(console.routes)
     app.router.routes += assistants.routes(service)
     # The last that is added stands outermost.
     app.add_middleware(BodyLimit, read=_note_bytes(service))
@@ -108,12 +111,16 @@ async def _told(request: Request, error: Exception) -> Response:
 # ── Serving ──────────────────────────────────────────────────────────────────────────────────────
 
 
-async def serve(service: Service, host: str, port: int, *, told: Callable[[str, bool], None]) -> None:
+async def serve(
+    service: Service, host: str, port: int, *, told: Callable[[str, bool], None], sample: bool = False
+) -> None:
     """Serve until a signal; `told` gets the address and whether keys are needed. Without keys, only this machine."""
     async with service:
         needs_keys = await service.keys.exist()
         check_host(host, needs_keys)
         listener = listening(host, port)
+        if sample:
+            await load(service.memory, "default", service.clock())
         told(address_of(listener), needs_keys)
         await serve_on(service, listener)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -56,10 +56,8 @@ class Turn:
         """Read what the answer needs, then store what the user said."""
         prepared = await self.executor.prepare(self.chat, self.text)
         await self.chat.add_message("user", self.text, id=self.said_id)
-        metrics = self.service.metrics
-        metrics.count("contexts")
-        metrics.count("context_tokens", prepared.context.tokens)
-        metrics.count("adds")
+        self.service.metrics.count_context(prepared.context.tokens, prepared.context.answerable)
+        self.service.metrics.count("adds")
         return prepared
 
     async def end(self, prepared: Prepared, reply: str) -> dict[str, Any]:
@@ -107,19 +105,26 @@ async def chat(
     if caller.user is not None and body.user_id != caller.user:
         raise NotFound(field="user_id")
     streams = validate.switch(body.stream, "stream")
-    turn = _turn(service, caller.org, body, idempotency_key)
+    turn = begun(service, caller.org, body, idempotency_key)
     known = await turn.stored_reply() if idempotency_key is not None else None
     if known is not None:
         answer = turn.answered(await turn.executor.prepare(turn.chat, turn.text), known)
-        return _events(_replayed(answer)) if streams else Json(answer)
+        return events(_replayed(answer)) if streams else Json(answer)
     prepared = await turn.begin()
     if streams:
-        return _events(_streamed(turn, prepared, request.scope[REQUEST_ID]))
+        request_id = request.scope[REQUEST_ID]
+
+        def failed(error: RecollectError) -> dict[str, Any]:
+            told: dict[str, Any] = json.loads(bytes(problem(error, request_id).body))
+            return told
+
+        return events(streamed(turn, prepared, _as_it_is, failed))
     reply = "".join([piece async for piece in turn.executor.answer(prepared)])
     return Json(await turn.end(prepared, reply))
 
 
-def _turn(service: Service, org: str, body: schemas.ChatTurn, key: str | None) -> Turn:
+def begun(service: Service, org: str, body: schemas.ChatTurn, key: str | None) -> Turn:
+    """A turn as it was sent, looked at; nothing is stored yet."""
     owner = service.memory.user(body.user_id, org=org)
     agent = validate.identifier(body.agent, "agent") if body.agent != "" else ""
     session = owner.session(body.chat_id, agent=agent)
@@ -133,29 +138,38 @@ def _turn(service: Service, org: str, body: schemas.ChatTurn, key: str | None) -
 # ── Server-sent events ───────────────────────────────────────────────────────────────────────────
 
 
-def _events(events: AsyncIterator[str]) -> Response:
-    return StreamingResponse(events, media_type=EVENTS, headers={"X-Accel-Buffering": "no"})
+def events(told: AsyncIterator[str]) -> Response:
+    """A response that comes as events."""
+    return StreamingResponse(told, media_type=EVENTS, headers={"X-Accel-Buffering": "no"})
 
 
-async def _streamed(turn: Turn, prepared: Prepared, request_id: str) -> AsyncIterator[str]:
-    """The reply as it comes, then all of it once it is stored. Who leaves before that has no reply kept."""
+async def streamed(
+    turn: Turn,
+    prepared: Prepared,
+    done: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]],
+    failed: Callable[[RecollectError], dict[str, Any]],
+) -> AsyncIterator[str]:
+    """The reply as it comes, then what `done` makes of it once it is stored, or what `failed` makes of an error.
+
+    Who leaves before that has no reply kept.
+    """
     pieces: list[str] = []
     try:
         async with aclosing(turn.executor.answer(prepared)) as answer:
             async for piece in answer:
                 pieces.append(piece)
                 yield _event("token", {"text": piece})
-        yield _event("done", await turn.end(prepared, "".join(pieces)))
+        yield _event("done", await done(await turn.end(prepared, "".join(pieces))))
     except RecollectError as error:
-        yield _failed(error, request_id)
+        yield _event("error", failed(error))
     except asyncio.CancelledError:
         if turn.service.draining:
-            yield _failed(Unavailable("the server is about to stop; ask again", field="server"), request_id)
+            yield _event("error", failed(Unavailable("the server is about to stop; ask again", field="server")))
         raise
 
 
-def _failed(error: RecollectError, request_id: str) -> str:
-    return _event("error", json.loads(bytes(problem(error, request_id).body)))
+async def _as_it_is(answer: dict[str, Any]) -> dict[str, Any]:
+    return answer
 
 
 async def _replayed(answer: dict[str, Any]) -> AsyncIterator[str]:

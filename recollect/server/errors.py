@@ -84,12 +84,12 @@ class TooMany(RateLimited):
 
 def problem(error: Exception, request_id: str) -> Json:
     """The response to an error."""
-    status, field, detail = _told(error)
+    status, field, detail = told(error)
     body: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
     body |= {"code": _code(error), "detail": detail, "request_id": request_id}
     if field is not None:
         body["field"] = field
-    return Json(body, status, headers=_headers(error, status), media_type=MEDIA_TYPE)
+    return Json(body, status, headers=headers_of(error, status), media_type=MEDIA_TYPE)
 
 
 def status_of(error: Exception) -> int:
@@ -103,7 +103,8 @@ def status_of(error: Exception) -> int:
     return next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
 
 
-def _told(error: Exception) -> tuple[int, str | None, str]:
+def told(error: Exception) -> tuple[int, str | None, str]:
+    """The status of an error, the field that it is about, and what to do."""
     status = status_of(error)
     if isinstance(error, RequestValidationError):
         return (status, *_first_mistake(error.errors()))
@@ -126,7 +127,8 @@ def _http_code(error: Exception) -> str:
     return HTTPStatus(status_of(error)).phrase.replace(" ", "") if status_of(error) != 500 else "Unexpected"
 
 
-def _headers(error: Exception, status: int) -> dict[str, str]:
+def headers_of(error: Exception, status: int) -> dict[str, str]:
+    """What a response to an error says besides: when to come back, what to show."""
     wait_s = getattr(error, "wait_s", None)
     if wait_s is not None:
         return {"Retry-After": str(wait_s)}

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from recollect import validate
 from recollect.errors import Forbidden, Unavailable
 from recollect.server.errors import TooMany, Unauthorized
-from recollect.server.keys import SCOPES
+from recollect.server.keys import SCOPES, Key
 from recollect.server.service import Service
 
 PRINCIPAL = "recollect.principal"
@@ -64,24 +64,31 @@ class Gate:
         headers = Headers(scope=scope)
         given = headers.getlist("authorization")
         if not given and not await self._service.keys.exist():
-            return _of_this_machine(scope, headers)
+            return of_this_machine(scope)
         key = await self._service.keys.find(_token(given[0])) if len(given) == 1 else None
         if key is None:
-            self._count_failure(scope)
+            count_failure(self._service, scope)
             raise Unauthorized
         asked = headers.get(ORG_HEADER)
         if asked is not None and asked != key.org:
             raise Forbidden("the org is that of the key; leave this header out", field=ORG_HEADER)
-        wait_s = self._service.rate.take(key.id)
-        if wait_s:
-            raise TooMany(wait_s)
-        return Principal(key.org, key.user, key.scope, key.id)
+        return admitted(self._service, key)
 
-    def _count_failure(self, scope: Scope) -> None:
-        client = scope.get("client")
-        wait_s = self._service.failed_rate.take(client[0] if client else "")
-        if wait_s:
-            raise TooMany(wait_s)
+
+def admitted(service: Service, key: Key) -> Principal:
+    """Who a key stands for, if it was not used too often."""
+    wait_s = service.rate.take(key.id)
+    if wait_s:
+        raise TooMany(wait_s)
+    return Principal(key.org, key.user, key.scope, key.id)
+
+
+def count_failure(service: Service, scope: Scope) -> None:
+    """Note that an address came with a wrong key; it may not do so too often."""
+    client = scope.get("client")
+    wait_s = service.failed_rate.take(client[0] if client else "")
+    if wait_s:
+        raise TooMany(wait_s)
 
 
 def is_loopback(host: str) -> bool:
@@ -96,14 +103,21 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _of_this_machine(scope: Scope, headers: Headers) -> Principal:
+def of_this_machine(scope: Scope) -> Principal:
     """The operator at this machine. A page of somebody else's in their browser is not that."""
-    client, host, origin = scope.get("client"), headers.get("host", ""), headers.get("origin")
-    if client is None or not is_loopback(client[0]) or not is_loopback(_name(host)):
+    headers = Headers(scope=scope)
+    client = scope.get("client")
+    if client is None or not is_loopback(client[0]) or not is_loopback(_name(headers.get("host", ""))):
         raise Unauthorized
-    if origin is not None and origin.partition("://")[2] != host:
+    if is_from_elsewhere(headers):
         raise Forbidden("a page of another site must not ask here", field="origin")
     return Principal(validate.identifier(headers.get(ORG_HEADER, "default"), ORG_HEADER))
+
+
+def is_from_elsewhere(headers: Headers) -> bool:
+    """Whether a browser says that the page which asks is not one of this server."""
+    origin = headers.get("origin")
+    return origin is not None and origin.partition("://")[2] != headers.get("host", "")
 
 
 def _name(host: str) -> str:

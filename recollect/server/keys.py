@@ -114,6 +114,12 @@ class Keys:
         key = _key(found[0]) if found else None
         return key if is_right and key is not None and key.state(now) == "active" else None
 
+    async def active(self, id: str) -> Key | None:
+        """The key with this id, if it counts now: for who has shown its secret before."""
+        now = self._clock()
+        found = [_key(each) for each in await self._store.get(HOME, [id], now) if each.layer == "key"]
+        return found[0] if found and found[0].state(now) == "active" else None
+
     async def list(self) -> list[Key]:
         """All keys, also those that no longer count, in the order in which they were made."""
         found: list[Key] = []

@@ -49,20 +49,24 @@ async def get_context(service: Here, owner: Owner, body: schemas.Asked) -> Respo
     asked = {name: value for name, value in given(body).items() if name not in ("session", "agent")}
     handle = owner if body.session is None else owner.session(body.session, agent=body.agent)
     context = await handle.get_context(**asked)
-    service.metrics.count("contexts")
-    service.metrics.count("context_tokens", context.tokens)
+    service.metrics.count_context(context.tokens, context.answerable)
     return Json(context.to_dict())
 
 
 @routes.get("/memories", responses=shapes(schemas.RecordsShape))
 async def list_memories(
-    owner: Owner, layer: str = "long_term", where: Where = None, limit: int = 100, after: str | None = None
+    owner: Owner,
+    layer: str = "long_term",
+    where: Where = None,
+    limit: int = 100,
+    after: str | None = None,
+    newest_first: bool = False,
 ) -> Response:
     """A page of a layer in order of birth; `after` is the cursor of the next one, null at the end."""
     test = None if where is None else validate.json_text(where, "where")
 
     async def fetch(count: int, cursor: str | None) -> tuple[list[Record], str | None]:
-        return await owner.list_memories(layer=layer, where=test, limit=count, after=cursor)
+        return await owner.list_memories(layer=layer, where=test, limit=count, after=cursor, newest_first=newest_first)
 
     return await paged("memories", fetch, Record.to_dict, limit=limit, after=after)
 

@@ -15,12 +15,15 @@ from typing import Any, NamedTuple
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "recollect_"
+ANSWERABLE = 0.5
+"""From here on a context more likely holds an answer than not."""
 
 COUNTS = {
     "adds": "Messages and memories that were added.",
     "searches": "Searches that were answered.",
     "contexts": "Contexts that were built.",
     "context_tokens": "Tokens of the contexts that were built.",
+    "contexts_answerable": "Contexts that likely held an answer to what was asked.",
     "turns": "Turns of /api/chat that were answered.",
     "cache_lookups": "Look-ups of what is kept at hand, by cache and by whether it was there.",
     "jobs_ended": "Jobs that ended, by how.",
@@ -55,6 +58,16 @@ class Gauge(NamedTuple):
     labels: Mapping[str, str] = {}
 
 
+class Latency(NamedTuple):
+    """How long the requests of a route took: half of them, and all but one in twenty, at most so many seconds."""
+
+    method: str
+    route: str
+    requests: int
+    p50_s: float
+    p95_s: float
+
+
 class Metrics:
     """The figures of one process. Nothing in them names a user or says what was said."""
 
@@ -66,6 +79,26 @@ class Metrics:
     def count(self, name: str, by: float = 1, **labels: str) -> None:
         """Count something that is in the table above."""
         self._counts[name][tuple(labels.items())] += by  # type: ignore[assignment]
+
+    def count_context(self, tokens: int, answerable: float) -> None:
+        """Count a context that was built: its tokens, and whether it likely held an answer."""
+        self.count("contexts")
+        self.count("context_tokens", tokens)
+        self.count("contexts_answerable", int(answerable >= ANSWERABLE))
+
+    def total(self, name: str) -> int:
+        """What a count has come to since the process was started."""
+        return int(sum(self._counts[name].values()))
+
+    def latencies(self) -> list[Latency]:
+        """How long requests took by route, those that were asked most first."""
+        by_route: dict[tuple[str, str], list[int]] = {}
+        for labels, held in self._buckets["request_duration_seconds"].items():
+            named = dict(labels)
+            row = by_route.setdefault((named["method"], named["route"]), [0] * len(held))
+            row[:] = [old + new for old, new in zip(row, held, strict=True)]
+        found = [Latency(*at, sum(row), _quantile(row, 0.5), _quantile(row, 0.95)) for at, row in by_route.items()]
+        return sorted(found, key=lambda each: -each.requests)
 
     def set(self, name: str, value: float, **labels: str) -> None:
         """The same for what somebody else counts."""
@@ -159,6 +192,16 @@ class Shared:
 
 def _labels(pairs: Any) -> Labels:
     return tuple((str(name), str(value)) for name, value in pairs)
+
+
+def _quantile(held: list[int], share: float) -> float:
+    """The time within which a share of requests was answered: a straight line inside of its bucket."""
+    wanted, below, start = sum(held) * share, 0, 0.0
+    for edge, count in zip((*USUAL_S, USUAL_S[-1]), held, strict=True):
+        if count and below + count >= wanted:
+            return start + (edge - start) * (wanted - below) / count
+        below, start = below + count, edge
+    return USUAL_S[-1]
 
 
 def _head(name: str, about: str, kind: str) -> list[str]:

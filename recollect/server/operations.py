@@ -19,6 +19,7 @@ from recollect.server import schemas
 from recollect.server.answers import Json
 from recollect.server.errors import Refused
 from recollect.server.routing import ADMIN, LINES_TYPES, Caller, Here, Owner, router, shapes
+from recollect.server.service import Service
 
 routes = router("", "operations")
 
@@ -60,8 +61,8 @@ async def export(owner: Owner) -> Response:
 
     It is read as it is sent. If something goes wrong in the middle, the answer is cut off.
     """
-    first = await owner.export_page(limit=EXPORT_RECORDS)
-    return StreamingResponse(_lines(owner, first), media_type=LINES_TYPES[0])
+    await owner.export_page(limit=1)  # what is wrong from the beginning is told before the answer begins
+    return StreamingResponse(export_lines(owner), media_type=LINES_TYPES[0])
 
 
 @routes.post("/api/users/{user}/import", responses=shapes(schemas.ImportedShape), openapi_extra=_LINES_BODY)
@@ -74,13 +75,14 @@ async def import_lines(request: Request, owner: Owner, session: str = DEFAULT_SE
     return Json((await import_jsonl(owner, source, session=session)).to_dict())
 
 
-async def _lines(owner: User, page: tuple[list[dict[str, Any]], str | None]) -> AsyncIterator[bytes]:
+async def export_lines(owner: User) -> AsyncIterator[bytes]:
+    """Everything about a user as lines of JSON, read as they are taken."""
+    after: str | None = None
     while True:
-        objects, after = page
+        objects, after = await owner.export_page(limit=EXPORT_RECORDS, after=after)
         yield b"".join(to_json(each) + b"\n" for each in objects)
         if after is None:
             return
-        page = await owner.export_page(limit=EXPORT_RECORDS, after=after)
 
 
 # ── Figures and failures ─────────────────────────────────────────────────────────────────────────
@@ -108,15 +110,28 @@ async def failures(service: Here, caller: Caller, limit: int = 100, after: str |
 @routes.post("/api/failures/{id}/retry", status_code=204, openapi_extra=ADMIN)
 async def retry(service: Here, caller: Caller, id: FailureId) -> Response:
     """Give failed work another round of tries."""
-    org, after = service.memory.org(caller.org), None
+    await give_another_try(service, caller.org, id)
+    return Response(status_code=204)
+
+
+async def give_another_try(service: Service, org: str, id: str) -> None:
+    """Give one failure of the org's another round of tries."""
+    async for record in failures_of(service, org):
+        if record.id == id:
+            await service.memory.retry(record)
+            return
+    raise NotFound(field="id")
+
+
+async def failures_of(service: Service, org: str) -> AsyncIterator[Record]:
+    """Work for the users of an org that was given up, page by page."""
+    after: str | None = None
     while True:
-        found, after = await org.failures(after=after)
+        found, after = await service.memory.org(org).failures(after=after)
         for record in found:
-            if record.id == id:
-                await service.memory.retry(record)
-                return Response(status_code=204)
+            yield record
         if after is None:
-            raise NotFound(field="id")
+            return
 
 
 def _failure(record: Record) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from types import FrameType
 from recollect.errors import Unavailable, ValidationError
 from recollect.server.app import address_of, check_host, listening, serve, serve_on
 from recollect.server.metrics import Shared
+from recollect.server.sample import load
 from recollect.server.service import Service
 from recollect.settings import Settings
 from recollect.stores.contract import SHARED
@@ -45,13 +46,21 @@ def log_requests() -> None:
     requests.propagate = False
 
 
-def serve_with(url: str | None, settings: Settings, host: str, port: int, *, told: Callable[[str, bool], None]) -> None:
+def serve_with(
+    url: str | None,
+    settings: Settings,
+    host: str,
+    port: int,
+    *,
+    told: Callable[[str, bool], None],
+    sample: bool = False,
+) -> None:
     """Serve with as many processes as the settings say, until a signal. One alone is this one."""
     if settings.workers == 1:
         log_requests()
-        asyncio.run(serve(Service(url, settings=settings), host, port, told=told))
+        asyncio.run(serve(Service(url, settings=settings), host, port, told=told, sample=sample))
         return
-    needs_keys = asyncio.run(_looked_at(url, settings))
+    needs_keys = asyncio.run(_looked_at(url, settings, sample))
     check_host(host, needs_keys)
     listener = listening(host, port)
     with tempfile.TemporaryDirectory(prefix="recollect-") as folder, listener:
@@ -61,13 +70,15 @@ def serve_with(url: str | None, settings: Settings, host: str, port: int, *, tol
             crew.run()
 
 
-async def _looked_at(url: str | None, settings: Settings) -> bool:
+async def _looked_at(url: str | None, settings: Settings, sample: bool) -> bool:
     """Open the store once before all others do, which makes and migrates it. Gives whether there are keys."""
     async with Service(url, settings=settings.with_({"worker": False})) as service:
         for name, store in service.stores.items():
             if SHARED not in store.abilities:
                 told = f"several processes cannot share this store ({name}); use one, or a store that can be shared"
                 raise ValidationError(told, field="workers")
+        if sample:
+            await load(service.memory, "default", service.clock())
         return await service.keys.exist()
 
 

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from recollect import validate
 from recollect.errors import ValidationError
+from recollect.learnings import Learning, Learnings
 from recollect.profile import Fact, Facts
 from recollect.server import schemas
 from recollect.server.answers import Json
@@ -82,10 +83,11 @@ async def end_fact(
 
 async def judge_fact(held: Held, key: FactKey, verdict: Verdict, body: schemas.FactVerdict) -> Response:
     """Confirm, pin, unpin, reject or correct what is known."""
-    return _listed(await _judged(held, key, verdict, body))
+    return _listed(await judged(held, key, verdict, body))
 
 
-async def _judged(facts: Facts, key: str, verdict: str, body: schemas.FactVerdict) -> list[Fact]:
+async def judged(facts: Facts, key: str, verdict: str, body: schemas.FactVerdict) -> list[Fact]:
+    """What stands of a key after a verdict of the user."""
     validate.choice(verdict, VERDICTS, "verdict")
     if verdict == "correct":
         return [await facts.correct(key, body.value, instead_of=body.instead_of, reason=body.reason)]
@@ -137,10 +139,14 @@ async def get_learning(owner: Owner, id: LearningId) -> Response:
 @routes.post("/learnings/{id}/{judgement}", responses=shapes(schemas.LearningShape))
 async def judge_learning(owner: Owner, id: LearningId, judgement: Judgement) -> Response:
     """Confirm or contradict a learning, or restore one that was retired."""
+    return Json((await judge(owner.learnings, id, judgement)).to_dict())
+
+
+async def judge(learnings: Learnings, id: str, judgement: str) -> Learning:
+    """What becomes of a learning after a judgement."""
     verb = validate.choice(judgement, JUDGEMENTS, "judgement")
-    learnings = owner.learnings
     say = {"confirm": learnings.confirm, "contradict": learnings.contradict, "restore": learnings.restore}[verb]
-    return Json((await say(id)).to_dict())
+    return await say(id)
 
 
 @routes.get("/episodes", responses=shapes(schemas.EpisodesShape))

@@ -21,6 +21,7 @@ from recollect.server.keys import Keys
 from recollect.server.limits import Rate
 from recollect.server.metrics import Metrics, Shared
 from recollect.server.quotas import Quotas, read_quotas
+from recollect.server.seats import Seats
 from recollect.server.timing import TimedStore
 from recollect.settings import Settings, read_file
 from recollect.stores.contract import Store
@@ -63,6 +64,7 @@ class Service:
         self.tracing = tracing or (_tracing() if self.settings.tracing else None)
         self._shared = shared
         self.executors = Executors(self.agents, metrics=self.metrics)
+        self.seats = Seats()
         # Processes share the work about evenly, and so the rate of each key.
         per_minute = max(1, self.settings.requests_per_minute // self.settings.workers)
         self.rate = Rate(per_minute, burst=max(1, per_minute * BURST_S // 60))

@@ -43,10 +43,16 @@ async def list_sessions(owner: Owner, limit: int = 100) -> Response:
     return Json({"sessions": [info.to_dict() for info in await owner.sessions(limit=limit)]})
 
 
+@routes.get("/{session}", responses=shapes(schemas.SessionShape))
+async def get_session(chat: Chat) -> Response:
+    """One session as it is listed."""
+    return Json((await chat.info()).to_dict())
+
+
 @routes.patch("/{session}", responses=shapes(schemas.TitleShape))
 async def rename_session(chat: Chat, body: schemas.Title) -> Response:
     """Give a session a title."""
-    await _must_be_there(chat)
+    await must_be_there(chat)
     await chat.rename(body.title)
     return Json({"id": chat.id, "title": body.title})
 
@@ -60,7 +66,7 @@ async def delete_session(chat: Chat) -> Response:
 @routes.get("/{session}/export")
 async def export_session(chat: Chat) -> Response:
     """The conversation as `{"session_id", "messages", "window_strategy", "max_tokens"}`."""
-    await _must_be_there(chat)
+    await must_be_there(chat)
     return Json(await chat.export())
 
 
@@ -171,6 +177,7 @@ async def clear_working(owner: Owner, session: SessionId, agent: Agent = "") -> 
     return Response(status_code=204)
 
 
-async def _must_be_there(chat: Session) -> None:
+async def must_be_there(chat: Session) -> None:
+    """A session that has no message is not there."""
     if not (await chat.messages(limit=1))[0]:
         raise NotFound(field="session")

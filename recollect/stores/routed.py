@@ -6,7 +6,7 @@ What one commit has to join lives together, so only these layers can have a stor
 
 | route | takes with it | why |
 |---|---|---|
-| `conversation` | `session`, `summary`, `failure` | a message, its summary and its session are written together |
+| `conversation` | `session`, `summary`, `failure`, `seal` | a message, its session and its summary are one commit |
 | `working` | | nothing else is ever written with it |
 | `entity_cache` | | nothing else is ever written with it |
 | all the rest | `past`, `key` and every other layer | a head and its past are one commit |
@@ -55,7 +55,7 @@ log = logging.getLogger("recollect.stores")
 T = TypeVar("T")
 
 ROUTES: dict[str, tuple[str, ...]] = {
-    "conversation": ("conversation", "session", "summary", "failure"),
+    "conversation": ("conversation", "session", "summary", "failure", "seal"),
     "working": ("working",),
     "entity_cache": ("entity_cache",),
 }

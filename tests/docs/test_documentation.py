@@ -29,7 +29,6 @@ from recollect.stores import SCHEMES
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference.md"
 BY_HAND = sorted({ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")} - {REFERENCE})
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 BLOCK = re.compile(r"^(?:<!-- not run: (?P<reason>.+?) -->\n)?```python\n(?P<code>.*?)^```$", re.M | re.S)
 LINK = re.compile(
@@ -121,16 +120,6 @@ def test_few_blocks_are_not_run_and_each_says_why():
     skipped = {f"{name_of(page)}:{b.line}": b.reason for page in PAGES for b in blocks(page) if b.reason is not None}
     every = sum(len(blocks(page)) for page in PAGES)
     assert len(skipped) <= every // 10, skipped
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=name_of)
-async def test_an_example_runs(example, capsys):
-    names: dict[str, Any] = {"__name__": "example"}
-    exec(compile(example.read_text(encoding="utf-8"), str(example), "exec"), names)
-    result = names["main"]()
-    if inspect.iscoroutine(result):
-        await result
-    assert capsys.readouterr().out
 
 
 def modules_with_examples() -> list[str]:
@@ -267,6 +256,13 @@ def test_links_lead_somewhere(page):
         target = (page.parent / path).resolve() if path else page
         assert target.exists(), f"{name_of(page)} links to {path}"
         assert link["anchor"] is None or link["anchor"] in anchors(target), f"{name_of(page)}: #{link['anchor']}"
+
+
+def test_the_index_leads_to_every_page_in_one_step():
+    index = ROOT / "docs" / "README.md"
+    links = LINK.finditer(index.read_text(encoding="utf-8"))
+    led_to = {(index.parent / link["path"]).resolve() for link in links if link["path"]}
+    assert set((ROOT / "docs").rglob("*.md")) - {index} <= led_to
 
 
 def test_every_page_can_be_reached_from_the_readme():

@@ -538,3 +538,34 @@ async def test_a_file_may_have_an_odd_name(tmp_path, name):
 async def test_a_path_that_cannot_be_is_refused(url):
     with pytest.raises(RecollectError):
         await Memory.open(url, worker=False).start()
+
+
+@pytest.mark.parametrize(
+    ("item", "field", "told"),
+    [
+        ({"role": "user", "content": "x", "colour": "canary"}, "messages", "unknown field 'colour'"),
+        ({"role": "user"}, "content", "must be given"),
+        ({"content": "canary"}, "role", "must be given"),
+        (5, "messages", "named fields"),
+    ],
+)
+async def test_what_is_wrong_with_one_of_several_is_told_by_its_name(memory, item, field, told):
+    with pytest.raises(ValidationError, match=told) as refused:
+        await memory.user("ann").session("s").add_messages([{"role": "user", "content": "fine"}, item])
+    assert refused.value.field == field
+    assert "canary" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("item", "field", "told"),
+    [
+        ({"key": "city"}, "value", "must be given"),
+        ({"value": "canary"}, "key", "must be given"),
+        ({"key": "city", "value": "canary", "colour": 1}, "items", "unknown field 'colour'"),
+    ],
+)
+async def test_what_is_wrong_with_a_fact_is_told_by_its_name(memory, item, field, told):
+    with pytest.raises(ValidationError, match=told) as refused:
+        await memory.user("ann").upsert_facts([item])
+    assert refused.value.field == field
+    assert "canary" not in str(refused.value)

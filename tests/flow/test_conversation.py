@@ -223,6 +223,16 @@ async def test_sessions_are_listed_with_title_counts_and_last_activity(memory, c
     assert new.to_dict()["last_activity"].endswith("Z")
 
 
+async def test_one_session_is_told_as_it_is_listed_whoever_the_agent_is(memory):
+    chat = memory.user("ann").session("monday", agent="support")
+    with pytest.raises(NotFound, match="session"):
+        await chat.info()
+    await chat.add_message("user", "Where is my order?")
+    await chat.rename("The order")
+    assert [await chat.info()] == await chat.user.sessions()
+    assert (await chat.user.session("monday").info()).title == "The order"
+
+
 async def test_a_session_that_wakes_up_moves_to_the_top(memory, clock):
     ann = memory.user("ann")
     for name in ("a", "b"):

@@ -13,7 +13,7 @@ from recollect.layers import LAYERS
 from recollect.ledger import Ledger
 from recollect.records import Scope
 from recollect.stores import open_store
-from recollect.testing.fakes import ManualClock
+from recollect.testing.fakes import ManualClock, MeddlingStore
 
 ANN = Scope(user="ann", agent="support")
 
@@ -143,3 +143,23 @@ async def test_bad_instructions_are_refused(mine):
         with pytest.raises(ValidationError):
             await mine.reorder(ids)
     assert await mine.list() == [added]
+
+
+async def test_deleting_takes_no_other_instruction_that_took_the_place_meanwhile(open_memory, store_url):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    mine = memory.user("ann").customizations
+    await mine.add("Be brief.", id="x")
+
+    async def another_process():
+        other = Customizations(Ledger(store, memory._flow.ledger.clock, LAYERS), Scope("default", "ann"))
+        await other.delete("x")
+        await other.add("Be polite.", id="y")
+
+    store.before(lambda changes: bool(changes.put or changes.drop), another_process)
+    with pytest.raises(NotFound):
+        await mine.delete("x")
+    assert [each.id for each in await mine.list()] == ["y"]
+    await mine.delete("y")
+    assert await mine.list() == []
+    assert "polite" not in str(await memory.user("ann").export())

@@ -281,6 +281,8 @@ FACT = {
     "key": "city", "value": "Oslo", "status": "learned", "seen": 1, "first_seen": 1, "last_seen": 1, "sure_at": 1,
     "tellings": [TELLING],
 }  # fmt: skip
+BEFORE = {"data": {}, "valid_from": None, "valid_to": None, "confidence": 0.8, "source": None}
+UNDONE = {"id": "u", "at": 1, "reason": "", "before": BEFORE}
 ENTITY = {"names": ["Clara"], "type": "person"}
 RELATION = {"subject": "a", "relation": "knows", "object": "b", "names": ["A", "B"]}
 
@@ -311,6 +313,16 @@ RELATION = {"subject": "a", "relation": "knows", "object": "b", "names": ["A", "
         ("entity", ENTITY | {"messages": 5}),
         ("relation", ENTITY),
         ("relation", RELATION | {"before_end": [1]}),
+        ("relation", RELATION | {"ended_by": ["m1"]}),
+        ("fact", FACT | {"undone": UNDONE | {"before": BEFORE | {"data": []}}}),
+        ("fact", FACT | {"undone": UNDONE | {"before": BEFORE | {"data": {"tellings": 5}}}}),
+        ("fact", FACT | {"undone": UNDONE | {"earlier": [{"id": "u"}]}}),
+        ("long_term", {"role": ["user"]}),
+        ("long_term", {"name": 5}),
+        ("long_term", {"merged_into": "r2", "before_merge": ["valid_to", "data"]}),
+        ("long_term", {"merged_into": "r2", "before_merge": {"valid_to": None, "data": 5}}),
+        ("session", {"noted_born": "there"}),
+        ("session", {"set_aside": True}),
         ("entity_cache", {"type": "customer", "id": "1", "name": None, "aliases": None, "data": {}}),
         ("conversation", {"role": "user", "quarantined": {"was": "blind"}}),
         ("conversation", {"role": "user", "unlearned": ["u"]}),
@@ -321,6 +333,8 @@ async def test_what_could_not_be_read_later_is_not_brought_in(memory, layer, dat
     with pytest.raises(ValidationError) as caught:
         await memory.user("bob").import_records([line])
     assert caught.value.field == "data"
+    with pytest.raises(ValidationError, match="line 2"):
+        await memory.user("bob").import_records([{"id": "r0", "layer": "long_term", "content": "fine"}, line])
     assert await everything(memory, "bob") == []
 
 
@@ -343,3 +357,19 @@ async def test_a_session_whose_messages_lived_out_their_life_still_takes_along_w
     assert (await ann.session("s").delete()).forgotten["fact"] == 1
     assert await ann.facts.get("city") == []
     assert await ann.graph.relations() == []
+
+
+async def test_what_was_undone_many_times_can_be_taken_along_and_taken_back(memory, ann, facts, clock):
+    said = []
+    for number in range(20):
+        said.append(await say(memory, "s", f"I live in Lisbon, as of day {number}."))
+        clock.advance(days=1)
+    (before,) = await facts.get("city")
+    undone = [await ann.undo(message_id=message.id) for message in said[:-1]]
+    bob = memory.user("bob")
+    lines = await ann.export()
+    assert await bob.import_records(lines) == len(lines) - 1
+    for each in reversed(undone):
+        await bob.redo(each.id)
+    (fact,) = await bob.facts.get("city")
+    assert (fact.value, fact.seen, fact.valid_from) == ("Lisbon", before.seen, before.valid_from)

@@ -606,3 +606,41 @@ def test_of_what_there_is_one_at_a_time_no_time_has_two_and_none_that_nobody_tol
                 )
 
     asyncio.run(check())
+
+
+# ── The profile and the graph ────────────────────────────────────────────────────────────────────
+
+
+async def of_user(memory):
+    return sorted((each.relation, each.names[1]) for each in await memory.user("ann").graph.relations("user"))
+
+
+async def test_a_relation_ends_when_the_fact_that_says_the_same_is_corrected_or_ended(memory, clock):
+    ann = memory.user("ann")
+    await ann.session("s").add_message("user", "I work at Acme. My wife is Clara. I live in Lisbon.")
+    await memory.work()
+    assert await of_user(memory) == [("lives_in", "Lisbon"), ("partner", "Clara"), ("works_at", "Acme")]
+    clock.advance(days=1)
+    await ann.facts.correct("employer", "Initech")
+    await ann.facts.end("city")
+    await ann.session("s").add_message("user", "I got divorced.")
+    await memory.work()
+    assert await of_user(memory) == []
+    (wrong,) = [each for each in await ann.graph.relations(ended=True) if each.relation == "works_at"]
+    assert wrong.valid_to == wrong.valid_from, "it never was so"
+
+
+async def test_a_relation_holds_again_with_its_fact(memory, clock):
+    ann = memory.user("ann")
+    chat = ann.session("s")
+    await chat.add_message("user", "My wife is Clara. I live in Lisbon.")
+    await memory.work()
+    clock.advance(days=1)
+    divorced = await chat.add_message("user", "I got divorced.")
+    await ann.facts.end("city")
+    await memory.work()
+    assert await of_user(memory) == []
+    await ann.undo(message_id=divorced.id)
+    await ann.add_fact("city", "Lisbon")
+    await memory.work()
+    assert ("partner", "Clara") in await of_user(memory)

@@ -180,3 +180,11 @@ async def test_bad_learnings_are_refused(learnings):
         with pytest.raises(ValidationError):
             await verb("")
     assert await learnings.list() == []
+
+
+async def test_confirming_a_retired_learning_takes_it_back(memory):
+    learnings = memory.user("ann").learnings
+    kept = await learnings.add("Likes short answers.", confidence=0.3)
+    await learnings.contradict(kept.id)
+    assert await learnings.list() == []
+    assert [each.id for each in [await learnings.confirm(kept.id)]] == [each.id for each in await learnings.list()]

@@ -10,10 +10,12 @@ import pytest
 
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Filter
-from recollect.records import Partition
+from recollect.policies.merging import merged
+from recollect.records import Changes, Partition, Record, Scope
 from recollect.stores import open_store
-from recollect.testing.fakes import GatedEmbedder, MeddlingStore
+from recollect.testing.fakes import CountingStore, GatedEmbedder, MeddlingStore
 
+PARTITION = Partition("default", "ann")
 LISBON = "My sister Clara lives in Lisbon with two cats, a parrot and a very old piano"
 
 
@@ -75,6 +77,128 @@ async def test_forgetting_a_merged_one_takes_back_what_it_gave(memory):
     kept = await ann.get_memory(older.id)
     assert (kept.metadata, kept.importance) == ({"a": 1}, 0.2)
     assert newer.id not in str(await everything(memory))
+
+
+async def test_forgetting_a_merged_one_takes_back_what_it_gave_however_far_it_went(memory):
+    ann = memory.user("ann")
+    texts = [LISBON, LISBON.replace("lives", "really lives"), LISBON.replace("lives", "very really lives")]
+    first, second, third = [
+        await ann.add_memory(text, metadata={f"m{n}": f"canary {n}"}) for n, text in enumerate(texts)
+    ]
+    ledger = memory._flow.ledger
+    known = {record.id: record for record in await ledger.get(PARTITION, [first.id, second.id, third.id])}
+    second_kept, third_ended = merged(known[second.id], known[third.id], similarity=1, now=1)
+    await ledger.commit(Changes(PARTITION, put=(second_kept, third_ended)))
+    (second_kept,) = await ledger.get(PARTITION, [second.id])
+    await ledger.commit(Changes(PARTITION, put=merged(known[first.id], second_kept, similarity=1, now=2)))
+    await ann.update_memory(first.id, importance=0.9)
+    assert len((await ann.history(first.id))[0].metadata) == 3
+    await ann.forget(third.id)
+    assert not await holds(memory, "canary 2")
+    assert (await ann.get_memory(first.id)).metadata == {"m0": "canary 0", "m1": "canary 1"}
+
+
+async def test_forgetting_one_of_very_many_that_were_merged_takes_back_what_it_gave(memory):
+    ann = memory.user("ann")
+    older = await ann.add_memory(LISBON, id="older")
+    await memory.work()
+    for number in range(25):
+        await ann.add_memory(LISBON + "!" * (number + 1), id=f"copy{number}", metadata={f"k{number}": "canary"})
+        await memory.work()
+    assert (await ann.get_memory(older.id)).data["merged_count"] == 25
+    await ann.forget("copy0")
+    kept = await ann.get_memory(older.id)
+    assert ("k0" in kept.metadata, "k1" in kept.metadata) == (False, True)
+
+
+async def test_what_is_merged_while_it_is_forgotten_leaves_nothing_behind(open_memory, store_url):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    older = await ann.add_memory(LISBON)
+    await memory.work()
+    newer = await ann.add_memory(LISBON.replace("lives", "really lives"), metadata={"secret": "canary"})
+    store.before(lambda changes: newer.id in changes.drop, memory.work)
+    await ann.forget(newer.id)
+    assert (await ann.get_memory(older.id)).metadata == {}
+    assert not await holds(memory, "canary")
+
+
+async def test_a_merged_one_that_is_forgotten_is_there_until_what_it_gave_is_gone(open_memory, store_url):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    older = await ann.add_memory(LISBON)
+    await memory.work()
+    newer = await ann.add_memory(LISBON.replace("lives", "really lives"), metadata={"secret": "canary"})
+    await memory.work()
+
+    async def break_off():
+        raise ConnectionError
+
+    store.before(lambda changes: newer.id in changes.drop, break_off)
+    with pytest.raises(ConnectionError):
+        await ann.forget(newer.id)
+    await ann.forget(newer.id)
+    assert (await ann.get_memory(older.id)).metadata == {}
+
+
+async def test_a_long_past_is_read_once_to_forget_a_message(open_memory, store_url):
+    store = CountingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    data = {"of": "somebody", "version": 1, "data": {}, "layer": "long_term"}
+    past = [Record(f"p{n}", "past", Scope(*PARTITION), "old", data) for n in range(900)]
+    for start in range(0, len(past), 90):
+        await memory._flow.ledger.commit(Changes(PARTITION, put=tuple(past[start : start + 90])))
+    message = await ann.session("s").add_message("user", "I live in Oslo.")
+    await memory.work()
+    store.reset()
+    await ann.forget(message.id)
+    assert store.rows < 1_000
+
+
+async def test_a_large_forgetting_that_is_broken_off_anywhere_loses_no_episode(open_memory, clock):
+    broken_off = 0
+    while True:
+        store = MeddlingStore(await open_store("memory://"))
+        memory = await open_memory(store)
+        ann = memory.user("ann")
+        chat = ann.session("s")
+        for number in range(60):
+            await chat.add_message("user", f"We decided on plan {number} for Lisbon, {number * 3} euros.")
+            await chat.add_message("assistant", f"Noted, with the invoice {number}.", metadata={"tmp": 1})
+            clock.advance(seconds=1)
+        await chat.close()
+        await memory.work()
+        forgetting = BreakOff(broken_off)
+        store.before(forgetting.is_due, forgetting.break_off)
+        try:
+            await ann.forget(where={"metadata.tmp": 1})
+            break
+        except ConnectionError:
+            broken_off += 1
+        await memory.work()
+        await ann.forget(where={"metadata.tmp": 1})
+        await memory.work()
+        left = {message.id for message in (await chat.messages(limit=200))[0]}
+        covered = [id for episode in await ann.episodes.list() for id in episode.messages]
+        assert sorted(covered) == sorted(left)
+    assert broken_off > 2
+
+
+class BreakOff:
+    """Waits for a commit that drops something, after some others that do."""
+
+    def __init__(self, after: int) -> None:
+        self._left = after
+
+    def is_due(self, changes: Changes) -> bool:
+        self._left -= bool(changes.drop)
+        return self._left < 0
+
+    async def break_off(self) -> None:
+        raise ConnectionError
 
 
 async def test_forgetting_a_message_takes_the_summary_that_rests_on_it(open_memory):
@@ -415,3 +539,20 @@ async def test_a_memory_that_was_edited_can_be_edited_again_where_it_is_imported
     moved = await bob.get_memory(record.id)
     changed = await bob.update_memory(record.id, content="The boat is blue.", version=moved.version)
     assert changed.content == "The boat is blue."
+
+
+async def test_a_receipt_counts_all_that_went(memory, clock):
+    ann = memory.user("ann")
+    older = await ann.add_memory(LISBON)
+    await memory.work()
+    await ann.add_memory(LISBON.replace("lives", "really lives"))
+    chat = ann.session("s")
+    messages = await chat.add_interaction("We decided to fly to Lisbon on May 12.", "I will look for flights in May.")
+    messages += await chat.add_interaction("The budget is 900 euros.", "Then I look for flights below 900 euros.")
+    await memory.work()
+    await chat.close()
+    await memory.work()
+    assert (await ann.forget(older.id)).forgotten == {"long_term": 2}, "what was merged into it went, too"
+    receipt = await ann.forget([message.id for message in messages])
+    assert (receipt.forgotten["conversation"], receipt.forgotten["episodic"]) == (4, 1)
+    assert await ann.list_memories(layer="episodic") == ([], None)

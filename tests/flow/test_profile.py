@@ -16,7 +16,7 @@ from recollect.ledger import Ledger
 from recollect.long_term import past_ids
 from recollect.privacy import Privacy
 from recollect.profile import APPLIED_PUTS, UPSERT_MAX, Facts, read_profile
-from recollect.records import DAY_MS, HOUR_MS, Changes, Record, Scope, derived_id
+from recollect.records import DAY_MS, HOUR_MS, Changes, Record, Scope, as_datetime, derived_id
 from recollect.stores import open_store
 from recollect.testing.fakes import NOON_MS, ManualClock, MeddlingStore
 
@@ -524,3 +524,52 @@ async def test_what_the_user_corrected_is_not_contradicted_by_the_graph_in_a_pro
     system = (await ann.get_context("Is Oslo where I live?")).system
     assert "city: Rome" in system
     assert "lives in Oslo" not in system
+
+
+async def test_what_will_be_so_does_not_hide_what_is_so(memory, clock):
+    ann = memory.user("ann")
+    await ann.add_fact("city", "Oslo")
+    june = clock() + 90 * DAY_MS
+    await ann.add_fact("city", "Bergen", valid_from=as_datetime(june))
+    await memory.work()
+
+    async def told():
+        context = await ann.get_context("Where do I live?")
+        hits = [hit.content for hit in await ann.search_memory("Which city?", layer="fact")]
+        return [fact.value for fact in (await ann.profile()).facts], context.system.split("city: ")[1][:4], hits
+
+    assert await told() == (["Oslo"], "Oslo", ["city: Oslo"])
+    assert [fact.value for fact in (await ann.profile(as_of=as_datetime(june))).facts] == ["Bergen"]
+    assert [(fact.value, fact.status) for fact in await ann.facts.history("city")] == [
+        ("Oslo", "told"),
+        ("Bergen", "told"),
+    ]
+    clock.advance(days=91)
+    await memory.work()
+    assert await told() == (["Bergen"], "Berg", ["city: Bergen"])
+    await ann.add_fact("city", "Rome")
+    assert [(fact.value, fact.status) for fact in await ann.facts.history("city")] == [
+        ("Oslo", "ended"),
+        ("Bergen", "ended"),
+        ("Rome", "told"),
+    ]
+
+
+async def test_an_old_value_is_forgotten_alone_by_its_own_id(memory, clock):
+    ann = memory.user("ann")
+    for city in ("Oslo", "Secretville", "Rome"):
+        await ann.add_fact("city", city)
+        clock.advance(days=1)
+    then = clock() - int(1.5 * DAY_MS)
+    oslo, secret, rome = await ann.facts.history("city")
+    assert len({oslo.id, secret.id, rome.id}) == 3
+    await ann.quarantine(ids=[oslo.id])
+    assert [fact.value for fact in await ann.facts.history("city")] == ["Secretville", "Rome"]
+    await ann.release(ids=[oslo.id])
+    receipt = await ann.forget(secret.id)
+    assert receipt.forgotten == {"fact": 1}
+    assert [fact.value for fact in await ann.facts.history("city")] == ["Oslo", "Rome"]
+    assert (await ann.profile(as_of=then)).facts == ()
+    assert "Secretville" not in str(await ann.export())
+    await ann.forget(rome.id)
+    assert await ann.facts.history("city") == [], "a fact goes with all values that it had"

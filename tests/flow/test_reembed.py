@@ -262,3 +262,12 @@ async def test_killed_again_and_again_it_ends_with_every_memory_embedded_anew(fi
             assert sorted(record.content for record in records) == sorted(NOTES)
             assert {record.vector.model for record in records} == {"slow-64"}
         assert await memory.check() == []
+
+
+async def test_a_message_that_is_embedded_anew_before_it_was_read_still_teaches(memory):
+    ann = memory.user("ann")
+    await ann.session("s").add_message("user", "I live in Oslo.")
+    (done,) = await memory.reembed()
+    assert done.done == 1
+    await memory.work()
+    assert [(fact.key, fact.value) for fact in (await ann.profile()).facts] == [("city", "Oslo")]

@@ -261,6 +261,65 @@ async def test_vectors_of_another_model_are_not_compared(open_memory, tmp_path):
         assert hit.legs["words"].score > 0
 
 
+async def test_names_in_the_first_hits_lead_to_what_the_question_does_not_name(memory):
+    ann = memory.user("ann")
+    fillers = ("The shop has a new door.", "My bicycle is in the cellar.", "We had soup.", "The concert was long.")
+    for session, text in (
+        ("may", "I met Tom again, and his wife Henrike."),
+        ("june", "A farm is a lot of work."),
+        ("july", "Henrike was born near Tartu."),
+    ):
+        said = (*fillers[:2], text, *fillers[2:])
+        await ann.session(session).add_messages([{"role": "user", "name": "Ann", "content": each} for each in said])
+    await memory.work()
+    hits = await ann.search_memory("Which region is the wife of Tom from?", layer="conversation", limit=12)
+    led_to = [hit.content for hit in hits if "part" in hit.legs]
+    assert hits[0].content == "I met Tom again, and his wife Henrike."
+    assert "Henrike was born near Tartu." in led_to
+    assert "A farm is a lot of work." not in led_to
+
+
+async def test_both_ends_of_a_stretch_of_time_are_looked_for(memory):
+    ann = memory.user("ann")
+    chat = ann.session("s")
+    said = (
+        "I bought the kayak today!", "The days are long now.", "Many days I sit by the lake.",
+        "How many spoons are in that drawer?", "We paddled to the island of Aegna.", "The weather has passed.",
+    )  # fmt: skip
+    await chat.add_messages([{"role": "user", "content": text} for text in said])
+    await memory.work()
+    told = await found(ann, "How many days passed before we paddled to Aegna after I bought the kayak?", limit=2)
+    assert set(told) == {said[0], said[4]}
+
+
+async def test_time_counted_from_an_event_is_looked_for_there(memory, clock):
+    ann = memory.user("ann")
+    chat = ann.session("s")
+    for days, text in (
+        (0, "Breakfast was porridge."),
+        (20, "Breakfast was pancakes."),
+        (14, "My trip to Rome begins!"),
+    ):
+        clock.advance(days=days)
+        await chat.add_message("user", text)
+    clock.advance(days=2)
+    await memory.work()
+    assert (await found(ann, "What was breakfast two weeks before my trip to Rome?", layer="conversation"))[0] == (
+        "Breakfast was pancakes."
+    )
+
+
+async def test_a_word_of_near_meaning_is_found(memory):
+    ann, chat = memory.user("ann"), memory.user("ann").session("s")
+    said = (
+        "Yesterday I practised the violin for two hours.", "The house near the lake was sold to a neighbour.",
+        "We took the train home in the evening.", "There was nothing on the table but a cup.",
+    )  # fmt: skip
+    await chat.add_messages([{"role": "user", "name": "Ann", "content": text} for text in said])
+    await memory.work()
+    assert (await found(ann, "Which musical instrument does Ann play?"))[0] == said[0]
+
+
 async def test_each_part_of_a_compound_question_is_looked_for(memory):
     ann = memory.user("ann")
     chat = ann.session("s")

@@ -123,8 +123,8 @@ async def test_each_layer_is_where_it_was_sent(memory, stores):
     await live(memory)
     rest, hot = stores
     now = ManualClock()()
-    assert set((await hot.survey(now)).records) == {*HOT, "summary", "session"}
-    assert not set((await rest.survey(now)).records) & {*HOT, "summary", "session", "failure"}
+    assert set((await hot.survey(now)).records) == {*HOT, "summary", "session", "seal"}
+    assert not set((await rest.survey(now)).records) & {*HOT, "summary", "session", "failure", "seal"}
     assert (await rest.survey(now)).records["past"] == 1
 
 
@@ -232,9 +232,9 @@ async def _stage(folder: Path, scene: str | None = None) -> None:
 
 
 def _state(folder: Path) -> frozenset[tuple[str, ...]]:
-    """The living records of both files, but for fences and times: work that is done again is done later."""
+    """The living records of both files, but for fences, seals and times: work that is done again is done later."""
     rows = [row for name in ("rest.db", "hot.db") for row in state_of(folder / name)[0]]
-    return frozenset((*row[:3], TIMES.sub("", row[3])) for row in rows if row[1] != "fence")
+    return frozenset((*row[:3], TIMES.sub("", row[3])) for row in rows if row[1] not in ("fence", "seal"))
 
 
 @pytest.mark.parametrize("work", [False, True], ids=["the call", "its work"])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.errors import NotFound
+from recollect.errors import NotFound, Unavailable
 from recollect.layers import LAYERS
 from recollect.records import DAY_MS, HOUR_MS, Changes, Partition, Record, Scope
+from recollect.stores import open_store
+from recollect.testing.fakes import MeddlingStore
 
 ANN = Partition("default", "ann")
 
@@ -32,7 +34,13 @@ async def test_messages_live_thirty_days(memory, clock):
 @pytest.mark.parametrize("layer", [name for name, row in LAYERS.items() if row.life_ms is not None])
 async def test_each_layer_has_a_life_of_its_own(memory, clock, layer):
     row = LAYERS[layer]
-    expected = {"conversation": 30 * DAY_MS, "working": 24 * HOUR_MS, "entity_cache": HOUR_MS, "summary": 30 * DAY_MS}
+    expected = {
+        "conversation": 30 * DAY_MS,
+        "working": 24 * HOUR_MS,
+        "entity_cache": HOUR_MS,
+        "summary": 30 * DAY_MS,
+        "seal": HOUR_MS,
+    }
     assert row.life_ms == expected[layer]
     data = {"role": "user"} if layer == "conversation" else {"state": {}}
     record = Record("r1", layer, Scope("default", "ann"), "x", data, expires_at=row.expires_at(clock()))
@@ -207,3 +215,47 @@ async def test_many_large_memories_are_retired_all_the_same(open_memory):
         await ann.add_memory(f"number {number} " + "x" * 40_000, importance=0.1)
     assert len((await ann.maintain()).retired) == 55
     assert len(await current(ann)) == 5
+
+
+async def test_restoring_a_merged_entity_undoes_the_merge(memory):
+    ann = memory.user("ann")
+    ida = await ann.graph.add_entity("Ida", type="person")
+    idun = await ann.graph.add_entity("Idun", type="person", aliases=["Dunny"])
+    before = await ann.graph.entities()
+    await ann.graph.merge(ida, idun)
+    with pytest.raises(NotFound):
+        await ann.restore(ida.id)
+    await ann.restore(idun.id)
+    assert await ann.graph.entities() == before
+    assert (await ann.graph.find("Dunny")).id == idun.id
+
+
+async def test_what_was_used_is_counted_once_whatever_fails_in_between(open_memory, store_url):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    users = [memory.user(name) for name in ("ann", "bob")]
+    added = [await user.add_memory(f"The code of the {user.id} door is 4411.") for user in users]
+    await memory.work()
+    for user in users:
+        await user.get_context(f"Which code has the {user.id} door?")
+
+    async def refuse():
+        raise Unavailable("gone")
+
+    for _ in range(3):
+        store.before(lambda changes: changes.partition.user == "bob", refuse)
+        with pytest.raises(Unavailable):
+            await memory._flow.flush_uses()
+    store.before(lambda changes: False, refuse)
+    await memory._flow.flush_uses()
+    found = [await user.get_memory(record.id) for user, record in zip(users, added, strict=True)]
+    assert [record.data["usage_count"] for record in found] == [1, 1]
+
+
+async def test_uses_of_what_an_org_shares_are_counted_there(memory):
+    shared = await memory.org("acme").add_memory("The office wifi rotates on Mondays.")
+    await memory.work()
+    await memory.user("ann", org="acme").get_context("When does the office wifi rotate?")
+    await memory.work()
+    (record,) = await memory._flow.ledger.get(Partition("acme", ""), [shared.id])
+    assert record.data["usage_count"] == 1

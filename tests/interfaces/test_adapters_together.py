@@ -83,5 +83,13 @@ async def test_what_is_exported_is_read_by_the_adapters_after_an_import(ann, mem
     assert (await Store(memory, user="bob", clock=clock).aget(("notes",), "tea")).value["stars"] == 5
 
 
+async def test_what_the_typescript_package_keeps_beside_a_message_is_no_label_of_it(ann):
+    shell = '{"value":{"id":"m1","parts":[{"type":"text","text":""}]},"texts":[["parts",0,"text"]]}'
+    labels = {"ai_sdk": shell, "topic": "cats"}
+    await ann.session("monday").add_message("user", "The cat Miso sleeps all day", metadata=labels)
+    (found,) = await Retriever(user=ann).ainvoke("cat sleeps")
+    assert found.metadata["topic"] == "cats" and "ai_sdk" not in found.metadata
+
+
 def _asked(text):
     return ChatMessage(role="user", content=text)

@@ -71,6 +71,8 @@ async def test_messages_go_in_one_by_one_or_many_and_come_out_page_by_page(clien
     renamed = await ok(client.patch(f"{ANN}/sessions/monday", json={"title": "Counting"}))
     (session,) = (await ok(client.get(f"{ANN}/sessions")))["sessions"]
     assert renamed["title"] == session["title"] == "Counting"
+    assert await ok(client.get(f"{ANN}/sessions/monday")) == session
+    assert (await client.get(f"{ANN}/sessions/sunday")).status_code == 404
     window = await ok(client.get(f"{ANN}/sessions/monday/window?messages=1"))
     assert [each["content"] for each in window["messages"]] == ["Three."]
     assert (await ok(client.delete(f"{ANN}/sessions/monday")))["forgotten"]["conversation"] == 3

@@ -333,7 +333,7 @@ async def test_a_turn_with_masked_words_can_be_sent_again():
 async def test_a_reply_to_what_was_forgotten_meanwhile_is_not_kept():
     async with opened() as service:
         body = schemas.ChatTurn(chat_id="m", user_id="ann", message="Hello")
-        turn = chat_routes._turn(service, "default", body, None)
+        turn = chat_routes.begun(service, "default", body, None)
         prepared = await turn.begin()
         await service.memory.user("ann").erase()
         with pytest.raises(Conflict):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.policies.dates import span_of
+from recollect.policies.dates import span_around, span_of
 from recollect.records import iso
 
 ASKED = int(datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp() * 1000)  # a Sunday
@@ -29,6 +29,16 @@ ASKED = int(datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp() * 1000)  # a Sund
         ("What did I read in 2022?", "2022-01-01", "2023-01-01"),
         ("What was decided on 2026-02-01?", "2026-02-01", "2026-02-02"),
         ("What did I do two weeks ago?", "2026-10-29", "2026-11-05"),
+        ("What did I do a couple of weeks ago?", "2026-10-29", "2026-11-05"),
+        ("Where did we swim last summer?", "2026-06-01", "2026-09-01"),
+        ("What did I learn in the spring of 2024?", "2024-03-01", "2024-06-01"),
+        ("How often did I run in the past two weeks?", "2026-11-01", "2026-11-16"),
+        ("What have I bought since March?", "2026-03-01", "2026-11-16"),
+        ("What did I own before May 2023?", "0001-01-02", "2023-05-01"),
+        ("Where did I go after June 2025?", "2025-07-01", "9999-01-01"),
+        ("Whom did I meet between March and June 2023?", "2023-03-01", "2023-07-01"),
+        ("What did we do on the Monday before July 24, 2023?", "2023-07-17", "2023-07-25"),
+        ("What did I pay in Sept 2025?", "2025-09-01", "2025-10-01"),
     ],
 )
 def test_a_named_time_is_a_stretch_of_days(question, start, end):
@@ -39,10 +49,24 @@ def test_a_named_time_is_a_stretch_of_days(question, start, end):
 
 @pytest.mark.parametrize(
     "question",
-    ["May I ask you something?", "Do you march to work?", "What is the plan?", "On 31 February 2024?", "How are you?"],
+    [
+        "May I ask you something?",
+        "Do you march to work?",
+        "What is the plan?",
+        "On 31 February 2024?",
+        "How are you?",
+        "Who saw the fall of Rome?",
+    ],
 )
 def test_words_that_are_no_time_give_none(question):
     assert span_of(question, ASKED) is None
+
+
+def test_time_is_counted_from_an_event():
+    trip = int(datetime(2026, 6, 20, tzinfo=UTC).timestamp() * 1000)
+    start, end = span_around(trip, "before", "two", "week")
+    assert ((iso(start) or "")[:10], (iso(end) or "")[:10]) == ("2026-06-02", "2026-06-09")
+    assert span_around(trip, "after")[0] == trip
 
 
 @given(st.text(max_size=300), st.integers(0, 4_000_000_000_000))

@@ -11,6 +11,8 @@ PACKAGE = Path(__file__).resolve().parents[2] / "recollect"
 
 NOUNS = {"records", "errors", "filters"}
 FLOW = {
+    "agreement",
+    "branches",
     "conversation",
     "copying",
     "working",
@@ -18,6 +20,7 @@ FLOW = {
     "worker",
     "enrichment",
     "index",
+    "kinship",
     "recall",
     "context",
     "sections",
@@ -33,6 +36,9 @@ FLOW = {
     "learning",
     "reembedding",
     "reranking",
+    "seals",
+    "quarantine",
+    "views",
     "trust",
     "unlearning",
 }
@@ -70,7 +76,7 @@ SEES: dict[str, set[str]] = {
     "__init__": {"context", "conversation", "errors", "memory", "providers", "records", "settings"},
     "__main__": {"interfaces"},
 }
-SERVER = {f"server/{path.name}" for path in (PACKAGE / "server").glob("*.py")} - {"server/keys.py"}
+SERVER = {str(path.relative_to(PACKAGE)) for path in (PACKAGE / "server").rglob("*.py")} - {"server/keys.py"}
 DRIVERS = {
     "sqlite3": {"stores/sqlite_file.py", "interfaces/comparing.py"},
     "simsimd": {"index.py", "stores/sqlite_codes.py"},
@@ -80,6 +86,7 @@ DRIVERS = {
     "httpx": {"embedders/endpoint.py", "server/endpoint.py"},
     "fastapi": SERVER,
     "starlette": SERVER,
+    "jinja2": {"server/console/pages.py"},
     "uvicorn": {"server/app.py", "server/connections.py", "interfaces/mcp.py"},
     "opentelemetry": {"server/tracing.py"},
     "fastembed": {"embedders/fastembed.py"},

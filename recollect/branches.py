@@ -1,0 +1,25 @@
+"""What branched off: the copies of messages that sessions begin with which were branched from others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from recollect.conversation import copy_id
+from recollect.index import Indexes
+from recollect.records import Partition, Record, Scope
+
+
+async def with_copies(indexes: Indexes, partition: Partition, records: Sequence[Record], now: int) -> list[Record]:
+    """These records and the copies of their messages in sessions that branched off, step by step."""
+    index = await indexes.current(partition)
+    found = {record.id: record for record in records}
+    newest = [record for record in records if record.layer == "conversation"]
+    scope = Scope(*partition)
+    heads = {session: index.head("session", replace(scope, session=session), now) for session in index.sessions}
+    branches = [session for session, head in heads.items() if head is not None and "parent" in head.data]
+    while newest and branches:
+        ids = {copy_id(session, each.id) for each in newest for session in branches}
+        newest = [index.records[index.row_of[id]] for id in ids if id in index.row_of and id not in found]
+        found |= {record.id: record for record in newest}
+    return list(found.values())

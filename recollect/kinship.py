@@ -1,0 +1,72 @@
+"""Words that mean nearly the same: how near each word of a question comes to the words of a turn.
+
+The vector of a whole turn says what it is about; it drowns the one word that answers. Here every
+word of the question looks for its nearest kin in the turn ("instrument" finds "violin"), in the
+static vectors that come with the package. Turns are read when they first become candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.policies.words import content_words
+
+Floats = NDArray[np.float32]
+WordVectors = Callable[[Sequence[str]], Floats]
+"""Gives each word a vector of length one."""
+
+WORDS_MAX = 256
+"""Different words of one turn that are compared."""
+
+
+class Kinship:
+    """The words of an index's rows, as far as questions came near them, each word with its vector."""
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+        self._place: dict[str, int] = {}
+        self._vectors: Floats = np.zeros((0, 0), np.float32)
+        self._words_of: dict[int, NDArray[np.int32]] = {}
+
+    def nearest(
+        self, rows: Sequence[int], texts: Callable[[int], str], question: Sequence[str], vectors: WordVectors
+    ) -> Floats:
+        """For each row the cosine of each word of the question with the word there that is nearest to it."""
+        self._read([row for row in rows if row not in self._words_of], texts, vectors)
+        found = [self._words_of[row] for row in rows]
+        sizes = np.fromiter(map(len, found), np.intp, len(found))
+        nearest = np.zeros((len(rows), len(question)), np.float32)
+        filled = np.flatnonzero(sizes)
+        if not len(filled) or not question:
+            return nearest
+        words = np.concatenate(found)
+        needed, places = np.unique(words, return_inverse=True)
+        cosines = self._vectors[needed] @ vectors(question).T
+        starts = np.concatenate(([0], np.cumsum(sizes[filled])[:-1]))
+        nearest[filled] = np.maximum.reduceat(cosines[places], starts, axis=0)
+        return nearest
+
+    def _read(self, rows: Sequence[int], texts: Callable[[int], str], vectors: WordVectors) -> None:
+        """Take in the words of rows that were never candidates before."""
+        new: list[str] = []
+        for row in rows:
+            words = list(dict.fromkeys(content_words(texts(row), self._language)))[:WORDS_MAX]
+            for word in words:
+                if word not in self._place:
+                    self._place[word] = len(self._place)
+                    new.append(word)
+            self._words_of[row] = np.array([self._place[word] for word in words], np.int32)
+        if new:
+            self._keep(vectors(new))
+
+    def _keep(self, added: Floats) -> None:
+        """Put the vectors of new words behind the others, with room for more."""
+        end = len(self._place)
+        if end > len(self._vectors):
+            larger = np.zeros((max(2 * end, 1024), added.shape[1]), np.float32)
+            larger[: len(self._vectors)] = self._vectors.reshape(-1, added.shape[1])
+            self._vectors = larger
+        self._vectors[end - len(added) : end] = added

@@ -1,0 +1,194 @@
+"""The steps of setting aside and of trusting again, but for what was learned, which `trust.py` takes back.
+
+Every step finds in the records what is left of it to do, so that it can be broken off and done again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recollect.branches import with_copies
+from recollect.enrich.episodes import GAP_MS
+from recollect.episodes import PORTION, Episode, covered, going_on, remake_job
+from recollect.filters import Filter
+from recollect.index import Indexes
+from recollect.ledger import Ledger, Work
+from recollect.long_term import past_ids
+from recollect.policies.quarantine import (
+    ASIDE,
+    act_of,
+    closed_session,
+    heard,
+    is_aside,
+    is_noted,
+    note_of,
+    open_session,
+    set_aside,
+    settled,
+    trusted_again,
+)
+from recollect.records import Changes, Partition, Record, Scope, new_id
+from recollect.seals import break_seals
+from recollect.unlearning import FACT_LAYERS
+from recollect.views import Remaking, remake, remakings, resting_views
+
+Note = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What is set aside or released: all of it, and what this time has changed; `note` is that of the session."""
+
+    records: Sequence[Record]
+    changed: Sequence[Record]
+    note: Note | None = None
+
+    @property
+    def acts(self) -> list[tuple[Note, list[Record]]]:
+        """The records by the act that set them aside; that of the session also if there is no message left of it."""
+        by_act: dict[str, tuple[Note, list[Record]]] = {}
+        if self.note is not None:
+            by_act[self.note["undo"]] = self.note, []
+        for record in self.records:
+            note = act_of(record)
+            by_act.setdefault(note["undo"], (note, []))[1].append(record)
+        return list(by_act.values())
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many were changed of each layer; what a record was before counts for its layer."""
+        return dict(
+            Counter(str(record.data["layer"]) if record.layer == "past" else record.layer for record in self.changed)
+        )
+
+
+class Quarantine:
+    """Sets records of one partition aside."""
+
+    def __init__(self, ledger: Ledger, indexes: Indexes, partition: Partition) -> None:
+        self._ledger = ledger
+        self._indexes = indexes
+        self._partition = partition
+
+    # ── aside ────────────────────────────────────────────────────────────────────────────────────
+
+    async def set_aside(self, session: str, ids: Sequence[str], act: str, at: int, reason: str) -> Chosen:
+        """Mark a session, or these records, with the copies of their messages, as used by nothing any more."""
+        note: Note = note_of(act, at, reason)
+        if session:
+            # Before its messages are listed: what comes later finds the session closed.
+            note = await self._close(session, note)
+        fresh = heard(await self._meant(session, ids))
+        await self._ledger.change_each(
+            self._partition, [record.id for record in fresh], lambda record: set_aside(record, note)
+        )
+        await break_seals(self._ledger, self._partition)
+        aside = [record for record in await self._meant(session, ids) if is_aside(record) and is_noted(record)]
+        return Chosen(aside, fresh, note if session else None)
+
+    async def leave_out(self, records: Sequence[Record]) -> None:
+        """Have summaries and episodes made again without these messages."""
+        views = await resting_views(self._ledger, self._partition, records)
+        gone = {record.id for record in records}
+        await remake(self._ledger, self._partition, remakings(views, self._ledger.clock(), gone))
+
+    async def aside_by(self, act: str) -> list[Record]:
+        """The messages that an act has set aside, and that still are."""
+        index = await self._indexes.current(self._partition)
+        held = index.held("conversation", self._ledger.clock())
+        return [each for each in held if is_aside(each) and is_noted(each) and act_of(each)["undo"] == act]
+
+    async def _close(self, session: str, note: Note) -> Note:
+        """Note in the head of a session that it is set aside. Gives the note that counts."""
+        counts = note
+
+        def decide(known: Record | None, now: int) -> Changes | None:
+            nonlocal counts
+            head = closed_session(known or self._head(session, now), note)
+            counts = head.data[ASIDE]
+            return None if head == known else Changes(self._partition, put=(head,))
+
+        await self._ledger.update(self._partition, self._head(session, 0).id, decide)
+        return counts
+
+    def _head(self, session: str, now: int) -> Record:
+        layer = self._ledger.layers["session"]
+        scope = layer.scope_of(Scope(*self._partition, session=session))
+        return Record(layer.head_id(scope), "session", scope, created_at=now)
+
+    async def _meant(self, session: str, ids: Sequence[str]) -> list[Record]:
+        """The messages of a session, or these records, with all copies of messages in what branched off."""
+        if session:
+            where = Filter(self._partition, layers=("conversation",), session=session)
+            found = [record async for record in self._ledger.walk(where)]
+        else:
+            found = await self._ledger.get(self._partition, list(ids))
+        return await with_copies(self._indexes, self._partition, found, self._ledger.clock())
+
+    # ── trusted again ────────────────────────────────────────────────────────────────────────────
+
+    async def trust_again(self, session: str, ids: Sequence[str]) -> Chosen:
+        """Give a session, or these records, the trust they had; the note stays until all else is done."""
+        if session:
+            head = self._head(session, 0).id
+            await self._ledger.change_each(self._partition, [head], open_session)
+        found = await self._meant(session, ids)
+        facts = [id for record in found if record.layer in FACT_LAYERS for id in past_ids(record)]
+        found += await self._ledger.get(self._partition, facts)
+        noted = [record for record in found if is_noted(record)]
+        aside = [record for record in noted if is_aside(record)]
+        await self._ledger.change_each(self._partition, [record.id for record in aside], trusted_again)
+        return Chosen([trusted_again(record) for record in noted], aside)
+
+    async def settle(self, records: Sequence[Record], work: Work) -> None:
+        """Let go of the notes, and let messages teach what nobody has read in them yet."""
+
+        def learning(changed: Sequence[Record]) -> Any:
+            return work([record for record in changed if record.layer == "conversation"])
+
+        await self._ledger.change_each(self._partition, [record.id for record in records], settled, learning)
+
+    async def take_in(self, records: Sequence[Record]) -> None:
+        """Have summaries and episodes made again with these messages."""
+        now = self._ledger.clock()
+        views = await resting_views(self._ledger, self._partition, records)
+        steps = remakings([view for view in views if view.layer == "summary"], now)
+        sessions: dict[str, list[Record]] = {}
+        for record in records:
+            if record.layer == "conversation":
+                sessions.setdefault(record.scope.session, []).append(record)
+        for session, messages in sessions.items():
+            steps += await self._episodes_with(session, messages, now)
+        await remake(self._ledger, self._partition, steps)
+
+    async def _episodes_with(self, session: str, messages: Sequence[Record], now: int) -> list[Remaking]:
+        """The episodes near these messages made again together with them; what is not noted yet will be."""
+        scope = Scope(*self._partition, session=session)
+        where = Filter(self._partition, layers=("episodic",), session=session)
+        episodes = [episode async for episode in self._ledger.walk(where) if covered(episode)]
+        known = {id for episode in episodes for id in covered(episode)}
+        missing = [message for message in messages if message.id not in known]
+        near = [each for each in episodes if any(_is_near(each, message) for message in missing)]
+        parts = sorted([*missing, *near], key=lambda record: record.when)
+        steps = [Remaking((), (going_on(self._partition, session, now),))]
+        views: tuple[str, ...] = ()
+        ids: tuple[str, ...] = ()
+        for place, part in enumerate(parts, start=1):
+            if part.layer == "episodic":
+                views, ids = (*views, part.id), (*ids, *covered(part))
+            else:
+                ids = (*ids, part.id)
+            if len(ids) >= PORTION or place == len(parts):
+                steps.append(Remaking(views, (remake_job(scope, new_id(now), ids, now),)))
+                views, ids = (), ()
+        return steps
+
+
+def _is_near(episode: Record, message: Record) -> bool:
+    """Whether an episode and a message may be of one stretch."""
+    noted = Episode.from_record(episode)
+    start, end = (int(time.timestamp() * 1000) for time in (noted.started_at, noted.ended_at))
+    return start - GAP_MS < message.when < end + GAP_MS

@@ -1,0 +1,24 @@
+"""The console: pages for people, at `/`, over the verbs that the interface has. One file a page."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from recollect.server.console import (
+    chat,
+    entrance,
+    graph,
+    memories,
+    operating,
+    overview,
+    privacy,
+    profile,
+    sessions,
+    teaching,
+)
+
+PAGES = (entrance, chat, sessions, memories, profile, graph, teaching, privacy, overview, operating)
+
+routes = APIRouter()
+for each in PAGES:
+    routes.include_router(each.routes)

@@ -1,0 +1,147 @@
+"""What is behind a turn: what was remembered of what was said, and what went into the prompt for the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from recollect.context import Context
+from recollect.memory import User
+from recollect.policies.graphs import USER
+from recollect.profile import Fact, Facts
+from recollect.server.console.words import spoken
+
+LOOKS = 8
+"""How often the page asks what was learned from a turn: for a few seconds, in which a worker has done it."""
+SETTLED_LOOKS = 3
+"""Looks after which nothing more is to be expected of a message that was enriched."""
+LEFT_OUT_SHOWN = 12
+"""Of what was left out. The rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """One thing that a message taught: what kind it is, its name and value, what it was before, how sure it is."""
+
+    kind: str
+    name: str
+    value: str
+    before: str = ""
+    confidence: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What was remembered of one message so far; `waits` while more may come."""
+
+    session: str
+    message_id: str
+    text: str
+    importance: float
+    learned: tuple[Learned, ...]
+    look: int
+    waits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the prompt: its share of the budget, where it begins in the bar, and its text."""
+
+    name: str
+    tokens: int
+    items: int
+    start: float
+    share: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Something that did not go in, and why."""
+
+    section: str
+    text: str
+    tokens: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What went into the prompt for a question, and what was left out."""
+
+    query: str
+    tokens: int
+    max_tokens: int
+    sections: tuple[Section, ...]
+    left_out: tuple[LeftOut, ...]
+    left_out_count: int
+    answerable: float
+
+
+async def remembered_of(owner: User, session: str, message_id: str, look: int = LOOKS) -> Remembered:
+    """What was remembered of a message by now; `look` counts how often that was asked."""
+    record = await owner.get_memory(message_id)
+    is_enriched = record.version != record.born[0]
+    waits = look < (SETTLED_LOOKS if is_enriched else LOOKS)
+    learned = await _learned(owner, message_id)
+    return Remembered(session, message_id, record.content, record.importance, tuple(learned), look + 1, waits)
+
+
+async def _learned(owner: User, message_id: str) -> list[Learned]:
+    """All that names this message as its source."""
+    found = await _facts(owner.facts, message_id, "fact")
+    found += await _facts(owner.preferences, message_id, "preference")
+    found += [
+        Learned("learning", each.type, each.content, confidence=each.confidence)
+        for each in await owner.learnings.list()
+        if each.source_message_id == message_id
+    ]
+    found += [
+        Learned("relation", each.relation, f"{each.names[0]} → {each.names[1]}", confidence=each.confidence)
+        for each in await owner.graph.relations()
+        if each.source is not None and each.source.message_id == message_id and each.names[0] != USER
+    ]
+    return found
+
+
+async def _facts(facts: Facts, message_id: str, kind: str) -> list[Learned]:
+    told = [fact for fact in await facts.list() if fact.source_message_id == message_id]
+    return [Learned(kind, fact.key, fact.value, await _value_before(facts, fact), fact.confidence) for fact in told]
+
+
+async def _value_before(facts: Facts, fact: Fact) -> str:
+    """What the key had until this value began."""
+    ended = [
+        each for each in await facts.history(fact.key) if each.status == "ended" and each.valid_to == fact.valid_from
+    ]
+    return ended[-1].value if ended and ended[-1].value != fact.value else ""
+
+
+def prompt_of(context: Context) -> Prompt:
+    """A context as it is drawn."""
+    budget = context.report.max_tokens
+    sections: list[Section] = []
+    start = 0.0
+    for part in context.sections:
+        share = part.tokens / budget
+        text = part.text or _recent_text(context)
+        sections.append(Section(part.name, part.tokens, part.items, start, share, text))
+        start += share
+    left_out = context.report.left_out
+    texts = {hit.id: hit.content for hit in context.hits}
+    return Prompt(
+        query=context.query,
+        tokens=context.tokens,
+        max_tokens=budget,
+        sections=tuple(sections),
+        left_out=tuple(
+            LeftOut(out.section, texts.get(out.id, ""), out.tokens, out.reason) for out in left_out[:LEFT_OUT_SHOWN]
+        ),
+        left_out_count=len(left_out),
+        answerable=context.answerable,
+    )
+
+
+def _recent_text(context: Context) -> str:
+    """The recent conversation, which stands in messages of its own."""
+    said = context.messages[1:] if context.system else context.messages
+    return "\n".join(f"{message['role']}: {spoken(message['content'])}" for message in said)

@@ -1,0 +1,132 @@
+"""The chat: talk to an assistant, and see beside it what it remembered of each turn and what went into its prompt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recollect.conversation import Message, SessionInfo
+from recollect.errors import RecollectError
+from recollect.records import new_id
+from recollect.server import schemas
+from recollect.server.chat import begun, events, streamed
+from recollect.server.console.behind import Prompt, Remembered, prompt_of, remembered_of
+from recollect.server.console.door import Filled, Refusal, router
+from recollect.server.console.pages import fragment, moved, page, rendered, wants_fragment
+from recollect.server.console.words import spoken
+from recollect.server.errors import told
+from recollect.server.routing import Caller, Here, Owner, SessionId
+
+routes = router()
+
+MESSAGES_SHOWN = 60
+"""The newest messages of a conversation; the page of the session has all of them."""
+SESSIONS_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Bubble:
+    """A message as it stands in the conversation."""
+
+    id: str
+    role: str
+    text: str
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """The page: the conversations to choose from, one of them, and what is behind its last turn."""
+
+    session: str
+    title: str
+    agents: tuple[str, ...]
+    sessions: tuple[SessionInfo, ...]
+    bubbles: tuple[Bubble, ...]
+    remembered: Remembered | None
+    prompt: Prompt | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a turn adds to the page."""
+
+    bubbles: tuple[Bubble, ...]
+    remembered: Remembered
+    prompt: Prompt
+
+
+@routes.get("/users/{user}/chat")
+async def latest_chat(request: Request, service: Here, owner: Owner) -> Response:
+    """On to the conversation that was held last, or to a new one."""
+    held = await owner.sessions(limit=1)
+    return moved(request, "users", owner.id, "chat", held[0].id if held else new_id(service.clock()))
+
+
+@routes.get("/users/{user}/chat-new")
+async def new_chat(request: Request, service: Here, owner: Owner) -> Response:
+    """On to a conversation that has not begun."""
+    return moved(request, "users", owner.id, "chat", new_id(service.clock()))
+
+
+@routes.get("/users/{user}/chat/{session}")
+async def chat_page(
+    request: Request, service: Here, owner: Owner, session: SessionId, prompt: bool = False
+) -> Response:
+    """A conversation, and what is behind its last turn; with `prompt`, also what a model would be given for it."""
+    chat = owner.session(session)
+    messages, _ = await chat.messages(limit=MESSAGES_SHOWN, newest_first=True)
+    said = next((message for message in messages if message.role == "user" and spoken(message.content).strip()), None)
+    sessions = await owner.sessions(limit=SESSIONS_SHOWN)
+    view = Chat(
+        session=session,
+        title=next((info.title for info in sessions if info.id == session), "New conversation"),
+        agents=tuple(sorted(service.agents)),
+        sessions=tuple(sessions),
+        bubbles=tuple(map(bubble, reversed(messages))),
+        remembered=await remembered_of(owner, session, said.id) if said else None,
+        prompt=prompt_of(await chat.get_context(spoken(said.content))) if said and prompt else None,
+    )
+    return page(request, "chat", view)
+
+
+@routes.post("/users/{user}/chat/{session}")
+async def say(
+    request: Request, service: Here, caller: Caller, owner: Owner, session: SessionId, form: Filled
+) -> Response:
+    """Say something; the assistant answers with what it remembers."""
+    body = schemas.ChatTurn(
+        chat_id=session, user_id=owner.id, message=form.get("message"), agent=form.optional("agent") or ""
+    )
+    turn = begun(service, caller.org, body, None)
+    prepared = await turn.begin()
+    if not wants_fragment(request):
+        await turn.end(prepared, "".join([piece async for piece in turn.executor.answer(prepared)]))
+        return moved(request, "users", owner.id, "chat", session)
+
+    async def done(answer: dict[str, Any]) -> dict[str, Any]:
+        records = await owner.get_memories(answer["message_ids"])
+        bubbles = tuple(bubble(Message.from_record(record)) for record in records)
+        behind = await remembered_of(owner, session, turn.said_id, 0)
+        return {"html": rendered(request, "chat_turn", Answered(bubbles, behind, prompt_of(prepared.context)))}
+
+    def failed(error: RecollectError) -> dict[str, Any]:
+        view = Refusal(*told(error))
+        return {"html": rendered(request, "notice", view), "status": view.status}
+
+    return events(streamed(turn, prepared, done, failed))
+
+
+@routes.get("/users/{user}/chat/{session}/remembered")
+async def remembered(request: Request, owner: Owner, session: SessionId, message: str, look: int = 0) -> Response:
+    """What was remembered of a message by now; the page asks again while more may come."""
+    return fragment(request, "chat_remembered", await remembered_of(owner, session, message, look))
+
+
+def bubble(message: Message) -> Bubble:
+    """A message as it is shown."""
+    return Bubble(message.id, message.role, spoken(message.content), message.created_at)

@@ -1,0 +1,134 @@
+"""The door of the console: who looks is known before a page is made, and a form counts only from our own pages.
+
+Who signs in with a key gets a cookie that only this server can read; without any key, whoever sits at this
+machine is let in, as the gate of the interface does. Routes are those of the interface in all else: what a key
+may not do there it may not do here, and what is not its user's is not there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recollect.errors import Forbidden, RecollectError, Unavailable
+from recollect.server.console.forms import Form, read_form
+from recollect.server.console.pages import HEADERS, PROOF, fragment, moved, page, wants_fragment
+from recollect.server.errors import Unauthorized, headers_of, told
+from recollect.server.gate import PRINCIPAL, Principal, admitted, is_from_elsewhere, of_this_machine
+from recollect.server.routing import PUBLIC, Handler, StrictRoute
+from recollect.server.service import Service
+
+COOKIE = "recollect_console"
+PROOF_FIELD = "proof"
+ANY_USER = {"x-any-user": True}
+"""A route that is about no user, but that a key of one user may use."""
+OPEN = {PUBLIC: True}
+"""A route that anybody may use."""
+
+NOTICED = {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML"}
+"""What is wrong is said at the top of the page, wherever the answer would have gone."""
+
+_FORM = "recollect.form"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What is wrong, and with which field."""
+
+    status: int
+    field: str | None
+    message: str
+
+
+class ConsoleRoute(StrictRoute):
+    """A page, or something that is done on one: errors are pages, too."""
+
+    def get_route_handler(self) -> Handler:
+        handle = super().get_route_handler()
+
+        async def behind_the_door(request: Request) -> Response:
+            try:
+                cookie = await _enter(request)
+                if request.method == "POST":
+                    request.scope[_FORM] = await _proven_form(request, cookie)
+                response = await handle(request)
+            except (RecollectError, RequestValidationError, HTTPException) as error:
+                response = _refused(request, error)
+            for name, value in HEADERS.items():
+                response.headers.setdefault(name, value)
+            return response
+
+        return behind_the_door
+
+
+def router() -> APIRouter:
+    """Pages. They are for people: the description of the interface does not name them."""
+    return APIRouter(route_class=ConsoleRoute, include_in_schema=False)
+
+
+async def _form(request: Request) -> Form:
+    form: Form = request.scope[_FORM]
+    return form
+
+
+Filled = Annotated[Form, Depends(_form)]
+
+
+async def _enter(request: Request) -> str:
+    """Let in who may come in. Gives the cookie that counts; an empty one stands for nobody in particular."""
+    service: Service = request.app.state.service
+    if service.draining:
+        raise Unavailable("the server is about to stop; ask again", field="server")
+    cookie, principal = await _principal(service, request)
+    request.scope[PROOF] = service.seats.proof(cookie)
+    if principal is not None:
+        request.scope[PRINCIPAL] = principal
+    return cookie
+
+
+async def _principal(service: Service, request: Request) -> tuple[str, Principal | None]:
+    """The cookie that counts, and who it stands for; nobody, if a key has to be shown first."""
+    if not await service.keys.exist():
+        try:
+            return "", of_this_machine(request.scope)
+        except Unauthorized:
+            return "", None
+    cookie = request.cookies.get(COOKIE, "")
+    key_id = service.seats.key_of(cookie)
+    key = await service.keys.active(key_id) if key_id else None
+    return (cookie, admitted(service, key)) if key is not None else ("", None)
+
+
+async def _proven_form(request: Request, cookie: str) -> Form:
+    """The form, if it was sent from one of our pages."""
+    if is_from_elsewhere(request.headers):
+        raise Forbidden("a page of another site must not ask here", field="origin")
+    form = await read_form(request)
+    service: Service = request.app.state.service
+    if not service.seats.proves(cookie, form.get(PROOF_FIELD)):
+        raise Forbidden("this page has grown old; load it again and repeat what you did", field=PROOF_FIELD)
+    return form
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    if isinstance(error, Unauthorized):
+        return _to_sign_in(request)
+    view = Refusal(*told(error))
+    is_part = wants_fragment(request)
+    response = (fragment if is_part else page)(request, "notice" if is_part else "error", view, status=view.status)
+    response.headers.update(headers_of(error, view.status) | (NOTICED if is_part else {}))
+    return response
+
+
+def _to_sign_in(request: Request) -> Response:
+    response = moved(request, "sign-in")
+    if wants_fragment(request):
+        # A redirect would put the page to sign in into a corner of this one.
+        response = Response(status_code=401, headers={"HX-Redirect": response.headers["location"]})
+    return response

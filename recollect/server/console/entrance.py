@@ -1,0 +1,112 @@
+"""Pages before all others: signing in, choosing a user, sample memory; and the files that pages are made with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recollect import validate
+from recollect.errors import NotFound
+from recollect.server import sample
+from recollect.server.console.door import ANY_USER, COOKIE, OPEN, Filled, router
+from recollect.server.console.pages import LAST_USER, STATIC, TYPES, VERSION, moved, page
+from recollect.server.gate import PRINCIPAL, count_failure
+from recollect.server.routing import READ, Caller, Here
+
+routes = router()
+
+USERS_SHOWN = 200
+"""Users in the list; whoever has more knows the name."""
+FOR_GOOD = "public, max-age=31536000, immutable"
+
+
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """The page to sign in on; `wrong` after a key that does not count, `closed` when there is no key at all."""
+
+    wrong: bool = False
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """The users to choose from."""
+
+    org: str
+    users: tuple[str, ...]
+    more: int
+    has_sample: bool
+
+
+@routes.get("/", openapi_extra=ANY_USER)
+async def home(request: Request, caller: Caller) -> Response:
+    """On to the user that this key is for, or that was looked at last."""
+    user = caller.user or unquote(request.cookies.get(LAST_USER, ""))
+    return moved(request, "users", user, "chat") if user else moved(request, "users")
+
+
+@routes.get("/sign-in", openapi_extra=OPEN)
+async def sign_in_page(request: Request, service: Here) -> Response:
+    """Where a key is shown."""
+    if PRINCIPAL in request.scope:
+        return moved(request, "")
+    return page(request, "sign_in", SignIn(closed=not await service.keys.exist()))
+
+
+@routes.post("/sign-in", openapi_extra=OPEN)
+async def sign_in(request: Request, service: Here, form: Filled) -> Response:
+    """Show a key; from then on a cookie stands for it."""
+    key = await service.keys.find(form.get("key").strip())
+    if key is None:
+        count_failure(service, request.scope)
+        return page(request, "sign_in", SignIn(wrong=True), status=401)
+    response = moved(request, "")
+    is_secure = request.headers.get("origin", "").startswith("https://")
+    response.set_cookie(
+        COOKIE, service.seats.take(key.id), path="/", httponly=True, samesite="strict", secure=is_secure
+    )
+    response.delete_cookie(LAST_USER, path="/")
+    return response
+
+
+@routes.post("/sign-out", openapi_extra=ANY_USER | READ)
+async def sign_out(request: Request, service: Here) -> Response:
+    """Leave; the cookie is worth nothing any more, whoever has a copy of it."""
+    service.seats.leave(request.cookies.get(COOKIE, ""))
+    response = moved(request, "sign-in")
+    for name in (COOKIE, LAST_USER):
+        response.delete_cookie(name, path="/")
+    return response
+
+
+@routes.get("/users")
+async def users(request: Request, service: Here, caller: Caller) -> Response:
+    """Whose memory to look at."""
+    found = sorted(each.user for each in await service.memory.users() if each.org == caller.org and each.user)
+    shown = tuple(found[:USERS_SHOWN])
+    return page(request, "users", Users(caller.org, shown, len(found) - len(shown), sample.USER in found))
+
+
+@routes.post("/users", openapi_extra=READ)
+async def choose_user(request: Request, form: Filled) -> Response:
+    """Look at the memory of a user by name; it may be one who has none yet."""
+    return moved(request, "users", validate.identifier(form.get("user").strip(), "user"), "chat")
+
+
+@routes.post("/sample")
+async def load_sample(request: Request, service: Here, caller: Caller) -> Response:
+    """Remember an invented person, so that every page has something to show."""
+    await sample.load(service.memory, caller.org, service.clock())
+    return moved(request, "users", sample.USER, "chat", notice=f"The sample memory of {sample.USER} is there.")
+
+
+@routes.get("/static/{name}", openapi_extra=OPEN)
+async def static(name: str, v: str = "") -> Response:
+    """A file that pages are made with."""
+    if name not in STATIC:
+        raise NotFound(field="name")
+    headers = {"Cache-Control": FOR_GOOD} if v == VERSION else {}
+    return Response(STATIC[name], media_type=TYPES[name[name.rindex(".") :]], headers=headers)

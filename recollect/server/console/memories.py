@@ -1,0 +1,224 @@
+"""Memories: found with the reasons drawn, listed by layer, and each with its source, its past and what can be done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recollect.layers import PUBLIC_LAYERS, SEARCHED_LAYERS
+from recollect.memory import User
+from recollect.records import Hit, Record
+from recollect.server.console.door import Filled, router
+from recollect.server.console.pages import fragment, moved, page, wants_fragment
+from recollect.server.memories import MemoryId
+from recollect.server.routing import Here, Owner
+
+routes = router()
+
+HITS, PAGE = 20, 40
+"""Memories on a page: found, and listed."""
+LEGS_SHOWN = 4
+"""Reasons with a bar of their own; what the others add up to is one more."""
+EDITED_LAYERS = ("long_term",)
+"""What can be written anew. A fact is corrected, a message was said."""
+SHOWN_DATA = ("role", "name", "type", "key", "value", "seen", "usage_count", "status", "reason", "title")
+"""What of the inside of a record tells something to people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """What one reason added to a score, or took from it, with the length of its bar from 0 to 1."""
+
+    name: str
+    share: float
+    length: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A hit with its reasons as bars."""
+
+    record: Record
+    score: float
+    place: int
+    reason: str
+    legs: tuple[Leg, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Memories:
+    """The page: what was asked, and what was found or is listed."""
+
+    query: str
+    layer: str
+    layers: tuple[str, ...]
+    found: tuple[Found, ...]
+    listed: tuple[Record, ...]
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """The message a memory comes from: the very words, and what stands before and behind them."""
+
+    message: Record
+    before: str
+    words: str
+    behind: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPage:
+    """One memory with its source, its past, and what can be done with it."""
+
+    record: Record
+    state: str
+    quote: Quote | None
+    history: tuple[Record, ...]
+    details: Mapping[str, Any]
+    ended: str
+    can_restore: bool
+    can_edit: bool
+    teaches: bool
+
+
+@routes.get("/users/{user}/memories")
+async def memories(
+    request: Request, service: Here, owner: Owner, q: str = "", layer: str = "", after: str | None = None
+) -> Response:
+    """What answers a question best, and why; without one, the newest of a layer."""
+    query = q.strip()
+    view = await (_searched(owner, query, layer) if query else _listed(owner, layer or "long_term", after))
+    if query:
+        service.metrics.count("searches")
+    return fragment(request, "memories_found", view) if wants_fragment(request) else page(request, "memories", view)
+
+
+async def _searched(owner: User, query: str, layer: str) -> Memories:
+    hits = await owner.search_memory(query, layer=layer or None, limit=HITS)
+    return Memories(query, layer, SEARCHED_LAYERS, tuple(_found(hits)), (), None)
+
+
+async def _listed(owner: User, layer: str, after: str | None) -> Memories:
+    records, next_page = await owner.list_memories(layer=layer, limit=PAGE, after=after, newest_first=True)
+    return Memories("", layer, PUBLIC_LAYERS, (), tuple(records), next_page)
+
+
+def _found(hits: list[Hit]) -> list[Found]:
+    """Bars of one scale over all hits, so that they can be compared."""
+    longest = max((abs(leg.share) for hit in hits for leg in hit.legs.values()), default=1.0) or 1.0
+    return [Found(hit.record, hit.score, hit.place, hit.reason, tuple(_legs(hit, longest))) for hit in hits]
+
+
+def _legs(hit: Hit, longest: float) -> Iterator[Leg]:
+    shares = sorted(((leg.share, name) for name, leg in hit.legs.items()), key=lambda each: -abs(each[0]))
+    rest = sum(share for share, _ in shares[LEGS_SHOWN:])
+    for share, name in [*shares[:LEGS_SHOWN], *([(rest, "other")] if len(shares) > LEGS_SHOWN else [])]:
+        yield Leg(name, share, min(1.0, abs(share) / longest))
+
+
+@routes.post("/users/{user}/memories")
+async def add_memory(request: Request, owner: Owner, form: Filled) -> Response:
+    """Remember a text."""
+    record = await owner.add_memory(form.get("content"))
+    return moved(request, "users", owner.id, "memories", record.id, notice="Remembered.")
+
+
+# ── One memory ───────────────────────────────────────────────────────────────────────────────────
+
+
+@routes.get("/users/{user}/memories/{id}")
+async def memory_page(request: Request, owner: Owner, id: MemoryId) -> Response:
+    """A memory: where it comes from, what it was, what can be done with it."""
+    record = await owner.get_memory(id)
+    history = await owner.history(id)
+    view = MemoryPage(
+        record=record,
+        state="" if record.content else json.dumps(dict(record.data), ensure_ascii=False, indent=2),
+        quote=await _quote(owner, record),
+        history=tuple(history[:-1]),
+        details={name: record.data[name] for name in SHOWN_DATA if record.data.get(name) not in (None, "")},
+        ended=_ended(record),
+        can_restore="merged_into" in record.data or "retired" in record.data,
+        can_edit=record.layer in EDITED_LAYERS,
+        teaches=record.layer == "conversation" and record.data.get("role") == "user",
+    )
+    return page(request, "memory", view)
+
+
+async def _quote(owner: User, record: Record) -> Quote | None:
+    """The words that a memory was learned from; None if it was told outright, or they are forgotten."""
+    source = record.source
+    if source is None or source.message_id is None or source.message_id == record.id:
+        return None
+    for message in await owner.get_memories([source.message_id]):
+        start, end = source.span or (0, 0)
+        text = message.content
+        return Quote(message, text[:start], text[start:end], text[end:])
+    return None
+
+
+def _ended(record: Record) -> str:
+    """Why it is no longer current, in a few words."""
+    if "merged_into" in record.data:
+        return "merged into one that says the same"
+    if "retired" in record.data:
+        return f"retired: {record.data['retired']}"
+    if record.trust == "quarantined":
+        return "set aside as not to be trusted"
+    return str(record.data.get("reason") or "no longer so") if record.valid_to is not None else ""
+
+
+@routes.post("/users/{user}/memories/{id}/edit")
+async def edit_memory(request: Request, owner: Owner, id: MemoryId, form: Filled) -> Response:
+    """Change the text of a memory; what it was stays in its history."""
+    await owner.update_memory(id, content=form.get("content"), version=_version(form.get("version")))
+    return moved(request, "users", owner.id, "memories", id, notice="Changed. What it was stands in its history.")
+
+
+def _version(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 19 else None
+
+
+@routes.post("/users/{user}/memories/{id}/forget")
+async def forget_memory(request: Request, owner: Owner, id: MemoryId) -> Response:
+    """Forget a memory, with all that rests on it."""
+    receipt = await owner.forget(id)
+    what = ", ".join(f"{count} {layer.replace('_', ' ')}" for layer, count in sorted(receipt.forgotten.items()))
+    return moved(request, "users", owner.id, "memories", notice=f"Forgotten for good: {what}.")
+
+
+@routes.post("/users/{user}/memories/{id}/restore")
+async def restore_memory(request: Request, owner: Owner, id: MemoryId) -> Response:
+    """Take back what pruning retired or merging ended."""
+    await owner.restore(id)
+    return moved(request, "users", owner.id, "memories", id, notice="It counts again.")
+
+
+@routes.post("/users/{user}/memories/{id}/undo")
+async def undo_learned(request: Request, owner: Owner, id: MemoryId) -> Response:
+    """Take back what was learned from a message."""
+    undone = await owner.undo(message_id=id)
+    return page(request, "undone", Undone(id, undone.id, dict(undone.changed), undone.count))
+
+
+@routes.post("/users/{user}/redo")
+async def redo(request: Request, owner: Owner, form: Filled) -> Response:
+    """Take an undo back."""
+    undone = await owner.redo(form.get("undone"))
+    return moved(request, "users", owner.id, "profile", notice=f"Learned again: {undone.count} memories.")
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What an undo ended."""
+
+    message_id: str
+    id: str
+    changed: Mapping[str, int]
+    count: int

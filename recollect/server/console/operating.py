@@ -1,0 +1,128 @@
+"""Pages for operators: work that waits or was given up, and the keys of the org."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recollect.errors import Forbidden, NotFound
+from recollect.records import Record
+from recollect.server.console.door import Filled, router
+from recollect.server.console.pages import moved, page
+from recollect.server.gate import Principal
+from recollect.server.keys import SCOPES, Key
+from recollect.server.operations import FailureId, failures_of, give_another_try
+from recollect.server.routing import ADMIN, Caller, Here
+from recollect.server.service import Service
+from recollect.stores.contract import Survey
+
+routes = router()
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """Work that waits, and work that was given up."""
+
+    survey: Survey
+    done: int
+    failed: int
+    worker: str
+    failures: tuple[Record, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A key in the list."""
+
+    key: Key
+    state: str
+    is_own: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of the org; `token` is shown once, right after it was made."""
+
+    rows: tuple[Row, ...]
+    org: str
+    scopes: tuple[str, ...]
+    token: str = ""
+    was_first: bool = False
+
+
+# ── Jobs ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@routes.get("/jobs", openapi_extra=ADMIN)
+async def jobs(request: Request, service: Here, caller: Caller) -> Response:
+    """What waits to be done, and what could not be."""
+    uses: dict[str, Any] = service.memory.describe()
+    view = Jobs(
+        survey=await service.memory.survey(),
+        done=uses["jobs"]["done"],
+        failed=uses["jobs"]["failed"],
+        worker=uses["worker"],
+        failures=tuple([each async for each in failures_of(service, caller.org)]),
+    )
+    return page(request, "jobs", view)
+
+
+@routes.post("/jobs/{id}/retry", openapi_extra=ADMIN)
+async def retry(request: Request, service: Here, caller: Caller, id: FailureId) -> Response:
+    """Give failed work another round of tries."""
+    await give_another_try(service, caller.org, id)
+    return moved(request, "jobs", notice="It is tried again.")
+
+
+@routes.post("/jobs/retry-all", openapi_extra=ADMIN)
+async def retry_all(request: Request, service: Here, caller: Caller) -> Response:
+    """Give all failed work of the org another round of tries."""
+    failed = [each async for each in failures_of(service, caller.org)]
+    for record in failed:
+        await service.memory.retry(record)
+    return moved(request, "jobs", notice=f"{len(failed)} tried again.")
+
+
+# ── Keys ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@routes.get("/keys", openapi_extra=ADMIN)
+async def keys(request: Request, service: Here, caller: Caller) -> Response:
+    """Who may ask this server."""
+    return page(request, "keys", await _keys(service, caller))
+
+
+@routes.post("/keys", openapi_extra=ADMIN)
+async def create_key(request: Request, service: Here, caller: Caller, form: Filled) -> Response:
+    """Make a key for the org of who asks, and show it this once."""
+    was_first = not await service.keys.exist()
+    _, token = await service.keys.create(
+        org=caller.org,
+        user=form.optional("user"),
+        scope=form.get("scope"),
+        expires=form.optional("expires"),
+        name=form.get("name").strip(),
+    )
+    return page(request, "keys", await _keys(service, caller, token, was_first))
+
+
+@routes.post("/keys/{id}/revoke", openapi_extra=ADMIN)
+async def revoke_key(request: Request, service: Here, caller: Caller, id: str) -> Response:
+    """Let a key no longer count, from the next request on."""
+    if id not in {key.id for key in await service.keys.list() if key.org == caller.org}:
+        raise NotFound(field="id")
+    if id == caller.key:
+        raise Forbidden("you are signed in with this key; revoke it with another one", field="id")
+    await service.keys.revoke(id)
+    return moved(request, "keys", notice="The key no longer counts.")
+
+
+async def _keys(service: Service, caller: Principal, token: str = "", was_first: bool = False) -> Keys:
+    now = service.clock()
+    rows = [
+        Row(key, key.state(now), key.id == caller.key) for key in await service.keys.list() if key.org == caller.org
+    ]
+    return Keys(tuple(reversed(rows)), caller.org, SCOPES, token, was_first)

@@ -1,0 +1,127 @@
+"""The overview: how much there is and how it grows, how old it is, how fast and how well questions are answered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recollect.records import DAY_MS, Record, as_datetime
+from recollect.server.console.door import router
+from recollect.server.console.pages import page
+from recollect.server.console.plots import Area, Bar, area, bars
+from recollect.server.console.words import day, named
+from recollect.server.metrics import Latency
+from recollect.server.routing import ADMIN, Caller, Here
+from recollect.server.service import Service
+from recollect.stores.contract import Survey
+
+routes = router()
+
+USERS_READ, RECORDS_READ = 25, 1_000
+"""Growth and ages are those of so many users, and of so many of the newest records of each layer of theirs."""
+GROWING = ("conversation", "fact", "episodic", "long_term")
+"""Layers whose growth says something."""
+DAYS = 42
+"""How far back growth is drawn."""
+ROUTES_SHOWN = 8
+AGES = (("a day", 1), ("a week", 7), ("a month", 30), ("a quarter", 91), ("a year", 365))
+"""How old memories are, at most; and then those that are older."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The page."""
+
+    survey: Survey
+    records: int
+    store: str
+    durability: str
+    growth: Area
+    layers: tuple[Bar, ...]
+    ages: tuple[Bar, ...]
+    latencies: tuple[tuple[Latency, float], ...]
+    turns: int
+    searches: int
+    contexts: int
+    tokens_each: int
+    answered: float | None
+    used: float | None
+    is_part: bool
+
+
+@routes.get("/overview", openapi_extra=ADMIN)
+async def overview(request: Request, service: Here, caller: Caller) -> Response:
+    """Figures about the whole store, and about the users of the org."""
+    survey = await service.memory.survey()
+    users = [each.user for each in await service.memory.users() if each.org == caller.org and each.user]
+    found = await _records(service, caller.org, users[:USERS_READ])
+    return page(request, "overview", _overview(service, survey, found, len(users) > USERS_READ))
+
+
+async def _records(service: Service, org: str, users: Sequence[str]) -> list[Record]:
+    """The newest of what some users have."""
+    found: list[Record] = []
+    for user in users:
+        owner = service.memory.user(user, org=org)
+        for layer in GROWING:
+            found += (await owner.list_memories(layer=layer, limit=RECORDS_READ, newest_first=True))[0]
+    return found
+
+
+def _overview(service: Service, survey: Survey, found: Sequence[Record], is_part: bool) -> Overview:
+    now, metrics = service.clock(), service.metrics
+    uses: dict[str, Any] = service.memory.describe()["store"]
+    contexts = metrics.total("contexts")
+    knowledge = [record for record in found if record.layer == "long_term"]
+    used = sum(bool(record.data.get("usage_count")) for record in knowledge)
+    return Overview(
+        survey=survey,
+        records=sum(survey.records.values()),
+        store=str(uses.get("store", "store")),
+        durability=str(uses.get("durability", "")),
+        growth=_growth(found, now),
+        layers=bars([(named(layer), count) for layer, count in survey.records.items()]),
+        ages=_ages(found, now),
+        latencies=_latencies(metrics.latencies()),
+        turns=metrics.total("turns"),
+        searches=metrics.total("searches"),
+        contexts=contexts,
+        tokens_each=metrics.total("context_tokens") // max(contexts, 1),
+        answered=metrics.total("contexts_answerable") / contexts if contexts else None,
+        used=used / len(knowledge) if knowledge else None,
+        is_part=is_part,
+    )
+
+
+def _growth(found: Sequence[Record], now: int) -> Area:
+    """How many records there were at the end of each of the last days."""
+    first = now - (DAYS - 1) * DAY_MS
+    by_day = Counter(max(0, (record.when - first) // DAY_MS) for record in found if record.when <= now)
+    totals, total = [], 0
+    for place in range(DAYS):
+        total += by_day[place]
+        totals.append(total)
+    labels = [day(as_datetime(first + place * DAY_MS)) for place in range(DAYS)]
+    return area(totals, labels)
+
+
+def _ages(found: Sequence[Record], now: int) -> tuple[Bar, ...]:
+    counts = Counter(_age(now - record.when) for record in found)
+    names = [f"up to {name}" for name, _ in AGES] + ["older"]
+    return bars([(name, counts[place]) for place, name in enumerate(names)], sort=False)
+
+
+def _age(age_ms: int) -> int:
+    return next((place for place, (_, days) in enumerate(AGES) if age_ms <= days * DAY_MS), len(AGES))
+
+
+def _latencies(found: Sequence[Latency]) -> tuple[tuple[Latency, float], ...]:
+    """Routes that were asked most, without the files of pages; each with the length of its bar."""
+    shown = [each for each in found if "/static/" not in each.route and each.route != "(none)"][:ROUTES_SHOWN]
+    longest = max((each.p95_s for each in shown), default=1.0) or 1.0
+    return tuple((each, each.p95_s / longest) for each in shown)

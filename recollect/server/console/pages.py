@@ -1,0 +1,185 @@
+"""How pages are made: one environment of templates in which text stays text, and the frame around every page.
+
+Whatever a template writes is escaped, and what nobody could see in it is left out: controls, marks that
+turn text around, hidden characters. Pages hold no script and no style of their own, and the browser is told so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+
+from recollect import __version__
+from recollect.policies.fencing import open_to_view
+from recollect.server.console import words
+from recollect.server.gate import PRINCIPAL, Principal
+
+HERE = Path(__file__).parent
+PROOF = "recollect.proof"
+"""Where the proof for the forms of a page stands in the scope of a request."""
+NOTICE, LAST_USER = "recollect_notice", "recollect_user"
+"""Cookies: what was just done, for the next page to say; and whose memory was looked at last."""
+NOTICE_S = 30
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    # With "no-referrer" browsers would not say either from where a form of ours is sent.
+    "Referrer-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
+         ".woff2": "font/woff2"}  # fmt: skip
+STATIC: Mapping[str, bytes] = {
+    path.name: path.read_bytes() for path in sorted((HERE / "static").iterdir()) if path.suffix in TYPES
+}
+VERSION = hashlib.sha256(b"".join(STATIC.values())).hexdigest()[:12]
+"""In the addresses of static files, so that browsers may keep them for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What stands around a page: who looks, at whose memory, and what they may do."""
+
+    page: str
+    principal: Principal | None
+    proof: str
+    root: str = ""
+    user: str = ""
+    notice: str = ""
+    version: str = __version__
+
+    @property
+    def may_write(self) -> bool:
+        return self.principal is not None and self.principal.may("write")
+
+    @property
+    def may_erase(self) -> bool:
+        return self.principal is not None and self.principal.may("admin")
+
+    @property
+    def operates(self) -> bool:
+        """Whether the pages for operators are open: those about the whole org."""
+        return self.may_erase and self.chooses
+
+    @property
+    def chooses(self) -> bool:
+        """Whether there is more than one user to look at."""
+        return self.principal is not None and self.principal.user is None
+
+    @property
+    def is_signed_in(self) -> bool:
+        """Whether a key was shown; without keys nobody has to, and nobody can leave."""
+        return self.principal is not None and bool(self.principal.key)
+
+    def link(self, *parts: str, **query: Any) -> str:
+        """The address of a page, every part of it encoded."""
+        return link(self.root, *parts, **query)
+
+    def of_user(self, *parts: str, **query: Any) -> str:
+        """The address of a page of the user whose memory is shown."""
+        return self.link("users", self.user, *parts, **query)
+
+    def static(self, name: str) -> str:
+        return f"{self.root}/static/{name}?v={VERSION}"
+
+
+def link(root: str, *parts: str, **query: Any) -> str:
+    """An address on this server; ids may hold anything, so each part is encoded."""
+    asked = {name: value for name, value in query.items() if value not in (None, "")}
+    path = "/".join(quote(part, safe="") for part in parts)
+    return f"{root}/{path}{'?' if asked else ''}{urlencode(asked)}"
+
+
+def _shown(value: Any) -> Any:
+    """What a template may write. Text that is escaped already was made by a template."""
+    if value is None:
+        return ""
+    return open_to_view(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _exact(value: str) -> Markup:
+    """Text as it is, for a field that goes back to the server; escaped, as all is."""
+    return escape(value)
+
+
+_templates = Environment(
+    loader=FileSystemLoader(HERE / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    finalize=_shown,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_templates.filters |= {name: getattr(words, name) for name in words.FILTERS} | {"exact": _exact}
+
+
+def frame_of(request: Request, page: str = "") -> Frame:
+    """The frame of the page that a request asks for."""
+    return Frame(
+        page,
+        request.scope.get(PRINCIPAL),
+        request.scope.get(PROOF, ""),
+        request.scope.get("root_path", ""),
+        request.path_params.get("user") or unquote(request.cookies.get(LAST_USER, "")),
+        unquote(request.cookies.get(NOTICE, "")),
+    )
+
+
+def page(request: Request, name: str, view: Any = None, *, status: int = 200) -> Response:
+    """A whole page, from the template of its name."""
+    frame = frame_of(request, name)
+    response = HTMLResponse(_render(f"{name}.html", frame, view), status)
+    if frame.notice:
+        response.delete_cookie(NOTICE, path="/")
+    user = request.path_params.get("user")
+    if user and status == 200:
+        response.set_cookie(LAST_USER, quote(user, safe=""), path="/", httponly=True, samesite="strict")
+    return response
+
+
+def fragment(request: Request, name: str, view: Any = None, *, status: int = 200) -> Response:
+    """A part of a page, for htmx to put where it belongs."""
+    return HTMLResponse(rendered(request, name, view), status)
+
+
+def rendered(request: Request, name: str, view: Any) -> str:
+    """A part of a page as text."""
+    return _render(f"{name}.html", frame_of(request), view)
+
+
+def moved(request: Request, *parts: str, notice: str = "", **query: Any) -> Response:
+    """On to another page after something was done, which that page then says."""
+    response = RedirectResponse(link(request.scope.get("root_path", ""), *parts, **query), 303)
+    if notice:
+        response.set_cookie(NOTICE, quote(notice), NOTICE_S, path="/", httponly=True, samesite="strict")
+    return response
+
+
+def attached(content: str | AsyncIterator[bytes], kind: str, name: str) -> Response:
+    """A file to be saved; text or pieces of it."""
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    if isinstance(content, str):
+        return Response(content, media_type=kind, headers=headers)
+    return StreamingResponse(content, media_type=kind, headers=headers)
+
+
+def wants_fragment(request: Request) -> bool:
+    """Whether htmx asks, which puts the answer into the page that is there."""
+    return request.headers.get("hx-request") == "true"
+
+
+def _render(template: str, frame: Frame, view: Any) -> str:
+    return _templates.get_template(template).render(frame=frame, view=view)

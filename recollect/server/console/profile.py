@@ -1,0 +1,126 @@
+"""The profile: what is known of a user, drawn through time, with what people can say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import Path
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recollect import validate
+from recollect.errors import NotFound
+from recollect.memory import User
+from recollect.profile import Fact, Facts
+from recollect.records import as_datetime
+from recollect.server import schemas
+from recollect.server.console.door import Filled, router
+from recollect.server.console.pages import moved, page
+from recollect.server.console.timeline import Timeline, draw
+from recollect.server.profile import Verdict, judged
+from recollect.server.routing import Here, Owner
+
+routes = router()
+
+LANES = 60
+"""Keys on the timeline: the ones that were known first."""
+KEYS_READ = 500
+"""Facts among which the keys are looked for."""
+
+Kind = Annotated[str, Path(description="facts or preferences.")]
+DONE = {
+    "confirm": "Confirmed.",
+    "pin": "Pinned: nothing that is merely learned replaces it.",
+    "unpin": "No longer pinned.",
+    "reject": "Rejected. It is not learned again from the same words.",
+    "correct": "Corrected. What was there before counts as never true.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of one key, and all that was ever said of it."""
+
+    key: str
+    facts: tuple[Fact, ...]
+    history: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilePage:
+    """The page: facts through time, facts and preferences now or as of a day."""
+
+    name: str | None
+    timeline: Timeline
+    facts: tuple[Known, ...]
+    preferences: tuple[Known, ...]
+    as_of: str
+
+
+@routes.get("/users/{user}/profile")
+async def profile(request: Request, service: Here, owner: Owner, as_of: str = "") -> Response:
+    """What is known now, or was true on a day."""
+    moment = validate.moment(as_of or None, "as_of")
+    asked = None if moment is None else as_datetime(moment)
+    now = as_datetime(service.clock())
+    facts = await _known(owner, owner.facts, "fact", asked)
+    preferences = await _known(owner, owner.preferences, "preference", asked)
+    named = next((fact.value for each in facts if each.key == "name" for fact in each.facts), None)
+    view = ProfilePage(
+        name=named,
+        timeline=draw(_rows(facts), now, asked),
+        facts=tuple(each for each in facts if each.facts),
+        preferences=tuple(each for each in preferences if each.facts),
+        as_of=as_of,
+    )
+    return page(request, "profile", view)
+
+
+async def _known(owner: User, held: Facts, layer: str, asked: datetime | None) -> list[Known]:
+    """Every key that something was ever said of, with what holds and what held."""
+    current: dict[str, list[Fact]] = {}
+    for fact in await held.list(as_of=asked):
+        current.setdefault(fact.key, []).append(fact)
+    heads, _ = await owner.list_memories(layer=layer, limit=KEYS_READ)
+    keys = dict.fromkeys(str(head.data["key"]) for head in heads)
+    return [Known(key, tuple(current.get(key, ())), tuple(await held.history(key))) for key in list(keys)[:LANES]]
+
+
+def _rows(known: Sequence[Known]) -> list[tuple[str, Sequence[Fact]]]:
+    """A lane for each key; of a key with many values at a time, one for each of them."""
+    rows: list[tuple[str, Sequence[Fact]]] = []
+    for each in known:
+        if len(each.facts) < 2:
+            rows.append((each.key, each.history))
+        else:
+            values = dict.fromkeys(fact.value for fact in each.history)
+            rows += [(each.key, [fact for fact in each.history if fact.value == value]) for value in values]
+    return rows
+
+
+@routes.post("/users/{user}/profile/{kind}")
+async def say(request: Request, owner: Owner, kind: Kind, form: Filled) -> Response:
+    """Say what holds; another value of the same key ends the one before."""
+    fact = await _held(owner, kind).add(form.get("key").strip(), form.get("value").strip())
+    return moved(request, "users", owner.id, "profile", notice=f"Known: {fact.key.replace('_', ' ')}.")
+
+
+@routes.post("/users/{user}/profile/{kind}/{verdict}")
+async def judge(request: Request, owner: Owner, kind: Kind, verdict: Verdict, form: Filled) -> Response:
+    """Confirm, pin, unpin, reject or correct what is known."""
+    value, key = form.get("value"), form.get("key")
+    if verdict == "correct":
+        body = schemas.FactVerdict(value=form.get("right").strip(), instead_of=value)
+    else:
+        body = schemas.FactVerdict(value=value)
+    await judged(_held(owner, kind), key, verdict, body)
+    return moved(request, "users", owner.id, "profile", notice=DONE[verdict])
+
+
+def _held(owner: User, kind: str) -> Facts:
+    if kind not in ("facts", "preferences"):
+        raise NotFound(field="kind")
+    return owner.facts if kind == "facts" else owner.preferences

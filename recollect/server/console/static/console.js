@@ -1,0 +1,153 @@
+// Behaviour of the console: the theme, the menu, the chat, and asking before something is done for good.
+// It is loaded before the page is drawn, so that a dark page is never white first.
+"use strict";
+
+const THEME = "recollect-theme";
+const root = document.documentElement;
+
+function chosenTheme() {
+  try {
+    return localStorage.getItem(THEME);
+  } catch {
+    return null; // no storage here: the theme of the system counts
+  }
+}
+
+if (chosenTheme()) root.dataset.theme = chosenTheme();
+
+document.addEventListener("alpine:init", () => {
+  Alpine.data("theme", () => ({
+    isDark: false,
+    init() {
+      const system = matchMedia("(prefers-color-scheme: dark)");
+      const read = () => (this.isDark = root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
+      system.addEventListener("change", read);
+      read();
+    },
+    get label() {
+      return this.isDark ? "Switch to light" : "Switch to dark";
+    },
+    flip() {
+      this.isDark = !this.isDark;
+      root.dataset.theme = this.isDark ? "dark" : "light";
+      try {
+        localStorage.setItem(THEME, root.dataset.theme);
+      } catch {
+        // it counts for this page only
+      }
+    },
+  }));
+
+  Alpine.data("menu", () => ({
+    isOpen: false,
+    flip() {
+      this.isOpen = !this.isOpen;
+    },
+    close() {
+      this.isOpen = false;
+    },
+  }));
+
+  // What was said stands in the conversation at once; the answer takes its place beside it when it comes.
+  Alpine.data("composer", () => ({
+    said: "",
+    init() {
+      const on = (name, act) => this.$root.addEventListener(name, act.bind(this));
+      on("htmx:before:request", this.sending);
+      on("htmx:response:error", this.failed);
+      on("htmx:error", this.failed);
+      on("htmx:finally:request", this.answered);
+      toNewest("instant");
+    },
+    send(event) {
+      if (event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      if (this.$refs.text.value.trim()) this.$root.requestSubmit();
+    },
+    grow() {
+      const text = this.$refs.text;
+      text.style.height = "auto";
+      text.style.height = `${Math.min(text.scrollHeight + 2, 180)}px`;
+    },
+    sending(event) {
+      event.detail.ctx.fetch = readReply;
+      this.said = this.$refs.text.value;
+      const waiting = document.getElementById("waiting").content.cloneNode(true);
+      waiting.querySelector("[data-said]").textContent = this.said;
+      document.getElementById("hello")?.remove();
+      document.getElementById("log").append(waiting);
+      this.$refs.text.value = "";
+      this.grow();
+      toNewest();
+    },
+    failed() {
+      this.$refs.text.value = this.said;
+      this.grow();
+    },
+    answered() {
+      document.querySelectorAll("[data-waiting]").forEach((each) => each.remove());
+      toNewest();
+      this.$refs.text.focus();
+    },
+  }));
+});
+
+// The reply comes as events: pieces are shown as they come, and at the end htmx gets the page that they make.
+async function readReply(address, request) {
+  const response = await fetch(address, request);
+  if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
+  const reply = document.querySelector("[data-reply]");
+  let text = "";
+  for await (const [name, data] of eventsOf(response)) {
+    if (name === "done") return new Response(data.html);
+    const place = { "HX-Retarget": "#notices", "HX-Reswap": "innerHTML" };
+    if (name === "error") return new Response(data.html, { status: data.status, headers: place });
+    text += data.text;
+    if (reply) reply.textContent = text;
+    toNewest("instant");
+  }
+  throw new Error("the answer broke off");
+}
+
+async function* eventsOf(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const parts = (rest + value).split("\n\n");
+    rest = parts.pop();
+    for (const part of parts) {
+      const [, name, data] = part.match(/^event: (\w+)\ndata: (.*)$/);
+      yield [name, JSON.parse(data)];
+    }
+  }
+}
+
+function toNewest(behavior = "smooth") {
+  const log = document.getElementById("log");
+  log?.scrollTo({ top: log.scrollHeight, behavior });
+}
+
+// A form that cannot be taken back asks first, in a dialog that says what it does.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  const question = form.dataset.confirm;
+  const dialog = document.getElementById("confirm");
+  if (!question || !dialog || form.dataset.confirmed) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  dialog.querySelector("p").textContent = question;
+  dialog.querySelector("[value=yes]").textContent = form.dataset.yes || "Yes";
+  dialog.returnValue = "";
+  dialog.showModal();
+  dialog.addEventListener(
+    "close",
+    () => {
+      if (dialog.returnValue !== "yes") return;
+      form.dataset.confirmed = "yes";
+      form.requestSubmit();
+    },
+    { once: true },
+  );
+}, true);

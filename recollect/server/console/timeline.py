@@ -1,0 +1,92 @@
+"""Facts on a timeline: which value held from when to when, as places between the left and the right of a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from recollect.profile import Fact
+from recollect.server.console.words import day
+
+TICKS = 5
+"""Days that are named below a timeline: more would touch each other on a telephone."""
+SHORTEST = 0.012
+"""Of a value that held for a moment, so much is drawn that it can be seen and clicked."""
+LETTER, PADDING = 0.0095, 0.025
+"""About what a letter takes of the width, and the room around a text: what does not fit is written beside its bar."""
+BELIEVED = ("learned", "told", "confirmed", "pinned", "ended")
+"""Values that were true at some time. What was rejected or corrected never was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """One value while it held, with its place and length from 0 to 1."""
+
+    fact: Fact
+    start: float
+    length: float
+    holds: bool
+
+    @property
+    def label(self) -> str:
+        """Where its value is written: `inside` its bar, or on the side of it that has room."""
+        if len(self.fact.value) * LETTER + PADDING <= self.length:
+            return "inside"
+        return "left" if self.start > 0.5 else "right"
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One key, or one value of a key that has many, through time."""
+
+    key: str
+    spells: tuple[Spell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A day below the timeline."""
+
+    place: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """All lanes on one scale."""
+
+    lanes: tuple[Lane, ...]
+    ticks: tuple[Tick, ...]
+    asked: float | None
+
+
+def draw(rows: Sequence[tuple[str, Sequence[Fact]]], now: datetime, asked: datetime | None = None) -> Timeline:
+    """Facts by key, each oldest first, on one scale that ends now."""
+    believed = [(key, [fact for fact in facts if fact.status in BELIEVED]) for key, facts in rows]
+    began = [fact.valid_from for _, facts in believed for fact in facts if fact.valid_from is not None]
+    first = min([*began, now - timedelta(days=1)])
+    # A little room at the left, so that what was known first does not look as if it were older.
+    scale = _Scale(first - (now - first) * 0.02, now)
+    lanes = tuple(Lane(key, tuple(_spell(fact, scale) for fact in facts)) for key, facts in believed if facts)
+    ticks = tuple(Tick(place / (TICKS - 1), day(scale.at(place / (TICKS - 1)))) for place in range(TICKS))
+    return Timeline(lanes, ticks, None if asked is None else scale.place(asked))
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    first: datetime
+    last: datetime
+
+    def place(self, time: datetime) -> float:
+        return min(1.0, max(0.0, (time - self.first) / (self.last - self.first)))
+
+    def at(self, place: float) -> datetime:
+        return self.first + (self.last - self.first) * place
+
+
+def _spell(fact: Fact, scale: _Scale) -> Spell:
+    start = 0.0 if fact.valid_from is None else scale.place(fact.valid_from)
+    end = 1.0 if fact.valid_to is None else scale.place(fact.valid_to)
+    length = max(end - start, SHORTEST)
+    return Spell(fact, min(start, 1 - length), length, fact.valid_to is None or fact.valid_to > scale.last)

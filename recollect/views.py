@@ -1,0 +1,66 @@
+"""Summaries and episodes are views of messages: when these change, they go and are made again.
+
+A view and the work of making it again are one commit, so that whatever is broken off, a view is
+there or somebody is about to make it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from recollect.conversation import fold_job
+from recollect.episodes import remake_jobs, resting_episodes
+from recollect.ledger import Ledger
+from recollect.records import Changes, Job, Partition, Record
+from recollect.stores.contract import OPERATIONS_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Remaking:
+    """Views that go, and the work that makes them again."""
+
+    views: tuple[str, ...]
+    jobs: tuple[Job, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return len(self.views) + len(self.jobs)
+
+
+async def resting_views(ledger: Ledger, partition: Partition, records: Iterable[Record]) -> list[Record]:
+    """The running summaries and the episodes that rest on one of these messages."""
+    messages = [record for record in records if record.layer == "conversation"]
+    layer = ledger.layers["summary"]
+    first: dict[str, tuple[int, int]] = {}
+    for message in messages:
+        id = layer.head_id(message.scope)
+        first[id] = min(first.get(id, message.born), message.born)
+    found = await ledger.get(partition, list(first))
+    summaries = [summary for summary in found if first[summary.id] <= tuple(summary.data["covers"]["born"])]
+    return [*summaries, *await resting_episodes(ledger, partition, messages)]
+
+
+def remakings(views: Iterable[Record], now: int, gone: Collection[str] = ()) -> list[Remaking]:
+    """Each view with the work of making it again from what is left of its messages."""
+    return [
+        Remaking((each.id,), (fold_job(each.scope, now),) if each.layer == "summary" else _episodes(each, now, gone))
+        for each in views
+    ]
+
+
+def _episodes(episode: Record, now: int, gone: Collection[str]) -> tuple[Job, ...]:
+    return tuple(remake_jobs([episode], now, gone))
+
+
+async def remake(ledger: Ledger, partition: Partition, remakings: Sequence[Remaking]) -> None:
+    """Drop views and have them made again, as many in each commit as fit."""
+    some: list[Remaking] = []
+    for place, each in enumerate(remakings, start=1):
+        some.append(each)
+        following = remakings[place].size if place < len(remakings) else OPERATIONS_MAX
+        if sum(one.size for one in some) + following >= OPERATIONS_MAX:
+            drop = tuple(dict.fromkeys(id for one in some for id in one.views))
+            jobs = {job.id: job for one in some for job in one.jobs}
+            await ledger.commit(Changes(partition, drop=drop, enqueue=tuple(jobs.values())))
+            some = []

@@ -1,0 +1,67 @@
+"""The commands on the pages run, in the order in which they stand, and what pages say to install is there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from recollect.interfaces.cli import app
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.M | re.S)
+SHELL = ("", "sh", "bash")
+NOT_RUN = {
+    "serve": "serves until it is stopped",
+    "mcp": "serves until it is stopped",
+    "worker": "works until it is stopped",
+    "chat": "talks; tests/interfaces/test_cli.py has its forms",
+    "bench": "takes long, or needs files of others",
+    "copy": "needs a server",
+    "models": "needs the weights of a model",
+    "import": "needs a file; tests/interfaces/test_import.py has its forms",
+    "keys revoke": "needs the id of a key",
+}
+"""Commands that are only looked at: they must be there."""
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The calls of `recollect` in the shell blocks of a page, without comments."""
+    blocks = [found["code"] for found in FENCE.finditer(page.read_text(encoding="utf-8")) if found["language"] in SHELL]
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("recollect ")]
+    return [shlex.split(line, comments=True)[1:] for line in lines]
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    """The program, in a folder where somebody has used it before."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RECOLLECT_URL", raising=False)
+    runner = CliRunner()
+    for owner in ([], ["--user", "ann"], ["--user", "ann", "--org", "acme"]):
+        assert runner.invoke(app, ["add", "I am allergic to peanuts.", *owner]).exit_code == 0
+    return lambda words: runner.invoke(app, words)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
+def test_the_commands_of_a_page_run_from_top_to_bottom(page, call):
+    for words in commands(page):
+        told = shlex.join(words)
+        only_looked_at = next((each for each in NOT_RUN if told.startswith(each)), None)
+        ran = call(words if only_looked_at is None else [*only_looked_at.split(), "--help"])
+        found_nothing = ran.exit_code == 1 and ran.output.startswith("Nothing ")  # true, and no mistake of the page
+        assert ran.exit_code == 0 or found_nothing, f"recollect {told}: {ran.output}"
+
+
+def test_pages_name_only_extras_that_there_are():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    pages = [*PAGES, ROOT / "examples" / "README.md", ROOT / "typescript" / "README.md"]
+    said = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    named = {extra for group in re.findall(r"(?:recollect|\.)\[([a-z,-]+)\]", said) for extra in group.split(",")}
+    assert named - set(project["optional-dependencies"]) == set()
+    assert {"server", "mcp", "langchain"} <= named

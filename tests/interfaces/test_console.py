@@ -1,0 +1,627 @@
+"""The console over HTTP: every page, who may see what, forms only from our own pages, and text that stays text."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from server_stage import LOCAL, client_of, opened
+
+from recollect.layers import PUBLIC_LAYERS
+from recollect.records import HOUR_MS
+from recollect.server import console, sample
+from recollect.server.console.pages import HEADERS, STATIC
+from recollect.server.seats import LIFE_S, SEATS_MAX, Seats
+from recollect.testing.fakes import FailingEmbedder
+
+NOOR = "/users/noor"
+HOSTILE = ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }}", "javascript:alert(1)")
+
+
+@pytest.fixture
+async def service(clock):
+    async with opened(clock=clock) as service:
+        yield service
+
+
+@pytest.fixture
+async def client(service):
+    async with client_of(service) as client:
+        yield client
+
+
+@pytest.fixture
+async def noor(service, clock):
+    """The sample, and its user."""
+    return await sample.load(service.memory, "default", clock())
+
+
+async def shown(client: httpx.AsyncClient, path: str, **more: Any) -> str:
+    """A page that has to be there."""
+    answer = await client.get(path, follow_redirects=True, **more)
+    assert answer.status_code == 200, (path, answer.status_code, answer.text[:300])
+    assert "sign-in" in path or answer.url.path != "/sign-in", path
+    return answer.text
+
+
+def proof_in(page: str) -> str:
+    found = re.search(r'name="proof" value="([0-9a-f]{64})"', page)
+    assert found, page[:500]
+    return found[1]
+
+
+async def send(client: httpx.AsyncClient, path: str, proof: str | None = None, **fields: str) -> httpx.Response:
+    """Fill in a form as a page of ours has it."""
+    given = proof if proof is not None else proof_in(await shown(client, "/users"))
+    return await client.post(path, data={"proof": given, **fields})
+
+
+async def sent(client: httpx.AsyncClient, path: str, **fields: str) -> str:
+    """Send a form that has to go well, and follow it to the page that it leads to."""
+    answer = await send(client, path, **fields)
+    assert answer.status_code == 303, (path, answer.status_code, re.sub("<[^>]+>", " ", answer.text)[-400:])
+    return await shown(client, answer.headers["location"])
+
+
+async def signed_in(client: httpx.AsyncClient, token: str) -> httpx.Response:
+    proof = proof_in(await shown(client, "/sign-in"))
+    return await client.post("/sign-in", data={"proof": proof, "key": token})
+
+
+# ── Every page ───────────────────────────────────────────────────────────────────────────────────
+
+PAGES = {
+    "/users": "Whose memory?",
+    f"{NOOR}/chat/otters": "Show it for the last message",
+    f"{NOOR}/chat/otters?prompt=true": "of 4,000 tokens",
+    f"{NOOR}/sessions": "Moving south",
+    f"{NOOR}/sessions/moving": "Claim BX-2291",
+    f"{NOOR}/memories": "hydrophones of Aquatone",
+    f"{NOOR}/memories?q=accordion": "Has words of the question",
+    f"{NOOR}/memories?layer=fact": "allergy: shellfish",
+    f"{NOOR}/profile": "Through time",
+    f"{NOOR}/profile?as_of=2020-01-01": "Nothing was known of this user then",
+    f"{NOOR}/graph": "Biscuit",
+    f"{NOOR}/learnings": "No emoji, please.",
+    f"{NOOR}/privacy": "Erase everything",
+    "/overview": "Growth",
+    "/jobs": "Nothing was given up",
+    "/keys": "No keys yet",
+}
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_every_page_shows_the_sample(client, noor, path):
+    assert PAGES[path] in await shown(client, path)
+
+
+@pytest.mark.parametrize("page", ["chat-new", "sessions", "memories", "profile", "graph", "learnings", "privacy"])
+async def test_every_page_of_a_user_without_memories_says_what_it_is_for(client, page):
+    answer = await client.get(f"/users/nobody/{page}", follow_redirects=True)
+    assert answer.status_code == 200
+    words = re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", answer.text))
+    assert any(each in words for each in ("Tell me something", "No ", "Nothing")), words
+
+
+async def test_the_way_in_leads_to_who_was_looked_at_last(client, noor):
+    first = await client.get("/")
+    assert first.headers["location"] == "/users"
+    chat = await client.get(f"{NOOR}/chat")
+    assert chat.headers["location"] == f"{NOOR}/chat/otters"
+    await shown(client, chat.headers["location"])
+    assert (await client.get("/")).headers["location"] == f"{NOOR}/chat"
+
+
+async def test_the_sample_is_loaded_by_a_button_and_once(client, service):
+    for _ in range(2):
+        await sent(client, "/sample")
+    talks = await service.memory.user("noor").sessions()
+    assert [len(talks), sum(each.messages for each in talks)] == [8, sum(2 * len(each.turns) for each in sample.TALKS)]
+
+
+async def test_a_user_with_an_odd_name_has_pages_like_any_other(client, service):
+    odd = "a/b?c#d %&ü"
+    await service.memory.user(odd).session("x/y").add_interaction("I live in Oslo.", "Nice.")
+    await service.memory.work()
+    assert (await client.post("/users", data={"proof": proof_in(await shown(client, "/users")), "user": odd})).headers[
+        "location"
+    ] == f"/users/{quote(odd, safe='')}/chat"
+    page = await shown(client, f"/users/{quote(odd, safe='')}/sessions")
+    assert f"/users/{quote(odd, safe='')}/sessions/x%2Fy" in page
+    assert "I live in Oslo." in await shown(client, f"/users/{quote(odd, safe='')}/sessions/x%2Fy")
+
+
+# ── What people do there ─────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_turn_of_the_chat_is_answered_stored_and_learned_from(client, service):
+    ann = service.memory.user("ann")
+    proof = proof_in(await shown(client, "/users/ann/chat/monday"))
+    said = {"proof": proof, "message": "I live in Oslo and I'm allergic to walnuts."}
+    turn = await client.post("/users/ann/chat/monday", data=said, headers={"HX-Request": "true"})
+    events = [line.partition(": ")[2] for line in turn.text.splitlines() if line.startswith("data: ")]
+    html = json.loads(events[-1])["html"]
+    assert "".join(json.loads(each)["text"] for each in events[:-1]) == "I'll remember that."
+    assert html.count("<article") == 2 and 'id="prompt"' in html
+    look = re.search(r'hx-get="([^"]+)"', html)[1].replace("&amp;", "&")
+    await service.memory.work()
+    later = await shown(client, look)
+    assert "Oslo" in later and "walnuts" in later and "allergy" in later
+    for _ in range(9):
+        again = re.search(r'hx-get="([^"]+)"', later)
+        if again is None:
+            break
+        later = await shown(client, again[1].replace("&amp;", "&"))
+    assert "hx-get" not in later, "the page would ask for ever"
+    assert (await ann.sessions())[0].messages == 2
+
+
+async def test_looking_at_a_conversation_does_not_count_as_using_what_is_in_it(client, noor, service):
+    for _ in range(3):
+        await shown(client, f"{NOOR}/chat/otters")
+    await service.memory.work()
+    assert {each.usage_count for each in await noor.learnings.list()} == {0}
+    await shown(client, f"{NOOR}/chat/otters?prompt=true")
+    await service.memory.work()
+    assert {each.usage_count for each in await noor.learnings.list()} == {0, 1}
+
+
+async def test_an_agent_that_fails_says_so_and_what_was_said_is_kept(clock, tmp_path):
+    (tmp_path / "recollect.toml").write_text('[agents.default]\nurl = "http://127.0.0.1:9/v1"\nmodel = "none"\n')
+    async with opened(clock=clock, folder=tmp_path) as service, client_of(service) as client:
+        proof = proof_in(await shown(client, "/users/ann/chat/s"))
+        said = {"proof": proof, "message": "My cat is called Admiral."}
+        answer = await client.post("/users/ann/chat/s", data=said, headers={"HX-Request": "true"})
+        assert answer.text.startswith("event: error") and '"status": 50' in answer.text
+        plain = await client.post("/users/ann/chat/s", data=said)
+        assert plain.status_code in (502, 503) and "That did not work." in plain.text
+        assert "My cat is called Admiral." in await shown(client, "/users/ann/chat/s")
+
+
+async def test_without_scripts_a_turn_leads_back_to_the_conversation(client):
+    page = await sent(client, "/users/ann/chat/monday", message="My cat is called Admiral.")
+    assert "My cat is called Admiral." in page and "I&#39;ll remember that." in page
+
+
+async def test_a_session_is_renamed_branched_exported_and_deleted(client, noor):
+    assert "A yellow coat" in await sent(client, f"{NOOR}/sessions/moving/rename", title="A yellow coat")
+    messages, _ = await noor.session("moving").messages()
+    branched = await sent(client, f"{NOOR}/sessions/moving/branch", message=messages[1].id)
+    said = re.findall(r"<article.*?<p>(.*?)</p>", branched, re.S)
+    assert said == ["We moved to Bergen. The flat looks over Vågen.", messages[1].content]
+    exported = await client.get(f"{NOOR}/sessions/moving/export")
+    assert exported.json()["session_id"] == "moving" and "attachment" in exported.headers["content-disposition"]
+    assert "Forgotten for good" in await sent(client, f"{NOOR}/sessions/moving/delete")
+    assert (await client.get(f"{NOOR}/sessions/moving")).status_code == 404
+
+
+async def test_a_memory_shows_the_very_words_it_was_learned_from(client, noor):
+    (fact,) = await noor.facts.get("favorite_food")
+    page = await shown(client, f"{NOOR}/memories/{fact.id}")
+    assert "<mark>My favourite food is harira</mark>, the way my mother makes it." in page
+
+
+async def test_every_memory_of_every_layer_has_a_page(client, noor, service):
+    await noor.session("otters", agent="support").working.set({"plan": ["feed Magnus"]})
+    for layer in PUBLIC_LAYERS:
+        for record in (await noor.list_memories(layer=layer))[0][:2]:
+            page = await shown(client, f"{NOOR}/memories/{record.id}")
+            assert record.id in page and ("feed Magnus" in page or layer != "working")
+
+
+async def test_a_memory_is_added_changed_with_its_history_and_forgotten(client, service):
+    ann = service.memory.user("ann")
+    assert "Remembered." in await sent(client, "/users/ann/memories", content="Prefers window seats.")
+    ((seat,), _) = await ann.list_memories()
+    place = f"/users/ann/memories/{seat.id}"
+    page = await sent(client, f"{place}/edit", content="Prefers aisle seats.", version=str(seat.version))
+    assert "Prefers aisle seats." in page and "Prefers window seats." in page
+    stale = await send(client, f"{place}/edit", content="Stands.", version=str(seat.version))
+    assert stale.status_code == 412 and (await ann.get_memory(seat.id)).content == "Prefers aisle seats."
+    await sent(client, f"{place}/forget")
+    assert (await client.get(place)).status_code == 404
+
+
+async def test_what_was_merged_counts_again_when_it_is_restored(client, service, clock):
+    ann = service.memory.user("ann")
+    await ann.add_memory("The boat leaves at seven in the morning.", id="first")
+    await ann.add_memory("The boat leaves at seven in the morning!", id="second")
+    await service.memory.work()
+    ended = next(each for each in (await ann.list_memories())[0] if each.valid_to is not None)
+    assert "merged into one that says the same" in await shown(client, f"/users/ann/memories/{ended.id}")
+    await sent(client, f"/users/ann/memories/{ended.id}/restore")
+    assert (await ann.get_memory(ended.id)).valid_to is None
+
+
+async def test_what_a_message_taught_is_undone_and_learned_again(client, service):
+    ann = service.memory.user("ann")
+    message = await ann.session("s").add_message("user", "I live in Oslo.")
+    await service.memory.work()
+    undone = await send(client, f"/users/ann/memories/{message.id}/undo")
+    assert undone.status_code == 200 and "Taken back" in undone.text and await ann.facts.get("city") == []
+    again = re.search(r'name="undone" value="([^"]+)"', undone.text)[1]
+    await sent(client, "/users/ann/redo", undone=again)
+    assert [fact.value for fact in await ann.facts.get("city")] == ["Oslo"]
+
+
+async def test_facts_are_told_confirmed_pinned_corrected_and_rejected(client, service):
+    ann = service.memory.user("ann")
+    place = "/users/ann/profile/facts"
+    await sent(client, place, key="city", value="Oslo")
+    for verdict, status in (("confirm", "confirmed"), ("pin", "pinned"), ("unpin", "confirmed")):
+        await sent(client, f"{place}/{verdict}", key="city", value="Oslo")
+        assert (await ann.facts.get("city"))[0].status == status
+    assert "Bergen" in await sent(client, f"{place}/correct", key="city", value="Oslo", right="Bergen")
+    assert (await ann.facts.history("city"))[0].status == "corrected"
+    await sent(client, f"{place}/reject", key="city", value="Bergen")
+    assert await ann.facts.get("city") == []
+    await sent(client, "/users/ann/profile/preferences", key="tone", value="concise")
+    assert [each.value for each in await ann.preferences.get("tone")] == ["concise"]
+    assert (await send(client, "/users/ann/profile/facts/adore", key="tone", value="x")).status_code == 422
+    assert (await send(client, "/users/ann/profile/rumours", key="tone", value="x")).status_code == 404
+
+
+async def test_a_value_is_drawn_for_as_long_as_it_held(client, noor):
+    page = await shown(client, f"{NOOR}/profile")
+    lane = re.search(r'aria-label="(city: [^"]+)"', page)[1]
+    assert re.fullmatch(r"city: Tromsø from \d+ \w+ 20\d\d to (\d+ \w+ 20\d\d); Bergen from \1 to now", lane)
+
+
+async def test_the_graph_is_walked_from_one_entity_to_the_next(client, noor):
+    page = await shown(client, f"{NOOR}/graph?depth=1")
+    links = re.findall(r'<a href="([^"]+)" class="node[^"]*" aria-label="Bergen Aquarium', page)
+    there = await shown(client, links[0].replace("&amp;", "&"))
+    assert "located in" in there and '<h2 id="start">Bergen Aquarium</h2>' in there
+    assert (await client.get(f"{NOOR}/graph?entity=Atlantis")).status_code == 404
+
+
+async def test_instructions_are_switched_moved_edited_and_deleted(client, service):
+    ann = service.memory.user("ann")
+    for text in ("Be brief.", "Be polite.", "Be kind."):
+        await sent(client, "/users/ann/instructions", text=text, agent="")
+    first, second, third = await ann.customizations.list()
+    await sent(client, f"/users/ann/instructions/{first.id}/off", agent="")
+    await sent(client, f"/users/ann/instructions/{third.id}/up", agent="")
+    await sent(client, f"/users/ann/instructions/{second.id}/edit", agent="", text="Be very polite.")
+    found = [(each.text, each.on) for each in await ann.customizations.list()]
+    assert found == [("Be brief.", False), ("Be kind.", True), ("Be very polite.", True)]
+    await sent(client, f"/users/ann/instructions/{first.id}/delete", agent="")
+    assert len(await ann.customizations.list()) == 2
+    assert (await send(client, f"/users/ann/instructions/{second.id}/praise", agent="")).status_code == 404
+
+
+async def test_learnings_are_added_and_judged(client, service):
+    ann = service.memory.user("ann")
+    await sent(client, "/users/ann/learnings", content="Asks for a summary first.", type="pattern")
+    (learning,) = await ann.learnings.list()
+    await sent(client, f"/users/ann/learnings/{learning.id}/confirm")
+    surer = (await ann.learnings.get(learning.id)).confidence
+    for _ in range(6):
+        await sent(client, f"/users/ann/learnings/{learning.id}/contradict")
+    assert surer > learning.confidence and (await ann.learnings.get(learning.id)).retired
+    await sent(client, f"/users/ann/learnings/{learning.id}/restore")
+    assert not (await ann.learnings.get(learning.id)).retired
+
+
+async def test_work_that_was_given_up_is_shown_and_tried_again(clock):
+    async with opened(clock=clock, embedder=FailingEmbedder(), settings={"job_attempts_max": 1}) as service:
+        await service.memory.user("ann").add_memory("Tea.")
+        await service.memory.work()
+        async with client_of(service) as client:
+            page = await shown(client, "/jobs")
+            assert "for ann" in page
+            retry = re.search(r'action="(/jobs/[^"]+/retry)"', page)[1]
+            assert "Nothing was given up" in await sent(client, retry)
+            await service.memory.work()
+            assert "Nothing was given up" in await sent(client, "/jobs/retry-all")
+
+
+async def test_a_user_is_exported_then_erased_with_a_receipt(client, noor, service):
+    exported = await client.get(f"{NOOR}/export")
+    assert exported.text.count("\n") > 100 and "attachment" in exported.headers["content-disposition"]
+    slip = await send(client, f"{NOOR}/erase", user="nora")
+    assert slip.status_code == 422 and await noor.sessions()
+    receipt = await send(client, f"{NOOR}/erase", user="noor")
+    assert receipt.status_code == 200 and "Nothing is left of noor" in receipt.text
+    assert "noor" not in {each.user for each in await service.memory.users()}
+
+
+# ── The door ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_from_elsewhere_nothing_opens_without_a_key(service, noor):
+    async with client_of(service, address="203.0.113.9") as stranger:
+        for path in ("/", f"{NOOR}/memories", "/overview", f"{NOOR}/export"):
+            answer = await stranger.get(path)
+            assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+        assert "Only from this machine" in await shown(stranger, "/sign-in")
+    async with client_of(service, base_url="http://evil.example") as rebound:
+        assert (await rebound.get("/users")).headers["location"] == "/sign-in"
+
+
+async def test_a_key_signs_in_and_out_and_its_cookie_is_well_kept(service, noor):
+    _, token = await service.keys.create(org="default", scope="admin")
+    async with client_of(service) as client:
+        assert (await client.get("/users")).headers["location"] == "/sign-in"
+        wrong = await signed_in(client, "rk_000000000000_" + "x" * 43)
+        assert wrong.status_code == 401 and "does not count" in wrong.text
+        right = await signed_in(client, token)
+        cookie = next(each for each in right.headers.get_list("set-cookie") if each.startswith("recollect_console="))
+        assert "HttpOnly" in cookie and "SameSite=strict" in cookie and token not in cookie
+        page = await shown(client, "/users")
+        assert "noor" in page
+        stolen = dict(client.cookies)
+        out = await client.post("/sign-out", data={"proof": proof_in(page)})
+        assert out.headers["location"] == "/sign-in"
+        client.cookies.update(stolen)
+        assert (await client.get("/users")).headers["location"] == "/sign-in"
+
+
+async def test_behind_https_the_cookie_never_travels_without_it(service):
+    _, token = await service.keys.create(org="default")
+    async with client_of(service, base_url="https://memory.example") as client:
+        proof = proof_in(await shown(client, "/sign-in"))
+        answer = await client.post(
+            "/sign-in", data={"proof": proof, "key": token}, headers={"Origin": "https://memory.example"}
+        )
+        assert "Secure" in next(each for each in answer.headers.get_list("set-cookie") if "recollect_console" in each)
+
+
+async def test_a_revoked_key_is_out_with_the_next_click(service):
+    key, token = await service.keys.create(org="default")
+    async with client_of(service) as client:
+        await signed_in(client, token)
+        await shown(client, "/users")
+        await service.keys.revoke(key.id)
+        assert (await client.get("/users")).headers["location"] == "/sign-in"
+
+
+async def test_an_expired_seat_is_no_seat(clock):
+    seconds = [0.0]
+    seats = Seats(timer=lambda: seconds[0])
+    cookie = seats.take("key")
+    seconds[0] += LIFE_S - 1
+    assert seats.key_of(cookie) == "key"
+    seconds[0] += LIFE_S + 1
+    assert seats.key_of(cookie) is None
+    first = seats.take("a")
+    for _ in range(SEATS_MAX):
+        seats.take("b")
+    assert seats.key_of(first) is None and clock() > HOUR_MS
+
+
+async def test_guessing_keys_is_slowed_down(service):
+    await service.keys.create(org="default")
+    async with client_of(service) as client:
+        answers = [(await signed_in(client, "rk_guess")).status_code for _ in range(25)]
+        last = await signed_in(client, "rk_guess")
+    assert answers[0] == 401 and last.status_code == 429 and int(last.headers["retry-after"]) > 0
+
+
+async def test_a_key_of_one_user_sees_that_user_alone(service, noor):
+    await service.memory.user("ann").add_memory("Ann's own.")
+    _, token = await service.keys.create(org="default", user="noor", scope="admin")
+    async with client_of(service) as client:
+        await signed_in(client, token)
+        assert (await client.get("/")).headers["location"] == f"{NOOR}/chat"
+        page = await shown(client, f"{NOOR}/memories")
+        assert "Overview" not in page
+        for path in ("/users", "/overview", "/jobs", "/keys", "/users/ann/memories", "/users/ann/export"):
+            assert (await client.get(path)).status_code == 404, path
+        proof = proof_in(page)
+        for path in ("/users/ann/erase", "/keys", "/sample"):
+            assert (await client.post(path, data={"proof": proof, "user": "ann"})).status_code == 404
+    assert (await service.memory.user("ann").list_memories())[0]
+
+
+async def test_a_key_that_may_read_cannot_write(service, noor):
+    _, token = await service.keys.create(org="default", scope="read")
+    async with client_of(service) as client:
+        await signed_in(client, token)
+        page = await shown(client, f"{NOOR}/chat/otters")
+        assert "may only read" in page and "textarea" not in page
+        proof = proof_in(page)
+        forms = [f"{NOOR}/chat/otters", f"{NOOR}/memories", f"{NOOR}/sessions/otters/delete", f"{NOOR}/profile/facts"]
+        forms += [f"{NOOR}/learnings", f"{NOOR}/erase", "/sample", "/keys", "/jobs/retry-all"]
+        for path in forms:
+            answer = await client.post(path, data={"proof": proof, "message": "x", "content": "x", "user": "noor"})
+            assert answer.status_code == 403, path
+        for path in ("/overview", "/jobs", "/keys"):
+            assert (await client.get(path)).status_code == 403
+    assert len(await noor.sessions()) == 8
+
+
+async def test_a_key_of_another_org_sees_nothing_of_ours(service, noor):
+    _, ours = await service.keys.create(org="default", scope="admin", name="ours")
+    _, theirs = await service.keys.create(org="other", scope="admin", name="theirs")
+    async with client_of(service) as client:
+        await signed_in(client, theirs)
+        assert "noor" not in (await shown(client, "/users")).replace('placeholder="noor"', "")
+        assert "shellfish" not in await shown(client, f"{NOOR}/profile")
+        keys = await shown(client, "/keys")
+        assert "theirs" in keys and "ours</span>" not in keys
+        (our_key,) = [key for key in await service.keys.list() if key.org == "default"]
+        revoked = await client.post(f"/keys/{our_key.id}/revoke", data={"proof": proof_in(keys)})
+        assert revoked.status_code == 404 and await service.keys.find(ours)
+        made = await client.post("/keys", data={"proof": proof_in(keys), "scope": "read", "name": "mine"})
+        assert made.status_code == 200
+    assert {key.org for key in await service.keys.list() if key.name == "mine"} == {"other"}
+
+
+async def test_the_first_key_closes_the_door_behind_whoever_made_it(client, service):
+    made = await send(client, "/keys", scope="admin", name="first", expires="90d", user="")
+    token = re.search(r"rk_[0-9a-f]{12}_[\w-]{43}", made.text)[0]
+    assert "From now on everybody needs a key" in made.text
+    assert (await client.get("/keys")).headers["location"] == "/sign-in"
+    await signed_in(client, token)
+    page = await shown(client, "/keys")
+    assert "this is you" in page and token not in page
+    own = (await service.keys.list())[0].id
+    assert (await client.post(f"/keys/{own}/revoke", data={"proof": proof_in(page)})).status_code == 403
+
+
+# ── Forms only from our pages ────────────────────────────────────────────────────────────────────
+
+
+def every_form() -> list[str]:
+    """The path of every form of the console, with something in each of its places."""
+    paths = [route.path for page in console.PAGES for route in page.routes.routes if "POST" in route.methods]
+    return sorted(re.sub(r"\{(\w+)\}", lambda name: {"user": "noor"}.get(name[1], "x"), path) for path in paths)
+
+
+@pytest.mark.parametrize("path", every_form())
+async def test_no_form_counts_without_the_proof_of_our_page(client, service, noor, path):
+    before = await noor.export()
+    fields = {"user": "noor", "message": "Hello", "content": "x", "key": "city", "value": "x", "scope": "admin"}
+    for proof in ({}, {"proof": ""}, {"proof": "0" * 64}):
+        answer = await client.post(path, data=fields | proof)
+        assert answer.status_code == 403, (path, answer.status_code)
+    assert await noor.export() == before and not await service.keys.exist()
+
+
+async def test_the_proof_of_one_visitor_is_of_no_use_to_another(service, noor):
+    tokens = [(await service.keys.create(org="default", scope="admin"))[1] for _ in range(2)]
+    async with client_of(service) as one, client_of(service) as other:
+        await signed_in(one, tokens[0])
+        await signed_in(other, tokens[1])
+        proof = proof_in(await shown(one, "/users"))
+        assert (await other.post(f"{NOOR}/erase", data={"proof": proof, "user": "noor"})).status_code == 403
+
+
+async def test_a_page_of_another_site_is_refused_even_with_a_proof(client):
+    proof = proof_in(await shown(client, "/users"))
+    for origin in ("http://evil.example", "null", "http://127.0.0.1:9999"):
+        answer = await client.post("/sample", data={"proof": proof}, headers={"Origin": origin})
+        assert answer.status_code == 403
+    own = await client.post("/sample", data={"proof": proof}, headers={"Origin": LOCAL})
+    assert own.status_code == 303
+
+
+async def test_what_is_not_a_form_is_refused(client):
+    document = await client.post("/users", json={"user": "ann"})
+    broken = await client.post(
+        "/users", content=b"user=%ff", headers={"Content-Type": "application/x-www-form-urlencoded"}
+    )
+    many = await client.post(
+        "/users", content=b"a=1&" * 300, headers={"Content-Type": "application/x-www-form-urlencoded"}
+    )
+    assert [document.status_code, broken.status_code, many.status_code] == [415, 400, 413]
+
+
+# ── Text stays text ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+async def test_hostile_text_is_shown_as_text_on_every_page(client, service, text):
+    ann = service.memory.user("ann")
+    chat = ann.session("s")
+    await chat.add_interaction(text, text)
+    await chat.rename(text)
+    record = await ann.add_memory(text, metadata={"topic": text})
+    await ann.add_fact("city", text)
+    await ann.update_preference("tone", text)
+    learning = await ann.add_learning(text)
+    await ann.customize(text)
+    await ann.graph.relate("Ann", "knows", text)
+    await ann.graph.relate("user", "knows", "Ann")
+    await service.memory.work()
+    await chat.close()
+    city = (await ann.facts.get("city"))[0]
+    pages = ["chat/s", "sessions", "sessions/s", "memories", "profile", "graph", "graph?entity=Ann", "learnings"]
+    pages += [f"memories/{id}" for id in (record.id, city.id, learning.id)]
+    pages += [f"memories?q={quote(text)}", "memories?layer=conversation", "memories?layer=relation", "privacy"]
+    for page in pages:
+        html = await shown(client, f"/users/ann/{page}")
+        assert "<script>alert" not in html and "<img src=x" not in html, page
+        assert 'href="javascript:' not in html and "49" not in re.findall(r"<h1>(.*?)</h1>", html), page
+    shown_as = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&#34;")
+    assert shown_as in await shown(client, "/users/ann/chat/s")
+
+
+async def test_characters_that_hide_or_turn_text_are_left_out_of_pages_but_not_of_the_memory(client, service):
+    ann = service.memory.user("ann")
+    text = "pay \u202eeerht\u202c \u200bnow\U000e0041\x1b[31m"
+    record = await ann.add_memory(text)
+    page = await shown(client, f"/users/ann/memories/{record.id}")
+    assert "pay eerht now[31m" in page
+    assert (await ann.get_memory(record.id)).content == text
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b\x1b]", (await shown(client, "/users/ann/memories")))
+
+
+async def test_a_notice_is_text_too(client):
+    client.cookies.set("recollect_notice", quote("<b>x</b>"))
+    assert "&lt;b&gt;x&lt;/b&gt;" in await shown(client, "/users")
+
+
+# ── What browsers are told ───────────────────────────────────────────────────────────────────────
+
+
+async def test_every_answer_carries_the_rules_for_browsers(client, noor):
+    for path in ("/", "/users", "/sign-in", f"{NOOR}/memories/none", f"{NOOR}/export", "/static/console.js"):
+        headers = (await client.get(path)).headers
+        assert {name: headers[name] for name in HEADERS} == HEADERS, path
+        assert headers["x-content-type-options"] == "nosniff"
+    policy = HEADERS["Content-Security-Policy"]
+    assert "default-src 'none'" in policy and "script-src 'self';" in policy and "unsafe" not in policy
+
+
+async def test_pages_hold_no_script_and_no_style_of_their_own(client, noor):
+    for path in PAGES:
+        html = await shown(client, path)
+        assert not re.search(r"<script(?![^>]* src=)|<style| style=|\son\w+=", html), path
+        assert not re.search(r'(?:src|href)="(?:https?:)?//', html), "a page must not need a network"
+
+
+async def test_static_files_are_kept_by_browsers_and_nothing_else_is_served(client):
+    page = await shown(client, "/users")
+    address = re.search(r'href="(/static/console.css\?v=\w+)"', page)[1]
+    file = await client.get(address)
+    assert file.headers["content-type"] == "text/css; charset=utf-8" and "immutable" in file.headers["cache-control"]
+    assert (await client.get("/static/console.css")).headers["cache-control"] == "no-store"
+    assert {"htmx.min.js", "alpine.csp.min.js", "console.js", "inter.woff2", "mark.svg"} <= set(STATIC)
+    for path in ("/static/..%2Fpages.py", "/static/README.md", "/static/htmx.LICENSE", "/static/%2e%2e/door.py"):
+        assert (await client.get(path)).status_code == 404
+
+
+async def test_what_is_wrong_with_a_form_is_said_beside_it(client):
+    proof = proof_in(await shown(client, "/users"))
+    answer = await client.post(
+        "/users/ann/chat/s", data={"proof": proof, "message": " "}, headers={"HX-Request": "true"}
+    )
+    assert answer.status_code == 422 and answer.headers["hx-retarget"] == "#notices"
+    assert "message" in answer.text and "<html" not in answer.text
+
+
+async def test_a_page_that_waits_is_led_to_sign_in_and_not_filled_with_it(service):
+    await service.keys.create(org="default")
+    async with client_of(service) as client:
+        answer = await client.get("/users/ann/memories?q=x", headers={"HX-Request": "true"})
+        assert (answer.status_code, answer.headers["hx-redirect"]) == (401, "/sign-in")
+
+
+async def test_unknown_words_in_an_address_are_refused(client):
+    assert (await client.get("/users/ann/memories?limit=7")).status_code == 422
+    assert (await client.get("/users/ann/graph?depth=many")).status_code == 422
+
+
+async def test_the_console_is_not_part_of_the_interface_that_programs_read(client):
+    described = (await client.get("/openapi.json")).json()["paths"]
+    assert not [path for path in described if not path.startswith(("/api", "/health", "/ready", "/metrics"))]
+
+
+async def test_a_server_that_is_about_to_stop_says_so(client, service):
+    service.draining = True
+    assert (await client.get("/users")).status_code == 503
+
+
+async def test_growth_and_latency_are_drawn_from_what_happened(client, noor):
+    await client.post(f"/api{NOOR}/context", json={"query": "Who is Biscuit?"})
+    page = await shown(client, "/overview")
+    path = re.search(r'class="line" d="M([^"]+)"', page)[1]
+    heights = [float(point.split(",")[1]) for point in path.split(" L")]
+    assert heights == sorted(heights, reverse=True) and heights[0] > heights[-1]
+    assert "POST /api/users/{user}/context" in page and "of 1 context<" in page

@@ -1,0 +1,327 @@
+"""The console in a real browser: a person clicks through every page, and the browser has nothing to complain of."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Page, async_playwright, expect
+from server_stage import listening, opened
+
+from recollect.server import sample
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here"),
+    pytest.mark.xdist_group("browser"),
+]
+
+
+@asynccontextmanager
+async def browsing(**more: Any) -> AsyncIterator[Page]:
+    """A page of a fresh browser. Whatever it complains of is an error, and so is a word to another server."""
+    async with async_playwright() as playwright:
+        browser: Browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        context = await browser.new_context(**({"viewport": {"width": 1280, "height": 800}} | more))
+        page = await context.new_page()
+        page.set_default_timeout(10_000)
+        complaints: list[str] = []
+        page.on("console", lambda said: complaints.append(f"{said.type}: {said.text}") if is_bad(said.type) else None)
+        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        page.on("request", lambda asked: None if is_ours(asked.url) else complaints.append(f"asked {asked.url}"))
+        try:
+            yield page
+            assert complaints == []
+        finally:
+            await browser.close()
+
+
+def is_bad(kind: str) -> bool:
+    return kind in ("error", "warning")
+
+
+def is_ours(address: str) -> bool:
+    return address.startswith(("http://127.0.0.1:", "data:", "about:", "blob:"))
+
+
+@pytest.fixture
+async def address() -> AsyncIterator[str]:
+    """A server with the sample, and a worker that works beside it."""
+    async with opened(settings={"worker": True}) as service:
+        await sample.load(service.memory, "default", service.clock())
+        async with listening(service) as address:
+            yield address
+
+
+async def go(page: Page, name: str) -> None:
+    """To another page, by the menu at the side."""
+    await page.get_by_role("navigation", name="Pages").get_by_role("link", name=name, exact=True).click()
+
+
+async def test_a_person_talks_and_sees_what_was_remembered(address):
+    async with browsing() as page:
+        await page.goto(address)
+        await page.get_by_role("link", name="noor").click()
+        await page.get_by_role("link", name="New", exact=True).click()
+        await page.get_by_label("Message", exact=True).fill("My brother is called Samir and I'm allergic to walnuts.")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#log .bubble.assistant")).to_contain_text("I'll remember that.")
+        await expect(page.locator("#remembered")).to_contain_text("walnuts")
+        await expect(page.locator("#remembered")).to_contain_text("Samir")
+        await expect(page.locator("#remembered .dots")).to_have_count(0)
+        await expect(page.get_by_label("Message", exact=True)).to_be_focused()
+        await page.get_by_label("Message", exact=True).fill("What am I allergic to?")
+        await page.get_by_role("button", name="Send").click()
+        await expect(page.locator("#log .bubble.assistant").nth(1)).to_contain_text("walnuts")
+        await expect(page.locator("#prompt")).to_contain_text("tokens")
+        await page.locator("#prompt summary", has_text="profile").click()
+        await expect(page.locator("#prompt pre", has_text="About the user")).to_be_visible()
+        await page.reload()
+        await expect(page.locator("#log .bubble")).to_have_count(4)
+
+
+async def test_when_the_agent_fails_the_words_are_still_there_to_be_sent_again(tmp_path: Path):
+    (tmp_path / "recollect.toml").write_text('[agents.default]\nurl = "http://127.0.0.1:9/v1"\nmodel = "none"\n')
+    async with opened(folder=tmp_path) as service, listening(service) as address, browsing() as page:
+        await page.goto(f"{address}/users/ann/chat/monday")
+        await page.get_by_label("Message", exact=True).fill("Is anybody there?")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("alert")).to_be_visible()
+        await expect(page.get_by_label("Message", exact=True)).to_have_value("Is anybody there?")
+
+
+async def test_a_person_searches_and_follows_a_memory_to_its_words(address):
+    async with browsing() as page:
+        await page.goto(f"{address}/users/noor/memories")
+        await page.get_by_label("Search in memories").press_sequentially("favourite food", delay=10)
+        await expect(page.locator(".hit .legs .total").first).to_be_visible()
+        await expect(page).to_have_url(re.compile(r"q=favourite\+food"))
+        await page.get_by_role("link", name="fact", exact=True).click()
+        await page.get_by_role("link", name="favorite food: harira").click()
+        await expect(page.locator("mark")).to_have_text("My favourite food is harira")
+        await page.get_by_role("link", name="in its conversation").click()
+        await expect(page.locator(".bubble:target")).to_contain_text("harira")
+
+
+async def test_a_person_changes_a_memory_and_thinks_twice_before_forgetting_it(address):
+    async with browsing() as page:
+        await page.goto(f"{address}/users/noor/memories")
+        await page.get_by_role("link", name="The lighthouse near Ålesund").click()
+        await page.get_by_label("Text").fill("The lighthouse near Ålesund holds fifty guests.")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.locator(".past")).to_contain_text("forty guests")
+        await page.get_by_role("button", name="Forget").click()
+        await page.get_by_role("button", name="Keep it").click()
+        await expect(page.locator(".statement")).to_contain_text("fifty guests")
+        await page.get_by_role("button", name="Forget").click()
+        await page.locator("dialog").get_by_role("button", name="Forget").click()
+        await expect(page.get_by_role("status")).to_contain_text("Forgotten for good")
+
+
+async def test_a_person_corrects_the_profile_and_looks_back(address):
+    async with browsing() as page:
+        await page.goto(f"{address}/users/noor/chat")
+        await go(page, "Profile")
+        city = page.locator(".known", has_text="Bergen").first
+        await city.get_by_text("history").click()
+        await expect(city).to_contain_text("Tromsø")
+        await city.get_by_text("Correct").click()
+        await city.get_by_label("What is right").fill("Bergen, Nordnes")
+        await city.get_by_role("button", name="Save").click()
+        await expect(page.get_by_role("status")).to_contain_text("Corrected")
+        await page.locator(".known", has_text="shellfish").get_by_role("button", name="Pin").click()
+        await expect(page.locator(".known", has_text="shellfish")).to_contain_text("pinned")
+        await page.locator(".lane svg a").first.click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Fact")
+
+
+async def test_a_person_walks_through_the_graph(address):
+    async with browsing() as page:
+        await page.goto(f"{address}/users/noor/graph")
+        await page.locator(".web .node", has_text="Bergen Aquarium").click()
+        await expect(page.locator("#start")).to_have_text("Bergen Aquarium")
+        await page.get_by_role("link", name="3 steps").click()
+        await page.locator(".web .node", has_text="Magnus").focus()
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#start")).to_have_text("Magnus")
+
+
+async def test_a_person_reads_renames_and_branches_a_session(address):
+    async with browsing() as page:
+        await page.goto(f"{address}/users/noor/sessions")
+        await page.get_by_role("link", name="Moving south", exact=True).click()
+        await page.get_by_label("Title").fill("Rain")
+        await page.get_by_role("button", name="Rename").click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Rain")
+        bubble = page.locator(".bubble", has_text="yellow coat for Biscuit")
+        await bubble.hover()
+        await bubble.get_by_role("button", name="Branch here").click()
+        await expect(page.locator("#log .bubble")).to_have_count(4)
+        await go(page, "Sessions")
+        await page.get_by_role("link", name="Otters", exact=True).click()
+        await page.get_by_role("button", name="Delete").click()
+        await page.locator("dialog").get_by_role("button", name="Delete").click()
+        await expect(page.get_by_role("status")).to_contain_text("Forgotten for good")
+
+
+async def test_a_person_teaches_the_assistant(address):
+    async with browsing() as page:
+        await page.goto(f"{address}/users/noor/learnings")
+        await page.get_by_label("Instruction", exact=True).last.fill("Answer in Norwegian.")
+        await page.get_by_role("button", name="Add").first.click()
+        await expect(page.locator(".order")).to_have_count(4)
+        await page.locator(".order", has_text="Norwegian").get_by_role("button", name="Up").click()
+        await expect(page.locator(".order").nth(2)).to_contain_text("Norwegian")
+        await page.locator(".order", has_text="No emoji").get_by_role("button", name="On").click()
+        await expect(page.locator(".order", has_text="No emoji").get_by_role("button", name="Off")).to_be_visible()
+        learning = page.locator(".known", has_text="nautical miles")
+        before = await learning.locator(".sure .numbers").inner_text()
+        await learning.get_by_role("button", name="Confirm").click()
+        await expect(learning.locator(".sure .numbers")).not_to_have_text(before)
+
+
+async def test_an_operator_looks_around_makes_a_key_and_signs_in_with_it(address):
+    async with browsing() as page:
+        await page.goto(f"{address}/users/noor/chat")
+        await go(page, "Overview")
+        await expect(page.locator(".plot .line")).to_be_visible()
+        await go(page, "Jobs")
+        await expect(page.get_by_text("Nothing was given up")).to_be_visible()
+        await go(page, "Keys")
+        await page.get_by_label("Name").fill("the laptop")
+        await page.get_by_role("button", name="Make a key").click()
+        token = await page.locator("pre.quote").inner_text()
+        await page.get_by_role("link", name="Sign in").click()
+        await page.get_by_label("API key").fill(token)
+        await page.get_by_role("button", name="Sign in").click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Whose memory?")
+        await page.get_by_role("button", name="Sign out").click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+
+
+async def test_a_person_takes_everything_away_and_is_forgotten(address, tmp_path: Path):
+    async with browsing() as page:
+        await page.goto(f"{address}/users/noor/chat")
+        await go(page, "Export and erase")
+        async with page.expect_download() as coming:
+            await page.get_by_role("link", name="Download").click()
+        download = await coming.value
+        await download.save_as(tmp_path / "memory.jsonl")
+        assert "harira" in (tmp_path / "memory.jsonl").read_text(encoding="utf-8")
+        await page.get_by_label("Write noor to be sure").fill("noor")
+        await page.get_by_role("button", name="Erase everything").click()
+        await page.locator("dialog").get_by_role("button", name="Erase everything").click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Erased")
+        await page.get_by_role("link", name="Other users").click()
+        await page.get_by_role("button", name="Load the sample").click()
+        await expect(page.get_by_role("status")).to_contain_text("sample memory of noor")
+
+
+async def test_the_theme_is_switched_and_stays(address):
+    async with browsing(color_scheme="light") as page:
+        await page.goto(f"{address}/users/noor/sessions")
+        light = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+        await page.get_by_role("button", name="Switch to dark").click()
+        dark = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+        await page.reload()
+        assert light != dark == await page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+PATHS = (
+    "chat/otters",
+    "sessions",
+    "sessions/moving",
+    "memories",
+    "memories?q=wedding",
+    "profile",
+    "graph",
+    "learnings",
+)
+
+
+async def test_on_a_telephone_every_page_fits_and_the_menu_opens(address):
+    async with browsing(viewport={"width": 390, "height": 844}, has_touch=True) as page:
+        for path in (
+            *(f"users/noor/{each}" for each in PATHS),
+            "users/noor/privacy",
+            "overview",
+            "jobs",
+            "keys",
+            "users",
+        ):
+            await page.goto(f"{address}/{path}")
+            width = await page.evaluate("document.documentElement.scrollWidth")
+            assert width <= 390, (path, width)
+        await page.goto(f"{address}/users/noor/sessions")
+        await expect(page.get_by_role("link", name="Profile")).to_be_hidden()
+        await page.get_by_role("button", name="Pages").click()
+        await page.get_by_role("link", name="Profile").click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Noor")
+
+
+async def test_with_the_keyboard_alone_one_gets_past_the_menu_and_around(address):
+    async with browsing() as page:
+        await page.goto(f"{address}/users/noor/sessions")
+        await page.keyboard.press("Tab")
+        await expect(page.get_by_text("Skip to the page")).to_be_focused()
+        await page.keyboard.press("Enter")
+        await page.keyboard.press("Tab")
+        await expect(page.get_by_role("link", name="New conversation")).to_be_focused()
+
+
+UNNAMED = """() => [...document.querySelectorAll("a, button, input:not([type=hidden]), select, textarea, summary")]
+  .filter((each) => each.checkVisibility())
+  .filter((each) => !(each.getAttribute("aria-label") || each.textContent.trim() || each.labels?.length))
+  .map((each) => each.outerHTML)"""
+LANDMARKS = """() => ["main", "h1"].filter((each) => document.querySelectorAll(each).length !== 1)"""
+DOUBLES = """() => [...document.querySelectorAll("[id]")].map((each) => each.id)
+  .filter((id, at, all) => all.indexOf(id) !== at)"""
+
+
+async def test_everything_one_can_use_has_a_name_and_every_page_one_heading(address):
+    async with browsing() as page:
+        for path in (
+            *(f"users/noor/{each}" for each in PATHS),
+            "users/noor/privacy",
+            "overview",
+            "jobs",
+            "keys",
+            "users",
+        ):
+            await page.goto(f"{address}/{path}")
+            assert await page.evaluate(UNNAMED) == [], path
+            assert await page.evaluate(LANDMARKS) == [], path
+            assert await page.evaluate(DOUBLES) == [], path
+
+
+async def test_hostile_text_does_nothing_in_a_browser():
+    text = "<script>window.taken = 1</script><img src=x onerror='window.taken = 1'>{{constructor}}"
+    async with opened(settings={"worker": True}) as service:
+        ann = service.memory.user("ann")
+        await ann.session("s").add_interaction(text, text)
+        await ann.add_fact("city", text)
+        await ann.graph.relate("user", "knows", "Ann <svg onload=alert(1)>")
+        async with listening(service) as address, browsing() as page:
+            for path in ("chat/s", "sessions/s", "memories?q=script", "profile", "graph"):
+                await page.goto(f"{address}/users/ann/{path}")
+                assert await page.evaluate("window.taken") is None
+            await page.goto(f"{address}/users/ann/chat/s")
+            await page.get_by_label("Message", exact=True).fill(text)
+            await page.keyboard.press("Enter")
+            await expect(page.locator("#log .bubble")).to_have_count(4)
+            assert await page.evaluate("window.taken") is None

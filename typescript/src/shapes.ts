@@ -1,0 +1,72 @@
+/** The JSON that the server takes and gives, as far as it is used here; `/openapi.json` has all of it. */
+
+export interface TextPart {
+  type: string;
+  text?: string;
+  [more: string]: unknown;
+}
+
+export interface ToolCall {
+  id: string;
+  name?: string;
+  args?: unknown;
+  function?: { name?: string; arguments?: unknown };
+}
+
+export interface NewMessage {
+  role: "system" | "user" | "assistant";
+  content: string | TextPart[];
+  created_at?: string;
+  metadata?: Record<string, unknown>;
+}
+
+export interface StoredMessage {
+  id: string;
+  role: "system" | "user" | "assistant" | "tool";
+  content: string | TextPart[] | null;
+  metadata: Record<string, unknown>;
+  tool_calls?: ToolCall[];
+  tool_call_id?: string;
+}
+
+export interface MessagePage {
+  messages: StoredMessage[];
+  after: string | null;
+}
+
+export interface Session {
+  id: string;
+  title: string;
+  messages: number;
+  created_at: string;
+  last_activity: string;
+}
+
+export interface MemoryRecord {
+  id: string;
+  layer: string;
+  content: string;
+  metadata: Record<string, unknown>;
+  created_at: string;
+  valid_to: string | null;
+}
+
+/** The best context for a question that fits a token budget. */
+export interface Context {
+  /** What is remembered, fenced as data: put it behind your own instructions. */
+  system: string;
+  /** `system` and the recent conversation, ready for a chat model. */
+  messages: { role: string; content: unknown }[];
+  tokens: number;
+  /** What is in, what was left out, and why. */
+  report: Record<string, unknown>;
+}
+
+/** One memory that answers a question, and why. */
+export interface Hit {
+  id: string;
+  content: string;
+  score: number;
+  reason: string;
+  record: MemoryRecord;
+}
