@@ -14,7 +14,6 @@ from typing import Any
 
 from recollect import validate
 from recollect.enrich import summaries
-from recollect.episodes import episode_job
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Filter
 from recollect.index import PartitionIndex
@@ -23,13 +22,15 @@ from recollect.policies import fitting
 from recollect.policies.fencing import fenced, safe
 from recollect.policies.quarantine import ASIDE, heard, is_aside
 from recollect.policies.tokens import TokenCounter, message_tokens
-from recollect.records import MINUTE_MS, TRUSTS, Changes, Job, Record, Scope, as_datetime, derived_id, iso, new_id
+from recollect.records import TRUSTS, Changes, Job, Record, Scope, as_datetime, derived_id, iso, new_id
 from recollect.seals import find_seal, sealed
 from recollect.settings import Settings
 
 STRATEGIES = ("last_messages", "last_turns", "token_budget", "sliding_window_summary", "importance")
 NOTED = ("quarantined", "unlearned")
 """What is noted down in the data of a message after it was said."""
+RETOLD = "retold"
+"""In the data of a running summary: what a model wrote of it, up to which message, and which model that was."""
 TOOL_SLACK = 16
 """Messages read beyond a window so that a tool result at its edge still finds its call."""
 IMPORTANCE_REACH = 4
@@ -183,8 +184,7 @@ class Conversation:
         )
         refs = tuple(record.id for record in records)
         job = Job(f"enrich:{refs[0]}:{new_id(now)}", self._partition, "enrich", refs, due_at=now)
-        jobs = (job, episode_job(self._scope, now, self._settings.episode_idle_minutes * MINUTE_MS))
-        changes = Changes(self._partition, put=records, enqueue=jobs, key=key and f"caller:{key}", needs=needs)
+        changes = Changes(self._partition, put=records, enqueue=(job,), key=key and f"caller:{key}", needs=needs)
         try:
             revision = await self._ledger.commit(changes)
         except Conflict as conflict:
@@ -282,11 +282,19 @@ class Conversation:
         record, where = await self._unfolded()
         newest = await self._ledger.list(where, newest_first=True, limit=FOLD_PAGE)
         split = self._split(heard(newest.records[::-1]), messages, turns, tokens)
-        summary = summaries.from_data(record.data["summary"]) if record else None
-        if split.older:
-            summary = self._fold(summary, split.older)
         kept = fitting.without_orphans(split.kept)
-        return [self._summary_message(summary, record, split.older), *kept] if summary else kept
+        if record is None and not split.older:
+            return kept
+        text = self._told_with(record, split.older)
+        return [self._summary_message(text, record, split.older), *kept]
+
+    def _told_with(self, record: Record | None, older: Sequence[Record]) -> str:
+        """The text of a summary with more folded into it; what a model wrote stays as it is, before the rest."""
+        if record is None or not older:
+            return record.content if record else self._fold(None, older).text
+        if is_retold(record):
+            return "\n".join(filter(None, (record.content, self._fold(None, older).text)))
+        return self._fold(summaries.from_data(record.data["summary"]), older).text
 
     def _split(
         self, since: Sequence[Record], messages: int | None, turns: int | None, tokens: int | None
@@ -311,13 +319,13 @@ class Conversation:
             older += split.older
         return fitting.Split(older, split.kept)
 
-    def _summary_message(self, summary: summaries.Summary, record: Record | None, more: Sequence[Record]) -> Record:
+    def _summary_message(self, text: str, record: Record | None, more: Sequence[Record]) -> Record:
         covers = _covers(record, more)
         return Record(
             id=self.summary_id,
             layer="conversation",
             scope=self._scope,
-            content=fenced([f"Summary of the conversation so far:\n{safe(summary.text)}"]),
+            content=fenced([f"Summary of the conversation so far:\n{safe(text)}"]),
             data={"role": "system"},
             metadata={"covers": covers},
             created_at=self._ledger.clock(),
@@ -386,7 +394,7 @@ class Conversation:
             layer="summary",
             scope=layer.scope_of(self._scope),
             content=summary.text,
-            data={"summary": summaries.to_data(summary), "covers": _covers(record, older)},
+            data={"summary": summaries.to_data(summary), "covers": _covers(record, older)} | _retold(record),
             created_at=record.created_at if record else now,
             expires_at=layer.expires_at(now),
             trust=min((source.trust for source in sources), key=TRUSTS.index, default="trusted"),
@@ -511,6 +519,16 @@ def _said(record: Record) -> tuple[Any, ...]:
     """What a caller means by a message: everything but times, and what was noted down about it since."""
     data = {name: value for name, value in record.data.items() if name not in NOTED}
     return record.content, data, record.metadata, record.scope.session
+
+
+def is_retold(summary: Record) -> bool:
+    """Whether a model has put all that a summary covers in its own words."""
+    return bool(_retold(summary).get(RETOLD, {}).get("to") == summary.data["covers"]["to"])
+
+
+def _retold(summary: Record | None) -> dict[str, Any]:
+    """What a model wrote of an earlier part, from which it goes on."""
+    return {RETOLD: summary.data[RETOLD]} if summary is not None and RETOLD in summary.data else {}
 
 
 def _covers(record: Record | None, older: Sequence[Record]) -> dict[str, Any]:

@@ -5,23 +5,23 @@ Everything is decided from what was read; the worker commits it together with th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from recollect import validate
 from recollect.conversation import fold_job
+from recollect.episodes import episode_job
 from recollect.errors import ValidationError
 from recollect.index import Indexes, PartitionIndex
 from recollect.learning import Learning
-from recollect.ledger import Ledger, portions
+from recollect.ledger import Ledger, portions, upkeep_job
 from recollect.policies.importance import importance
 from recollect.policies.merging import merged, near_duplicate
 from recollect.policies.quarantine import ASIDE, heard, set_aside
 from recollect.providers import Embedder, embed_checked, floats
-from recollect.records import Changes, Job, Partition, Record, Scope
+from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Vector
 from recollect.settings import Settings
+from recollect.stores.contract import OPERATIONS_MAX
 
 ENRICHED_RECORDS, ENRICHED_BYTES = 40, 400_000
 """How much is enriched at a time: a record may bring an older one with it, and all go into one commit."""
@@ -51,23 +51,25 @@ class Enrichment:
     async def enrich(self, partition: Partition, refs: Sequence[str]) -> tuple[Changes, tuple[str, ...]]:
         """What to change for these records, and those that have to wait for another commit."""
         found = await self._ledger.get(partition, refs)
-        if not found:
-            return Changes(partition), ()
+        if not found:  # forgotten or expired meanwhile: what is left of them is for upkeep
+            return Changes(partition, enqueue=(upkeep_job(partition, self._ledger.clock()),)), ()
         records, *rest = portions(found, count_max=ENRICHED_RECORDS, bytes_max=ENRICHED_BYTES)
-        rated = [_rated(record) for record in await self._embedded(records)]
-        put = {record.id: record for record in rated}
-        enqueue: tuple[Job, ...] = ()
-        memories = [record for record in rated if record.layer == "long_term"]
-        sessions = {(r.scope.session, r.scope.agent) for r in rated if r.layer == "conversation"}
-        if memories or sessions:
-            index = await self._indexes.current(partition)
-            put |= _merge_near(index, memories, self._ledger.clock())
-            enqueue = tuple(self._folds(index, partition, sessions))
-            put |= self._set_aside(index, rated)
-            enqueue += await self._learning.jobs(partition, index, heard(put[record.id] for record in records))
-        needs = tuple(record.id for record in records)
         later = tuple(record.id for portion in rest for record in portion)
-        return Changes(partition, put=tuple(put.values()), needs=needs, enqueue=enqueue), later
+        needs = tuple(record.id for record in records)
+        if not any(record.layer in ("long_term", "conversation") for record in records):
+            return Changes(partition, put=tuple(await self._enriched(records)), needs=needs), later
+        index = await self._indexes.current(partition)
+        aside = self._set_aside(index, records)
+        known = [aside.get(record.id, record) for record in records]
+        taught = await self._learning.taught(partition, index, heard(known), _room_beside(records, refs))
+        enriched = await self._enriched((*known, *_waiting(taught)))
+        put = {record.id: record for record in (*taught.put, *enriched)}
+        memories = [record for record in enriched if record.layer == "long_term"]
+        put |= _merge_near(index, memories, self._ledger.clock())
+        sessions = {record.scope.session: record for record in records if record.layer == "conversation"}
+        jobs = (*_without_enriching(taught), *self._episodes(sessions.values()), *self._folds(index, sessions.values()))
+        needs = tuple(dict.fromkeys((*needs, *taught.needs)))
+        return Changes(partition, put=tuple(put.values()), needs=needs, enqueue=jobs), later
 
     def _set_aside(self, index: PartitionIndex, records: Sequence[Record]) -> dict[str, Record]:
         """The messages that were said in a session after it was set aside: they are, too."""
@@ -77,11 +79,23 @@ class Enrichment:
         notes = {session: head.data[ASIDE] for session, head in heads.items() if head and ASIDE in head.data}
         return {each.id: set_aside(each, notes[each.scope.session]) for each in said if each.scope.session in notes}
 
-    async def _embedded(self, records: Sequence[Record]) -> list[Record]:
-        """The records with their vectors; one call of the embedder for all of them."""
+    async def despite_failing(self, job: Job) -> tuple[Job, ...]:
+        """The work that has to follow also when records could not be enriched: their sessions are noted down."""
+        found = await self._ledger.get(job.partition, job.refs) if job.kind == "enrich" else ()
+        newest = {record.scope.session: record for record in found if record.layer == "conversation"}
+        return tuple(self._episodes(newest.values()))
+
+    async def learn(self, job: Job) -> Changes:
+        """What a job of kind `learn` changes, with the meaning of all that was learned."""
+        taught = await self._learning.run(job)
+        put = {record.id: record for record in (*taught.put, *await self._enriched(_waiting(taught)))}
+        return replace(taught, put=tuple(put.values()), enqueue=_without_enriching(taught))
+
+    async def _enriched(self, records: Sequence[Record]) -> list[Record]:
+        """The records with their vectors and their importance; one call of the embedder for all of them."""
         embedder = self._embedder
         if embedder is None:
-            return list(records)
+            return [_rated(record) for record in records]
         wanting = [
             record
             for record in records
@@ -91,43 +105,86 @@ class Enrichment:
         ]
         vectors = await embed_checked(embedder, [record.told for record in wanting]) if wanting else []
         made = {record.id: vector for record, vector in zip(wanting, vectors, strict=True)}
-        return [record.with_(vector=made.get(record.id, record.vector)) for record in records]
+        return [_rated(record, made.get(record.id, record.vector)) for record in records]
 
-    def _folds(self, index: PartitionIndex, partition: Partition, sessions: Iterable[tuple[str, str]]) -> Iterable[Job]:
+    def _episodes(self, newest: Iterable[Record]) -> Iterator[Job]:
+        """The work of noting down each session once it rests.
+
+        Enqueued here and not with each message, so that those who write do not pay for it: there is
+        no message without the job that leads here.
+        """
+        idle_ms = self._settings.episode_idle_minutes * MINUTE_MS
+        for message in newest:
+            yield episode_job(message.scope, message.created_at, idle_ms)
+
+    def _folds(self, index: PartitionIndex, newest: Iterable[Record]) -> Iterator[Job]:
         """A job for each session that has grown beyond its window."""
         now = self._ledger.clock()
-        for session, agent in sessions:
-            scope = Scope(partition.org, partition.user, agent, session)
+        for scope in (message.scope for message in newest):
             summary = index.head("summary", scope, now)
             born = tuple(summary.data["covers"]["born"]) if summary else (0, 0)
-            since = index.session(session, now, after=born)
+            since = index.session(scope.session, now, after=born)
             characters = sum(len(message.content) for message in since)
             if characters * TOKENS_PER_CHARACTER + 4 * len(since) > self._settings.window_tokens:
                 yield fold_job(scope, now)
 
 
-def _rated(record: Record) -> Record:
-    """With the importance that its text has, unless the caller said how important it is."""
+def _rated(record: Record, vector: Vector | None = None) -> Record:
+    """With its vector, and with the importance that its text has unless the caller said how important it is."""
     if record.data.get("rated") or not record.content:
-        return record
+        return record.with_(vector=vector)
     role = record.data.get("role", "user")
     rating = importance(record.content, role, repeated=record.data.get("seen", 1) - 1)
-    return record.with_(importance=round(rating, 4))
+    return record.with_(vector=vector, importance=rating)
+
+
+def _waiting(taught: Changes) -> list[Record]:
+    """What was learned and would have to be enriched by a job of its own."""
+    ids = {id for job in taught.enqueue if job.kind == "enrich" for id in job.refs}
+    return [record for record in taught.put if record.id in ids]
+
+
+def _without_enriching(taught: Changes) -> tuple[Job, ...]:
+    return tuple(job for job in taught.enqueue if job.kind != "enrich")
+
+
+def _room_beside(records: Sequence[Record], refs: Sequence[str]) -> int:
+    """Operations that a commit has left beside these records.
+
+    A memory may bring an older one, a session two jobs, each id may end a job, and upkeep is one more.
+    """
+    memories = sum(record.layer == "long_term" for record in records)
+    sessions = len({record.scope.session for record in records if record.layer == "conversation"})
+    return OPERATIONS_MAX - 1 - len(refs) - len(records) - memories - 2 * sessions
 
 
 def _merge_near(index: PartitionIndex, memories: Sequence[Record], now: int) -> dict[str, Record]:
     """Of memories that say the same, the newer ended in favour of the older; both sides to be put."""
     changed: dict[str, Record] = {}
     alive = index.alive(now, ("long_term",))
+    taken = {memory.id for memory in memories}
     for place, memory in enumerate(memories):
-        for known, cosine in (*_near(memory, memories[:place]), *_near_in(index, alive, memory, memories)):
+        others = index.nearest(memory.vector, alive, NEAREST + len(memories))
+        held = ((other, cosine) for other, cosine in others if other.id not in taken)
+        for known, cosine in (*_near(memory, memories[:place]), *held):
             pair = (changed.get(known.id, known), changed.get(memory.id, memory))
             older, newer = sorted(pair, key=lambda record: record.born)
-            both_live = older.valid_to is None and newer.valid_to is None
-            if both_live and _fit_together(older, newer) and near_duplicate(older.content, newer.content, cosine):
-                kept, ended = merged(older, newer, similarity=round(cosine, 4), now=now)
-                changed |= {kept.id: kept, ended.id: ended}
+            if joined := _joined(older, newer, cosine, now):
+                changed |= {record.id: record for record in joined}
     return changed
+
+
+def merged_pair(older: Record, newer: Record, now: int) -> tuple[Record, Record] | None:
+    """The older memory with the newer one taken in, and the newer one, ended; None if they do not say the same."""
+    cosine = next((cosine for _, cosine in _near(newer, [older])), 0.0)
+    return _joined(older, newer, cosine, now)
+
+
+def _joined(older: Record, newer: Record, cosine: float, now: int) -> tuple[Record, Record] | None:
+    both_live = older.valid_to is None and newer.valid_to is None
+    if both_live and near_duplicate(older.content, newer.content, cosine) and _fit_together(older, newer):
+        return merged(older, newer, similarity=round(cosine, 4), now=now)
+    return None
 
 
 def _fit_together(older: Record, newer: Record) -> bool:
@@ -146,17 +203,3 @@ def _near(memory: Record, others: Sequence[Record]) -> Iterable[tuple[Record, fl
     for other in others:
         if other.vector is not None and other.vector.model == memory.vector.model:
             yield other, float(floats(other.vector) @ floats(memory.vector))
-
-
-def _near_in(
-    index: PartitionIndex, alive: NDArray[np.bool_], memory: Record, taken: Sequence[Record]
-) -> Iterable[tuple[Record, float]]:
-    """The nearest memories of the index."""
-    if memory.vector is None or memory.vector.model != index.model:
-        return
-    ids = {record.id for record in taken}
-    cosines = np.where(alive, index.meaning(floats(memory.vector), alive), np.float32(-2))
-    for row in cosines.argsort()[::-1][: NEAREST + len(ids)]:
-        other = index.records[row]
-        if alive[row] and other.id not in ids:
-            yield other, float(cosines[row])

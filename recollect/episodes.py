@@ -178,6 +178,11 @@ class Episodes:
         """
         return await sealed(self._ledger, self._partition, lambda: self._made(session, closing))
 
+    async def foreseen(self, session: str) -> Sequence[Record]:
+        """The episodes that would be made of a session now. Nothing is written."""
+        changes = await self._made(session, closing=False)
+        return [record for record in changes.put if record.layer == "episodic"] if changes else []
+
     async def _made(self, session: str, closing: bool) -> Changes | None:
         head = await self._head(session)
         noted_to = await self._noted_place(session, head)

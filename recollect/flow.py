@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from recollect import validate
+from recollect.allowance import Allowance
+from recollect.consolidation import Consolidation
 from recollect.context import Context, ContextBuilder
 from recollect.conversation import Conversation
 from recollect.enrich.rules import Rules
@@ -19,12 +21,15 @@ from recollect.index import Indexes
 from recollect.layers import with_lives
 from recollect.learning import Learning
 from recollect.ledger import Ledger
+from recollect.models import ChatModel
 from recollect.policies.masking import parse_kinds
 from recollect.policies.tokens import TokenCounter, counter, remembering
 from recollect.providers import Embedder, word_vectors
-from recollect.recall import Recall
+from recollect.reading import Reading
+from recollect.recall import Question, Recall
 from recollect.records import DAY_MS, HOUR_MS, Clock, Partition, Scope
 from recollect.reembedding import Reembedding
+from recollect.reprocessing import Reprocessing
 from recollect.reranking import Reranker, open_reranker
 from recollect.settings import Settings
 from recollect.stores.contract import Store
@@ -53,6 +58,9 @@ class Flow:
         clock: Clock,
         earlier: Embedder | None = None,
         reranker: Reranker | None = None,
+        model: ChatModel | None = None,
+        *,
+        scratch: Callable[[], Store],
     ) -> None:
         self.settings = settings
         # The same lines come again and again, and counting is the dearest part of packing.
@@ -63,10 +71,20 @@ class Flow:
                                earlier.name if earlier else "")  # fmt: skip
         self.recall = Recall(self.indexes, embedder, settings.language, clock, earlier, word_vectors(embedder))
         self.contexts = ContextBuilder(self.indexes, self.recall, self.count, clock)
-        learning = Learning(self.ledger, self.indexes, Rules() if settings.learn else None)
+        rules = Rules()
+        learning = Learning(self.ledger, self.indexes, rules if settings.learn else None)
         enrichment = Enrichment(self.ledger, self.indexes, embedder, learning, settings)
-        self.worker = Worker(self.ledger, self.indexes, enrichment, learning, settings, self.count)
-        self.upkeep = Upkeep(self.ledger, self.indexes, settings)
+        consolidation = Consolidation(self.ledger, self.indexes, settings)
+        self.model = model
+        self.allowance = Allowance(model, self.ledger, settings, self.count) if model else None
+        self.reading: Reading | None = None
+        if self.allowance is not None:
+            self.reading = Reading(self.ledger, self.indexes, self.allowance, settings, self.count)
+        self.worker = Worker(
+            self.ledger, self.indexes, enrichment, consolidation, settings, self.count, self.reading
+        )  # fmt: skip
+        self.reprocessing = Reprocessing(self.ledger, self.indexes, rules, self.reading, settings, scratch)
+        self.upkeep = Upkeep(self.ledger, self.indexes, consolidation, settings)
         self.reembedding = Reembedding(self.ledger, self.indexes, embedder)
         self._embedders = (embedder, earlier)
         self.loads = Loads()
@@ -94,7 +112,7 @@ class Flow:
         budget = validate.tokens_max(max_tokens)
         chosen = validate.layers(layers)
         reranker = await self.reranker(quality)
-        question = await self.recall.question(text, validate.moment(at, "at"))
+        question = await self.question(scope, text, validate.moment(at, "at"))
         context = await self.contexts.build(scope, conversation, replace(question, text=text), budget, chosen, reranker)
         # What stands at the end only because there was room for it is not called used.
         found = {hit.id for hit in context.hits[:USED_HITS]}
@@ -104,6 +122,12 @@ class Flow:
                 owner = scope.partition if source.id in own.row_of else Partition(scope.org, "")
                 self._uses[owner, source.id] += 1
         return context
+
+    async def question(self, scope: Scope, text: str, at: int | None) -> Question:
+        """A question, ready to be searched for: also in the words of a model, where the settings want them."""
+        reading = self.reading if self.settings.llm_rewrite else None
+        also = await reading.rewrites(scope.org, text) if reading else ()
+        return await self.recall.question(text, at, also)
 
     async def reranker(self, quality: str | None) -> Reranker | None:
         """The reranker where `best` is asked for, by the caller or else by the settings. Opened once, when needed."""
@@ -138,6 +162,7 @@ class Flow:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self.worker.stop()
             await self.flush_uses()
         except RecollectError:
             pass  # counts and work for later: what users said is long stored
@@ -145,8 +170,8 @@ class Flow:
             for task in self._tasks:
                 task.cancel()
             await self.ledger.store.close()
-            for embedder in self._embedders:
-                disconnect = getattr(embedder, "disconnect", None)
+            for remote in (*self._embedders, self.model):
+                disconnect = getattr(remote, "disconnect", None)
                 if disconnect is not None:
                     await disconnect()
 

@@ -206,6 +206,7 @@ class PartitionIndex:
         self.row_of: dict[str, int] = {}
         self.heads: dict[str, Record] = {}
         self._ids: dict[str, dict[str, None]] = {}
+        self._unheld: set[str] = set()
         self.sessions: dict[str, list[tuple[Born, int]]] = {}
         self._closed: set[str] = set()
         self.pending: dict[int, None] = {}
@@ -252,6 +253,7 @@ class PartitionIndex:
             self._remove(record.id)
             row = None
         if record.layer in UNHELD_LAYERS:
+            self._unheld.add(record.id)
             return
         self._ids.setdefault(record.layer, {})[record.id] = None
         if not LAYERS[record.layer].searched:
@@ -316,6 +318,7 @@ class PartitionIndex:
         return row
 
     def _remove(self, id: str) -> None:
+        self._unheld.discard(id)
         row = self.row_of.pop(id, None)
         gone = self.heads.pop(id, None) if row is None else self.records[row]
         if gone is not None:
@@ -419,6 +422,15 @@ class PartitionIndex:
             scores[rows] = _alike(older, scores[alive & (scores != 0)])
         return scores
 
+    def nearest(self, vector: Vector | None, alive: NDArray[np.bool_], most: int) -> Iterator[tuple[Record, float]]:
+        """The records whose meaning is closest, each with its cosine; none for a vector of another model."""
+        if vector is None or vector.model != self.model:
+            return
+        cosines = np.where(alive, self.meaning(floats(vector), alive), np.float32(-2))
+        for row in cosines.argsort()[::-1][:most]:
+            if alive[row]:
+                yield self.records[row], float(cosines[row])
+
     def talk(self) -> Talk:
         """What the rows are to each other; worked out after each change."""
         if self._talk is None:
@@ -473,6 +485,19 @@ class PartitionIndex:
         row = self.row_of.get(id)
         record = self.heads.get(id) if row is None else self.records[row]
         return record if record is not None and _lives(record, now) and record.trust != "quarantined" else None
+
+    def stored(self, ids: Iterable[str], now: int) -> tuple[list[Record], list[str]]:
+        """The living among these as the store has them, and those that only the store has."""
+        found: list[Record] = []
+        elsewhere: list[str] = []
+        for id in ids:
+            row = self.row_of.get(id)
+            record = self.heads.get(id) if row is None else self.records[row]
+            if record is not None and _lives(record, now):
+                found.append(record)
+            elif id in self._unheld:
+                elsewhere.append(id)
+        return found, elsewhere
 
     def head(self, layer: str, scope: Scope, now: int, key: str = "") -> Record | None:
         """The living head of a keyed layer."""

@@ -76,6 +76,8 @@ _ROWS = (
     Layer("past", "what a record was before it was changed", public=False),
     Layer("failure", "work that was given up, with the reason", public=False),
     Layer("seal", "what work that reads messages has to find unbroken", life_ms=HOUR_MS, public=False),
+    Layer("reading", "how far a model has read a session", scope=("session",), keyed=True, public=False),
+    Layer("spending", "what a model has cost an org today", org_wide=True, keyed=True, public=False),
     Layer("fence", "what work across two stores has to find standing", public=False),
     Layer("key", "who may ask the server: the hash of a key, and what it allows", public=False),
 )  # fmt: skip

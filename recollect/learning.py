@@ -7,7 +7,8 @@ runs again changes nothing, and a message that was forgotten or set aside meanwh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from recollect.enrich import Enricher, Found
@@ -20,6 +21,8 @@ from recollect.policies.merging import normal
 from recollect.profile import Facts
 from recollect.records import Changes, Job, Partition, Record, Scope, new_id
 from recollect.seals import find_seal
+
+log = logging.getLogger("recollect.learning")
 
 NAMES = ("name", "nickname")
 """Facts that tell what the user is called."""
@@ -39,17 +42,49 @@ class Learning:
         self._indexes = indexes
         self._enricher = enricher
 
-    async def jobs(self, partition: Partition, index: PartitionIndex, records: Iterable[Record]) -> tuple[Job, ...]:
-        """The work of learning from these records, for those that may teach something."""
-        mine = [record for record in records if self._teaches(index, record)]
-        ids = [record.id for record in mine if await self._is_promising(index, record)]
-        return learn_jobs(partition, ids, self._ledger.clock())
+    async def taught(
+        self, partition: Partition, index: PartitionIndex, records: Iterable[Record], room: int
+    ) -> Changes:
+        """What these records teach, in at most `room` operations; what has to wait is left to jobs.
 
-    async def _is_promising(self, index: PartitionIndex, message: Record) -> bool:
-        """Whether a job is worth it: an enricher that answers at once is simply asked."""
+        An enricher that answers at once is asked at once, so that one commit takes in all that a
+        message brings; where messages have a store of their own, that would be two. What goes wrong is
+        left to a job as well: the messages are enriched nevertheless, and the failure is that of the job.
+        """
         if self._enricher is None:
-            return False
-        return not getattr(self._enricher, "immediate", False) or bool(await self._drafts(index, message))
+            return Changes(partition)
+        mine = [record for record in records if self._teaches(index, record)]
+        if not getattr(self._enricher, "immediate", False):
+            return self._later(partition, mine)
+        try:
+            found = {record.id: await self._drafts(index, record) for record in mine}
+            mine = [record for record in mine if found[record.id]]
+            now = _first(mine, found) if self._ledger.joins else {}
+            changes, is_left = await self._applied(partition, index, [each for id in now for each in found[id]])
+        except Exception as error:
+            log.warning("what is said here is left to a job of its own: %s", type(error).__name__)
+            return self._later(partition, mine)
+        # A message that was read along must not have been set aside meanwhile: as it was read, or not at all.
+        changes = changes.and_(put=self._read_along(index, [record for record in mine if record.id in now]))
+        later = self._later(partition, [record for record in mine if record.id not in now])
+        if is_left or _size(changes) + _size(later) > room:
+            return self._later(partition, mine)
+        return changes.and_(enqueue=later.enqueue)
+
+    def _read_along(self, index: PartitionIndex, messages: Sequence[Record]) -> tuple[Record, ...]:
+        """The messages before these, unchanged: to be put, so that the commit is refused if they are not."""
+        before = {each.id: each for message in messages for each in self._before(index, message)}
+        return tuple(before.values())
+
+    def _before(self, index: PartitionIndex, message: Record) -> list[Record]:
+        """The message that a message answers, if there is one."""
+        near = index.neighbours(message, self._ledger.clock())
+        return [each for each in near if each.born < message.born][-1:]
+
+    def _later(self, partition: Partition, messages: Sequence[Record]) -> Changes:
+        """The work of learning from these messages."""
+        ids = [message.id for message in messages]
+        return Changes(partition, enqueue=learn_jobs(partition, ids, self._ledger.clock()))
 
     async def run(self, job: Job) -> Changes:
         """What a job of kind `learn` changes; what does not fit one commit is left to another job."""
@@ -59,16 +94,29 @@ class Learning:
         if not living:
             return Changes(job.partition)
         seal = await find_seal(self._ledger, job.partition, living)
-        found, rest = await self._read(job)
-        scope = Scope(*job.partition)
+        index = await self._indexes.current(job.partition)
+        found, rest = await self._read(job, index)
+        changes, is_left = await self._applied(job.partition, index, found)
+        refs = job.refs if is_left and changes.put else rest
+        if refs:
+            again = replace(job, id=f"{job.id}+", refs=refs, due_at=self._ledger.clock(), attempt=0)
+            changes = changes.and_(enqueue=(again,))
+        return changes.and_(needs=(seal,)) if changes.put else changes
+
+    async def _applied(
+        self, partition: Partition, index: PartitionIndex, found: Sequence[Found]
+    ) -> tuple[Changes, bool]:
+        """What drafts change, given what is known; and whether some of them did not fit."""
+        total = Changes(partition)
+        if self._enricher is None or not found:
+            return total, False
+        ledger, scope, is_left = self._ledger.reading(index), Scope(*partition), False
         steps = (
-            Facts(self._ledger, scope),
-            Facts(self._ledger, scope, "preference"),
-            Learnings(self._ledger, scope),
-            Graph(self._ledger, scope),
+            Facts(ledger, scope),
+            Facts(ledger, scope, "preference"),
+            Learnings(ledger, scope),
+            Graph(ledger, scope),
         )
-        total = Changes(job.partition)
-        is_left = False
         for step in steps:
             changes, later = await step.apply(found, self._enricher.name)
             if _size(total) + _size(changes) > OPERATIONS:
@@ -76,16 +124,11 @@ class Learning:
                 break
             total = total.and_(put=changes.put, enqueue=changes.enqueue)
             is_left = is_left or bool(later)
-        needs = (seal, *dict.fromkeys(each.message.id for each in found)) if total.put else ()
-        refs = job.refs if is_left and total.put else rest
-        if refs:
-            again = replace(job, id=f"{job.id}+", refs=refs, due_at=self._ledger.clock(), attempt=0)
-            total = total.and_(enqueue=(again,))
-        return total.and_(needs=needs)
+        needs = tuple(dict.fromkeys(each.message.id for each in found)) if total.put else ()
+        return total.and_(needs=needs), is_left
 
-    async def _read(self, job: Job) -> tuple[Sequence[Found], tuple[str, ...]]:
+    async def _read(self, job: Job, index: PartitionIndex) -> tuple[Sequence[Found], tuple[str, ...]]:
         """What the messages of a job say, and those for which one commit has no room."""
-        index = await self._indexes.current(job.partition)
         messages = await self._ledger.get(job.partition, job.refs)
         found: list[Found] = []
         for place, message in enumerate(messages):
@@ -99,10 +142,9 @@ class Learning:
         """What a message says, read after the one that it answers."""
         if self._enricher is None:
             return ()
-        near = [each for each in index.neighbours(message, self._ledger.clock()) if each.born < message.born]
         # What we remembered ourselves and somebody sends back is not said anew.
         said = message.with_(content=unfenced(message.content))
-        found = await self._enricher.drafts([*near[-1:], said])
+        found = await self._enricher.drafts([*self._before(index, message), said])
         return [replace(each, message=message) for each in found if each.message.id == message.id]
 
     def _teaches(self, index: PartitionIndex, message: Record) -> bool:
@@ -133,6 +175,18 @@ def teaches(record: Record, extractor: str = "") -> bool:
     """
     said = record.layer == "conversation" and record.data.get("role") == "user" and record.trust == "trusted"
     return said and not any(undone in ("", extractor) for undone in record.data.get("unlearned", {}).values())
+
+
+def _first(messages: Sequence[Record], found: Mapping[str, Sequence[Found]]) -> dict[str, None]:
+    """The ids of the messages, from the first on, whose drafts fit one commit."""
+    chosen: dict[str, None] = {}
+    drafts = 0
+    for message in messages[:LEARNED_MESSAGES]:
+        drafts += len(found[message.id])
+        if drafts > LEARNED_DRAFTS:
+            break
+        chosen[message.id] = None
+    return chosen
 
 
 def _size(changes: Changes) -> int:

@@ -10,8 +10,9 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from recollect.errors import Conflict, NotFound
 from recollect.filters import Filter
@@ -38,6 +39,14 @@ DecideAll = Callable[[Mapping[str, Record], int], Changes | None]
 """The same for several ids: those that are not there are not in the mapping."""
 
 
+class Held(Protocol):
+    """What a process already has of a partition."""
+
+    def stored(self, ids: Iterable[str], now: int) -> tuple[list[Record], list[str]]:
+        """The living among these as the store has them, and those that only the store has."""
+        ...
+
+
 class Ledger:
     """A store with a clock and the layer table: what the steps of the flow write to and read from."""
 
@@ -48,16 +57,25 @@ class Ledger:
         self.clock = clock
         self.layers = layers
         self._masks = masks
+        self._held: Held | None = None
         self.work_waits = asyncio.Event()
         self._locks: dict[tuple[Partition, str], tuple[asyncio.Lock, int]] = {}
+
+    @property
+    def joins(self) -> bool:
+        """Whether messages and what is learned from them can be written in one commit."""
+        return bool(getattr(self.store, "joins", True))
+
+    def over(self, store: Store) -> Ledger:
+        """The same clock, layers and masks over another store."""
+        return Ledger(store, self.clock, self.layers, self._masks)
 
     async def commit(self, changes: Changes) -> int:
         """Commit, once. Gives the partition's revision."""
         now = self.clock()
         enqueue = changes.enqueue
-        writes = changes.put or changes.drop
-        if writes and not any(job.kind == "upkeep" for job in (*enqueue, *changes.finish)):
-            enqueue += (Job("upkeep", changes.partition, "upkeep", due_at=now + DAY_MS),)
+        if (changes.put or changes.drop) and not _leads_to_upkeep(changes):
+            enqueue += (upkeep_job(changes.partition, now + DAY_MS),)
         changes = replace(changes, key=changes.key or new_id(now), enqueue=enqueue)
         revision = await self.store.commit(changes, now)
         if changes.enqueue:
@@ -91,11 +109,20 @@ class Ledger:
         fields = {name: self.masked(getattr(record, name)) for name in ("content", "data", "metadata")}
         return record.with_(**fields)
 
+    def reading(self, held: Held) -> Ledger:
+        """The same ledger for work in one partition, which asks the store only for what is not held already.
+
+        What is decided from it is right or a `Conflict`, as with everything that was read some time ago.
+        """
+        other = copy(self)
+        other._held = held
+        return other
+
     async def get(self, partition: Partition, ids: Sequence[str]) -> list[Record]:
         """The living among these, in the order asked, however many they are."""
-        found: list[Record] = []
-        for start in range(0, len(ids), IDS_MAX):
-            found += await self.store.get(partition, ids[start : start + IDS_MAX], self.clock())
+        found, elsewhere = self._held.stored(ids, self.clock()) if self._held else ([], ids)
+        for start in range(0, len(elsewhere), IDS_MAX):
+            found += await self.store.get(partition, elsewhere[start : start + IDS_MAX], self.clock())
         return found
 
     async def one(self, partition: Partition, id: str, field: str = "id") -> Record:
@@ -189,6 +216,17 @@ class Ledger:
                 del self._locks[partition, id]
             else:
                 self._locks[partition, id] = lock, waiting - 1
+
+
+def upkeep_job(partition: Partition, due_at: int) -> Job:
+    """The work of removing for good what has died. There is one of it at a time."""
+    return Job("upkeep", partition, "upkeep", due_at=due_at)
+
+
+def _leads_to_upkeep(changes: Changes) -> bool:
+    """Whether upkeep comes anyway: with the work of enriching, say, so that who adds a message need not write it."""
+    kinds = {job.kind for job in changes.enqueue}
+    return "enrich" in kinds or "upkeep" in kinds or any(job.kind == "upkeep" for job in changes.finish)
 
 
 def portions(

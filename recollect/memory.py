@@ -31,6 +31,7 @@ from recollect.index import PartitionIndex
 from recollect.layers import SEARCHED_LAYERS
 from recollect.learnings import Learning, Learnings
 from recollect.long_term import LongTerm
+from recollect.models import ChatModel, Given, as_model, open_model
 from recollect.policies.masking import parse_kinds
 from recollect.policies.quarantine import heard
 from recollect.privacy import Privacy, Receipt, erase_org
@@ -47,9 +48,11 @@ from recollect.records import (
     system_clock,
 )
 from recollect.reembedding import Reembedded
+from recollect.reprocessing import READERS, Reprocessed
 from recollect.reranking import Reranker
 from recollect.settings import Settings
 from recollect.stores.contract import Store, Survey
+from recollect.stores.in_memory import InMemoryStore
 from recollect.stores.routed import FALLBACKS, check_routes, open_stores
 from recollect.trust import SetAside, Trust, Undone
 from recollect.upkeep import Maintained
@@ -77,11 +80,13 @@ class Memory:
         embedder: Embedder | None,
         clock: Clock,
         reranker: Reranker | None = None,
+        model: ChatModel | None = None,
     ) -> None:
         self._url = url
         self._settings = settings
         self._embedder = embedder
         self._reranker = reranker
+        self._model = model
         self._clock = clock
         self._flow: Flow | None = None
         self._starting = asyncio.Lock()
@@ -94,6 +99,7 @@ class Memory:
         *,
         embedder: Embedder | str | None = None,
         reranker: Reranker | str | None = None,
+        llm: Given | str | None = None,
         clock: Clock = system_clock,
         settings: Settings | None = None,
         **changes: Any,
@@ -103,12 +109,15 @@ class Memory:
         Without a URL it is the one of `recollect.toml` or `RECOLLECT_URL`, else the file
         `recollect.db` in this folder. A store of your own can stand in its place. With
         `layers={"working": "redis://...", "conversation": "redis://..."}` these are kept elsewhere. An embedder
-        is an object or the name of one, and so is a reranker. Any setting can be given by its name.
+        is an object or the name of one, and so are a reranker and a chat model (`llm`), which may be an async
+        function as well. Any setting can be given by its name.
         """
         if isinstance(embedder, str):
             changes, embedder = changes | {"embedder": embedder}, None
         if isinstance(reranker, str):
             changes, reranker = changes | {"reranker": reranker}, None
+        if isinstance(llm, str):
+            changes, llm = changes | {"llm": llm}, None
         chosen = (settings or Settings.read(os.environ)).with_(changes)
         validate.choice(chosen.window_strategy, conversation.STRATEGIES, "window_strategy")
         validate.choice(chosen.quality, QUALITIES, "quality")
@@ -118,7 +127,8 @@ class Memory:
         validate.choice(chosen.reranker, reranking.SIZES, "reranker")
         if embedder is None:
             embedder = open_or_warn(chosen.embedder, chosen)
-        return cls(chosen.url if url is None else url, chosen, embedder, clock, reranker)
+        model = open_model(chosen.llm, chosen) if llm is None else as_model(llm)
+        return cls(chosen.url if url is None else url, chosen, embedder, clock, reranker, model)
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -135,7 +145,14 @@ class Memory:
                 self._closing = None
                 earlier = open_earlier(self._embedder, self._settings)
                 self._flow = Flow(
-                    await self._opened(), self._settings, self._embedder, self._clock, earlier, self._reranker
+                    await self._opened(),
+                    self._settings,
+                    self._embedder,
+                    self._clock,
+                    earlier,
+                    self._reranker,
+                    self._model,
+                    scratch=InMemoryStore,
                 )
                 await self._flow.reembedding.peek()
                 self._flow.start()
@@ -180,7 +197,7 @@ class Memory:
         return await self._running.worker.work()
 
     async def maintain(self, *, dry_run: bool = False) -> list[Maintained]:
-        """Purge what is dead and retire what is not worth keeping; with `dry_run`, only tell."""
+        """Consolidate, retire what is not worth keeping and purge what is dead; with `dry_run`, only tell."""
         await self._running.flush_uses()
         return [done async for done in self._running.upkeep.maintain(dry_run=dry_run)]
 
@@ -202,6 +219,30 @@ class Memory:
             return user in (None, partition.user) and org in (None, partition.org)
 
         return [done async for done in self._running.reembedding.reembed(meant, dry_run=dry_run, told=told)]
+
+    async def reprocess(
+        self,
+        *,
+        user: str | None = None,
+        org: str | None = None,
+        by: str | None = None,
+        apply: bool = False,
+        again: bool = False,
+        told: Callable[[int], None] | None = None,
+    ) -> list[Reprocessed]:
+        """Read stored conversations again, of all users or some, by `rules` or by the `model`; tell what would change.
+
+        Nothing changes without `apply`. A model goes on where it was stopped, or with `again` begins anew. `told` is
+        called with the number of messages that were read since the last time.
+        """
+        reprocessing = self._running.reprocessing
+        given = _reprocess_options(by, apply, again)
+        meant = [
+            each
+            for each in await self._partitions()
+            if each.user and user in (None, each.user) and org in (None, each.org)
+        ]
+        return [await reprocessing.run(partition, told=told, **given) for partition in meant]
 
     async def survey(self) -> Survey:
         """How much there is, over all users: for operators."""
@@ -240,7 +281,8 @@ class Memory:
             "abilities": sorted(flow.ledger.store.abilities),
             "embedder": self._embedder.name if self._embedder else "none: words alone",
             "other_embedders": sorted(flow.indexes.other_models),
-            "enrichment": "rules, without a model",
+            "enrichment": f"rules, then {self._model.name}" if self._model else "rules, without a model",
+            "model": dict(flow.allowance.figures) if flow.allowance else {},
             "tokens": self._settings.model or "estimated",
             "worker": self._told_of_worker(flow),
             "index": flow.indexes.describe(),
@@ -285,6 +327,14 @@ class User:
         """The handle of a session; it is made on first use."""
         checked = validate.identifier(agent, "agent") if agent else ""
         return Session(self._flow, replace(self._scope, session=validate.identifier(id, "session"), agent=checked))
+
+    async def reprocess(
+        self, *, session: str | None = None, by: str | None = None, apply: bool = False, again: bool = False
+    ) -> Reprocessed:
+        """Read the user's conversations again, or one of them; tell what would change, and change it with `apply`."""
+        given = _reprocess_options(by, apply, again)
+        chosen = validate.optional_identifier(session, "session")
+        return await self._flow.reprocessing.run(self._scope.partition, session=chosen, **given)
 
     async def sessions(self, *, limit: int = 100) -> list[SessionInfo]:
         """The user's sessions, the most recently active first."""
@@ -474,7 +524,7 @@ class User:
         reranker = await self._flow.reranker(quality)
         moment = validate.moment(at, "at")
         test = validate.where(where, at=self._flow.ledger.clock() if moment is None else moment)
-        question = await self._flow.recall.question(text, moment)
+        question = await self._flow.question(self._scope, text, moment)
         return await self._flow.recall.search(
             self._scope, question, layers=layers, test=test, limit=validate.limit(limit), reranker=reranker
         )
@@ -571,7 +621,7 @@ class User:
         return await self._flow.upkeep.restore(self._scope.partition, validate.identifier(id, "id"))
 
     async def maintain(self, *, dry_run: bool = False) -> Maintained:
-        """Purge and prune this user's memories; with `dry_run`, only tell."""
+        """Consolidate, prune and purge this user's memories; with `dry_run`, only tell."""
         async for done in self._flow.upkeep.maintain(self._scope.partition, dry_run=dry_run):
             return done
         raise NotFound(field="user")
@@ -923,3 +973,11 @@ def _parameters(make: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, .
     """The names of what a function takes, and of what it has to be given."""
     taken = inspect.signature(make).parameters
     return tuple(taken), tuple(name for name, each in taken.items() if each.default is each.empty)
+
+
+def _reprocess_options(by: Any, apply: Any, again: Any) -> dict[str, Any]:
+    return {
+        "by": None if by is None else validate.choice(by, READERS, "by"),
+        "apply": validate.switch(apply, "apply"),
+        "again": validate.switch(again, "again"),
+    }

@@ -30,7 +30,7 @@ from recollect.profile import is_old_value
 from recollect.records import TRUSTS, Changes, Job, Partition, Record, Scope, Source, iso, new_id
 from recollect.seals import SEAL, break_seals
 from recollect.stores.contract import OPERATIONS_MAX, forget_whole
-from recollect.unlearning import Unlearning
+from recollect.unlearning import Unlearning, unlearning_job
 from recollect.views import remake, remakings, resting_views
 
 QUOTES = "quotes"
@@ -39,7 +39,7 @@ EXPORT_FORMAT = 1
 EXPORT_PAGE = 500
 """Records that an export reads at a time."""
 EXPORTED_LAYERS = (*PUBLIC_LAYERS, "session", "past")
-OF_SESSIONS = ("fold", "episode", "remake")
+OF_SESSIONS = ("fold", "episode", "remake", "read", "summarize")
 """Work that names a session before all else."""
 LATER_EDITS = 4
 """Edits that may slip in while a record is being forgotten."""
@@ -96,40 +96,44 @@ class Privacy:
         return await self._forget([record async for record in self._ledger.walk(where)], session)
 
     async def _forget(self, records: Sequence[Record], session: str = "") -> Receipt:
-        counts: Counter[str] = Counter()
+        rested: Counter[str] = Counter()
         # Before they go, so that after a crash the same call finds what is left.
         await self._take_out_of_merges(await self._with_resting(records))
         unlearning = Unlearning(self._ledger, self._indexes, self._partition)
-        doomed = await self._drop(records, counts, unlearning, later_edits=0)
+        doomed = await self._drop(records, rested, unlearning, later_edits=0)
         # An edit, a fold, a merge or a lesson that was under way may have been written after this looked.
         # What begins after the drop is refused by the store, so a second look finds all that there can be.
-        doomed |= await self._drop(records, counts, unlearning, later_edits=LATER_EDITS)
+        doomed |= await self._drop(records, rested, unlearning, later_edits=LATER_EDITS)
         await self._take_out_of_merges(doomed)
-        counts.update(str(record.data["layer"]) if is_old_value(record) else record.layer for record in doomed.values())
         if session:
-            counts.update(await unlearning.forget((), session))
+            rested.update(await unlearning.forget((), session))
         await self._forget_failures({*doomed, session} - {""})
         await break_seals(self._ledger, self._partition)
-        return Receipt(dict(counts), iso(self._ledger.clock()))
+        layers = (str(each.data["layer"]) if is_old_value(each) else each.layer for each in doomed.values())
+        return Receipt(dict(Counter(layers) + rested), iso(self._ledger.clock()))
 
     async def _drop(
-        self, records: Sequence[Record], counts: Counter[str], unlearning: Unlearning, later_edits: int
+        self, records: Sequence[Record], rested: Counter[str], unlearning: Unlearning, later_edits: int
     ) -> dict[str, Record]:
-        """Drop records with all that holds their text. Gives the records that went."""
+        """Drop records with all that holds their text. Gives the records that went, and counts what rested on them."""
         doomed = await self._with_resting(records)
         messages = {record.id for record in doomed.values() if record.layer == "conversation"}
         if messages:
-            counts.update(await unlearning.forget(messages))
+            rested.update(await unlearning.forget(messages))
         views = await resting_views(self._ledger, self._partition, doomed.values())
         left = [view for view in views if view.id not in doomed]
         again = remakings(left, self._ledger.clock(), gone=doomed)
         await remake(self._ledger, self._partition, again)
-        counts.update(view.layer for view, each in zip(left, again, strict=True) if not each.jobs)
+        rested.update(view.layer for view, each in zip(left, again, strict=True) if not each.jobs)
         past = (id for record in doomed.values() for id in past_ids(record, later_edits))
         # What hangs on a record goes before it, so that after a crash the same call finds what is left.
         ids = list(dict.fromkeys((*past, *doomed)))
-        for start in range(0, len(ids), OPERATIONS_MAX - 1):
-            await self._ledger.commit(Changes(self._partition, drop=tuple(ids[start : start + OPERATIONS_MAX - 1])))
+        step = OPERATIONS_MAX - 2
+        for chunk in (ids[start : start + step] for start in range(0, len(ids), step)):
+            # A lesson that was under way is taken back by a job too: whoever is killed here takes no second look.
+            said = [id for id in chunk if id in messages]
+            jobs = (unlearning_job(self._partition, said, self._ledger.clock()),) if said else ()
+            await self._ledger.commit(Changes(self._partition, drop=tuple(chunk), enqueue=jobs))
         return doomed
 
     async def _with_copies(self, records: Sequence[Record]) -> list[Record]:

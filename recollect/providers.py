@@ -15,6 +15,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Sequence
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -186,7 +187,7 @@ class StaticEmbedder:
     def _learn(self, words: Sequence[str]) -> None:
         """Keep the sums of those words that are new, after making room for them."""
         wanted = dict.fromkeys(words)
-        new = [word for word in wanted if word not in self._places]
+        new = [*filterfalse(self._places.__contains__, wanted)]
         characters = sum(map(len, new))
         if len(self._places) + len(new) > WORDS_MAX or self._characters + characters > WORD_CHARACTERS_MAX:
             self._places.clear()

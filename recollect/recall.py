@@ -55,6 +55,8 @@ class Question:
     terms: tuple[str, ...]
     vector: NDArray[np.float32] | None
     at: int
+    span: Span | None = None
+    """The stretch of time that it names."""
     parts: tuple[Question, ...] = ()
     event: tuple[Event, Question] | None = None
     """What it measures time by, to be looked for first."""
@@ -148,19 +150,22 @@ class Recall:
         self._language = language
         self._clock = clock
 
-    async def question(self, text: str, at: int | None = None) -> Question:
-        """Read a question once for all legs. Without a vector, words alone answer."""
+    async def question(self, text: str, at: int | None = None, also: Sequence[str] = ()) -> Question:
+        """Read a question once for all legs, and `also` in other words. Without a vector, words alone answer."""
         text = text[:QUERY_CHARACTERS]
         asked = self._clock() if at is None else at
-        apart = tuple([await self._one(part, asked) for part in parts(text)])
-        event = event_of(text) if span_of(text, asked) is None else None
+        whole = await self._one(text, asked)
+        apart = [*parts(text), *also]
+        event = event_of(text) if whole.span is None else None
+        if not apart and event is None:
+            return whole
         measured = (event, await self._one(event.text, asked)) if event is not None else None
-        return replace(await self._one(text, asked), parts=apart, event=measured)
+        return replace(whole, parts=tuple([await self._one(part, asked) for part in apart]), event=measured)
 
     async def _one(self, text: str, at: int) -> Question:
         vector = await self._vector(self._embedder, text) if self._embedder is not None else None
         terms = tuple(dict.fromkeys(query_terms(text, self._language)))
-        return Question(text, terms, vector, at)
+        return Question(text, terms, vector, at, span_of(text, at))
 
     async def _vector(self, embedder: Embedder, text: str) -> NDArray[np.float32] | None:
         """The question as a vector of length one; None when the embedder fails or lets it wait."""
@@ -347,7 +352,7 @@ def _the_better(first: _Scored, other: Scores) -> _Scored:
 
 def _in_time(index: PartitionIndex, question: Question, alive: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
     """Which rows fall into the time that the question names; None when it names none."""
-    span = span_of(question.text, question.at)
+    span = question.span
     if span is None and question.event is not None:
         span = _span_by_event(index, *question.event, alive)
     return None if span is None else (index.when >= span[0]) & (index.when < span[1])

@@ -52,6 +52,22 @@ class Settings:
     """Whose stems and stop words to use; anything else is neutral."""
     model: str = ""
     """Name of the chat model whose tokens are counted; empty: a careful estimate."""
+    llm: str = ""
+    """A chat model that learns more than the rules do: `openai:MODEL` (any such endpoint); empty: rules alone."""
+    llm_url: str = "https://api.openai.com/v1"
+    """Where the endpoint of that model is, without `/chat/completions`. Only here and in code: no request names it."""
+    llm_key: str = field(default="", repr=False)
+    """The key of that endpoint; empty: `OPENAI_API_KEY`, if there is one."""
+    llm_timeout_s: float = 60.0
+    """How long one answer of the model may take; the job that waits for it is tried again later."""
+    llm_tokens_per_day: int = 1_000_000
+    """Tokens that the model may cost each org in a day (UTC), counted in the store for all workers; the rest waits."""
+    llm_at_once: int = 4
+    """Questions to the model that one process has open: endpoints answer slower than that, or refuse."""
+    llm_batch_s: float = 30.0
+    """How long turns of a session are gathered before the model reads them together."""
+    llm_rewrite: bool = False
+    """Let the model put questions in other words as well before they are searched for; it has two seconds."""
     worker: bool = True
     """Enrich inside this process. Switch off where `recollect worker` runs beside it."""
     busy_timeout_s: float = 10.0
@@ -95,7 +111,13 @@ class Settings:
     prune_score: float = 0.15
     """Retention score under which an old memory is retired."""
     prune_age_days: int = 180
-    """No memory younger than this is pruned for its score."""
+    """Nothing younger than this is pruned for its score."""
+    learnings_max: int = 1_000
+    """Learnings a user or an org may keep before pruning takes the least useful: a prompt has room for five."""
+    prune_learning_score: float = 0.35
+    """Score under which an old learning is retired."""
+    consolidate: bool = True
+    """Once a day: sessions that rest become episodes, what recurs in them knowledge, and doubles one memory."""
     host: str = "127.0.0.1"
     """Where the server listens; without keys only on this machine."""
     port: int = 8765
@@ -145,7 +167,7 @@ def _from_others(environ: Mapping[str, str]) -> dict[str, Any]:
     if data := environ.get("XDG_DATA_HOME"):
         values["models"] = f"{data}/recollect/models"
     if key := environ.get("OPENAI_API_KEY"):
-        values["embedder_key"] = key
+        values |= {"embedder_key": key, "llm_key": key}
     return values
 
 

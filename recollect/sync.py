@@ -35,6 +35,7 @@ from recollect.episodes import Episode
 from recollect.errors import ValidationError
 from recollect.graph import NEIGHBOURS, Ref
 from recollect.learnings import Learning
+from recollect.models import Given
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
 from recollect.policies.graphs import THING
 from recollect.privacy import Receipt
@@ -42,6 +43,7 @@ from recollect.profile import Fact, Profile
 from recollect.providers import Embedder
 from recollect.records import Clock, Hit, Partition, Record, Source, system_clock
 from recollect.reembedding import Reembedded
+from recollect.reprocessing import Reprocessed
 from recollect.reranking import Reranker
 from recollect.settings import Settings
 from recollect.stores.contract import Survey
@@ -89,13 +91,16 @@ class Memory:
         *,
         embedder: Embedder | str | None = None,
         reranker: Reranker | str | None = None,
+        llm: Given | str | None = None,
         clock: Clock = system_clock,
         settings: Settings | None = None,
         **changes: Any,
     ) -> Self:
         """A memory to be entered with `with`, or started with `start()`."""
         return cls(
-            _memory.Memory.open(url, embedder=embedder, reranker=reranker, clock=clock, settings=settings, **changes)
+            _memory.Memory.open(
+                url, embedder=embedder, reranker=reranker, llm=llm, clock=clock, settings=settings, **changes
+            )
         )
 
     def __enter__(self) -> Self:
@@ -153,7 +158,7 @@ class Memory:
         return self._running.run("Memory.work", self._inner.work())
 
     def maintain(self, *, dry_run: bool = False) -> list[Maintained]:
-        """Purge what is dead and retire what is not worth keeping; with `dry_run`, only tell."""
+        """Consolidate, retire what is not worth keeping and purge what is dead; with `dry_run`, only tell."""
         return self._running.run("Memory.maintain", self._inner.maintain(dry_run=dry_run))
 
     def reembed(
@@ -170,6 +175,25 @@ class Memory:
         `told` is called with the number of records that were looked at since the last time.
         """
         return self._running.run("Memory.reembed", self._inner.reembed(user=user, org=org, dry_run=dry_run, told=told))
+
+    def reprocess(
+        self,
+        *,
+        user: str | None = None,
+        org: str | None = None,
+        by: str | None = None,
+        apply: bool = False,
+        again: bool = False,
+        told: Callable[[int], None] | None = None,
+    ) -> list[Reprocessed]:
+        """Read stored conversations again, of all users or some, by `rules` or by the `model`; tell what would change.
+
+        Nothing changes without `apply`. A model goes on where it was stopped, or with `again` begins anew. `told` is
+        called with the number of messages that were read since the last time.
+        """
+        return self._running.run(
+            "Memory.reprocess", self._inner.reprocess(user=user, org=org, by=by, apply=apply, again=again, told=told)
+        )
 
     def survey(self) -> Survey:
         """How much there is, over all users: for operators."""
@@ -213,6 +237,14 @@ class User:
     def session(self, id: str, *, agent: str = "") -> Session:
         """The handle of a session; it is made on first use."""
         return Session(self._inner.session(id, agent=agent), self._running)
+
+    def reprocess(
+        self, *, session: str | None = None, by: str | None = None, apply: bool = False, again: bool = False
+    ) -> Reprocessed:
+        """Read the user's conversations again, or one of them; tell what would change, and change it with `apply`."""
+        return self._running.run(
+            "User.reprocess", self._inner.reprocess(session=session, by=by, apply=apply, again=again)
+        )
 
     def sessions(self, *, limit: int = 100) -> list[SessionInfo]:
         """The user's sessions, the most recently active first."""
@@ -482,7 +514,7 @@ class User:
         return self._running.run("User.restore", self._inner.restore(id))
 
     def maintain(self, *, dry_run: bool = False) -> Maintained:
-        """Purge and prune this user's memories; with `dry_run`, only tell."""
+        """Consolidate, prune and purge this user's memories; with `dry_run`, only tell."""
         return self._running.run("User.maintain", self._inner.maintain(dry_run=dry_run))
 
     def failures(self) -> list[Record]:

@@ -25,7 +25,7 @@ from recollect.policies.unlearning_graphs import (
     learning_without,
 )
 from recollect.profile import spell_of
-from recollect.records import Changes, Job, Partition, Record, new_id, payload_of
+from recollect.records import Changes, Job, Partition, Record, derived_id, new_id, payload_of
 from recollect.stores.contract import OPERATIONS_MAX, PAYLOAD_MAX_BYTES
 
 TOGETHER = OPERATIONS_MAX - 4
@@ -215,6 +215,11 @@ class Unlearning:
         job = Job(f"enrich:{new_id(now)}", self._partition, "enrich", refs, due_at=now)
         drop = tuple(id for id, record in rows if record is None)
         return Changes(self._partition, put=put, drop=drop, enqueue=(job,) if refs else ())
+
+
+def unlearning_job(partition: Partition, messages: Sequence[str], now: int) -> Job:
+    """The work of taking back what these messages taught, after they are gone. Done again, it changes nothing."""
+    return Job(f"unlearn:{derived_id(*messages)}", partition, "unlearn", tuple(messages), due_at=now)
 
 
 def _difference(before: Sequence[Record], after: Sequence[Record | None], counts: Counts) -> int:

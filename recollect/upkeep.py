@@ -1,7 +1,8 @@
-"""Expiry and pruning: what leaves, when, and why; with a dry run that only tells.
+"""Upkeep: what is consolidated, what leaves, when, and why; with a dry run that only tells.
 
-Expired and dropped records are removed for good a day after they died. Pruning deletes nothing:
-it retires what is old, unimportant and unused, with the reason, and `restore` takes it back.
+Expired and dropped records are removed for good a day after they died. Pruning deletes nothing: it
+retires what is old, unimportant and unused, with the reason, and `restore` takes it back, as it does a
+merge. What consolidation makes is in `consolidation.py`.
 """
 
 from __future__ import annotations
@@ -9,18 +10,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from recollect.consolidation import Consolidated, Consolidation
 from recollect.errors import Conflict, NotFound
 from recollect.filters import Filter
 from recollect.graph import Graph
 from recollect.index import Indexes
 from recollect.ledger import Ledger, portions
+from recollect.policies.learnings import learning_score
 from recollect.policies.merging import unmerged
+from recollect.policies.recurring import RESTS_ON
 from recollect.policies.retention import Pruned, to_prune
 from recollect.records import DAY_MS, Changes, Partition, Record, Scope
 from recollect.settings import Settings
 
-PRUNED_LAYERS = ("long_term",)
 CHUNK = 90
 
 
@@ -31,19 +35,42 @@ class Maintained:
     partition: Partition
     purged: int = 0
     retired: tuple[Pruned, ...] = field(default=())
+    consolidated: Consolidated = field(default_factory=Consolidated)
     dry_run: bool = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there was nothing to do."""
+        return not self.purged and not self.retired and self.consolidated == Consolidated()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was done as documented JSON, without any content: ids, reasons and counts."""
+        done = self.consolidated
+        return {
+            "org": self.partition.org,
+            "user": self.partition.user,
+            "episodes": [record.id for record in done.episodes],
+            "merged": [{"id": each.ended.id, "into": each.kept.id} for each in done.merged],
+            "recurring": [{"id": each.id, "episodes": len(each.data[RESTS_ON])} for each in done.recurring],
+            "retired": [
+                {"id": each.record.id, "layer": each.record.layer, "reason": each.reason} for each in self.retired
+            ],
+            "purged": self.purged,
+            "dry_run": self.dry_run,
+        }
 
 
 class Upkeep:
     """Looks after the partitions of a store."""
 
-    def __init__(self, ledger: Ledger, indexes: Indexes, settings: Settings) -> None:
+    def __init__(self, ledger: Ledger, indexes: Indexes, consolidation: Consolidation, settings: Settings) -> None:
         self._ledger = ledger
         self._indexes = indexes
+        self._consolidation = consolidation
         self._settings = settings
 
     async def maintain(self, only: Partition | None = None, *, dry_run: bool = False) -> AsyncIterator[Maintained]:
-        """Purge and prune, one partition after the other."""
+        """Purge, consolidate and prune, one partition after the other."""
         if only is not None:
             yield await self._maintain_one(only, dry_run)
             return
@@ -54,25 +81,43 @@ class Upkeep:
             after = partitions[-1]
 
     async def _maintain_one(self, partition: Partition, dry_run: bool) -> Maintained:
-        now = self._ledger.clock()
+        purged = 0 if dry_run else await self._purge(partition)
+        consolidated = await self._consolidation.run(partition, dry_run=dry_run)
+        retired = await self._to_retire(partition)
+        if not dry_run:
+            retired = await self._retire(partition, retired, self._ledger.clock())
+        return Maintained(partition, purged, tuple(retired), consolidated, dry_run)
+
+    async def _to_retire(self, partition: Partition) -> list[Pruned]:
+        """Memories and learnings that are not worth their room."""
+        settings, now = self._settings, self._ledger.clock()
         index = await self._indexes.current(partition)
-        memories = [record for layer in PRUNED_LAYERS for record in index.of_layer(layer, now)]
-        retired = to_prune(
-            memories,
+        age_min_ms = settings.prune_age_days * DAY_MS
+        memories = to_prune(
+            index.of_layer("long_term", now),
             now,
-            keep_max=self._settings.memories_max,
-            score_min=self._settings.prune_score,
-            age_min_ms=self._settings.prune_age_days * DAY_MS,
+            keep_max=settings.memories_max,
+            score_min=settings.prune_score,
+            age_min_ms=age_min_ms,
         )
-        if dry_run:
-            return Maintained(partition, retired=tuple(retired), dry_run=True)
-        retired = await self._retire(partition, retired, now)
-        purged = 0
+        learnings = to_prune(
+            index.of_layer("learning", now),
+            now,
+            keep_max=settings.learnings_max,
+            score_min=settings.prune_learning_score,
+            age_min_ms=age_min_ms,
+            score_of=learning_score,
+        )
+        return [*memories, *learnings]
+
+    async def _purge(self, partition: Partition) -> int:
+        """Remove for good what has been dead for a day. Gives how many there were."""
+        now, purged = self._ledger.clock(), 0
         while True:
             gone = await self._ledger.store.forget(Filter(partition, dead_before=now - DAY_MS), now)
             purged += gone.count
             if gone.done:
-                return Maintained(partition, purged, tuple(retired))
+                return purged
 
     async def _retire(self, partition: Partition, chosen: Sequence[Pruned], now: int) -> list[Pruned]:
         """End the chosen, with the reason. Gives those that were ended."""
@@ -96,7 +141,7 @@ class Upkeep:
         if record.layer == "entity" and not record.data.get("alias") and "merged_into" in record.data:
             await Graph(self._ledger, Scope(*partition)).undo_merge(id)
             return await self._ledger.one(partition, id)
-        if "merged_into" in record.data and record.layer in PRUNED_LAYERS:
+        if "merged_into" in record.data and record.layer == "long_term":
             older = await self._ledger.get(partition, [record.data["merged_into"]])
             alone = record.with_(valid_to=None, data=_without(record, "merged_into", "reason", "before_merge"))
             put = unmerged(older[0], record) if older else (alone,)

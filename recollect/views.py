@@ -1,4 +1,4 @@
-"""Summaries and episodes are views of messages: when these change, they go and are made again.
+"""Summaries and episodes are views of messages, and what recurs one of episodes: they go and are made again with them.
 
 A view and the work of making it again are one commit, so that whatever is broken off, a view is
 there or somebody is about to make it.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from recollect.consolidation import retelling_job, retellings
 from recollect.conversation import fold_job
 from recollect.episodes import remake_jobs, resting_episodes
 from recollect.ledger import Ledger
@@ -29,8 +30,9 @@ class Remaking:
 
 
 async def resting_views(ledger: Ledger, partition: Partition, records: Iterable[Record]) -> list[Record]:
-    """The running summaries and the episodes that rest on one of these messages."""
-    messages = [record for record in records if record.layer == "conversation"]
+    """The running summaries and the episodes that rest on one of these records, and what was made of the episodes."""
+    chosen = list(records)
+    messages = [record for record in chosen if record.layer == "conversation"]
     layer = ledger.layers["summary"]
     first: dict[str, tuple[int, int]] = {}
     for message in messages:
@@ -38,19 +40,22 @@ async def resting_views(ledger: Ledger, partition: Partition, records: Iterable[
         first[id] = min(first.get(id, message.born), message.born)
     found = await ledger.get(partition, list(first))
     summaries = [summary for summary in found if first[summary.id] <= tuple(summary.data["covers"]["born"])]
-    return [*summaries, *await resting_episodes(ledger, partition, messages)]
+    episodes = await resting_episodes(ledger, partition, messages)
+    told = [*episodes, *(record for record in chosen if record.layer == "episodic")]
+    return [*summaries, *episodes, *await retellings(ledger, partition, told)]
 
 
 def remakings(views: Iterable[Record], now: int, gone: Collection[str] = ()) -> list[Remaking]:
     """Each view with the work of making it again from what is left of its messages."""
-    return [
-        Remaking((each.id,), (fold_job(each.scope, now),) if each.layer == "summary" else _episodes(each, now, gone))
-        for each in views
-    ]
+    return [Remaking((each.id,), _work(each, now, gone)) for each in views]
 
 
-def _episodes(episode: Record, now: int, gone: Collection[str]) -> tuple[Job, ...]:
-    return tuple(remake_jobs([episode], now, gone))
+def _work(view: Record, now: int, gone: Collection[str]) -> tuple[Job, ...]:
+    if view.layer == "summary":
+        return (fold_job(view.scope, now),)
+    if view.layer == "long_term":
+        return (retelling_job(view, now),)
+    return tuple(remake_jobs([view], now, gone))
 
 
 async def remake(ledger: Ledger, partition: Partition, remakings: Sequence[Remaking]) -> None:

@@ -15,16 +15,17 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from recollect.agreement import Agreement
+from recollect.consolidation import Consolidation
 from recollect.conversation import Conversation
 from recollect.enrichment import Enrichment
 from recollect.episodes import Episodes
 from recollect.errors import Conflict, NotFound, RecollectError, Unavailable
 from recollect.filters import Filter
 from recollect.index import Indexes
-from recollect.learning import Learning
-from recollect.ledger import Ledger
+from recollect.ledger import Ledger, upkeep_job
 from recollect.policies.tokens import TokenCounter
-from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, Changes, Job, Partition, Record, Scope, derived_id
+from recollect.reading import KINDS, Reading
+from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Changes, Job, Partition, Record, Scope, derived_id
 from recollect.settings import Settings
 from recollect.stores.contract import LeaseLost
 from recollect.trust import Trust
@@ -37,6 +38,11 @@ CONFLICT_TRIES = 3
 TOGETHER_RECORDS = 30
 """Records that several jobs of one partition may enrich in one commit: each may bring an older one and end a job."""
 
+WAITING_PER_QUESTION = 4
+"""Jobs that are held for a model, for each question that it is asked at a time: the next ones are at hand, no more."""
+GIVEN_BACK_MS = 5 * SECOND_MS
+"""After how long a job for which there was no place is claimed again."""
+
 Handler = Callable[[Job], Awaitable[Changes]]
 
 
@@ -48,24 +54,32 @@ class Worker:
         ledger: Ledger,
         indexes: Indexes,
         enrichment: Enrichment,
-        learning: Learning,
+        consolidation: Consolidation,
         settings: Settings,
         count: TokenCounter,
+        reading: Reading | None = None,
     ) -> None:
         self._ledger = ledger
         self._indexes = indexes
         self._enrichment = enrichment
+        self._consolidation = consolidation
         self._settings = settings
         self._count = count
-        self._handlers: dict[str, Handler] = {
+        self._reading = reading
+        self._waiting: set[asyncio.Task[None]] = set()
+        self._turns = asyncio.Semaphore(settings.llm_at_once)
+        self._handlers: dict[str, Handler] = dict.fromkeys(KINDS, reading.run) if reading else {}
+        self._handlers |= {
             "enrich": self._enrich,
-            "learn": learning.run,
+            "learn": enrichment.learn,
             "fold": self._fold,
             "episode": self._note,
             "remake": self._note,
+            "retell": consolidation.retell,
             "trust": self._bring_to_an_end,
             "turn": self._turn,
             "follow": self._follow,
+            "unlearn": self._unlearn,
             "upkeep": self._upkeep,
         }
         self._rounds = asyncio.Lock()
@@ -94,23 +108,56 @@ class Worker:
     async def work(self) -> int:
         """Run what is due until nothing is, and wait for what this process already runs."""
         total = 0
-        while count := await self.round():
+        while (count := await self.round(patient=True)) or self._waiting:
             total += count
+            await self._wait_for_one()
         return total
 
-    async def round(self) -> int:
+    async def stop(self) -> None:
+        """Break off what waits for a model; its jobs are given back."""
+        for task in self._waiting:
+            task.cancel()
+        await asyncio.gather(*self._waiting, return_exceptions=True)
+
+    async def round(self, *, patient: bool = False) -> int:
         """Claim some jobs and run them: partitions side by side, those of one partition in turn.
 
         In turn, because enriching compares what is new with what is known, and has to see what the
-        job before has written.
+        job before has written. What waits for a model is only set going; who is patient waits where
+        too much of it does.
         """
         async with self._rounds:
             jobs = await self._claim()
             by_partition: dict[Partition, list[Job]] = {}
             for job in jobs:
-                by_partition.setdefault(job.partition, []).append(job)
+                if self._reading is not None and job.kind in KINDS:
+                    await self._set_going(job, patient)
+                else:
+                    by_partition.setdefault(job.partition, []).append(job)
             await asyncio.gather(*(self._run_in_turn(row) for row in by_partition.values()))
             return len(jobs)
+
+    async def _set_going(self, job: Job, patient: bool) -> None:
+        """Let a job wait for its model beside all others; it is given back for a while where too many do."""
+        most = WAITING_PER_QUESTION * self._settings.llm_at_once
+        while patient and len(self._waiting) >= most:
+            await self._wait_for_one()
+        if len(self._waiting) >= most:
+            await self._move_leases([job], self._ledger.clock() + GIVEN_BACK_MS)
+            return
+        task = asyncio.create_task(self._run_beside(job))
+        self._waiting.add(task)
+        task.add_done_callback(self._waiting.discard)
+
+    async def _run_beside(self, job: Job) -> None:
+        """Run a job when it is its turn to ask the model; only then its time begins."""
+        async with self._keeping([job]), self._turns:
+            await self._run(job)
+
+    async def _wait_for_one(self) -> None:
+        """Wait until one more of the jobs that wait for a model is done."""
+        if self._waiting:
+            await asyncio.wait(self._waiting, return_when=asyncio.FIRST_COMPLETED)
 
     async def _claim(self) -> Sequence[Job]:
         """Claim jobs; what is claimed while this is cancelled is given back at once."""
@@ -149,7 +196,7 @@ class Worker:
                 changes, later = await self._enrichment.enrich(partition, refs)
             if later:
                 return False
-            await self._ledger.commit(changes.and_(finish=tuple(jobs)))
+            await self._ledger.commit(self._with_reading(changes.and_(finish=tuple(jobs))))
         except Exception as error:
             log.debug("%d jobs could not be run together: %s", len(jobs), reason_of(error))
             return False
@@ -182,11 +229,14 @@ class Worker:
             async with asyncio.timeout(self._settings.job_timeout_s):
                 changes = await handler(job)
             try:
-                await self._ledger.commit(changes.and_(finish=(job,)))
+                await self._ledger.commit(self._with_reading(changes.and_(finish=(job,))))
                 return
             except Conflict as conflict:
                 if isinstance(conflict, LeaseLost) or attempt == CONFLICT_TRIES - 1:
                     raise
+
+    def _with_reading(self, changes: Changes) -> Changes:
+        return self._reading.following(changes) if self._reading else changes
 
     @asynccontextmanager
     async def _keeping(self, held: list[Job]) -> AsyncIterator[None]:
@@ -223,7 +273,8 @@ class Worker:
             changes = changes.and_(enqueue=(replace(job, due_at=now + wait_ms),))
         try:
             if job.attempt >= self._settings.job_attempts_max:
-                changes = changes.and_(put=(await self._failure(job, error, now),))
+                failure = await self._failure(job, error, now)
+                changes = changes.and_(put=(failure,), enqueue=await self._enrichment.despite_failing(job))
                 self.failed += 1
             await self._ledger.commit(changes)
         except RecollectError as second:
@@ -281,17 +332,23 @@ class Worker:
         await Agreement(self._ledger, job.partition).follow(job.refs[0])
         return Changes(job.partition)
 
+    async def _unlearn(self, job: Job) -> Changes:
+        await Unlearning(self._ledger, self._indexes, job.partition).forget(job.refs)
+        return Changes(job.partition)
+
     async def _upkeep(self, job: Job) -> Changes:
-        """Remove for good what has been dead for a day, and come back when the next can go."""
+        """Remove for good what has been dead for a day, consolidate the rest, and come back when the next can go."""
         now = self._ledger.clock()
         where = Filter(job.partition, dead_before=now - DAY_MS)
         gone = await self._ledger.store.forget(where, now)
         while not gone.done:
             gone = await self._ledger.store.forget(where, now)
+        if self._settings.consolidate:
+            await self._consolidation.run(job.partition)
         if gone.next_at is None:
             return Changes(job.partition)
         due_at = max(min(gone.next_at, now) + DAY_MS, now + HOUR_MS)
-        return Changes(job.partition, enqueue=(Job("upkeep", job.partition, "upkeep", due_at=due_at),))
+        return Changes(job.partition, enqueue=(upkeep_job(job.partition, due_at),))
 
 
 def reason_of(error: BaseException) -> str:

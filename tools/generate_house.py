@@ -16,8 +16,9 @@ TARGET = ROOT / "docs" / "house.md"
 ROOMS = {
     "": "The nouns, the front door, and the steps that a message and a question walk through.",
     "policies": "Decide. No waiting, no clock, no disk: time and sizes are arguments.",
-    "enrich": "Turn messages into drafts of what they say, without a model.",
+    "enrich": "Turn messages into drafts of what they say, without a model and with one.",
     "stores": "Keep. A store knows layers only as strings; all keep the same promises.",
+    "models": "Chat models: one contract, what keeps it, what they are asked, and how their answers are read.",
     "embedders": "Other models for meaning, each driver in one file.",
     "interfaces": "Translate for people at a terminal, and for models that use tools.",
     "server": "Translate for HTTP: REST, chat, keys, figures, and the console for people.",

@@ -38,8 +38,8 @@ HANDLES = (
     ("graph", "Graph"), ("entities", "EntityCache"),
 )  # fmt: skip
 """What people call verbs on."""
-INTERNAL = frozenset(("apply", "make", "run"))
-"""Methods of handles that the worker calls and nobody else."""
+INTERNAL = frozenset(("apply", "foreseen", "make", "run"))
+"""Methods of handles that the worker and upkeep call and nobody else."""
 SHAPES = (
     ("conversation", "Message"), ("conversation", "SessionInfo"), ("records", "Record"), ("records", "Scope"),
     ("records", "Source"), ("records", "Hit"), ("records", "Leg"), ("context", "Context"),
@@ -50,7 +50,8 @@ SHAPES = (
     ("policies.graph_views", "Neighbourhood"), ("policies.graph_views", "Merge"), ("entities", "CachedEntity"),
     ("privacy", "Receipt"), ("trust", "Undone"), ("trust", "SetAside"), ("upkeep", "Maintained"),
     ("policies.retention", "Pruned"), ("reembedding", "Reembedded"), ("stores.contract", "Survey"),
-    ("providers", "Embedder"), ("reranking", "Reranker"),
+    ("reprocessing", "Reprocessed"), ("reprocessing", "Difference"), ("models", "ChatModel"), ("models", "Ask"),
+    ("models", "Answer"), ("providers", "Embedder"), ("reranking", "Reranker"),
 )  # fmt: skip
 """What verbs take and give."""
 
@@ -281,7 +282,8 @@ def _paragraphs(text: str) -> str:
 
 @cache
 def _tree(module: str) -> ast.Module:
-    path = ROOT / "recollect" / f"{module.replace('.', '/')}.py"
+    place = ROOT / "recollect" / module.replace(".", "/")
+    path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
     return ast.parse(path.read_text(encoding="utf-8"))
 
 

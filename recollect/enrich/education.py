@@ -72,6 +72,9 @@ def studies(said: Said, match: Match) -> Drafts:
     yield said.fact("education", Value(clause.text[match.end() : last], match.end(), last), 0.82)
 
 
+_WITH_DEGREE = re.compile(r" with (?=(?:a|an|my) )")
+
+
 def school_of(said: Said, match: Match) -> Drafts:
     """'I graduated from Stanford', 'I go to NYU': only what is a school by name or by list."""
     found = school(said.clause, match.end())
@@ -87,6 +90,9 @@ def school_of(said: Said, match: Match) -> Drafts:
     )
     if surely_school:
         yield said.fact("education", found, 0.85)
+        earned = _WITH_DEGREE.match(said.clause.low, found.last)
+        if earned and (what := DEGREE.match(said.clause.low, earned.end())):
+            yield from degree(said, what)
 
 
 def degree(said: Said, match: Match) -> Drafts:

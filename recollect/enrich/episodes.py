@@ -173,6 +173,7 @@ class Notes:
     text: str
     importance: float
     trust: str
+    topics: tuple[str, ...] = ()
     people: tuple[str, ...] = ()
     dates: tuple[str, ...] = ()
     decisions: tuple[str, ...] = ()
@@ -182,6 +183,7 @@ class Notes:
         """Title and lists, as JSON."""
         return {
             "title": self.title,
+            "topics": list(self.topics),
             "people": list(self.people),
             "dates": list(self.dates),
             "decisions": list(self.decisions),
@@ -276,6 +278,7 @@ def write(messages: Sequence[Record]) -> Notes | None:
         text=_text(messages, topics, chosen),
         importance=_weight(quoted),
         trust=min((message.trust for message in messages), key=TRUSTS.index),
+        topics=tuple(topics),
         people=tuple(people),
         dates=tuple(_dates(users)),
         decisions=tuple(point.text for point in found["Decided"][:LISTED_MAX]),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from recollect.enrich import Draft
 from recollect.enrich.names import TIMEZONES
-from recollect.enrich.values import Said, Value, organisation, places, since
+from recollect.enrich.values import Said, Value, listed_place, organisation, places, since
 from recollect.enrich.vocabulary import NATIONALITIES
 
 Match = re.Match[str]
@@ -32,7 +32,12 @@ FROM = re.compile(
     r"(?:(?:originally|actually|really|born) )?(?:from|come from|came from|hail from) (?:an? (?:\w+ ){1,3}(?:called"
     r"|named) )?"
 )
-CALL_HOME = re.compile(r"(?:have )?called? (?=[a-z][\w ,'-]{2,30} (?:my )?home\b)")
+CALL_HOME = re.compile(r"(?:have )?call(?:ed)? (?=[a-z][\w ,'-]{2,30} (?:my )?home\b)")
+HERE_IN = re.compile(r"(?:over )?here in (?:the )?")
+MY_HOME_IN = re.compile(
+    r"my (?:(?:tiny|small|little|new|current|big|shared|cozy|own) )?(?:apartment|flat|house|home|condo|neighbou?rhood"
+    r"|backyard|garden) in (?:downtown |central )?"
+)
 GREW_UP = re.compile(
     r"(?:was |were )?(?:grew up|raised|brought up|born and raised|born & raised|born n raised|born and bred"
     r"|born) (?:mostly |and raised )?in (?:a (?:\w+ ){1,3}(?:called|named) )?"
@@ -142,6 +147,13 @@ def grew_up(said: Said, match: Match) -> Drafts:
 def call_home(said: Said, match: Match) -> Drafts:
     """'I've called Seattle home for twelve years'."""
     yield from _residence(said, match.end(), 0.8)
+
+
+def here_in(said: Said, match: Match) -> Drafts:
+    """'Here in Glasgow it rains most days', 'my flat in Osaka is tiny': a place that is known as one."""
+    place = listed_place(said.clause, match.end())
+    if place and not _VISIT.search(said.clause.low) and not _NOT_A_HOME.match(said.clause.low, place.value.last):
+        yield said.fact(place.kind, place.value, 0.75)
 
 
 def home_is(said: Said, match: Match) -> Drafts:

@@ -120,6 +120,7 @@ _NOT_I_AM = words(
 
 
 I_AM = re.compile(r"(?P<name>[^\W\d_])")
+THE_NAME_IS = re.compile(r"the name is (?P<name>[^\W\d_])")
 MYSELF = re.compile(r"myself (?P<name>[^\W\d_]+)(?=(?: [^\W\d_]+)?\s*(?:,|\.|\Z|and\b|here\b))")
 
 
@@ -167,7 +168,9 @@ def this_is_name(said: Said, match: Match) -> Drafts:
     """'Hi, this is Anna from accounting': only names that are known as such."""
     found = person(said.clause, match.start("name"))
     familiar = found is not None and found.text.split()[0].lower() in FIRST_NAMES
-    surely_here = match.group().startswith(("this", "myself")) or _HERE.match(said.clause.low, match.end("name"))
+    surely_here = match.group().startswith(("this", "myself", "the name")) or _HERE.match(
+        said.clause.low, match.end("name")
+    )
     if found and familiar and surely_here:
         yield said.fact("name", found, 0.8)
 
@@ -193,13 +196,14 @@ _PRONOUNS_MEANT = re.compile(
     r"\bmy (?:preferred )?pronouns|\bpronouns(?:\b|:)|\bi (?:use|go by|prefer)\b|\A(?:i'm|im|i am)\b|\(\s?\Z"
     r"|\bi use\b"
 )
+_PRONOUNS_ASKED_FOR = re.compile(r" (?:pronouns|(?:for|with|when (?:talking|referring) (?:about|to)) me\b)")
 
 
 def pronouns(said: Said, match: Match) -> Drafts:
     """'My pronouns are they/them', 'I'm Alex (he/him)'."""
     low = said.clause.low
     bracketed = low[max(0, match.start() - 1)] in "(["
-    if bracketed or _PRONOUNS_MEANT.search(low[: match.start()]) or low[match.end() :].startswith(" pronouns"):
+    if bracketed or _PRONOUNS_MEANT.search(low[: match.start()]) or _PRONOUNS_ASKED_FOR.match(low, match.end()):
         yield said.fact("pronouns", Value(match[1], *match.span(1)), 0.95)
 
 
@@ -210,12 +214,12 @@ AM_AGE = re.compile(
     rf"{_AGE_NUMBER}(?: ?[mf]\b)?(?P<sure>[ -]?(?:years?[ -]old|yrs?[ -]old|y/?o\b|years? of age"
     r"|yr old))?(?=[\s\x00]*(?:[,.;!)(\x00]|\Z|and\b(?! (?:\d|over|up|under|a half|counting))|(?:but|so|from|now"
     r"|male|female|btw|today|lol|haha|already|tomorrow|this year|f|m|living|with|years? old|which|not"
-    r"|turning|going on|as of|next)\b))(?! ?(?:%|\.\d|/))"
+    r"|turning|going on|as of|next)\b))(?! ?(?:%|[.,]\d|/))"
 )
 AGED = re.compile(r"(?:an? |as an? )?(?P<age>\d{1,3})(?:[ -]?(?:years?|yrs?|yr)[ -]old| ?yo| ?y/o)\b")
 TURNED = re.compile(
     rf"(?:just |recently |finally )?(?:turn(?:ed|ing|(?= \d+ (?:today|this week|this month)\b))"
-    rf"|(?<=just )hit) {_AGE_NUMBER}(?=[\s\x00]*(?:[,.!;:()\x00]|\Z"
+    rf"|(?<=just )hit) {_AGE_NUMBER}(?!,\d)(?=[\s\x00]*(?:[,.!;:()\x00]|\Z"
     r"|[^\w\s%°]|(?:years? old|last|this|today|yesterday|on|in|and|but|so|a|two|three|recently|back|earlier|now|over"
     r"|during|when|the|lol|haha|tomorrow|next|which|at|few|with|while)\b))"
 )
@@ -282,7 +286,7 @@ DATE = re.compile(
 _ONLY_MONTH = re.compile(rf"{_MONTH}(?=[\s\x00]*(?:[,.!;]|\Z|(?:and|so|but)\b))")
 BIRTHDAY = re.compile(
     r"my (?:\d\d(?:th|st|nd|rd) )?(?:birthday|bday|b-day|birth ?date|date of birth|dob)(?:'s| is| was| falls"
-    r"| lands)?(?: always| actually)?(?: on| in)?[ :]+"
+    r"| lands)?(?: always| actually| coming up(?: soon)?)?(?: on| in)?[ :]+"
 )
 BORN_ON = re.compile(r"(?:was )?born (?:on |in )?(?=(?:the )?(?:\d|[a-z]{3,9} \d))")
 BIRTHDAY_TODAY = re.compile(

@@ -30,7 +30,7 @@ HOBBIES_ARE = re.compile(
 )
 ENJOY = re.compile(
     r"(?:really |also |absolutely |truly |still |always |mostly |especially )*(?:love to go|like to go|enjoy going"
-    r"|love going|like going|love|like|enjoy|adore|do|practice|practise|go|got into|took up|started|picked up"
+    r"|love going|like going|love|like|enjoy|adore|do|practice|practise|go|got(?:ten)? into|took up|started|picked up"
     r"|have taken up|have started|have been getting into|started doing|spend (?:my|most of my|a lot of"
     r"|all my) (?:free |spare )?(?:time|weekends?|evenings?|days off|summers?)|am passionate about"
     r"|am obsessed with)(?: a lot of| doing| some| both)? "
@@ -44,8 +44,6 @@ PLAY = re.compile(
     r"|like to play|learning to play|been playing|have been playing|played) (?:a lot of |some |the |a bit of "
     r"|competitive |club )*"
 )
-FREE_TIME = re.compile(r"(?:usually |often |mostly |like to |love to |enjoy |really )*(?:go )?(?=[a-z])")
-FREE_TIME_BEFORE = re.compile(r"(?:free|spare) time|on (?:the )?weekends|for fun|to (?:relax|unwind)|(?:as a hobby)")
 _HOBBY_TABLE = {hobby: hobby for hobby in HOBBIES}
 _INTEREST_TABLE = {interest: interest for interest in HOBBIES | INTERESTS}
 _GAME_TABLE = {game: game for game in GAMES}

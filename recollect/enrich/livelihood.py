@@ -255,7 +255,8 @@ STARTED_AT = re.compile(
     r"|got hired (?:at|by)|was hired (?:at|by)|signed with) (?:an? (?:\w+ ){0,3}(?:called|named) )?"
 )
 EMPLOYER_IS = re.compile(
-    r"my (?:employer|company|workplace|firm|startup|current employer)(?:'s name)?(?:'s| is)(?: called| named)? "
+    r"my (?:employer|company|workplace|firm|startup|current employer)(?:(?:'s name)?(?:'s| is)(?: called| named)?"
+    r"|,(?= [\w&' -]{2,40},)) "
 )
 _FIRM = (
     r"(?:compan(?:y|ies)|business|start-?up|firm|agency|studio|shop|store|boutique|restaurant|caf[eé]|coffee shop"
@@ -280,7 +281,7 @@ LOST_JOB = re.compile(
     r"|in|on|two|three|a|and|but|so|because|after|recently|to)\b))(?! a(?: \w+)? (?:bullet|shot)| in the)"
 )
 WORK_IN = re.compile(
-    r"(?:work|working|am|employed|job is|career is|background is)? ?(?:in|within) (?:the )?(?:field of )?"
+    r"(?:work|working|worked|am|employed|job is|career is|background is)? ?(?:in|within) (?:the )?(?:field of )?"
 )
 _NOT_EMPLOYERS = words(
     """
@@ -432,8 +433,12 @@ def lost_job(said: Said, match: Match) -> Drafts:
 
 _INDUSTRY_END = re.compile(
     r"[\s\x00]*(?:[,.!;()\x00]|\Z|(?:industry|sector|field|space|business|and|but|so|at|for|as|since|now|here|in"
-    r"|with|world|which)\b)"
+    r"|with|world|which|(?:all )?my (?:whole |entire )?(?:life|career))\b)"
 )
+
+
+_TRADE = re.compile(r" (?:industry|sector|field|space|business|world)\b")
+_ALL_ALONG = re.compile(r"\b(?:i've|ive|have)\b.*\b(?:for|since|my (?:whole|entire) (?:life|career)|all my life)\b")
 
 
 def works_in(said: Said, match: Match) -> Drafts:
@@ -443,6 +448,9 @@ def works_in(said: Said, match: Match) -> Drafts:
     after = _INDUSTRY_END
     if found is None or not after.match(said.clause.low, found.last):
         return
-    trade = re.match(r" (?:industry|sector|field|space|business|world)\b", said.clause.low[found.last :])
-    if verb in ("work", "working", "employed", "career", "background", "job") or trade:
+    still = verb == "worked" and _ALL_ALONG.search(said.clause.low) is not None
+    trade = verb != "worked" and re.match(
+        r" (?:industry|sector|field|space|business|world)\b", said.clause.low[found.last :]
+    )
+    if verb in ("work", "working", "employed", "career", "background", "job") or trade or still:
         yield said.fact("industry", found, 0.85)

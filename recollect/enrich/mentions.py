@@ -260,7 +260,9 @@ _SOMEONE = re.compile(
 
 
 def _is_part(clause: Clause, first: int, last: int) -> bool:
-    """True where a name belongs to another: 'the University of Mumbai', 'a Cordoba ukulele'."""
+    """True where a name belongs to another: 'the University of Mumbai', 'a Cordoba ukulele', 'America/Chicago'."""
+    if "/" in (clause.text[first - 1 : first], clause.text[last : last + 1]):
+        return True
     if _CAPITAL_AFTER.match(clause.text, last) or _PART_OF.search(clause.text, max(0, first - LOOKED_BACK), first):
         return True
     return bool(

@@ -235,6 +235,9 @@ _TAKEN_BACK = re.compile(
     r"|they) .{2,20}|allegedly|supposedly|apparently|if only|or something|or whatever|at heart|in spirit|deep down"
     r"|mentally)\W*\Z"
 )
+_SUPPOSED = re.compile(
+    r"\bi(?:'d| would) (?:name|call) (?:my|our|him|her|them|it|the)\b|\bif i (?:had (?:one|a|an|kids|two)|were)\b"
+)
 _SARCASTIC = re.compile(
     r"(?:oh,? |well,? |ha,? )?(?:yeah,? (?:right|sure)|sure,? (?:and|because) |right,? (?:and|because) i|oh,? sure"
     r"|oh,? great|oh,? yeah,? |oh,? joy|oh,? wonderful|and i'm the )"
@@ -280,8 +283,9 @@ def sentences(text: str) -> list[Sentence]:
 
 
 def _not_meant(low: str) -> bool:
-    """True for what is taken back in the same breath, said with a wink, or sung."""
-    return bool(_TAKEN_BACK.search(low) or _SARCASTIC.match(low) or _FAMOUS_LINES.search(low))
+    """True for what is taken back in the same breath, only supposed, said with a wink, or sung."""
+    supposed = _SUPPOSED.search(low)
+    return bool(supposed or _TAKEN_BACK.search(low) or _SARCASTIC.match(low) or _FAMOUS_LINES.search(low))
 
 
 def _unmeant_from(low: str) -> tuple[int | None, bool]:

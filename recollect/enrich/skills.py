@@ -17,7 +17,7 @@ from recollect.enrich.names import (
     VEHICLE_MODELS,
     words,
 )
-from recollect.enrich.values import Said, Value, in_table, known, listed
+from recollect.enrich.values import Said, Value, in_table, known, listed, organisation
 
 Match = re.Match[str]
 Drafts = Iterator[Draft]
@@ -92,7 +92,7 @@ CODE_IN = re.compile(
     r"|exclusively|professionally|a lot|software|apps|stuff))* (?:in|with|using) "
 )
 WRITE_CODE = re.compile(
-    r"(?:write|know|prefer coding in|work with|work in|develop|program) (?:a lot of |some |mostly |mainly "
+    r"(?:write|writing|know|prefer coding in|work with|work in|develop|program) (?:a lot of |some |mostly |mainly "
     r"|primarily )?"
 )
 
@@ -118,7 +118,9 @@ def codes_in(said: Said, match: Match) -> Drafts:
 
 USE = re.compile(
     r"(?:primarily |daily |heavily |regularly )?(?:use|using|swear by|rely on|live in|run|switched to|moved to"
-    r"|migrated to|a user of|love using|prefer using|like using) (?:a |an |the |my |mostly |mainly |only )?"
+    r"|migrated to|a user of|love using|prefer using|like using|(?:manage|keep|organi[sz]e|track|write|take|do|plan"
+    r"|edit|store) (?:all |most of )?my (?:[a-z]+ ){0,2}?[a-z]+ (?:in|with|using|on)) (?:a |an |the |my |mostly "
+    r"|mainly |only )?"
 )
 TOOL_IS = re.compile(
     r"my (?!dream|next|first|old|last|previous|former|future|ideal)(?:\w+ ){0,2}(?:editor|ide|browser|os"
@@ -145,6 +147,11 @@ def uses(said: Said, match: Match) -> Drafts:
             if _names_a_thing(said.clause, value):
                 yield said.fact(key, value, confidence)
     yield from _devices(said, place, 0.85)
+
+
+def use_together(said: Said, match: Match) -> Drafts:
+    """'We use Terraform at work': the tools, for a language of the team need not be one's own."""
+    yield from (draft for draft in uses(said, match) if draft.key == "tool")
 
 
 _FIGURATIVE = re.compile(r"\b(?:basically|practically|pretty much|literally)\b")
@@ -178,6 +185,8 @@ def switched(said: Said, match: Match) -> Drafts:
     """'I switched from Windows to Linux': the end of one and the beginning of the other."""
     for key, table in (("tool", TOOLS), ("programming_language", PROGRAMMING_LANGUAGES), ("device", DEVICES)):
         old, new = known(table, said.clause, match.start("old")), known(table, said.clause, match.end())
+        # What takes the place of a tool is one too, also where it is on no list.
+        new = new or (organisation(said.clause, match.end()) if key == "tool" else None)
         if old and new:
             yield said.ended_fact(key, old, 0.85)
             yield said.fact(key, new, 0.85)

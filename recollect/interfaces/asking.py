@@ -36,6 +36,9 @@ def chat(
     session: Annotated[str | None, typer.Option(help="Go on with this session; else a new one.")] = None,
     agent: Annotated[str, typer.Option(help="Name of the assistant.")] = "",
     script: Annotated[str | None, typer.Option(metavar="FILE", help="Say these lines; - reads standard input.")] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="openai:NAME", help="Answer with this model, at llm_url with llm_key.")
+    ] = None,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
@@ -49,7 +52,7 @@ def chat(
     if script is None and said == []:
         talking.play(url, org, user, agent, as_json)
     else:
-        talking.talk(url, org, user, session, agent, said, as_json)
+        talking.talk(url, org, user, session, agent, said, as_json, model)
 
 
 def search(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import re
 import select
 import sys
@@ -40,6 +41,9 @@ from recollect.interfaces.output import (
 from recollect.memory import Memory, Session, User
 from recollect.privacy import QUOTES
 from recollect.records import Hit, new_id, system_clock
+from recollect.server.agents import DEFAULT, Agent
+from recollect.server.executors import Executor, endpoint_module
+from recollect.settings import Settings
 
 with contextlib.suppress(ImportError):
     import readline  # noqa: F401  where it is there, `input` has a history and arrow keys
@@ -99,24 +103,44 @@ SCENE = (
 """Days after Monday, the session, and what is said in it. What is answered comes from memory alone."""
 
 
+Hear = Callable[[str], None]
+"""Told each piece of an answer as it is spoken."""
+
+
 @dataclass(slots=True)
 class Talk:
-    """A conversation with the assistant that answers from memory."""
+    """A conversation with the assistant that answers from memory, or with a model that is given what is remembered."""
 
     memory: Memory
     user: User
     chat: Session
     agent_name: str = ""
     last: Answer | None = None
+    model: Executor | None = None
 
-    async def turn(self, text: str, at: datetime | None = None) -> Answer:
+    async def turn(self, text: str, at: datetime | None = None, hear: Hear = lambda _: None) -> Answer:
         """Answer, and remember both sides; `take_in` is for after the answer was given."""
+        if self.model is not None:
+            return await self._modelled(self.model, text, hear)
         self.last = await MemoryAgent().answer(self.chat, text, at=at)
         said = {"role": "user", "content": text, "created_at": at}
         reply: dict[str, Any] = {"role": "assistant", "content": self.last.text, "created_at": at}
         if self.last.quotes:
             reply["metadata"] = {QUOTES: list(self.last.quotes)}
         await self.chat.add_messages([said, reply])
+        return self.last
+
+    async def _modelled(self, model: Executor, text: str, hear: Hear) -> Answer:
+        """The same with a model, heard as it speaks. What the user said is kept even if it fails."""
+        prepared = await model.prepare(self.chat, text)
+        await self.chat.add_message("user", text)
+        pieces: list[str] = []
+        async with contextlib.aclosing(model.answer(prepared)) as answer:
+            async for piece in answer:
+                pieces.append(piece)
+                hear(piece)
+        self.last = Answer("".join(pieces), prepared.context.hits, prepared.context)
+        await self.chat.add_message("assistant", self.last.text)
         return self.last
 
     async def take_in(self) -> list[str]:
@@ -218,18 +242,27 @@ def _reason(hit: Hit) -> str:
 
 
 def talk(
-    url: str | None, org: str, user: str, session: str | None, agent: str, said: Sequence[str] | None, as_json: bool
+    url: str | None,
+    org: str,
+    user: str,
+    session: str | None,
+    agent: str,
+    said: Sequence[str] | None,
+    as_json: bool,
+    model: str | None = None,
 ) -> None:
     """Say these lines, or talk in the terminal until they end; there a mistake is told and the talk goes on."""
     is_typed = said is None
     lines = _typed() if said is None else iter(said)
+    endpoint, voice = open_voice(model, Settings.read(os.environ)) if model is not None else (None, None)
     # Reading a line stands outside the event loop, so that Ctrl-C ends the waiting at once.
     with asyncio.Runner() as runner:
-        memory = runner.run(Memory.open(url, worker=False).start())
+        counted: dict[str, Any] = {"model": model.partition(":")[2]} if model is not None else {}
+        memory = runner.run(Memory.open(url, worker=False, **counted).start())
         try:
             owner = memory.user(user, org=org)
             chat = owner.session(session if session is not None else new_session_id(), agent=agent)
-            talk = Talk(memory, owner, chat, agent)
+            talk = Talk(memory, owner, chat, agent, model=voice)
             if is_typed:
                 say(f"I remember what you tell me, in {place(url)}. /help lists what else I can do.", style="dim")
             for line in map(_command_of, lines):
@@ -243,6 +276,19 @@ def talk(
                     complain(plain(error))
         finally:
             runner.run(memory.close())
+            if endpoint is not None:
+                runner.run(endpoint.disconnect())
+
+
+def open_voice(name: str, settings: Settings) -> tuple[Any, Executor]:
+    """A model that answers in a terminal, behind the endpoint of the settings."""
+    kind, _, model = name.partition(":")
+    if kind != "openai" or not model:
+        raise ValidationError("must be openai:MODEL", field="model")
+    agent = Agent(DEFAULT, url=settings.llm_url, key=settings.llm_key, model=model, timeout_s=settings.llm_timeout_s)
+    module = endpoint_module()
+    endpoint = module.open_endpoint(agent)
+    return endpoint, module.FromModel(agent, endpoint)
 
 
 def _command_of(line: str) -> str:
@@ -303,8 +349,8 @@ async def _hear(talk: Talk, line: str, as_json: bool, *, echo: bool, at: datetim
     if _FORGET.match(line) and not is_question(line):
         emit({"hint": FORGET_HINT}) if as_json else say(FORGET_HINT, style="dim")
         return
-    answer = await talk.turn(line, at)
-    if not as_json:
+    answer = await (talk.turn(line, at) if as_json or talk.model is None else _heard(talk, line))
+    if not as_json and talk.model is None:
         _spoken("recollect", answer.text, "green")
     learned = await talk.take_in()
     if as_json:
@@ -313,6 +359,15 @@ async def _hear(talk: Talk, line: str, as_json: bool, *, echo: bool, at: datetim
         emit(turn | ({"learned": learned} if learned else {}))
     elif learned:
         _spoken("", in_one_line(learned), "green", style="dim")
+
+
+async def _heard(talk: Talk, line: str) -> Answer:
+    """A turn whose answer is shown as it is spoken."""
+    screen().print(Text("recollect › ", style="bold green"), end="")
+    try:
+        return await talk.turn(line, hear=lambda piece: screen().print(Text(visible(piece)), end=""))
+    finally:
+        say()
 
 
 def _spoken(who: str, text: str, color: str, style: str = "") -> None:

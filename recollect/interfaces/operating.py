@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -28,6 +28,7 @@ from recollect.interfaces.output import (
     table,
 )
 from recollect.memory import Memory
+from recollect.policies.recurring import RESTS_ON
 from recollect.records import Record
 from recollect.settings import Settings
 from recollect.upkeep import Maintained
@@ -37,43 +38,47 @@ GRACE_S = 5.0
 
 
 def maintain(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be retired.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Purge what is dead and retire what is not worth keeping, for all users.
+    """Consolidate, retire what is not worth keeping, and purge what is dead, for all users.
 
     Example: recollect maintain --dry-run
     """
     with progress("Looking after memories", None):
         done = look(url, lambda memory: memory.maintain(dry_run=dry_run))
     if as_json:
-        emit([_maintained_json(each) for each in done])
+        emit([each.to_dict() for each in done])
         return
-    table(
-        ["org", "user", "purged", "would retire" if dry_run else "retired"],
-        [(e.partition.org, e.partition.user, "-" if dry_run else e.purged, len(e.retired)) for e in done],
-        right=["purged", "would retire", "retired"],
-    )
-    reasons = [
-        (each.partition.user, pruned.record.id, pruned.reason, one_line(pruned.record.content, 60))
-        for each in done
-        for pruned in each.retired
-    ]
-    if reasons:
-        table(["user", "id", "reason", "memory"], reasons)
-    elif not any(each.purged for each in done):
-        say("There was nothing to do." if not dry_run else "There is nothing to retire.")
+    counted = ["episodes", "merged", "recurring", "retired", "purged"]
+    table(["org", "user", *counted], [_counts(each) for each in done], right=counted)
+    steps = [(each.partition.user, *step) for each in done for step in _steps(each)]
+    if steps:
+        table(["user", "would be" if dry_run else "was", "id", "memory", "because"], steps)
+    elif all(each.is_idle for each in done):
+        say("There is nothing to do." if dry_run else "There was nothing to do.")
 
 
-def _maintained_json(done: Maintained) -> dict[str, Any]:
-    return {
-        "org": done.partition.org,
-        "user": done.partition.user,
-        "purged": done.purged,
-        "retired": [{"id": each.record.id, "reason": each.reason} for each in done.retired],
-        "dry_run": done.dry_run,
-    }
+def _counts(done: Maintained) -> tuple[Any, ...]:
+    made = done.consolidated
+    purged = "-" if done.dry_run else done.purged
+    sizes = (len(made.episodes), len(made.merged), len(made.recurring), len(done.retired), purged)
+    return (done.partition.org, done.partition.user, *sizes)
+
+
+def _steps(done: Maintained) -> Iterator[tuple[str, str, str, str]]:
+    """Each change: what became of which memory, and why."""
+    made = done.consolidated
+    for episode in made.episodes:
+        yield "noted", episode.id, one_line(episode.content, 60), f"session {episode.scope.session} rests"
+    for doubles in made.merged:
+        yield "merged", doubles.ended.id, one_line(doubles.ended.content, 60), f"says the same as {doubles.kept.id}"
+    for memory in made.recurring:
+        because = f"it came up in {len(memory.data[RESTS_ON])} episodes"
+        yield "learned", memory.id, one_line(memory.content, 60), because
+    for pruned in done.retired:
+        yield "retired", pruned.record.id, one_line(pruned.record.content, 60), pruned.reason
 
 
 def worker(

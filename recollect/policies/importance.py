@@ -10,7 +10,8 @@ English; text in other languages still has its numbers, names, emphasis, repetit
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 TEXT_MAX = 4_000
 """Characters that are looked at. What a message is about is said early, and time stays bounded."""
@@ -54,41 +55,70 @@ WEIGHTS: dict[str, tuple[float, str]] = {
 _KINDS = ("decision", "identity", "preference", "obligation", "personal", "statement", "question", "small talk")
 
 
-def _words(text: str) -> re.Pattern[str]:
-    """Any of these words or phrases, as whole words. Plain alternatives cannot be slow."""
-    return re.compile(rf"\b(?:{text})\b")
-
-
 def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """Words and phrases that tell something about a text.
+
+    Each of them has one of the words `needs`: a text without any is not searched, and most have none.
+    """
+
+    needs: frozenset[str]
+    pattern: re.Pattern[str]
+
+    @classmethod
+    def of(cls, needs: str, phrases: str) -> Cue:
+        """Any of these phrases, as whole words. Plain alternatives cannot be slow."""
+        return cls(_set(needs), re.compile(rf"\b(?:{phrases})\b"))
+
+    def is_in(self, text: str, words: Collection[str]) -> bool:
+        """Whether it is in a text in small letters, of which these are the words."""
+        return not self.needs.isdisjoint(words) and self.pattern.search(text) is not None
+
+
+_WORD = re.compile(r"\w+")
+_NUMBER = re.compile(r"\d")
 _OFTEN = r"(?: (?:really|also|just|always|usually|absolutely|generally|never|would|do|still|strongly|much))?"
-_CUES: dict[str, re.Pattern[str]] = {
-    "decision": _words(
+_CUES: dict[str, Cue] = {
+    "decision": Cue.of(
+        "decided agreed chose chosen picked settled opted booked bought ordered signed cancelled canceled confirmed "
+        "accepted quit resigned ll will let going went plan decision choice now final",
         r"(?:i|we)(?:'ve| have| just| finally)? (?:decided|agreed|chose|chosen|picked|settled on|opted|booked|bought"
         r"|ordered|signed|cancelled|canceled|confirmed|accepted|quit|resigned)|(?:i|we)(?:'ll| will) (?:use|take"
         r"|go with|choose|pick|keep)|let's (?:go with|use|do|take|pick|keep|stick)|going with|went with|the plan is"
-        r"|(?:decision|choice) is|from now on|final answer"
+        r"|(?:decision|choice) is|from now on|final answer",
     ),
-    "identity": _words(
+    "identity": Cue.of(
+        "name call called live work from moved grew born study studied birthday married allergic diagnosed wife "
+        "husband partner girlfriend boyfriend fiance fiancee son daughter kids children mother mom mum father dad "
+        "parents sister brother dog cat pet boss job company address phone email hometown degree doctor old pronouns",
         r"my (?:full |first |last )?name|call me|i'm called|i am called|i(?: still| now)? live|i(?: still| now)? work"
         r"|i'm from|i am from|i moved|i grew up|i was born|i study|i studied|my birthday|i'm married|i'm allergic"
         r"|i am allergic|allergic to|diagnosed|my (?:wife|husband|partner|girlfriend|boyfriend|fiancee?|son|daughter"
         r"|kids|children|mother|mom|mum|father|dad|parents|sister|brother|dog|cat|pet|boss|job|company|address|phone"
-        r"|email|hometown|degree|doctor)(?:'s)?|years old|my pronouns"
+        r"|email|hometown|degree|doctor)(?:'s)?|years old|my pronouns",
     ),
-    "preference": _words(
+    "preference": Cue.of(
+        "like love prefer hate dislike enjoy want adore avoid stand eat drink use favorite favourite favorites "
+        "favourites rather preference into fan vegan vegetarian instead",
         rf"(?:i|we){_OFTEN} (?:like|love|prefer|hate|dislike|enjoy|want|adore|avoid|can't stand)"
         r"|(?:don't|do not|can't|won't|never) (?:like|want|eat|drink|use|enjoy)|favou?rites?|i'd rather|i would rather"
-        r"|preference|i'm (?:into|a fan|vegan|vegetarian)|i am (?:vegan|vegetarian)|instead of|fan of"
+        r"|preference|i'm (?:into|a fan|vegan|vegetarian)|i am (?:vegan|vegetarian)|instead of|fan of",
     ),
-    "obligation": _words(
+    "obligation": Cue.of(
+        "must have has need needs should ought required deadline due promise promised remind make appointment supposed "
+        "obliged tomorrow tonight monday tuesday wednesday thursday friday saturday sunday noon ll will",
         r"must|have to|has to|need to|needs to|should|ought to|required|deadline|due|promised?|remind me|make sure"
         r"|appointment|supposed to|obliged|by (?:tomorrow|tonight|monday|tuesday|wednesday|thursday|friday|saturday"
-        r"|sunday|noon)|(?:i|we)(?:'ll| will)"
+        r"|sunday|noon)|(?:i|we)(?:'ll| will)",
     ),
-    "personal": _words(r"i|i'm|i've|i'd|i'll|my|mine|me|myself|we|we're|we've|our|ours|us"),
+    "personal": Cue.of(
+        "i my mine me myself we our ours us",
+        r"i|i'm|i've|i'd|i'll|my|mine|me|myself|we|we're|we've|our|ours|us",
+    ),
 }
 _QUESTION_START = re.compile(
     r"(?:what|when|where|which|who|whose|why|how|can|could|would|will|do|does|did|is|are|was|were|should|may)\b"
@@ -98,27 +128,38 @@ _SMALL_TALK = _set(
     "lot ok okay k cool nice great perfect awesome wonderful lol haha hehe hmm hm oh ah wow yes yeah yep no nope sure "
     "right bye goodbye later cheers please welcome sorry well got it see how are i'm fine there everyone again too and"
 )
-_DATE = _words(
-    r"monday|tuesday|wednesday|thursday|friday|saturday|sunday|january|february|march|april|june|july|august|september"
-    r"|october|november|december|today|tonight|tomorrow|yesterday|(?:next|last) (?:week|month|year|summer|winter|spring"
-    r"|autumn|fall|night|time)|\d{4}-\d{2}-\d{2}|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}|(?:19|20)\d\d|\d{1,2}:\d\d"
-    r"|\d{1,2} ?[ap]m|\d{1,2}(?:st|nd|rd|th)|may \d{1,2}|in may"
+_DAYS = _set(
+    "monday tuesday wednesday thursday friday saturday sunday january february march april june july august september "
+    "october november december today tonight tomorrow yesterday"
 )
-_NUMBER = re.compile(r"\d")
+_DATE = Cue.of(
+    "next last may",
+    r"(?:next|last) (?:week|month|year|summer|winter|spring|autumn|fall|night|time)|may \d{1,2}|in may",
+)
+# Both begin with a digit, for which a text is searched faster than for the end of a word.
+_DATE_IN_DIGITS = re.compile(
+    r"\d(?<!\w\d)(?:\d{3}-\d{2}-\d{2}|\d?[/.]\d{1,2}[/.]\d{2,4}|(?<=1)9\d\d|(?<=2)0\d\d|\d?:\d\d|\d? ?[ap]m"
+    r"|\d?(?:st|nd|rd|th))\b"
+)
 _UNIT = re.compile(
-    r"[$€£¥]\d|\d ?(?:%|€|£|(?:percent|dollars?|euros?|pounds?|kg|kilos?|g|grams?|lbs?|km|kilomet(?:er|re)s?|miles?"
-    r"|m|met(?:er|re)s?|cm|mm|ft|feet|inch|inches|hours?|hrs?|h|minutes?|mins?|min|seconds?|secs?|ms|days?|weeks?"
-    r"|months?|years?|people|usd|eur|gb|mb|tb|kb|tokens)\b)"
+    r"\d(?:(?<=[$€£¥]\d)| ?(?:%|€|£|(?:percent|dollars?|euros?|pounds?|kg|kilos?|g|grams?|lbs?|km|kilomet(?:er|re)s?"
+    r"|miles?|m|met(?:er|re)s?|cm|mm|ft|feet|inch|inches|hours?|hrs?|h|minutes?|mins?|min|seconds?|secs?|ms|days?"
+    r"|weeks?|months?|years?|people|usd|eur|gb|mb|tb|kb|tokens)\b))"
 )
-_FEELING = _words(
-    r"love|loved|hate|hated|afraid|scared|worried|anxious|excited|thrilled|happy|sad|angry|upset|proud|ashamed|grateful"
-    r"|stressed|nervous|depressed|lonely|heartbroken|devastated|terrified|frustrated|disappointed|delighted|hurt|died"
-    r"|miss|cried|crying|passionate"
+_FEELINGS = _set(
+    "love loved hate hated afraid scared worried anxious excited thrilled happy sad angry upset proud ashamed grateful "
+    "stressed nervous depressed lonely heartbroken devastated terrified frustrated disappointed delighted hurt died "
+    "miss cried crying passionate"
 )
-_EMPHASIS = _words(
+_EMPHASIS = Cue.of(
+    "remember important importantly forget mind note crucial critical essential record fyi",
     r"remember|important|importantly|don't forget|do not forget|never forget|keep in mind|note that|crucial|critical"
-    r"|essential|for the record|fyi|make a note"
+    r"|essential|for the record|fyi|make a note",
 )
+CUES = {**_CUES, "date": _DATE, "emphasis": _EMPHASIS}
+"""All of them by name."""
+_SHOUTED = re.compile(r"[A-Z]{3}")
+"""What `_CAPITALS` has in any case, and few texts have."""
 _CAPITALS = re.compile(r"\b[A-Z]{3,} [A-Z]{2,}\b|\b(?:NEVER|ALWAYS|NOT|MUST|VERY|DON'T|ONLY)\b")
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 _CAPITALISED = re.compile(r"(?<![^\W_])(?<![^\W_]['’-])[^\W\d_a-z][^\W_]*(?:['’-][^\W_]+)*")
@@ -156,43 +197,70 @@ def _names(text: str) -> Iterator[str]:
 def kind_of(text: str, role: str = "user") -> str:
     """The strongest kind of statement in a text, one of the first eight rows of the table."""
     low = lowered(text)
+    return _kind(low, _cues(low, set(_WORD.findall(low)), role))
+
+
+def _cues(low: str, words: Collection[str], role: str) -> list[str]:
+    """The kinds of statement that there are words of, the strongest first."""
     # "I" of an assistant is no person: what it likes and is says nothing about the user.
-    cues = ("decision", "obligation") if role != "user" else tuple(_CUES)
-    cues = tuple(kind for kind in cues if _CUES[kind].search(low))
-    kinds = {_kind_of_sentence(match.group().strip(), cues) for match in _SENTENCE.finditer(low)}
-    return min(kinds, key=_KINDS.index, default="small talk")
+    names = ("decision", "obligation") if role != "user" else _CUES
+    return [kind for kind in names if _CUES[kind].is_in(low, words)]
 
 
-def _kind_of_sentence(sentence: str, cues: Sequence[str]) -> str:
-    words = _TOKEN.findall(sentence)
-    if _SMALL_TALK.issuperset(words):
-        return "small talk"
-    if sentence.endswith("?") or (_QUESTION_START.match(sentence) and not sentence.endswith((".", "!"))):
-        return "question"
-    return next((kind for kind in cues if _CUES[kind].search(sentence)), "statement")
+def _kind(low: str, cues: Sequence[str]) -> str:
+    weakest = "small talk"
+    telling: list[str] = []
+    for match in _SENTENCE.finditer(low):
+        sentence = match.group().strip()
+        if _is_small_talk(sentence):
+            continue
+        if _is_question(sentence):
+            weakest = "question"
+        elif not cues:
+            return "statement"
+        elif _CUES[cues[0]].pattern.search(sentence):
+            return cues[0]
+        else:
+            telling.append(sentence)
+    others = (kind for kind in cues[1:] if any(_CUES[kind].pattern.search(sentence) for sentence in telling))
+    return next(others, "statement" if telling else weakest)
 
 
-def _signs(text: str, kind: str) -> list[str]:
-    """Which of the small additions a text earns."""
-    low = lowered(text)
+def _is_small_talk(sentence: str) -> bool:
+    return all(match.group() in _SMALL_TALK for match in _TOKEN.finditer(sentence))
+
+
+def _is_question(sentence: str) -> bool:
+    return sentence.endswith("?") or (not sentence.endswith((".", "!")) and bool(_QUESTION_START.match(sentence)))
+
+
+def _signs(text: str, low: str, words: Collection[str]) -> list[str]:
+    """Which of the small additions a text earns, whatever kind it is of."""
+    has_digit = _NUMBER.search(low) is not None
     found = {
-        "number": _NUMBER.search(low),
-        "date": _DATE.search(low),
+        "number": has_digit,
+        "date": not _DAYS.isdisjoint(words) or _DATE.is_in(low, words) or (has_digit and _DATE_IN_DIGITS.search(low)),
         "name": next(_names(text), None),
-        "unit": _UNIT.search(low),
-        "feeling": _FEELING.search(low),
-        "duty": kind not in ("obligation", "question") and _CUES["obligation"].search(low),
-        "emphasis": _EMPHASIS.search(low),
-        "exclamation": "!" in low and kind != "small talk",
-        "capitals": _CAPITALS.search(text[:TEXT_MAX]),
+        "unit": has_digit and _UNIT.search(low),
+        "feeling": not _FEELINGS.isdisjoint(words),
+        "emphasis": _EMPHASIS.is_in(low, words),
+        "exclamation": "!" in low,
+        "capitals": _SHOUTED.search(text, 0, TEXT_MAX) and _CAPITALS.search(text, 0, TEXT_MAX),
     }
     return [name for name, sign in found.items() if sign]
 
 
 def explain_importance(text: str, role: str, *, repeated: int = 0, feedback: int = 0) -> dict[str, float]:
     """The parts of the sum by their names in the table, those that are zero left out."""
-    kind = kind_of(text, role)
-    names = [kind, role, *_signs(text, kind)]
+    low = lowered(text)
+    words = set(_WORD.findall(low))
+    cues = _cues(low, words, role)
+    kind = _kind(low, cues)
+    names = [kind, role, *_signs(text, low, words)]
+    if "obligation" in cues and kind not in ("obligation", "question"):
+        names.append("duty")
+    if kind == "small talk" and "exclamation" in names:
+        names.remove("exclamation")
     parts = {name: WEIGHTS[name][0] for name in names if name in WEIGHTS}
     parts["repetition"] = WEIGHTS["repetition"][0] * min(max(repeated, 0), REPEATED_MAX)
     parts["feedback"] = WEIGHTS["feedback"][0] * min(max(feedback, -1), 1)

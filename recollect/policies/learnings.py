@@ -2,6 +2,13 @@
 
 A learning gains by being said again or confirmed and loses by being contradicted. One that has lost
 too much is retired, with the reason; nothing is deleted.
+
+Old ones are pruned by a score, between 0 and 1 as each of its parts is:
+
+    score = 0.6 * confidence + 0.2 * freshness + 0.2 * use
+
+Freshness and use are those of `retention.py`. A pattern that was seen once (confidence 0.5), never again
+and in no prompt falls below the floor of 0.35 after half a year. A correction (0.75) keeps 0.45 for good.
 """
 
 from __future__ import annotations
@@ -9,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from recollect.layers import is_current
+from recollect.policies.retention import freshness, use
 from recollect.records import Record
 
 FIRST_CONFIDENCE, CORRECTION_CONFIDENCE = 0.5, 0.75
@@ -52,6 +60,11 @@ def restored(known: Record) -> Record:
     """A retired learning, taken back."""
     data = {name: value for name, value in known.data.items() if name != "retired"}
     return known.with_(data=data, valid_to=None, confidence=max(known.confidence, RETIRED_BELOW))
+
+
+def learning_score(record: Record, now: int, uses: int = 0) -> float:
+    """How much a learning is worth keeping, from 0 to 1; the formula stands at the top of this file."""
+    return round(0.6 * record.confidence + 0.2 * freshness(record, now) + 0.2 * use(uses), 6)
 
 
 def top(learnings: Iterable[Record], now: int, *, limit: int = 5, above: float = 0.7) -> list[Record]:

@@ -47,6 +47,7 @@ _SHORT = {
     "can't": "can not", "cant": "can not", "cannot": "can not", "won't": "will not", "wont": "will not",
     "dont": "do not", "doesnt": "does not", "didnt": "did not", "isnt": "is not", "im": "i am", "ive": "i have",
 }  # fmt: skip
+_WORD = re.compile(r"\w{4,}")
 _TOKEN = re.compile(
     r"(?:(?<!\w)-)?[$€£¥]?\d+(?:[.,:/-]\d+)*%?"  # 3  -4.5  $1,000  10:30  2026-01-31  5%
     r"|[^\W\d_]+(?:'[^\W\d_]+)*(?:\+\+|#)?"  # don't  C++
@@ -65,6 +66,15 @@ def normal(text: str) -> str:
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     spaced = " ".join(folded.split())
     return spaced.rstrip(" .,;:!。！") or spaced
+
+
+def glance(text: str) -> frozenset[str]:
+    """A quick look at a text: its longer words, without those that say nothing.
+
+    Texts that say the same and are written alike have it in common, and few others do.
+    """
+    words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    return frozenset(word for word in words if word not in _EMPTY and word not in _LIGHT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +195,9 @@ def merges_of(record: Record) -> tuple[Merge, ...]:
     return tuple(map(Merge.from_data, record.data.get("merged", ())))
 
 
-def merged(older: Record, newer: Record, *, similarity: float, now: int) -> tuple[Record, Record]:
+def merged(
+    older: Record, newer: Record, *, similarity: float, now: int, reason: str = "nearly the same text"
+) -> tuple[Record, Record]:
     """The older record with what the newer one adds, and the newer one, ended. Put both back in one commit.
 
     The higher importance and confidence count. Metadata are joined; where both have a value the
@@ -193,7 +205,7 @@ def merged(older: Record, newer: Record, *, similarity: float, now: int) -> tupl
     """
     if older.id == newer.id:
         raise ValueError("a record cannot be merged into itself")
-    merge = _merge_of(older, newer, similarity, now)
+    merge = _merge_of(older, newer, similarity, now, reason)
     merges = (*merges_of(older), merge)
     count = older.data.get("merged_count", 0) + 1
     own = older.data.get("before_merges") or {"importance": older.importance, "confidence": older.confidence}
@@ -212,14 +224,14 @@ def merged(older: Record, newer: Record, *, similarity: float, now: int) -> tupl
     return kept, _ended(newer, older.id, merge.reason, now)
 
 
-def _merge_of(older: Record, newer: Record, similarity: float, now: int) -> Merge:
+def _merge_of(older: Record, newer: Record, similarity: float, now: int, reason: str) -> Merge:
     ours, theirs = older.metadata, newer.metadata
     same = normal(older.content) == normal(newer.content)
     return Merge(
         id=newer.id,
         similarity=round(similarity, 4),
         at=now,
-        reason="the same text" if same else "nearly the same text",
+        reason="the same text" if same else reason,
         importance=newer.importance,
         confidence=newer.confidence,
         added=tuple(sorted(theirs.keys() - ours.keys())),

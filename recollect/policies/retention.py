@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from recollect.layers import is_current
@@ -25,6 +25,10 @@ USE_WEIGHT = 0.2
 
 HALF_LIFE_MS = 90 * DAY_MS
 """Freshness halves in a season: what was not touched for a year has almost none."""
+
+
+Score = Callable[[Record, int, int], float]
+"""How much a record is worth keeping, from 0 to 1, given the time and how often it was used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +57,19 @@ def _uses(record: Record, uses: Mapping[str, int]) -> int:
 
 def retention_score(record: Record, now: int, uses: int = 0) -> float:
     """How much a record is worth keeping, from 0 to 1; the formula stands at the top of this file."""
-    age = max(now - _touched(record), 0)
-    freshness = math.exp2(-age / HALF_LIFE_MS)
-    use = 1 - math.exp2(-max(uses, 0))
     worth = record.importance * record.confidence
-    return round(IMPORTANCE_WEIGHT * worth + FRESHNESS_WEIGHT * freshness + USE_WEIGHT * use, 6)
+    parts = IMPORTANCE_WEIGHT * worth + FRESHNESS_WEIGHT * freshness(record, now) + USE_WEIGHT * use(uses)
+    return round(parts, 6)
+
+
+def freshness(record: Record, now: int) -> float:
+    """From 1, when it was just written or used, down to 0; half of it goes in 90 days."""
+    return math.exp2(-max(now - _touched(record), 0) / HALF_LIFE_MS)
+
+
+def use(uses: int) -> float:
+    """From 0 up to 1; the first use counts most."""
+    return 1 - math.exp2(-max(uses, 0))
 
 
 def to_prune(
@@ -68,17 +80,18 @@ def to_prune(
     score_min: float,
     age_min_ms: int,
     uses: Mapping[str, int] | None = None,
+    score_of: Score = retention_score,
 ) -> list[Pruned]:
     """What pruning would retire, lowest scores first; pinned and ended records never.
 
     Retired is what was not touched for `age_min_ms` and scores below `score_min`. A user who then still
     has more than `keep_max` records loses those with the lowest scores, however young. `uses` by
-    record id goes before the use count that a record has itself.
+    record id goes before the use count that a record has itself. Other layers have scores of their own.
     """
     by_user: dict[Partition, list[tuple[float, Record]]] = defaultdict(list)
     for record in records:
         if is_current(record, now):
-            score = retention_score(record, now, _uses(record, uses or {}))
+            score = score_of(record, now, _uses(record, uses or {}))
             by_user[record.scope.partition].append((score, record))
     found = [pair for known in by_user.values() for pair in _of_user(known, now, keep_max, score_min, age_min_ms)]
     return [pruned for _, pruned in sorted(found, key=lambda pair: _order(pair[0], pair[1].record))]

@@ -116,20 +116,23 @@ class Executors:
         self._held.clear()
         self._sessions.clear()
         for endpoint in self._endpoints.values():
-            await endpoint.close()
+            await endpoint.disconnect()
 
     def _made(self, agent: Agent) -> Executor:
         if not agent.url:
             return FromMemory()
-        module = _endpoint_module()
+        module = endpoint_module()
         if agent.name not in self._endpoints:
-            self._endpoints[agent.name] = module.Endpoint(agent)
+            self._endpoints[agent.name] = module.open_endpoint(agent)
         executor: Executor = module.FromModel(agent, self._endpoints[agent.name])
         return executor
 
 
-def _endpoint_module() -> Any:
+def endpoint_module() -> Any:
+    """What talks to endpoints, loaded where it is wanted: it needs an extra."""
     try:
         return import_module("recollect.server.endpoint")
     except ModuleNotFoundError as error:
-        raise Unavailable("agents with a url need httpx: pip install 'recollect[openai]'", field="agent") from error
+        raise Unavailable(
+            "a model at an endpoint needs httpx: pip install 'recollect[openai]'", field="agent"
+        ) from error

@@ -28,6 +28,7 @@ COUNTS = {
     "cache_lookups": "Look-ups of what is kept at hand, by cache and by whether it was there.",
     "jobs_ended": "Jobs that ended, by how.",
     "jobs_run": "Jobs that were run, by kind, as often as they were tried.",
+    "model": "Questions to the chat model, tokens of both sides, and findings that were refused.",
     "enrichment_seconds": "Time that jobs took, by kind.",
 }
 """What is counted, by name; each is shown as `recollect_NAME_total`."""

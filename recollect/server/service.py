@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from recollect.errors import Unavailable
 from recollect.memory import Memory
+from recollect.models import Given
 from recollect.providers import Embedder
 from recollect.records import Clock, system_clock
 from recollect.server.agents import read_agents
@@ -49,6 +50,7 @@ class Service:
         environ: Mapping[str, str] | None = None,
         folder: Path | None = None,
         embedder: Embedder | None = None,
+        llm: Given | None = None,
         clock: Clock = system_clock,
         tracing: Tracing | None = None,
         shared: Shared | None = None,
@@ -72,6 +74,7 @@ class Service:
         self._url = self.settings.url if url is None else url
         self.stores: Mapping[str, Store] = {}
         self._embedder = embedder
+        self._llm = llm
         self._open = AsyncExitStack()
         self._memory: Memory | None = None
         self._quotas: Quotas | None = None
@@ -92,7 +95,11 @@ class Service:
         try:
             # The layers are where they belong already.
             memory = Memory.open(
-                timed, settings=settings.with_({"layers": {}}), embedder=self._embedder, clock=self.clock
+                timed,
+                settings=settings.with_({"layers": {}}),
+                embedder=self._embedder,
+                llm=self._llm,
+                clock=self.clock,
             )
             self._memory = await self._open.enter_async_context(memory)
         except BaseException:
@@ -140,6 +147,8 @@ class Service:
         for kind, (runs, seconds) in uses["work"].items():
             metrics.set("jobs_run", runs, kind=kind)
             metrics.set("enrichment_seconds", seconds, kind=kind)
+        for name, value in uses["model"].items():
+            metrics.set("model", value, what=name)
         metrics.set("cache_lookups", uses["index"]["hits"], cache="index", result="hit")
         metrics.set("cache_lookups", uses["index"]["misses"], cache="index", result="miss")
         return metrics

@@ -6,7 +6,7 @@ What one commit has to join lives together, so only these layers can have a stor
 
 | route | takes with it | why |
 |---|---|---|
-| `conversation` | `session`, `summary`, `failure`, `seal` | a message, its session and its summary are one commit |
+| `conversation` | `session`, `summary`, `reading`, `failure`, `seal` | a message and all of its session are one |
 | `working` | | nothing else is ever written with it |
 | `entity_cache` | | nothing else is ever written with it |
 | all the rest | `past`, `key` and every other layer | a head and its past are one commit |
@@ -55,14 +55,14 @@ log = logging.getLogger("recollect.stores")
 T = TypeVar("T")
 
 ROUTES: dict[str, tuple[str, ...]] = {
-    "conversation": ("conversation", "session", "summary", "failure", "seal"),
+    "conversation": ("conversation", "session", "summary", "reading", "failure", "seal"),
     "working": ("working",),
     "entity_cache": ("entity_cache",),
 }
 """The layers that can have a store of their own, each with those that go with it."""
-JOB_LAYERS = {"remake": "episodic"}
-"""Jobs that live with a layer whatever else their commit holds: dropped episodes and the work of making them again."""
-FIRST_TRY_COUNTS = ("learn",)
+JOB_LAYERS = {"remake": "episodic", "retell": "long_term"}
+"""Jobs that live with a layer whatever else their commit holds: what is dropped and the work of making it again."""
+FIRST_TRY_COUNTS = ("learn", "read", "reread")
 """Jobs whose second try may answer differently. Others make the same ids again, and so change nothing twice."""
 FENCE = "fence"
 FENCE_MS = HOUR_MS
@@ -105,6 +105,7 @@ class RoutedStore:
         self._turn = 0
         self._under_way: set[asyncio.Future[int]] = set()
         self.abilities: frozenset[str] = frozenset.intersection(*(each.abilities for each in self._stores))
+        self.joins = self._rest == HOME
         self.lives: Mapping[str, int] = getattr(home, "lives", {})
 
     def _place(self, layer: str) -> int:

@@ -6,8 +6,9 @@ Writers in processes of their own send operations to one file and tell a journal
 of the store, what they sent and what was acknowledged. They are killed without warning, and go on in
 a new life with what was left unanswered. A checker that shares nothing with the store but the file
 then compares: **lost** (acknowledged, missing), **phantom** (there, but never sent or forgotten),
-**half** (a batch partly there, a message without its vector, a job that nobody will do, a past without
-its present), **duplicate**, **leak** (under another owner) and **disorder**.
+**half** (a batch partly there, a message without its vector or learned from in part, a job that nobody
+will do, a past without its present), **duplicate** (also a lesson that counts twice), **leak** (under
+another owner) and **disorder**.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from typing import Any
 
 from recollect.errors import NotFound
 from recollect.memory import Memory
 from recollect.records import HOUR_MS, Partition, system_clock
 from recollect.testing.fakes import HashingEmbedder
 from recollect.testing.faults import start
+from recollect.testing.lessons import half_learned, learned_from_nothing, learned_twice, lesson
 
 PROCESSES = 2
 """Processes that write at the same time; each is killed at a moment of its own."""
@@ -46,7 +49,12 @@ LIVES_PER_USER = 10
 LEASE_S = 0.5
 """Short, so that the work of killed workers is taken up by others while the drill runs."""
 CHECK_EVERY = 25
-KINDS = {"message": 8, "interaction": 6, "batch": 3, "memory": 6, "update": 4, "forget": 3, "passing": 3, "erase": 0.4}
+STEP_MS = 9 * HOUR_MS
+"""How far the clock is ahead with each life: sessions rest between two, and users live for several days."""
+KINDS = {
+    "message": 8, "interaction": 6, "batch": 3, "memory": 6, "update": 4, "forget": 3, "passing": 3, "erase": 0.4,
+    "maintain": 0.6,
+}  # fmt: skip
 WORDS = ("tea", "rain", "garden", "python", "theme", "train", "violin", "bread", "harbour", "deadline", "invoice")
 MARK = re.compile(r"(L\d+W\d+N\d+)P\d+")
 """What makes each text findable and unlike every other: life, writer, number of the operation, place in it."""
@@ -67,8 +75,9 @@ class Operation:
     target: str = ""
 
     def text(self, place: int) -> str:
-        chance = random.Random(self.marks[place])
-        return f"{self.marks[place]} says {' '.join(chance.choices(WORDS, k=9))}"
+        mark = self.marks[place]
+        said = f"{mark} says {' '.join(random.Random(mark).choices(WORDS, k=9))}"
+        return said if self.kind in ("memory", "update") else f"{said}. {lesson(mark)}"
 
 
 @dataclass(slots=True)
@@ -155,8 +164,15 @@ class Journal:
 
 async def write_until_killed(path: Path, pipe: Connection, life: int, seed: int, writers: Sequence[Writer]) -> None:
     """Write without end, with a worker in the process, and tell what is sent and what is done."""
-    async with Memory.open(path, embedder=HashingEmbedder(), lease_s=LEASE_S, poll_s=0.1) as memory:
+    async with opened(path, life * STEP_MS, lease_s=LEASE_S, poll_s=0.1) as memory:
         await asyncio.gather(*(_write(memory, pipe, life, random.Random(f"{seed} {life}"), each) for each in writers))
+
+
+def opened(path: Path, ahead_ms: int, **settings: Any) -> Memory:
+    """The memory at a time that is ahead of the clock. Its messages outlive every drill."""
+    return Memory.open(
+        path, embedder=HashingEmbedder(), clock=lambda: system_clock() + ahead_ms, conversation_days=3_650, **settings
+    )
 
 
 async def _write(memory: Memory, pipe: Connection, life: int, chance: random.Random, writer: Writer) -> None:
@@ -180,7 +196,7 @@ def _next(chance: random.Random, life: int, writer: Writer, number: int) -> Oper
     candidates = memories if kind == "update" else list(writer.targets)
     if kind in ("update", "forget") and not candidates:
         kind = "memory"
-    size = {"interaction": 2, "batch": chance.randint(3, 12), "forget": 0, "erase": 0}.get(kind, 1)
+    size = {"interaction": 2, "batch": chance.randint(3, 12), "forget": 0, "erase": 0, "maintain": 0}.get(kind, 1)
     id = f"L{life}W{writer.number}N{number}"
     target = chance.choice(candidates) if kind in ("update", "forget") else ""
     user = writer.passing_user if kind in ("passing", "erase") else writer.user
@@ -218,6 +234,8 @@ async def perform(memory: Memory, operation: Operation, *, again: bool = False) 
                     raise
         case "erase":
             await user.erase()
+        case "maintain":
+            await user.maintain()
 
 
 # ── who kills ────────────────────────────────────────────────────────────────────────────────────
@@ -262,7 +280,8 @@ def kill_writers(
         due = (outcome.kills + PROCESSES) // CHECK_EVERY > outcome.kills // CHECK_EVERY
         outcome.kills += PROCESSES
         if due or outcome.kills >= kills:
-            outcome.reopened_s = max(outcome.reopened_s, asyncio.run(settle(path)))
+            # Every lease of the dead has run out by then, every retry is due, and sessions rest.
+            outcome.reopened_s = max(outcome.reopened_s, asyncio.run(settle(path, life * STEP_MS)))
             outcome.findings = check(path, journal)
             if outcome.findings.any:
                 break
@@ -363,12 +382,10 @@ def unfinished_jobs(path: Path) -> list[str]:
         return [f"job {id}" for (id,) in db.execute("select id from jobs where kind not in ('upkeep', 'episode')")]
 
 
-async def settle(path: Path) -> float:
-    """Open the memory, do all work that was left and look at the file. Gives how long opening took."""
+async def settle(path: Path, ahead_ms: int = HOUR_MS) -> float:
+    """Open the memory some time later, do all work that was left and look at the file. Gives how long opening took."""
     begun = time.perf_counter()
-    # An hour on, every lease of the dead has run out and every retry is due.
-    memory = Memory.open(path, embedder=HashingEmbedder(), worker=False, clock=lambda: system_clock() + HOUR_MS)
-    async with memory:
+    async with opened(path, ahead_ms, worker=False) as memory:
         opened_s = time.perf_counter() - begun
         await memory.work()
         problems = await memory.check()
@@ -380,7 +397,12 @@ async def settle(path: Path) -> float:
 def check(path: Path, journal: Journal) -> Findings:
     """Compare the file with the journal."""
     rows = living_rows(path)
-    findings = Findings(half=[*unfinished_jobs(path), *_half_rows(rows)])
+    being_forgotten = {each.target for each in journal.sent.values() if each.id not in journal.done}
+    findings = Findings(
+        half=[*unfinished_jobs(path), *_half_rows(rows), *half_learned(rows, being_forgotten)],
+        duplicate=[*learned_twice(rows)],
+        phantom=[*learned_from_nothing(rows)],
+    )
     told = [row for row in rows if row.layer in ("conversation", "long_term") and row.mark]
     by_writer: dict[int, list[Row]] = defaultdict(list)
     for row in told:
@@ -400,8 +422,8 @@ def _half_rows(rows: Sequence[Row]) -> Iterable[str]:
     """Rows that lack what belongs to them."""
     living = {(row.partition, row.id) for row in rows}
     for row in rows:
-        if row.layer in ("conversation", "long_term") and not row.embedded:
-            yield f"{row.mark or row.id} has no vector"
+        if row.layer in ("conversation", "long_term", "episodic") and not row.embedded:
+            yield f"{row.layer} {row.mark or row.id} has no vector"
         if row.layer == "failure":
             yield f"failure {row.content}"
         if row.layer == "past" and (row.partition, json.loads(row.payload)["data"]["of"]) not in living:

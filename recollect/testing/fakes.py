@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import inspect
+import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
@@ -19,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from recollect.errors import EmbeddingError
+from recollect.errors import EmbeddingError, ModelError
 from recollect.filters import Filter, Reach
+from recollect.models import Answer, Ask
 from recollect.policies.words import terms
 from recollect.providers import Floats
 from recollect.records import Changes, Job, Partition, Record, Vector
@@ -246,3 +249,50 @@ class MeddlingStore(CountingStore):
             (_, act), self._meddle = self._meddle, None
             await act()
         return await super().commit(changes, now)
+
+
+Reply = str | Mapping[str, Any] | Exception | Callable[[Ask], Any]
+"""What a scripted model answers: a text, an object that it writes as JSON, an error, or a function of the question."""
+
+
+class ScriptedModel:
+    """A chat model that keeps to a script: one reply for each question, by its title; the last of several stays.
+
+    ScriptedModel(learned=[ModelError(), {"findings": [], "ratings": []}])
+    """
+
+    def __init__(self, name: str = "scripted", **replies: Reply | list[Reply]) -> None:
+        self.name = name
+        self.asked: list[Ask] = []
+        self._replies: dict[str, list[Reply]] = {
+            title: list(given) if isinstance(given, list) else [given] for title, given in replies.items()
+        }
+
+    def asked_for(self, title: str) -> list[Ask]:
+        """The questions of one kind, in order."""
+        return [ask for ask in self.asked if (ask.schema or {}).get("title") == title]
+
+    async def answer(self, ask: Ask) -> Answer:
+        self.asked.append(ask)
+        title = str((ask.schema or {}).get("title", "text"))
+        replies = self._replies.get(title) or [ModelError("The script has nothing for this question.")]
+        reply: Any = replies.pop(0) if len(replies) > 1 else replies[0]
+        if callable(reply):
+            reply = reply(ask)
+        if inspect.isawaitable(reply):
+            reply = await reply
+        if isinstance(reply, Exception):
+            raise reply
+        return reply if isinstance(reply, Answer) else Answer(reply if isinstance(reply, str) else json.dumps(reply))
+
+
+def finding(message: int, quote: str, value: str, *, key: str = "", layer: str = "fact", **more: str) -> dict[str, Any]:
+    """One finding as a model reports it, in full."""
+    usual = {"subject": "", "change": "holds", "sure": "certain"}
+    return {"message": message, "layer": layer, "key": key, "value": value, "quote": quote} | usual | more
+
+
+def learned(*findings: Mapping[str, Any], ratings: Mapping[int, int] | None = None) -> dict[str, Any]:
+    """A whole answer to the question what was learned."""
+    rated = [{"message": message, "rating": rating} for message, rating in (ratings or {}).items()]
+    return {"findings": list(findings), "ratings": rated}

@@ -10,7 +10,7 @@ from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Filter
 from recollect.records import HOUR_MS, Changes, Partition, Scope
 from recollect.stores import open_store
-from recollect.testing.fakes import CountingStore, MeddlingStore
+from recollect.testing.fakes import CountingStore, FailingEmbedder, MeddlingStore
 
 ANN = Scope(user="ann")
 PARTITION = Partition("default", "ann")
@@ -30,25 +30,16 @@ def episodes_of(memory):
 
 
 async def say(memory, pairs, session="monday"):
-    """Add interactions, with the job that makes episodes of them."""
+    """Add interactions, one after the other."""
     messages = []
     for user, assistant in pairs:
         messages += await memory.user("ann").session(session).add_interaction(user, assistant)
-    job = episode_job(Scope(user="ann", session=session), memory._flow.ledger.clock())
-    await memory._flow.ledger.commit(Changes(PARTITION, enqueue=(job,)))
     return [message.id for message in messages]
-
-
-async def work(memory):
-    """Run what is due, the jobs of episodes too."""
-    run = episodes_of(memory).run
-    memory._flow.worker._handlers.update(episode=run, remake=run)
-    return await memory.work()
 
 
 async def rest(memory, clock):
     clock.advance(hours=1 + 2 * IDLE_MS / HOUR_MS)
-    await work(memory)
+    await memory.work()
 
 
 async def records(memory, layer="episodic"):
@@ -65,7 +56,7 @@ async def told(memory):
 
 async def test_a_session_that_rests_becomes_an_episode(memory, clock):
     ids = await say(memory, BAKERY)
-    await work(memory)
+    await memory.work()
     assert await episodes_of(memory).list() == [], "it still goes on"
     await rest(memory, clock)
     (episode,) = await episodes_of(memory).list()
@@ -75,6 +66,16 @@ async def test_a_session_that_rests_becomes_an_episode(memory, clock):
     assert episode.decisions == ("I think I'll take the blue oven for the bakery.",)
     assert (episode.people, episode.dates, episode.session) == (("Emma",), ("3 May",), "monday")
     assert (await episodes_of(memory).get(episode.id)).to_dict()["started_at"] == "2026-03-01T12:00:00Z"
+
+
+async def test_a_session_becomes_an_episode_also_when_it_could_not_be_enriched(open_memory, clock):
+    memory = await open_memory(embedder=FailingEmbedder())
+    for user, assistant in BAKERY:
+        await memory.user("ann").session("monday").add_interaction(user, assistant)
+    for _ in range(9):
+        await memory.work()
+        clock.advance(minutes=30)
+    assert [episode.session for episode in await memory.user("ann").episodes.list()] == ["monday"]
 
 
 async def test_an_episode_is_found_by_its_words_and_by_its_meaning(memory, clock):
@@ -98,7 +99,7 @@ async def test_a_message_every_hour_keeps_a_session_going(memory, clock):
     for pair in (*BAKERY, *SHIP):
         await say(memory, [pair])
         clock.advance(minutes=60)
-        await work(memory)
+        await memory.work()
         assert await records(memory) == []
     await rest(memory, clock)
     (episode,) = await records(memory)
@@ -117,7 +118,7 @@ async def test_a_long_session_becomes_several_episodes_even_before_it_rests(memo
     ids = await say(memory, [*BAKERY, *SHIP] * 10)
     clock.advance(hours=3)
     await say(memory, [("One more thing about the ship.", "Yes?")])
-    await work(memory)
+    await memory.work()
     made = await records(memory)
     assert [id for record in made for id in covered(record)] == ids
     assert all(len(covered(record)) <= MESSAGES_MAX for record in made)
@@ -254,7 +255,7 @@ async def test_a_forgotten_message_is_in_no_episode_any_more(memory, clock):
     untouched = [record for record in await records(memory) if covered(record) == tuple(ship)]
     await forget(memory, [bakery[2]])
     assert "Emma" not in await told(memory), "it is gone at once, not when the work is done"
-    await work(memory)
+    await memory.work()
     again = [record for record in await records(memory) if record not in untouched]
     assert [list(covered(record)) for record in again] == [[id for id in bakery if id != bakery[2]]]
     assert "Emma" not in await told(memory)
@@ -266,7 +267,7 @@ async def test_forgetting_the_first_or_the_last_message_leaves_one_episode(memor
     await rest(memory, clock)
     for gone in (ids[0], ids[-1]):
         await forget(memory, [gone])
-        await work(memory)
+        await memory.work()
     await say(memory, SHIP)
     await rest(memory, clock)
     covering = [id for record in await records(memory) for id in covered(record)]
@@ -277,7 +278,7 @@ async def test_when_all_messages_are_forgotten_no_episode_is_left(memory, clock)
     ids = await say(memory, BAKERY)
     await rest(memory, clock)
     await forget(memory, ids)
-    await work(memory)
+    await memory.work()
     assert await records(memory) == []
 
 
@@ -286,7 +287,7 @@ async def test_a_deleted_session_takes_its_episodes_with_it(memory, clock):
     await say(memory, SHIP, session="tuesday")
     await rest(memory, clock)
     await memory.user("ann").session("monday").delete()
-    await work(memory)
+    await memory.work()
     assert [record.scope.session for record in await records(memory)] == ["tuesday"]
 
 
@@ -318,7 +319,7 @@ async def test_an_episode_is_made_again_when_its_messages_were_corrected(memory,
     (message,) = await memory._flow.ledger.get(PARTITION, [ids[0]])
     await memory._flow.ledger.commit(Changes(PARTITION, put=(message.with_(content="I bought a bakery in Braga."),)))
     assert await episodes_of(memory).remake("monday", [ids[0]]) == 1
-    await work(memory)
+    await memory.work()
     (episode,) = await episodes_of(memory).list()
     assert "Braga" in episode.content
     assert "Porto" not in episode.content
@@ -328,7 +329,7 @@ async def test_an_episode_outlives_its_messages_and_is_then_left_as_it_is(memory
     await say(memory, BAKERY)
     await rest(memory, clock)
     clock.advance(days=40)
-    await work(memory)
+    await memory.work()
     assert await records(memory, "conversation") == []
     assert await episodes_of(memory).remake("monday") == 0
     await say(memory, SHIP)

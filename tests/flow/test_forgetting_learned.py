@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.errors import ValidationError
+from recollect.errors import NotFound, Unavailable, ValidationError
 from recollect.filters import Filter
 from recollect.graph import Graph
 from recollect.learnings import Learnings
@@ -12,6 +12,8 @@ from recollect.policies import graphs
 from recollect.privacy import erase_org
 from recollect.profile import Facts
 from recollect.records import Changes, Partition, Record, Scope
+from recollect.stores import open_store
+from recollect.testing.fakes import MeddlingStore
 
 ANN = Scope("default", "ann")
 
@@ -373,3 +375,26 @@ async def test_what_was_undone_many_times_can_be_taken_along_and_taken_back(memo
         await bob.redo(each.id)
     (fact,) = await bob.facts.get("city")
     assert (fact.value, fact.seen, fact.valid_from) == ("Lisbon", before.seen, before.valid_from)
+
+
+async def test_a_lesson_under_way_is_taken_back_although_who_forgot_was_killed(open_memory, store_url):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    message = await ann.session("s").add_message("user", "My sister is called Zora.")
+
+    async def killed():
+        raise Unavailable("killed")
+
+    async def learned_in_the_last_moment():
+        await memory.work()
+        assert await holds(memory, "Zora")
+        store.before(lambda changes: bool(changes.drop) and message.id not in changes.drop, killed)
+
+    store.before(lambda changes: message.id in changes.drop, learned_in_the_last_moment)
+    with pytest.raises(Unavailable):
+        await ann.forget(message.id)
+    with pytest.raises(NotFound):
+        await ann.forget(message.id)
+    await memory.work()
+    assert not await holds(memory, "Zora")

@@ -6,7 +6,8 @@ import pytest
 
 from recollect.errors import Conflict, NotFound
 from recollect.filters import Filter
-from recollect.records import Scope
+from recollect.learning import learn_jobs
+from recollect.records import Changes, Scope
 from recollect.stores.in_memory import InMemoryStore
 from recollect.testing.fakes import MeddlingStore
 
@@ -78,8 +79,8 @@ async def facts_of(user):
     return sorted((fact.key, fact.value) for fact in (await user.profile()).facts)
 
 
-def finishes(kind):
-    return lambda changes: any(job.kind == kind for job in changes.finish)
+def writes(layer):
+    return lambda changes: any(record.layer == layer for record in changes.put)
 
 
 # ── While others work ────────────────────────────────────────────────────────────────────────────
@@ -87,13 +88,24 @@ def finishes(kind):
 
 async def test_a_message_that_is_set_aside_while_it_is_read_teaches_nothing(memory, store, ann, clock):
     await tell(memory, clock, "s", [("user", "I live in Oslo and my name is Mallory.")])
-    store.before(finishes("learn"), lambda: ann.quarantine(session="s"))
+    store.before(writes("fact"), lambda: ann.quarantine(session="s"))
     await memory.work()
+    assert store._meddle is None
     assert await facts_of(ann) == []
     assert await stored(memory, "fact", "entity", "relation", "failure") == []
     await ann.release(session="s")
     await memory.work()
     assert await facts_of(ann) == [("city", "Oslo"), ("name", "Mallory")], "what was never read is read then"
+
+
+async def test_a_lesson_of_its_own_is_not_learned_from_what_is_set_aside_meanwhile(memory, store, ann, clock):
+    (id,) = await tell(memory, clock, "s", [("user", "I live in Oslo and my name is Mallory.")])
+    ledger = memory._flow.ledger
+    await ledger.commit(Changes(ANN.partition, enqueue=learn_jobs(ANN.partition, [id], clock() - 1)))
+    store.before(writes("fact"), lambda: ann.quarantine(session="s"))
+    await memory.work()
+    assert store._meddle is None
+    assert await stored(memory, "fact", "entity", "relation", "failure") == []
 
 
 async def test_what_is_undone_while_it_is_read_is_not_learned(memory, store, ann, clock):
@@ -105,8 +117,9 @@ async def test_what_is_undone_while_it_is_read_is_not_learned(memory, store, ann
     async def undo():
         undone.append(await ann.undo(session="s"))
 
-    store.before(finishes("learn"), undo)
+    store.before(writes("fact"), undo)
     await memory.work()
+    assert undone
     assert await facts_of(ann) == []
     await ann.redo(undone[0].id)
     await memory.work()
@@ -116,7 +129,7 @@ async def test_what_is_undone_while_it_is_read_is_not_learned(memory, store, ann
 async def test_a_summary_never_has_what_is_set_aside_while_it_is_made(open_memory, store, clock):
     memory = await open_memory(store, window_tokens=60)
     ann = memory.user("ann")
-    store.before(finishes("fold"), lambda: ann.quarantine(session="s"))
+    store.before(writes("summary"), lambda: ann.quarantine(session="s"))
     await tell(memory, clock, "s")
     await memory.work()
     assert store._meddle is None
@@ -126,7 +139,7 @@ async def test_a_summary_never_has_what_is_set_aside_while_it_is_made(open_memor
 async def test_an_episode_never_has_what_is_set_aside_while_it_is_made(memory, store, ann, clock):
     await tell(memory, clock, "s")
     await memory.work()
-    store.before(lambda changes: any(r.layer == "episodic" for r in changes.put), lambda: ann.quarantine(session="s"))
+    store.before(writes("episodic"), lambda: ann.quarantine(session="s"))
     clock.advance(hours=10)
     await memory.work()
     assert store._meddle is None

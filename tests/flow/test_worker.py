@@ -7,9 +7,12 @@ import asyncio
 import pytest
 
 from recollect import Memory
+from recollect.enrichment import Enrichment
 from recollect.errors import EmbeddingError, NotFound
+from recollect.learning import Learning
 from recollect.records import Changes, Job, Partition
 from recollect.testing.fakes import FailingEmbedder, GatedEmbedder, HashingEmbedder
+from recollect.worker import Worker
 
 ANN = Partition("default", "ann")
 
@@ -25,6 +28,50 @@ async def test_words_are_found_at_once_and_meaning_after_the_work(memory):
     record = await ann.get_memory(message.id)
     assert record.vector.model == "hashing-64"
     assert record.importance != 0.5
+
+
+async def test_one_job_takes_in_all_that_a_message_says(memory):
+    ann = memory.user("ann")
+    await ann.session("s").add_message("user", "I live in Bergen with my sister Zora, and I prefer concise answers.")
+    assert await memory.work() == 1
+    (city,) = await ann.facts.get("city")
+    assert (await ann.get_memory(city.id)).vector is not None, "what was learned is embedded with it"
+    assert (await ann.profile()).preferences == {"verbosity": "concise"}
+    assert await ann.graph.find("Zora") is not None
+    (hit, *_) = await ann.search_memory("Bergen", layer="fact")
+    assert hit.legs["meaning"].score > 0
+
+
+async def test_messages_that_say_more_than_one_commit_holds_are_learned_from_all_the_same(memory):
+    ann = memory.user("ann")
+    towns = [f"My friend Zed{chr(97 + n)} lives in Bergen and I am learning Norwegian." for n in range(20)]
+    await ann.session("s").add_messages([{"role": "user", "content": town} for town in towns])
+    assert await memory.work() > 1
+    friends = {fact.value for fact in await ann.facts.get("friend")}
+    assert friends == {f"Zed{chr(97 + n)}" for n in range(20)}
+
+
+class BrokenEnricher:
+    name = "broken"
+    immediate = True
+
+    async def drafts(self, messages):
+        raise IndexError("the canary text")
+
+
+async def test_reading_that_breaks_is_a_failure_of_its_own_and_the_message_is_enriched(memory, clock, caplog):
+    flow, ann = memory._flow, memory.user("ann")
+    learning = Learning(flow.ledger, flow.indexes, BrokenEnricher())
+    enrichment = Enrichment(flow.ledger, flow.indexes, HashingEmbedder(), learning, flow.settings)
+    worker = Worker(flow.ledger, flow.indexes, enrichment, flow.upkeep._consolidation, flow.settings, flow.count)
+    message = await ann.session("s").add_message("user", "I live in Bergen.")
+    for _ in range(6):
+        await worker.work()
+        clock.advance(minutes=10)
+    assert (await ann.get_memory(message.id)).vector is not None
+    (failure,) = await ann.failures()
+    assert (failure.data["kind"], failure.content) == ("learn", "IndexError")
+    assert "canary" not in caplog.text
 
 
 async def test_when_nothing_is_due_nothing_is_run(memory, clock):

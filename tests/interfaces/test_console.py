@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from typing import Any
@@ -9,7 +10,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from server_stage import LOCAL, client_of, opened
+from server_stage import LOCAL, client_of, opened, process
 
 from recollect.layers import PUBLIC_LAYERS
 from recollect.records import HOUR_MS
@@ -99,6 +100,20 @@ async def test_every_page_shows_the_sample(client, noor, path):
     assert PAGES[path] in await shown(client, path)
 
 
+async def test_every_link_leads_somewhere(client, noor):
+    seen = set(PAGES)
+    waiting = list(PAGES)
+    while waiting:
+        path = waiting.pop()
+        answer = await client.get(path)
+        assert answer.status_code in (200, 303), (path, answer.status_code)
+        links = {html.unescape(each) for each in re.findall(r' href="([^"#]+)', answer.text)}
+        links = {each for each in links if "/static/" not in each and "chat-new" not in each} - seen
+        seen |= links
+        waiting += sorted(links)
+    assert len(seen) > 150
+
+
 @pytest.mark.parametrize("page", ["chat-new", "sessions", "memories", "profile", "graph", "learnings", "privacy"])
 async def test_every_page_of_a_user_without_memories_says_what_it_is_for(client, page):
     answer = await client.get(f"/users/nobody/{page}", follow_redirects=True)
@@ -123,6 +138,13 @@ async def test_the_sample_is_loaded_by_a_button_and_once(client, service):
     assert [len(talks), sum(each.messages for each in talks)] == [8, sum(2 * len(each.turns) for each in sample.TALKS)]
 
 
+async def test_the_command_serves_the_console_with_the_sample(tmp_path):
+    with process(tmp_path, "--sample") as (address, _):
+        async with httpx.AsyncClient(base_url=address) as client:
+            assert "noor" in await shown(client, "/")
+            assert "Moving south" in await shown(client, f"{NOOR}/sessions")
+
+
 async def test_a_user_with_an_odd_name_has_pages_like_any_other(client, service):
     odd = "a/b?c#d %&ü"
     await service.memory.user(odd).session("x/y").add_interaction("I live in Oslo.", "Nice.")
@@ -144,10 +166,10 @@ async def test_a_turn_of_the_chat_is_answered_stored_and_learned_from(client, se
     said = {"proof": proof, "message": "I live in Oslo and I'm allergic to walnuts."}
     turn = await client.post("/users/ann/chat/monday", data=said, headers={"HX-Request": "true"})
     events = [line.partition(": ")[2] for line in turn.text.splitlines() if line.startswith("data: ")]
-    html = json.loads(events[-1])["html"]
+    page = json.loads(events[-1])["html"]
     assert "".join(json.loads(each)["text"] for each in events[:-1]) == "I'll remember that."
-    assert html.count("<article") == 2 and 'id="prompt"' in html
-    look = re.search(r'hx-get="([^"]+)"', html)[1].replace("&amp;", "&")
+    assert page.count("<article") == 2 and 'id="prompt"' in page
+    look = re.search(r'hx-get="([^"]+)"', page)[1].replace("&amp;", "&")
     await service.memory.work()
     later = await shown(client, look)
     assert "Oslo" in later and "walnuts" in later and "allergy" in later
@@ -535,9 +557,9 @@ async def test_hostile_text_is_shown_as_text_on_every_page(client, service, text
     pages += [f"memories/{id}" for id in (record.id, city.id, learning.id)]
     pages += [f"memories?q={quote(text)}", "memories?layer=conversation", "memories?layer=relation", "privacy"]
     for page in pages:
-        html = await shown(client, f"/users/ann/{page}")
-        assert "<script>alert" not in html and "<img src=x" not in html, page
-        assert 'href="javascript:' not in html and "49" not in re.findall(r"<h1>(.*?)</h1>", html), page
+        found = await shown(client, f"/users/ann/{page}")
+        assert "<script>alert" not in found and "<img src=x" not in found, page
+        assert 'href="javascript:' not in found and "49" not in re.findall(r"<h1>(.*?)</h1>", found), page
     shown_as = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&#34;")
     assert shown_as in await shown(client, "/users/ann/chat/s")
 
@@ -571,9 +593,9 @@ async def test_every_answer_carries_the_rules_for_browsers(client, noor):
 
 async def test_pages_hold_no_script_and_no_style_of_their_own(client, noor):
     for path in PAGES:
-        html = await shown(client, path)
-        assert not re.search(r"<script(?![^>]* src=)|<style| style=|\son\w+=", html), path
-        assert not re.search(r'(?:src|href)="(?:https?:)?//', html), "a page must not need a network"
+        page = await shown(client, path)
+        assert not re.search(r"<script(?![^>]* src=)|<style| style=|\son\w+=", page), path
+        assert not re.search(r'(?:src|href)="(?:https?:)?//', page), "a page must not need a network"
 
 
 async def test_static_files_are_kept_by_browsers_and_nothing_else_is_served(client):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from contextlib import asynccontextmanager
 
 import httpx
@@ -16,6 +17,7 @@ from recollect.server import schemas
 from recollect.server.agents import Agent, read_agents
 from recollect.server.executors import Executors
 from recollect.settings import Settings
+from recollect.testing.fakes import ScriptedModel, learned
 
 TURN = {"chat_id": "monday", "user_id": "ann", "message": "My cat is called Admiral."}
 QUESTION = TURN | {"message": "What is my cat called?"}
@@ -203,6 +205,7 @@ async def test_what_a_model_says_is_streamed_as_it_comes(tmp_path, clock):
 BAD_MODELS = {
     "an error": (b"", "500 Internal Server Error"),
     "too many requests": (b"", "429 Too Many Requests"),
+    "a wish for patience": (b"", "429 Too Many Requests\r\nRetry-After: 60"),
     "a redirect": (b"", "307 Temporary Redirect"),
     "nothing": (b"data: [DONE]\n\n", "200 OK"),
     "only whitespace": (piece("  \n"), "200 OK"),
@@ -245,10 +248,45 @@ async def test_who_leaves_in_the_middle_of_an_answer_lets_go_of_the_model_too(tm
                 assert (await anext(answer.aiter_lines())) == "event: token"
             async with httpx.AsyncClient(base_url=address) as client:
                 assert await told(client) == [("user", QUESTION["message"])]
-            pool = service.executors._endpoints["support"]._client._transport._pool
+            pool = service.executors._endpoints["support"]._wire._client._transport._pool
             async with asyncio.timeout(5):
                 while pool.connections:
                     await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("name", ["url", "model", "llm", "llm_url", "base_url", "endpoint", "key"])
+@pytest.mark.parametrize("where", ["body", "query", "header"])
+async def test_nobody_who_asks_can_say_where_a_model_is(tmp_path, clock, name, where):
+    """A URL of a tenant could lead to the machine itself, or to the cloud's own: there is no place to give one."""
+    async with (
+        endpoint(HELLO) as (theirs, lured),
+        endpoint(HELLO) as (ours, asked),
+        talking(ours, tmp_path, clock) as client,
+    ):
+        given = {"json": ASKED | ({name: theirs} if where == "body" else {})}
+        given |= {"params": {name: theirs}} if where == "query" else {"headers": {f"x-{name}": theirs}}
+        answer = await client.post("/api/chat", **given)
+    assert lured == [] and (answer.status_code, len(asked)) == ((200, 1) if where == "header" else (422, 0))
+
+
+async def test_a_redirect_of_a_model_is_not_followed(tmp_path, clock):
+    async with endpoint(HELLO) as (inside, lured):
+        moved = f"307 Temporary Redirect\r\nLocation: {inside}/chat/completions"
+        async with endpoint(b"", moved) as (url, _), talking(url, tmp_path, clock) as client:
+            assert (await client.post("/api/chat", json=ASKED)).status_code == 502
+    assert lured == []
+
+
+async def test_what_the_model_cost_stands_in_the_figures(clock):
+    model = ScriptedModel(learned=learned())
+    async with opened(clock=clock, llm=model) as service, client_of(service) as client:
+        await client.post("/api/chat", json=TURN)
+        await service.memory.work()
+        clock.advance(minutes=1)
+        await service.memory.work()
+        figures = (await client.get("/metrics")).text
+    assert 'recollect_model_total{what="asked"} 1' in figures
+    assert re.search(r'recollect_model_total\{what="tokens_in"\} \d{3,}', figures)
 
 
 async def test_a_model_that_cannot_be_reached_is_told_and_a_retry_goes_on(tmp_path, clock):

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib.util
-import json
 import math
 import zipfile
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from endpoint_stage import KEY, answer, hang_up, serving, sleep_on_it, stop_in_the_middle
 from onnx import TensorProto, helper, numpy_helper
 
-from recollect import Memory
+from recollect import Memory, wire
 from recollect.embedders import endpoint, models, open_earlier, open_embedder, open_or_warn
 from recollect.embedders.endpoint import EndpointEmbedder
 from recollect.embedders.onnx_export import bert_onnx
@@ -287,99 +284,24 @@ async def test_a_model_that_fastembed_cannot_get_is_an_embedding_error():
 
 # ── an endpoint ──────────────────────────────────────────────────────────────────────────────────
 
-KEY = "sk-a-secret-of-ours"
 
+class Rows:
+    """Made-up vectors of a size that can change."""
 
-@dataclass
-class Endpoint:
-    """A small endpoint on loopback. It answers as OpenAI's does, after what `faults` say first."""
+    dimensions = 3
 
-    url: str = ""
-    faults: list[Callable[[asyncio.StreamWriter], Awaitable[None]]] = field(default_factory=list)
-    requests: list[dict[str, Any]] = field(default_factory=list)
-    keys: list[str] = field(default_factory=list)
-    dimensions: int = 3
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode()
-                headers = dict(line.lower().split(": ", 1) for line in head.splitlines()[1:] if ": " in line)
-                body = json.loads(await reader.readexactly(int(headers["content-length"])))
-                self.requests.append(body)
-                self.keys.append(headers.get("authorization", ""))
-                assert head.startswith("POST /v1/embeddings ")
-                if self.faults:
-                    await self.faults.pop(0)(writer)
-                else:
-                    await reply(writer, 200, {"data": self.rows(body)})
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-
-    def rows(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+    def __call__(self, body: dict[str, Any]) -> dict[str, Any]:
         size = body.get("dimensions", self.dimensions)
         made = [
             {"index": place, "embedding": [float(len(text)), 1.0] + [0.0] * (size - 2)}
             for place, text in enumerate(body["input"])
         ]
-        return made[::-1]  # in any order: the index says whose each is
-
-
-async def reply(writer: asyncio.StreamWriter, status: int, body: Any, **headers: str) -> None:
-    content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    lines = [f"HTTP/1.1 {status} Said", f"Content-Length: {len(content)}", "Content-Type: application/json"]
-    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-    writer.write("\r\n".join([*lines, "", ""]).encode() + content)
-    await writer.drain()
-
-
-def answer(status: int, body: Any = b"{}", **headers: str) -> Callable[[asyncio.StreamWriter], Awaitable[None]]:
-    async def fault(writer: asyncio.StreamWriter) -> None:
-        await reply(writer, status, body, **headers)
-
-    return fault
-
-
-async def hang_up(writer: asyncio.StreamWriter) -> None:
-    writer.transport.abort()
-
-
-async def stop_in_the_middle(writer: asyncio.StreamWriter) -> None:
-    writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{"data": [{"ind')
-    await writer.drain()
-    writer.transport.abort()
-
-
-async def sleep_on_it(writer: asyncio.StreamWriter) -> None:
-    await asyncio.sleep(60)
-
-
-@contextlib.asynccontextmanager
-async def serving() -> AsyncIterator[Endpoint]:
-    found = Endpoint()
-    connections: set[asyncio.Task[None]] = set()
-
-    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connections.add(asyncio.current_task())
-        with contextlib.suppress(asyncio.CancelledError):
-            await found.serve(reader, writer)
-
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
-    found.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    try:
-        yield found
-    finally:
-        server.close()
-        for connection in connections:
-            connection.cancel()
-        await asyncio.gather(*connections, return_exceptions=True)
+        return {"data": made[::-1]}  # in any order: the index says whose each is
 
 
 @pytest.fixture
 async def remote():
-    async with serving() as found:
+    async with serving("/v1/embeddings", Rows()) as found:
         yield found
 
 
@@ -438,7 +360,7 @@ async def test_what_does_not_pass_is_left_to_the_job(remote, embedder, fault):
     remote.faults = [fault] * 9
     with pytest.raises(EmbeddingError, match="Words are still searchable"):
         await embedder.embed(["cat"])
-    assert len(remote.requests) == endpoint.TRIES
+    assert len(remote.requests) == wire.TRIES
 
 
 async def test_an_endpoint_that_asks_for_long_patience_is_left_alone(remote, embedder):
@@ -490,7 +412,7 @@ async def test_an_answer_that_is_no_list_of_vectors_is_an_embedding_error(remote
 
 async def test_another_number_of_dimensions_than_before_is_refused(remote, embedder):
     await embedder.embed(["cat"])
-    remote.dimensions = 5
+    remote.usual.dimensions = 5
     with pytest.raises(EmbeddingError, match="5 numbers instead of 3"):
         await embedder.embed(["dog"])
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.policies.importance import WEIGHTS, explain_importance, importance, kind_of, names_in
+from recollect.policies.importance import CUES, WEIGHTS, explain_importance, importance, kind_of, names_in
 
 ROLES = ("user", "assistant", "system", "tool")
 
@@ -33,6 +34,17 @@ ROLES = ("user", "assistant", "system", "tool")
 )
 def test_a_text_is_as_strong_as_its_strongest_sentence(text: str, kind: str) -> None:
     assert kind_of(text) == kind
+
+
+@given(st.sampled_from(sorted(CUES)).flatmap(lambda name: st.tuples(st.just(name), _phrases(name))))
+def test_no_phrase_is_missed_because_its_words_were_not_looked_for(said: tuple[str, str]) -> None:
+    name, phrase = said
+    assert CUES[name].is_in(phrase, set(re.findall(r"\w+", phrase)))
+
+
+def _phrases(name: str) -> st.SearchStrategy[str]:
+    ascii = st.characters(max_codepoint=127)
+    return st.from_regex(CUES[name].pattern, fullmatch=True, alphabet=ascii)
 
 
 def test_what_an_assistant_says_about_itself_is_not_personal() -> None:

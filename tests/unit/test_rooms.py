@@ -12,7 +12,10 @@ PACKAGE = Path(__file__).resolve().parents[2] / "recollect"
 NOUNS = {"records", "errors", "filters"}
 FLOW = {
     "agreement",
+    "allowance",
     "branches",
+    "consolidation",
+    "reading",
     "conversation",
     "copying",
     "working",
@@ -35,6 +38,7 @@ FLOW = {
     "graph",
     "learning",
     "reembedding",
+    "reprocessing",
     "reranking",
     "seals",
     "quarantine",
@@ -42,7 +46,7 @@ FLOW = {
     "trust",
     "unlearning",
 }
-BELOW_FLOW = NOUNS | {"layers", "policies", "providers", "enrich", "validate", "settings", "stores.contract"}
+BELOW_FLOW = NOUNS | {"layers", "policies", "providers", "enrich", "models", "validate", "settings", "stores.contract"}
 
 SEES: dict[str, set[str]] = {
     "errors": set(),
@@ -53,8 +57,10 @@ SEES: dict[str, set[str]] = {
     "settings": {"errors"},
     "policies": {"records", "layers", "policies"},
     "providers": {"errors", "records"},
-    "enrich": {"records", "layers", "policies", "providers"},
-    "embedders": {"errors", "records", "providers", "settings"},
+    "wire": {"errors"},
+    "models": {"errors", "records", "settings", "validate", "wire", ""},
+    "enrich": {"errors", "records", "layers", "policies", "providers", "models", "validate"},
+    "embedders": {"errors", "records", "providers", "settings", "wire", ""},
     "stores.contract": NOUNS,
     "stores": NOUNS
     | {"stores.contract", "stores.sqlite_file", "stores.sqlite_codes"}
@@ -83,7 +89,7 @@ DRIVERS = {
     "tokenizers": {"providers.py", "embedders/onnx_model.py"},
     "onnxruntime": {"embedders/onnx_model.py"},
     "onnx": {"embedders/onnx_export.py"},
-    "httpx": {"embedders/endpoint.py", "server/endpoint.py"},
+    "httpx": {"wire.py"},
     "fastapi": SERVER,
     "starlette": SERVER,
     "jinja2": {"server/console/pages.py"},

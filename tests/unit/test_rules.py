@@ -17,7 +17,7 @@ from tests.unit.labelled_utterances import AT, Utterance, learned, measure, utte
 
 SETS = {
     name: utterances(name)
-    for name in ("utterances", "held_out", "judge", "strangers", "last_look", "final_look", "denials")
+    for name in ("utterances", "held_out", "judge", "strangers", "last_look", "final_look", "denials", "newcomers")
 }
 LABELLED = SETS["utterances"]
 EVERY = [utterance for said in SETS.values() for utterance in said]

@@ -141,10 +141,10 @@ def test_the_same_text_gives_the_same_terms_whatever_came_before():
 )
 def test_hostile_texts_take_little_time(text):
     terms("warm")
-    started = time.perf_counter()
+    started = time.process_time()
     terms(text)
     query_terms(text)
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
 
 
 def test_the_stemmer_is_loaded_by_the_first_english_word():

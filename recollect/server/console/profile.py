@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -14,12 +14,13 @@ from starlette.responses import Response
 from recollect import validate
 from recollect.errors import NotFound
 from recollect.memory import User
+from recollect.policies.keys import key_of
 from recollect.profile import Fact, Facts
 from recollect.records import as_datetime
 from recollect.server import schemas
 from recollect.server.console.door import Filled, router
 from recollect.server.console.pages import moved, page
-from recollect.server.console.timeline import Timeline, draw
+from recollect.server.console.timeline import Row, Timeline, draw
 from recollect.server.profile import Verdict, judged
 from recollect.server.routing import Here, Owner
 
@@ -47,6 +48,8 @@ class Known:
     key: str
     facts: tuple[Fact, ...]
     history: tuple[Fact, ...]
+    heads: Mapping[str, str]
+    """The memory that holds each value now, or held it last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ async def profile(request: Request, service: Here, owner: Owner, as_of: str = ""
     named = next((fact.value for each in facts if each.key == "name" for fact in each.facts), None)
     view = ProfilePage(
         name=named,
-        timeline=draw(_rows(facts), now, asked),
+        timeline=draw(list(_rows(facts)), now, asked),
         facts=tuple(each for each in facts if each.facts),
         preferences=tuple(each for each in preferences if each.facts),
         as_of=as_of,
@@ -85,20 +88,23 @@ async def _known(owner: User, held: Facts, layer: str, asked: datetime | None) -
     for fact in await held.list(as_of=asked):
         current.setdefault(fact.key, []).append(fact)
     heads, _ = await owner.list_memories(layer=layer, limit=KEYS_READ)
-    keys = dict.fromkeys(str(head.data["key"]) for head in heads)
-    return [Known(key, tuple(current.get(key, ())), tuple(await held.history(key))) for key in list(keys)[:LANES]]
+    keys: dict[str, dict[str, str]] = {}
+    for head in heads:
+        keys.setdefault(str(head.data["key"]), {})[str(head.data["value"])] = head.id
+    return [
+        Known(key, tuple(current.get(key, ())), tuple(await held.history(key)), values)
+        for key, values in list(keys.items())[:LANES]
+    ]
 
 
-def _rows(known: Sequence[Known]) -> list[tuple[str, Sequence[Fact]]]:
+def _rows(known: Sequence[Known]) -> Iterator[Row]:
     """A lane for each key; of a key with many values at a time, one for each of them."""
-    rows: list[tuple[str, Sequence[Fact]]] = []
     for each in known:
-        if len(each.facts) < 2:
-            rows.append((each.key, each.history))
+        if not key_of(each.key).many:
+            yield Row(each.key, next(iter(each.heads.values())), each.history)
         else:
-            values = dict.fromkeys(fact.value for fact in each.history)
-            rows += [(each.key, [fact for fact in each.history if fact.value == value]) for value in values]
-    return rows
+            for value, id in each.heads.items():
+                yield Row(each.key, id, [fact for fact in each.history if fact.value == value])
 
 
 @routes.post("/users/{user}/profile/{kind}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from recollect.profile import Fact
 from recollect.server.console.words import day
@@ -17,6 +18,14 @@ LETTER, PADDING = 0.0095, 0.025
 """About what a letter takes of the width, and the room around a text: what does not fit is written beside its bar."""
 BELIEVED = ("learned", "told", "confirmed", "pinned", "ended")
 """Values that were true at some time. What was rejected or corrected never was."""
+
+
+class Row(NamedTuple):
+    """What is to be drawn on one lane."""
+
+    key: str
+    id: str
+    facts: Sequence[Fact]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +47,10 @@ class Spell:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One key, or one value of a key that has many, through time."""
+    """One key, or one value of a key that has many, through time; `id` is the memory that holds it now."""
 
     key: str
+    id: str
     spells: tuple[Spell, ...]
 
 
@@ -61,14 +71,16 @@ class Timeline:
     asked: float | None
 
 
-def draw(rows: Sequence[tuple[str, Sequence[Fact]]], now: datetime, asked: datetime | None = None) -> Timeline:
+def draw(rows: Sequence[Row], now: datetime, asked: datetime | None = None) -> Timeline:
     """Facts by key, each oldest first, on one scale that ends now."""
-    believed = [(key, [fact for fact in facts if fact.status in BELIEVED]) for key, facts in rows]
-    began = [fact.valid_from for _, facts in believed for fact in facts if fact.valid_from is not None]
+    believed = [row._replace(facts=[fact for fact in row.facts if fact.status in BELIEVED]) for row in rows]
+    began = [fact.valid_from for row in believed for fact in row.facts if fact.valid_from is not None]
     first = min([*began, now - timedelta(days=1)])
     # A little room at the left, so that what was known first does not look as if it were older.
     scale = _Scale(first - (now - first) * 0.02, now)
-    lanes = tuple(Lane(key, tuple(_spell(fact, scale) for fact in facts)) for key, facts in believed if facts)
+    lanes = tuple(
+        Lane(row.key, row.id, tuple(_spell(fact, scale) for fact in row.facts)) for row in believed if row.facts
+    )
     ticks = tuple(Tick(place / (TICKS - 1), day(scale.at(place / (TICKS - 1)))) for place in range(TICKS))
     return Timeline(lanes, ticks, None if asked is None else scale.place(asked))
 

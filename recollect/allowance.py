@@ -1,0 +1,157 @@
+"""Asking a model, within its allowance: tokens of an org in a day, questions at once, time for each.
+
+What was spent stands in the store, in the org's own partition, so that all workers share it. It is taken
+before a question is asked and put right when it was answered: whatever breaks off, no more is spent than allowed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from recollect.errors import ModelError, RecollectError
+from recollect.ledger import Ledger
+from recollect.models import Answer, Ask, ChatModel, PutOff
+from recollect.models.decoding import decoded
+from recollect.policies.tokens import TokenCounter
+from recollect.records import DAY_MS, SECOND_MS, Changes, Partition, Record, Scope, derived_id
+from recollect.settings import Settings
+
+log = logging.getLogger("recollect.model")
+
+LAYER = "spending"
+ANSWERS_KEPT = 256
+"""Answers that are remembered for work that has to be done again, as when two workers met: some hundred KiB."""
+SCHEMA_TOKENS = 400
+"""What the shape of an answer costs beside the question, about."""
+COUNTED = ("asked", "failed", "put_off", "tokens_in", "tokens_out", "refused")
+"""What is counted of a model since the start, by name; `refused` are findings that nobody had said."""
+
+
+class Allowance:
+    """One model, and what it may cost."""
+
+    def __init__(self, model: ChatModel, ledger: Ledger, settings: Settings, count: TokenCounter) -> None:
+        self.model = model
+        self.figures = dict.fromkeys(COUNTED, 0)
+        self._ledger = ledger
+        self._count = count
+        self._per_day = settings.llm_tokens_per_day
+        self._timeout_s = settings.llm_timeout_s
+        self._at_once = asyncio.Semaphore(settings.llm_at_once)
+        self._answers: OrderedDict[bytes, Any] = OrderedDict()
+
+    async def ask(self, org: str, ask: Ask) -> Any:
+        """What the model answers, of the shape that was asked for; `PutOff` when it has to wait, else `ModelError`.
+
+        The same question again is answered from memory, if it was answered lately.
+        """
+        key = hashlib.blake2b(f"{org}\0{ask.text}\0{ask.schema}".encode(), digest_size=16).digest()
+        if key in self._answers:
+            self._answers.move_to_end(key)
+            return self._answers[key]
+        try:
+            value = await self._asked(org, ask)
+        except PutOff:
+            self.figures["put_off"] += 1
+            raise
+        except ModelError:
+            self.figures["failed"] += 1
+            raise
+        self._answers[key] = value
+        while len(self._answers) > ANSWERS_KEPT:
+            self._answers.popitem(last=False)
+        return value
+
+    async def _asked(self, org: str, ask: Ask) -> Any:
+        assert ask.schema is not None, "only questions with a shape are asked here"
+        expected = self._count(ask.text) + SCHEMA_TOKENS + ask.tokens_max
+        await self._take(org, expected)
+        spent = expected
+        try:
+            async with self._at_once:
+                self.figures["asked"] += 1
+                answer = await self._answered(ask)
+            spent = self._noted(ask, answer)
+        except ModelError as error:
+            # A question without an answer cost nothing, unless the model may still be thinking about it.
+            spent = expected if isinstance(error.__cause__, TimeoutError) else 0
+            raise
+        finally:
+            await self._settle(org, spent - expected)
+        return decoded(answer.text, ask.schema)
+
+    async def _answered(self, ask: Ask) -> Answer:
+        """One answer in time, whatever the model is made of."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self.model.answer(ask)
+        except TimeoutError as error:
+            raise ModelError(f"The model {self.model.name} did not answer in time. What was said is kept.") from error
+        except RecollectError:
+            raise
+        except Exception as error:
+            raise ModelError(
+                f"The model {self.model.name} failed ({type(error).__name__}). What was said is kept."
+            ) from error
+
+    def _noted(self, ask: Ask, answer: Answer) -> int:
+        """What an answer cost: as the model says, else as it is counted here, no more than was asked for."""
+        text = answer.text[: 8 * ask.tokens_max] if isinstance(answer.text, str) else ""
+        tokens_in = self._count(ask.text) if answer.tokens_in is None else answer.tokens_in
+        tokens_out = min(self._count(text), ask.tokens_max) if answer.tokens_out is None else answer.tokens_out
+        self.figures["tokens_in"] += tokens_in
+        self.figures["tokens_out"] += tokens_out
+        return tokens_in + tokens_out
+
+    # ── what was spent ───────────────────────────────────────────────────────────────────────────
+
+    async def spent(self, org: str) -> int:
+        """Tokens that an org has spent today."""
+        found = await self._ledger.get(Partition(org, ""), [_id(self._ledger.clock() // DAY_MS)])
+        return int(found[0].data["tokens"]) if found else 0
+
+    async def _take(self, org: str, tokens: int) -> None:
+        """Take tokens out of today's allowance, or tell when there are more."""
+        if tokens > self._per_day:
+            raise ModelError("One question costs more than llm_tokens_per_day allows. Allow more, or ask for less.")
+        now = self._ledger.clock()
+
+        def taken(before: int) -> int:
+            if before + tokens > self._per_day:
+                wait_s = (DAY_MS - now % DAY_MS) / SECOND_MS
+                raise PutOff(
+                    "The model has cost this org what llm_tokens_per_day allows for today.", wait_s, counts=False
+                )
+            return before + tokens
+
+        await self._spend(org, now // DAY_MS, taken)
+
+    async def _settle(self, org: str, difference: int) -> None:
+        """Put right what was taken; a count that cannot be written is not worth losing an answer for."""
+        if not difference:
+            return
+        try:
+            day = self._ledger.clock() // DAY_MS
+            await asyncio.shield(self._spend(org, day, lambda before: max(before + difference, 0)))
+        except RecollectError as error:
+            log.warning("what a model cost could not be noted: %s", type(error).__name__)
+
+    async def _spend(self, org: str, day: int, spent: Callable[[int], int]) -> None:
+        partition = Partition(org, "")
+
+        def decide(known: Record | None, now: int) -> Changes:
+            fresh = Record(_id(day), LAYER, Scope(org), created_at=now, expires_at=(day + 2) * DAY_MS)
+            record = known or fresh
+            tokens = spent(int(record.data.get("tokens", 0)))
+            return Changes(partition, put=(record.with_(data={"tokens": tokens}),))
+
+        await self._ledger.update(partition, _id(day), decide)
+
+
+def _id(day: int) -> str:
+    return derived_id(LAYER, str(day))

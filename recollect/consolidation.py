@@ -1,0 +1,189 @@
+"""Consolidation: sessions that rest become episodes, what recurs in them knowledge, and doubles one memory.
+
+Each step is a commit of its own, decided from what is stored, so that it can be broken off anywhere,
+run twice or by two at once, and is done once. Nothing is deleted: a merge is recorded and can be taken
+back, and a memory of what recurs names its episodes and goes with them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from recollect.enrichment import merged_pair
+from recollect.episodes import NOTED, Episodes
+from recollect.errors import Conflict
+from recollect.index import Indexes, PartitionIndex
+from recollect.ledger import Ledger
+from recollect.policies.merging import glance
+from recollect.policies.recurring import RESTS_ON, Recurring, memory_id, recurring, retold, told_in
+from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Scope, new_id
+from recollect.settings import Settings
+from recollect.stores.contract import IDS_MAX
+
+READ_AT_ONCE = 1_000
+"""Memories that are looked at before others have a turn."""
+ALIKE_MAX = 50
+"""Memories with the same words that are compared with each other: more are not doubles but a form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubles:
+    """Two memories that say the same: the older, which stays, and the newer, which ends."""
+
+    kept: Record
+    ended: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidated:
+    """What was made of a partition, or would be: new episodes, merged memories, what was found to recur."""
+
+    episodes: tuple[Record, ...] = ()
+    merged: tuple[Doubles, ...] = ()
+    recurring: tuple[Record, ...] = ()
+
+
+class Consolidation:
+    """Makes less and better of what one partition holds."""
+
+    def __init__(self, ledger: Ledger, indexes: Indexes, settings: Settings) -> None:
+        self._ledger = ledger
+        self._indexes = indexes
+        self._idle_ms = settings.episode_idle_minutes * MINUTE_MS
+
+    async def run(self, partition: Partition, *, dry_run: bool = False) -> Consolidated:
+        """All of it, once; with `dry_run` it is only told what would be done."""
+        if not partition.user:  # what belongs to an org is nobody's conversation
+            return Consolidated(merged=await self._merge(partition, dry_run))
+        return Consolidated(
+            episodes=await self._note(partition, dry_run),
+            merged=await self._merge(partition, dry_run),
+            recurring=await self._tell(partition, dry_run),
+        )
+
+    # ── sessions that rest ───────────────────────────────────────────────────────────────────────
+
+    async def _note(self, partition: Partition, dry_run: bool) -> tuple[Record, ...]:
+        """The episodes of sessions that rest and were not noted down, whatever became of their jobs."""
+        index = await self._indexes.current(partition)
+        episodes = Episodes(self._ledger, Scope(*partition), idle_ms=self._idle_ms)
+        made: list[Record] = []
+        for session in self._resting(index, partition):
+            if dry_run:
+                made += await episodes.foreseen(session)
+                continue
+            while (changes := await episodes.make(session)) and changes.put and await self._committed(changes):
+                made += [record for record in changes.put if record.layer == "episodic"]
+        return tuple(made)
+
+    def _resting(self, index: PartitionIndex, partition: Partition) -> list[str]:
+        now = self._ledger.clock()
+        found: list[str] = []
+        for session in index.sessions:
+            newest = next(index.newest(session, now), None)
+            head = index.head("session", Scope(*partition, session=session), now)
+            noted = head is not None and newest is not None and head.data.get(NOTED) == newest.id
+            if newest is not None and not noted and newest.created_at + self._idle_ms <= now:
+                found.append(session)
+        return found
+
+    # ── doubles ──────────────────────────────────────────────────────────────────────────────────
+
+    async def _merge(self, partition: Partition, dry_run: bool) -> tuple[Doubles, ...]:
+        """Memories that say the same and were not merged when they were written, before they had a vector say."""
+        index = await self._indexes.current(partition)
+        now = self._ledger.clock()
+        found: list[Doubles] = []
+        groups: dict[frozenset[str], list[Record]] = {}
+        for place, memory in enumerate(index.of_layer("long_term", now)):
+            if place % READ_AT_ONCE == 0:
+                await asyncio.sleep(0)
+            groups.setdefault(glance(memory.content), []).append(memory)
+        for group in (group[:ALIKE_MAX] for group in groups.values() if len(group) > 1):
+            await asyncio.sleep(0)
+            found += [
+                doubles
+                for doubles in _doubles(group, now)
+                if dry_run or await self._committed(Changes(partition, put=(doubles.kept, doubles.ended)))
+            ]
+        return tuple(found)
+
+    # ── what recurs ──────────────────────────────────────────────────────────────────────────────
+
+    async def _tell(self, partition: Partition, dry_run: bool) -> tuple[Record, ...]:
+        """Memories of what several episodes have in common, new or told anew."""
+        if dry_run:
+            return tuple(each.memory for each in await self._recurring(partition))
+        told: dict[str, Record] = {}
+        # One after the other: two topics may mark the same episode.
+        while found := [each for each in await self._recurring(partition) if each.memory.id not in told]:
+            if not await self._committed(self._telling(partition, found[0])):
+                break
+            told[found[0].memory.id] = found[0].memory
+        return tuple(told.values())
+
+    async def _recurring(self, partition: Partition) -> list[Recurring]:
+        index = await self._indexes.current(partition)
+        now = self._ledger.clock()
+        held = {record.id: record for record in index.held("long_term", now) if RESTS_ON in record.data}
+        await asyncio.sleep(0)
+        return recurring(index.of_layer("episodic", now), held, Scope(*partition), now)
+
+    def _telling(self, partition: Partition, found: Recurring) -> Changes:
+        now = self._ledger.clock()
+        id = found.memory.id
+        job = Job(f"enrich:{id}:{new_id(now)}", partition, "enrich", (id,), due_at=now)
+        # All episodes are put, also those that stay as they are: none may have been set aside since they were read.
+        return Changes(partition, put=(found.memory, *found.episodes), enqueue=(job,))
+
+    async def retell(self, job: Job) -> Changes:
+        """What a job of kind `retell` changes: a memory of what recurs is told by the episodes that are left."""
+        (key,) = job.refs
+        index = await self._indexes.current(job.partition)
+        now = self._ledger.clock()
+        told = [each for each in index.of_layer("episodic", now) if told_in(each).get(key) == memory_id(key)]
+        heard = [each for each in told if each.trust == "trusted"]
+        held = await self._ledger.get(job.partition, [memory_id(key)])
+        memory = retold(key, heard, held[0] if held else None, Scope(*job.partition), now) if heard else None
+        if memory is None:
+            return Changes(job.partition)
+        used = tuple(each for each in heard if each.id in memory.data[RESTS_ON])
+        return self._telling(job.partition, Recurring(memory, used))
+
+    async def _committed(self, changes: Changes) -> bool:
+        """Commit, if nobody was faster: whoever was has changed what this rests on, and it is looked at again later."""
+        try:
+            await self._ledger.commit(changes)
+        except Conflict:
+            return False
+        return True
+
+
+def _doubles(group: Sequence[Record], now: int) -> Iterator[Doubles]:
+    """Those of a group that say the same, each newer one with the older that takes it in."""
+    stay: list[Record] = []
+    for newer in sorted(group, key=lambda record: record.born):
+        pairs = ((place, merged_pair(older, newer, now)) for place, older in enumerate(stay))
+        place, pair = next(((place, pair) for place, pair in pairs if pair), (0, None))
+        if pair is None:
+            stay.append(newer)
+        else:
+            # The version is that which the commit before has given it.
+            stay[place] = pair[0].with_(version=pair[0].version + 1)
+            yield Doubles(*pair)
+
+
+async def retellings(ledger: Ledger, partition: Partition, episodes: Iterable[Record]) -> list[Record]:
+    """The memories of what recurs that rest on one of these episodes."""
+    ids = list(dict.fromkeys(id for episode in episodes for id in told_in(episode).values()))
+    found: list[Record] = []
+    for start in range(0, len(ids), IDS_MAX):
+        found += await ledger.get(partition, ids[start : start + IDS_MAX])
+    return [record for record in found if RESTS_ON in record.data]
+
+
+def retelling_job(memory: Record, now: int) -> Job:
+    """The work of telling what recurs again, from the episodes that are left."""
+    return Job(f"retell:{memory.id}", memory.scope.partition, "retell", (str(memory.data["topic"]),), due_at=now)

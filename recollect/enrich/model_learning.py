@@ -1,0 +1,137 @@
+"""Learning with a model: what it is shown of a conversation, and what of its findings is believed.
+
+A model proposes, as the rules do, and is believed less: each finding must be in words of the user, which it
+has to quote, and where the rules have read a value out of the same message, theirs stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from recollect.enrich import Draft, Found, rules
+from recollect.enrich.corrections import ANSWER_MAX
+from recollect.enrich.model_texts import is_own, is_told, lines, place_of, shown
+from recollect.models import Ask
+from recollect.models.prompts import LEARN, RATING_MAX, SURENESS
+from recollect.policies.keys import KEYS, PREFERENCES, key_of
+from recollect.records import Record
+
+VALUE_CHARACTERS = 200
+"""A value is a name or a few words; whoever needs more is telling a story."""
+LESSON_CHARACTERS = 400
+"""The same for a learning, which is a sentence."""
+_TOLD_LAYERS = ("fact", "entity", "relation")
+"""Layers whose values must be words of the user. Settings and lessons are put in words of the model's own."""
+_COMMANDS = re.compile(
+    r"\b(?:ignore|disregard|forget|override)\b[^.!?\n]{0,40}\b(?:previous|prior|above|earlier|all|your|system)\b"
+    r"[^.!?\n]{0,40}\b(?:instructions?|rules?|prompts?|guidelines|messages?)\b",
+    re.IGNORECASE,
+)
+"""Words that are meant for a machine and not said of anyone. A model is not even shown such a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What is believed of an answer, how important each message is, and how many findings were refused."""
+
+    found: tuple[Found, ...] = ()
+    ratings: Mapping[str, float] = field(default_factory=dict)
+    refused: int = 0
+
+
+def readable(messages: Sequence[Record]) -> list[Record]:
+    """Those of the messages that a model is shown: what user and assistant say, as far as it is trusted."""
+    return [
+        message
+        for message in messages
+        if message.data.get("role") in ("user", "assistant")
+        and message.trust == "trusted"
+        and message.content.strip()
+        and not _COMMANDS.search(message.content)
+    ]
+
+
+def question(messages: Sequence[Record]) -> Ask:
+    """What a model is asked about these messages."""
+    data = lines(shown(place, message) for place, message in enumerate(messages, start=1))
+    facts = ", ".join(name for name in KEYS if name not in PREFERENCES)
+    return LEARN.about(data, facts=facts, preferences=", ".join(name for name in KEYS if name in PREFERENCES))
+
+
+def findings(answer: Any, messages: Sequence[Record], teaches: Callable[[Record], bool]) -> Findings:
+    """What of an answer is believed. What it says of messages that were not shown or may not teach is left out."""
+    found: list[Found] = []
+    refused = 0
+    for finding in answer["findings"]:
+        read = _found(finding, messages, teaches)
+        if read is None:
+            refused += 1
+        else:
+            found.append(read)
+    ratings = {
+        messages[each["message"] - 1].id: each["rating"] / RATING_MAX
+        for each in answer["ratings"]
+        if each["message"] <= len(messages) and messages[each["message"] - 1].data.get("role") == "user"
+    }
+    return Findings(tuple(found), ratings, refused)
+
+
+def _found(finding: Mapping[str, Any], messages: Sequence[Record], teaches: Callable[[Record], bool]) -> Found | None:
+    place = finding["message"] - 1
+    if place >= len(messages) or not teaches(messages[place]):
+        return None
+    message = messages[place]
+    span = place_of(finding["quote"], message.content)
+    if span is None or not is_own(span, message.content):
+        return None
+    answered = _answered(messages, place)
+    draft = _draft(finding, span)
+    if not _is_believable(draft, message.content, answered) or _rules_know(draft, message, answered):
+        return None
+    return Found(message, draft)
+
+
+def _answered(messages: Sequence[Record], place: int) -> str:
+    """What the assistant said just before."""
+    before = messages[place - 1] if place else None
+    return before.content if before is not None and before.data.get("role") == "assistant" else ""
+
+
+def _draft(finding: Mapping[str, Any], span: tuple[int, int]) -> Draft:
+    key = finding["key"].strip()
+    if finding["layer"] in ("entity", "relation"):
+        key = re.sub(r"\W+", "_", key.lower()).strip("_")
+    change = finding["change"]
+    return Draft(
+        layer=finding["layer"],
+        key=key,
+        value=" ".join(finding["value"].split()),
+        confidence=SURENESS[finding["sure"]],
+        span=span,
+        subject=" ".join(finding["subject"].split()) if finding["layer"] == "relation" else "",
+        ends=change == "ended",
+        corrects=change == "corrects" and finding["layer"] in ("fact", "preference"),
+    )
+
+
+def _is_believable(draft: Draft, text: str, answered: str) -> bool:
+    """Whether it says something, briefly, and in words that were said."""
+    longest = LESSON_CHARACTERS if draft.layer == "learning" else VALUE_CHARACTERS
+    if not draft.key or not draft.value or len(draft.value) > longest:
+        return False
+    if draft.layer not in _TOLD_LAYERS:
+        return True
+    # "Yes." takes its meaning from what was asked; a longer text speaks for itself.
+    heard = (text, answered) if len(text) <= ANSWER_MAX else (text,)
+    return is_told(draft.value, *heard) and (not draft.subject or is_told(draft.subject, *heard))
+
+
+def _rules_know(draft: Draft, message: Record, answered: str) -> bool:
+    """Whether the rules, which are seldom wrong, have read a value of this key out of the same message."""
+    if draft.layer not in ("fact", "preference") or key_of(draft.key).many:
+        return False
+    read = rules.read(message.content, message.when, answered=answered)
+    return any(each.layer == draft.layer and key_of(each.key) == key_of(draft.key) for each in read)

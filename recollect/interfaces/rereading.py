@@ -1,0 +1,79 @@
+"""The command `reprocess`: stored conversations are read again, by better rules or by a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from recollect.interfaces.models import Everyone, EveryOrg
+from recollect.interfaces.options import Json, Url, look
+from recollect.interfaces.output import emit, one_line, plural, progress, say, table
+from recollect.memory import Memory
+from recollect.reprocessing import Reprocessed
+
+
+def reprocess(
+    user: Everyone = None,
+    org: EveryOrg = None,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="rules|model", help="Who reads. Default: the model, if there is one.")
+    ] = None,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Learn it. Without this, only tell what would change.")
+    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Begin anew, also where the model has read before.")] = False,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Read stored conversations again, and tell what would be learned; --apply learns it.
+
+    What was learned before is not learned twice, and what was undone stays undone. Stopped anywhere, it
+    goes on where it was when it is run again.
+
+    Example: recollect reprocess --by rules
+    """
+
+    async def go(memory: Memory) -> list[Reprocessed]:
+        records = (await memory.survey()).records
+        total = records.get("conversation", 0) if user is org is None else None
+        read = 0
+        with progress("Reading", total) as advance:
+
+            def told(count: int) -> None:
+                nonlocal read
+                read += count
+                advance(read)
+
+            return await memory.reprocess(user=user, org=org, by=by, apply=apply, again=again, told=told)
+
+    done = look(url, go)
+    if as_json:
+        emit([each.to_dict() for each in done])
+    else:
+        _show(done, apply)
+
+
+def _show(done: Sequence[Reprocessed], apply: bool) -> None:
+    rows = [
+        (
+            each.partition.user,
+            difference.change,
+            difference.layer,
+            one_line(difference.key, 40),
+            one_line(difference.value, 60),
+        )
+        for each in done
+        for difference in each.differences
+    ]
+    if rows:
+        table(["user", "", "layer", "key", "value"], rows)
+    missing = [(each.partition.user, fact.key, one_line(fact.value, 60)) for each in done for fact in each.missing]
+    if missing:
+        say("Known, and not found any more; `recollect facts reject` takes back what is wrong:")
+        table(["user", "key", "value"], missing)
+    by = ", ".join(dict.fromkeys(each.by for each in done)) or "nobody"
+    read = f"{plural(sum(each.messages for each in done), 'message')} read by {by}"
+    changed = plural(len(rows), "difference")
+    say(f"{read}: {changed}{', learned' if apply and rows else '; --apply learns them' if rows else ''}.")

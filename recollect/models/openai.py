@@ -1,0 +1,118 @@
+"""Any endpoint that chats as OpenAI's does: `POST {url}/chat/completions`, whole or as it comes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from recollect import wire
+from recollect.errors import ModelError, ValidationError
+from recollect.models import Answer, Ask, PutOff
+
+ANSWER_MAX_BYTES = 1 << 20
+"""An answer above this is none: what is asked for is some thousand tokens."""
+END = "[DONE]"
+_REASONS = re.compile(r"(?:o[1-9]|gpt-[5-9])(?![a-z0-9])")
+"""Models of OpenAI that think before they speak, and know the limit of an answer by another name."""
+
+
+class EndpointModel:
+    """A model behind an endpoint. Its connections are shared by all who ask."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        url: str,
+        key: str = "",
+        answer_s: float = wire.ANSWER_S,
+        wait_s: float = wire.WAIT_S,
+        url_field: str = "llm_url",
+        key_field: str = "llm_key",
+    ) -> None:
+        if not model:
+            raise ValidationError("must name a model", field="llm")
+        wire.check(url, key, url_field=url_field, key_field=key_field)
+        self.name = f"openai:{model}"
+        self._model = model
+        self._limit = "max_completion_tokens" if _REASONS.match(model) else "max_tokens"
+        self._wire = wire.Wire(f"{url.rstrip('/')}/chat/completions", key, answer_s=answer_s, wait_s=wait_s)
+
+    def __repr__(self) -> str:
+        return f"<EndpointModel {self.name}>"
+
+    async def answer(self, ask: Ask) -> Answer:
+        """The whole answer. One that was cut off is none."""
+        body = self._body(ask)
+        if ask.schema is not None:
+            named = {"name": str(ask.schema.get("title", "answer")), "schema": ask.schema, "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
+        try:
+            content = await self._wire.post(body, bytes_max=ANSWER_MAX_BYTES)
+        except wire.Trouble as trouble:
+            raise self._troubled(trouble) from trouble
+        return self._read(content)
+
+    async def pieces(self, ask: Ask) -> AsyncGenerator[str, None]:
+        """What the model says, as it says it."""
+        try:
+            async with aclosing(self._wire.lines(self._body(ask) | {"stream": True})) as lines:
+                async for line in lines:
+                    piece = self._piece(line)
+                    if piece is None:
+                        return
+                    if piece:
+                        yield piece
+        except wire.Trouble as trouble:
+            raise self._troubled(trouble) from trouble
+
+    async def disconnect(self) -> None:
+        """Let go of idle connections; the next question opens new ones."""
+        await self._wire.disconnect()
+
+    def _body(self, ask: Ask) -> dict[str, Any]:
+        messages = [dict(each) for each in ask.messages]
+        return {"model": self._model, "messages": messages, self._limit: ask.tokens_max}
+
+    def _read(self, content: bytes) -> Answer:
+        try:
+            body = json.loads(content)
+            choice, usage = body["choices"][0], body.get("usage") or {}
+            text, ended = choice["message"]["content"], choice.get("finish_reason")
+            counted = [_count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens")]
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise self._failed("gave an answer that is no chat completion") from error
+        if not isinstance(text, str) or not text.strip():
+            raise self._failed("said nothing")
+        if ended == "length":
+            raise self._failed("was cut off in the middle of its answer")
+        return Answer(text, *counted)
+
+    def _piece(self, line: str) -> str | None:
+        """The text in one line of a stream; None at its end."""
+        if not line.startswith("data:"):
+            return ""
+        data = line.removeprefix("data:").strip()
+        if data == END:
+            return None
+        try:
+            choices = json.loads(data)["choices"]
+            text = choices[0]["delta"].get("content") if choices else ""
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise self._failed("gave an answer that is no chat completion") from error
+        return text if isinstance(text, str) else ""
+
+    def _troubled(self, trouble: wire.Trouble) -> ModelError:
+        if trouble.again_s is not None:
+            return PutOff(f"The endpoint of {self.name} {trouble.problem} and asks for patience.", trouble.again_s)
+        return self._failed(trouble.problem + ("; check its address, key and model" if trouble.refused else ""))
+
+    def _failed(self, problem: str) -> ModelError:
+        return ModelError(f"The endpoint of {self.name} {problem}. What was said is kept.")
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and value >= 0 else None

@@ -1,0 +1,148 @@
+"""What comes up again and again: topics of several episodes, told in the words that were said each time.
+
+Precision first. A topic counts when the user came back to it on three different days, and when what
+they said of it can be quoted from two of them. Nothing is concluded from it: a memory of this kind has
+the topic, the days, and sentences of the user.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recollect.policies.words import terms
+from recollect.records import Record, Scope, Source, as_datetime, derived_id
+
+EXTRACTOR = "recurring-1"
+"""Kept with every memory of this kind, so that those of older rules can be told apart."""
+DAYS_MIN = 3
+"""Days on which a topic has to come up. Twice may be chance, and one long evening is one occasion."""
+QUOTES_MIN, QUOTES_MAX = 2, 3
+"""Sentences that are quoted, each from another episode: below the first number nothing is told."""
+EPISODES_MAX = 40
+"""Episodes that one memory rests on, the newest: all are marked in the commit that writes it."""
+ALIKE = 0.6
+"""Share of its words that makes a quotation a mere repetition of a newer one."""
+RESTS_ON = "rests_on"
+"""In the data of such a memory: the episodes that it was made of."""
+KEPT = ("usage_count", "last_used", "pinned")
+"""What else of it stays when it is told anew."""
+TOLD_IN = "told_in"
+"""In the data of an episode: by topic, the memory that it was taken into. Each is taken in once."""
+
+_SECTION = re.compile(r"^(?:Said|Decided): (.*)$", re.M)
+_QUOTATION = re.compile("“([^”]+)”")
+
+
+@dataclass(frozen=True, slots=True)
+class Recurring:
+    """A topic that recurs: the memory that tells it, and the episodes that it rests on, each marked with it."""
+
+    memory: Record
+    episodes: tuple[Record, ...]
+
+
+def memory_id(key: str) -> str:
+    """The id of the memory of a topic."""
+    return derived_id("recurring", key)
+
+
+def keys_of(episode: Record) -> dict[str, str]:
+    """The topics of an episode and the people in it: the stems, and how it was said."""
+    said = (*_texts(episode.data.get("topics")), *_texts(episode.data.get("people")))
+    return {key: name for name in said if (key := " ".join(terms(name)))}
+
+
+def recurring(episodes: Sequence[Record], known: Mapping[str, Record], scope: Scope, now: int) -> list[Recurring]:
+    """What has come up often enough by now, of trusted episodes; `known` are the memories of this kind that live.
+
+    A memory that was forgotten does not come back: the episodes that it was made of stay marked.
+    """
+    by_key: dict[str, list[Record]] = {}
+    for episode in sorted(episodes, key=lambda each: (each.when, each.id)):
+        for key in keys_of(episode) if episode.trust == "trusted" else ():
+            by_key.setdefault(key, []).append(episode)
+    found: list[Recurring] = []
+    told: list[tuple[set[str], set[str]]] = []
+    for key in sorted(by_key, key=lambda key: (-len(key.split()), -len(by_key[key]), key)):
+        held = known.get(memory_id(key))
+        fresh = [each for each in by_key[key] if key not in told_in(each)]
+        of_it = by_key[key] if held else fresh
+        stems, ids = set(key.split()), {each.id for each in of_it or by_key[key]}
+        # "Blue oven" tells of the oven already, where both come up on the same occasions.
+        if any(stems & others and ids <= theirs for others, theirs in told):
+            continue
+        is_edited = held is not None and "edits" in held.data
+        memory = retold(key, of_it, held, scope, now) if fresh and not is_edited else None
+        if memory is not None or not fresh or is_edited:
+            told.append((stems, ids))
+        if memory is not None:
+            kept = {*memory.data[RESTS_ON]}
+            found.append(Recurring(memory, tuple(_marked(each, key) for each in of_it if each.id in kept)))
+    return found
+
+
+def retold(key: str, episodes: Sequence[Record], held: Record | None, scope: Scope, now: int) -> Record | None:
+    """The memory of a topic from these episodes, in place of the one that is held; None if they are too few."""
+    used = sorted(episodes, key=lambda each: (each.when, each.id))[-EPISODES_MAX:]
+    quotes = _quotes(key, used)
+    if len({as_datetime(each.when).date() for each in used}) < DAYS_MIN or len(quotes) < QUOTES_MIN:
+        return None
+    name = keys_of(used[-1])[key]
+    lines = [f"The user came back to {name} {len(used)} times between {_day(used[0])} and {_day(used[-1])}."]
+    lines += [f"On {_day(episode)}: “{quote}”" for episode, quote in quotes]
+    data = {"topic": key, RESTS_ON: [each.id for each in used], "rated": True}
+    return Record(
+        id=memory_id(key),
+        layer="long_term",
+        scope=scope,
+        content=" ".join(lines),
+        data=data | {name: held.data[name] for name in KEPT if held is not None and name in held.data},
+        importance=max(each.importance for each in used),
+        # Each further time halves the doubt that it means something.
+        confidence=round(1 - 0.5 ** (len(used) - 1), 4),
+        created_at=now if held is None else held.created_at,
+        event_at=used[-1].when,
+        source=Source(extractor=EXTRACTOR),
+        version=0 if held is None else held.version,
+    )
+
+
+def told_in(episode: Record) -> dict[str, str]:
+    """By topic, the memories that an episode was taken into."""
+    value = episode.data.get(TOLD_IN)
+    return {key: id for key, id in value.items() if isinstance(id, str)} if isinstance(value, dict) else {}
+
+
+def _marked(episode: Record, key: str) -> Record:
+    return episode.with_(data={**episode.data, TOLD_IN: told_in(episode) | {key: memory_id(key)}})
+
+
+def _quotes(key: str, episodes: Iterable[Record]) -> list[tuple[Record, str]]:
+    """What the user said of the topic, one sentence of an episode, the newest first."""
+    found: list[tuple[Record, str]] = []
+    seen: list[set[str]] = []
+    for episode in reversed([*episodes]):
+        for quote in _of_user(episode):
+            words = set(terms(quote))
+            fits = words.issuperset(key.split()) and not quote.endswith("?")
+            if fits and all(len(words & others) < ALIKE * len(words) for others in seen):
+                found.append((episode, quote))
+                seen.append(words)
+                break
+    return found[:QUOTES_MAX]
+
+
+def _of_user(episode: Record) -> list[str]:
+    return [quote for section in _SECTION.findall(episode.content) for quote in _QUOTATION.findall(section)]
+
+
+def _day(episode: Record) -> str:
+    day = as_datetime(episode.when)
+    return f"{day.day} {day:%B} {day.year}"
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()

@@ -1,0 +1,271 @@
+"""Stored conversations are read again, when the rules or the model have become better.
+
+It is rehearsed first, on a copy of what is known that is thrown away: the difference is told and nothing
+changes. Applied, it goes the way of any learning: what was learned before is not learned twice, what was
+undone stays undone, and what is said late takes its place in the past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from recollect.enrich import Enricher, Found
+from recollect.enrich.model_texts import at_once
+from recollect.errors import Conflict, ValidationError
+from recollect.filters import Filter
+from recollect.graph import Graph
+from recollect.index import Indexes
+from recollect.learning import Learning
+from recollect.learnings import Learnings
+from recollect.ledger import Ledger, portions
+from recollect.models.prompts import MESSAGES_MAX
+from recollect.policies.facts import Telling
+from recollect.policies.fencing import unfenced
+from recollect.policies.keys import key_of, same_value
+from recollect.profile import Fact, Facts
+from recollect.reading import Given, Reading, reading_mark
+from recollect.records import Changes, Job, Partition, Record, Scope, new_id
+from recollect.settings import Settings
+from recollect.stores.contract import Store
+
+READERS = ("rules", "model")
+COPIED = ("conversation", "fact", "preference", "learning", "entity", "relation", "past")
+"""What a rehearsal needs: what was said, and what is known from it."""
+CONFLICT_TRIES = 3
+"""How often a part is decided again because somebody wrote meanwhile."""
+PORTIONS_MAX = 64
+"""Commits that one part may need: each takes in what fits."""
+REPROCESSED = "reprocessed"
+"""In the mark of a session: by what it was read again, and up to which message."""
+
+Told = Callable[[int], None]
+"""Told how many more messages were read."""
+
+
+class Difference(NamedTuple):
+    """One thing that is known after reading again and was not before, or the other way round."""
+
+    change: str
+    layer: str
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reprocessed:
+    """What reading one user's conversations again changes, or would change.
+
+    `missing` are facts that were learned from these messages before and are not found in them any more.
+    They stay: `facts.reject` or `undo` takes back what is wrong.
+    """
+
+    partition: Partition
+    by: str
+    messages: int = 0
+    differences: tuple[Difference, ...] = ()
+    missing: tuple[Fact, ...] = ()
+    applied: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as documented JSON."""
+        return {
+            "org": self.partition.org,
+            "user": self.partition.user,
+            "by": self.by,
+            "messages": self.messages,
+            "differences": [each._asdict() for each in self.differences],
+            "missing": [fact.to_dict() for fact in self.missing],
+            "applied": self.applied,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where it is learned: in the store itself, or in a copy."""
+
+    ledger: Ledger
+    indexes: Indexes
+
+
+class Reprocessing:
+    """Reads the conversations of one partition at a time again, by the rules or by a model."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        indexes: Indexes,
+        rules: Enricher,
+        reading: Reading | None,
+        settings: Settings,
+        scratch: Callable[[], Store],
+    ) -> None:
+        self._here = Place(ledger, indexes)
+        self._rules = rules
+        self._reading = reading
+        self._settings = settings
+        self._scratch = scratch
+
+    def reader(self, by: str | None) -> str:
+        """Who reads: as asked for, else the model where there is one."""
+        chosen = by or ("model" if self._reading else "rules")
+        if chosen == "model" and self._reading is None:
+            raise ValidationError("there is no model; the setting llm names one", field="by")
+        return chosen
+
+    async def run(
+        self,
+        partition: Partition,
+        *,
+        by: str | None = None,
+        session: str | None = None,
+        apply: bool = False,
+        again: bool = False,
+        told: Told | None = None,
+    ) -> Reprocessed:
+        """Read a user's conversations, or one of them. A model goes on where it was stopped, unless `again`."""
+        reader = self.reader(by)
+        name = self._rules.name if reader == "rules" or self._reading is None else self._reading.name
+        place = self._here if apply else await self._copied(partition)
+        before = await _known(place.ledger, partition)
+        found: list[Found] = []
+        read: list[str] = []
+        async for part in self._parts(partition, session, name if reader == "model" and not again else ""):
+            findings = await self._findings(partition, part, reader)
+            await _learn(place, partition, Given(name, findings))
+            if apply and reader == "model":
+                await self._mark(partition, part[-1], name)
+            found += findings
+            read += [message.id for message in part]
+            (told or (lambda _: None))(len(part))
+        differences = _differences(before, await _known(place.ledger, partition))
+        missing = await self._missing(partition, set(read), found, name)
+        return Reprocessed(partition, name, len(read), differences, missing, apply)
+
+    # ── reading ──────────────────────────────────────────────────────────────────────────────────
+
+    async def _parts(self, partition: Partition, session: str | None, resumes: str) -> AsyncIterator[list[Record]]:
+        """The messages, session by session, as many at a time as are read together."""
+        index = await self._here.indexes.current(partition)
+        sessions = list(index.sessions) if session is None else [session]
+        for each in sessions:
+            where = Filter(partition, layers=("conversation",), session=each)
+            where = await self._after_mark(where, each, resumes) if resumes else where
+            after: str | None = None
+            while True:
+                page = await self._here.ledger.list(where, limit=MESSAGES_MAX, after=after)
+                rest = list(page.records)
+                while part := at_once(rest):
+                    yield part
+                    rest = rest[len(part) :]
+                after = page.after
+                if after is None:
+                    break
+
+    async def _after_mark(self, where: Filter, session: str, name: str) -> Filter:
+        """Without what was read again by the same reader."""
+        mark = await reading_mark(self._here.ledger, where.partition, session)
+        done = mark.data.get(REPROCESSED, {})
+        last = await self._here.ledger.get(where.partition, [done["to"]]) if done.get("by") == name else []
+        return replace(where, born_after=last[0].born) if last else where
+
+    async def _mark(self, partition: Partition, last: Record, name: str) -> None:
+        mark = await reading_mark(self._here.ledger, partition, last.scope.session)
+
+        def decide(known: Record | None, now: int) -> Changes:
+            record = known or mark
+            data = {**record.data, REPROCESSED: {"by": name, "to": last.id}}
+            return Changes(partition, put=(record.with_(data=data),))
+
+        await self._here.ledger.update(partition, mark.id, decide)
+
+    async def _findings(self, partition: Partition, part: Sequence[Record], reader: str) -> Sequence[Found]:
+        if reader == "model" and self._reading is not None:
+            return (await self._reading.findings(partition, part)).found
+        index = await self._here.indexes.current(partition)
+        before = [each for each in index.neighbours(part[0], self._here.ledger.clock()) if each.born < part[0].born]
+        said = [message.with_(content=unfenced(message.content)) for message in (*before[-1:], *part)]
+        mine = {message.id for message in part}
+        return [each for each in await self._rules.drafts(said) if each.message.id in mine]
+
+    # ── rehearsing ───────────────────────────────────────────────────────────────────────────────
+
+    async def _copied(self, partition: Partition) -> Place:
+        """What is known of a user, in a store that is thrown away."""
+        ledger = self._here.ledger.over(self._scratch())
+        records = [record async for record in self._here.ledger.walk(Filter(partition, layers=COPIED))]
+        for portion in portions(record.with_(version=0, vector=None) for record in records):
+            await ledger.commit(Changes(partition, put=tuple(portion)))
+        return Place(ledger, Indexes(ledger.store, "", 1, self._settings.language, self._settings.index_mib << 20))
+
+    async def _missing(
+        self, partition: Partition, read: set[str], found: Sequence[Found], name: str
+    ) -> tuple[Fact, ...]:
+        """Facts that rest on these messages alone, learned by the same kind of reader, and were not found again."""
+        kind = name.rpartition("-")[0]
+        missing: list[Fact] = []
+        for layer in ("fact", "preference"):
+            again = [(key_of(each.draft.key), each.draft.value) for each in found if each.draft.layer == layer]
+            for head in await self._heads(partition, layer):
+                tellings = [Telling(*each) for each in head.data.get("tellings", ())]
+                learned = all(each.message in read and (each.extractor or "").startswith(kind) for each in tellings)
+                key, value = key_of(head.data["key"]), head.data["value"]
+                if tellings and learned and not any(k == key and same_value(key, v, value) for k, v in again):
+                    missing.append(Fact.from_record(head))
+        return tuple(missing)
+
+    async def _heads(self, partition: Partition, layer: str) -> list[Record]:
+        where = Filter(partition, layers=(layer,))
+        now = self._here.ledger.clock()
+        heads = [head async for head in self._here.ledger.walk(where)]
+        return [head for head in heads if head.valid_to is None or head.valid_to > now]
+
+
+async def _learn(place: Place, partition: Partition, enricher: Given) -> None:
+    """Take in findings, in as many commits as they need."""
+    learning = Learning(place.ledger, place.indexes, enricher)
+    refs = enricher.messages
+    waiting = [Job(f"reread:{new_id(place.ledger.clock())}", partition, "reread", refs)] if refs else []
+    for _ in range(PORTIONS_MAX):
+        if not waiting:
+            return
+        changes = await _committed(place, learning, waiting.pop())
+        waiting += [job for job in changes.enqueue if job.kind == "reread"]
+
+
+async def _committed(place: Place, learning: Learning, job: Job) -> Changes:
+    for attempt in range(CONFLICT_TRIES):
+        changes = await learning.run(job)
+        rest = tuple(each for each in changes.enqueue if each.kind != "reread")
+        try:
+            if changes.put or rest:
+                await place.ledger.commit(replace(changes, enqueue=rest))
+            return changes
+        except Conflict:
+            if attempt == CONFLICT_TRIES - 1:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+# ── what is known ────────────────────────────────────────────────────────────────────────────────
+
+
+async def _known(ledger: Ledger, partition: Partition) -> set[tuple[str, str, str]]:
+    """All that is known of a user at present: layer, key and value of each."""
+    scope = Scope(*partition)
+    known = {
+        (layer, fact.key, fact.value)
+        for layer in ("fact", "preference")
+        for fact in await Facts(ledger, scope, layer).list()
+    }
+    graph = Graph(ledger, scope)
+    known |= {("learning", each.type, each.content) for each in await Learnings(ledger, scope).list()}
+    known |= {("entity", each.type, each.name) for each in await graph.entities()}
+    return known | {("relation", each.relation, each.content) for each in await graph.relations()}
+
+
+def _differences(before: set[tuple[str, str, str]], after: set[tuple[str, str, str]]) -> tuple[Difference, ...]:
+    ended = (Difference("ended", *each) for each in sorted(before - after))
+    added = (Difference("added", *each) for each in sorted(after - before))
+    return (*ended, *added)

@@ -1,0 +1,153 @@
+"""JSON to an endpoint that is not ours: bounded, timed, and tried again only where that may help.
+
+The only file that knows httpx. Whoever asks waits for seconds, not minutes: what does not pass soon is
+told as `Trouble`, in words that hold neither what was sent, nor what was answered, nor the key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from typing import Any
+
+import httpx
+
+from recollect.errors import ValidationError
+
+CONNECT_S, ANSWER_S = 5.0, 30.0
+"""How long to wait for a connection, and for each part of an answer."""
+TRIES = 3
+"""How often one request is sent; then it is left to who asked."""
+WAIT_S = 0.5
+"""Wait before the second try; doubles with each."""
+WAIT_MAX_S = 20.0
+"""The longest `Retry-After` that is waited for in the call; a longer one is told to who asked."""
+LINE_CHARACTERS_MAX = 1 << 20
+"""One event of a stream; more in one line is no answer."""
+
+
+class Trouble(Exception):
+    """Why there is no answer, whether asking again at once may help, and when it may (`again_s`) if that was said.
+
+    `refused`: it was answered, and not as if it would ever be otherwise. Address, key and model are to be looked at.
+    """
+
+    def __init__(
+        self, problem: str, *, passes: bool = False, refused: bool = False, again_s: float | None = None
+    ) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.passes = passes
+        self.refused = refused
+        self.again_s = again_s
+
+
+class Wire:
+    """Connections to one address, kept open and shared by all who ask there."""
+
+    def __init__(self, url: str, key: str = "", *, answer_s: float = ANSWER_S, wait_s: float = WAIT_S) -> None:
+        self._url = url
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._answer_s = answer_s
+        self._wait_s = wait_s
+        self._client: httpx.AsyncClient | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def post(self, body: Mapping[str, Any], *, bytes_max: int) -> bytes:
+        """The answer to one request, tried again after what may pass by itself."""
+        for attempt in range(1, TRIES + 1):
+            wait_s = self._wait_s * 2 ** (attempt - 1)
+            try:
+                return await self._sent(body, bytes_max)
+            except Trouble as trouble:
+                wait_s = wait_s if trouble.again_s is None else trouble.again_s
+                if not trouble.passes or attempt == TRIES or wait_s > WAIT_MAX_S:
+                    raise
+            await asyncio.sleep(wait_s)
+        raise AssertionError("the last try returns or raises")
+
+    async def lines(self, body: Mapping[str, Any]) -> AsyncGenerator[str, None]:
+        """The lines of an answer as they come. It is asked for once: what was read cannot be taken back."""
+        try:
+            async with self._connected().stream("POST", self._url, json=body, headers=self._headers) as response:
+                _look_at(response)
+                async for line in _lines(response):
+                    yield line
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise _trouble(error) from error
+
+    async def disconnect(self) -> None:
+        """Let go of idle connections; the next request opens new ones."""
+        client, self._client = self._client, None
+        if client is not None and self._loop is asyncio.get_running_loop():
+            await client.aclose()
+
+    async def _sent(self, body: Mapping[str, Any], bytes_max: int) -> bytes:
+        content = bytearray()
+        try:
+            # In parts, so that an answer without end is not taken into memory.
+            async with self._connected().stream("POST", self._url, json=body, headers=self._headers) as response:
+                _look_at(response)
+                async for part in response.aiter_bytes():
+                    content += part
+                    if len(content) > bytes_max:
+                        raise Trouble("gave an answer that is too large")
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise _trouble(error) from error
+        return bytes(content)
+
+    def _connected(self) -> httpx.AsyncClient:
+        """Connections that are kept open; new ones on another event loop, to which they do not belong."""
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            timeout = httpx.Timeout(self._answer_s, connect=CONNECT_S)
+            # A redirect would carry texts and key to where nobody sent them.
+            self._client, self._loop = httpx.AsyncClient(timeout=timeout, follow_redirects=False), loop
+        return self._client
+
+
+def check(url: str, key: str, *, url_field: str, key_field: str) -> None:
+    """Refuse what is no web address, and a key that cannot go into a header."""
+    try:
+        allowed = httpx.URL(url).scheme in ("http", "https")
+    except (httpx.InvalidURL, ValueError):
+        allowed = False
+    if not allowed:
+        raise ValidationError("must be an http:// or https:// URL", field=url_field)
+    if not (key.isascii() and (not key or key.isprintable())):
+        raise ValidationError("must be printable ASCII, as it goes into a header", field=key_field)
+
+
+def _look_at(response: httpx.Response) -> None:
+    """Go on with an answer; of anything else say what it was."""
+    status = response.status_code
+    if status != 200:
+        passes = status == 429 or status >= 500
+        raise Trouble(f"answered {status}", passes=passes, refused=not passes, again_s=_retry_after_s(response.headers))
+
+
+def _trouble(error: Exception) -> Trouble:
+    if isinstance(error, httpx.TimeoutException):
+        return Trouble("did not answer in time")
+    return Trouble(f"could not be reached ({type(error).__name__})", passes=True)
+
+
+def _retry_after_s(headers: httpx.Headers) -> float | None:
+    """How long the endpoint asks to be left alone; a date is not understood, as hardly any sends one."""
+    try:
+        return max(float(headers["retry-after"]), 0.0)
+    except (KeyError, ValueError):
+        return None
+
+
+async def _lines(response: httpx.Response) -> AsyncIterator[str]:
+    """The lines of a stream; one without an end is not taken into memory."""
+    rest = ""
+    async for text in response.aiter_text():
+        *whole, rest = (rest + text).split("\n")
+        for line in whole:
+            yield line.rstrip("\r")
+        if len(rest) > LINE_CHARACTERS_MAX:
+            raise Trouble("gave a line without an end")
+    if rest:
+        yield rest

@@ -1,0 +1,267 @@
+"""Consolidation: doubles become one, resting sessions episodes, what recurs knowledge; told before, and taken back."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect.errors import Conflict
+from recollect.filters import Filter
+from recollect.policies.recurring import RESTS_ON
+from recollect.providers import embed_checked
+from recollect.records import Changes, Partition, Record, Scope
+from recollect.stores import open_store
+from recollect.testing.fakes import HashingEmbedder, MeddlingStore
+
+ANN = Partition("default", "ann")
+OVENS = (
+    ("The bakery in Porto needs two ovens.", "The bakery needs more flour too."),
+    ("We painted the bakery green this morning.", "A fine colour for a bakery."),
+    ("The bakery sold forty loaves by noon.", "That is a lot for one bakery."),
+    ("Emma will run the bakery in August.", "Then the bakery is in good hands."),
+)
+
+
+async def talk(memory, clock, told, session):
+    """One day: a session about something, which then rests and becomes an episode."""
+    chat = memory.user("ann").session(session)
+    for user, assistant in (told, ("It went well, the bakery has a new sign.", "I like the sign of the bakery.")):
+        await chat.add_interaction(user, assistant)
+    await memory.work()
+    clock.advance(hours=26)
+    await memory.work()
+
+
+async def on_several_days(memory, clock, days=3):
+    for day, told in enumerate(OVENS[:days]):
+        await talk(memory, clock, told, f"day {day}")
+    return memory.user("ann")
+
+
+async def known(user):
+    records, _ = await user.list_memories()
+    return [record for record in records if record.layer == "long_term" and record.valid_to is None]
+
+
+async def episodes(memory):
+    return [record async for record in memory._flow.ledger.walk(Filter(ANN, layers=("episodic",)))]
+
+
+# ── what recurs ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+async def by_hand(open_memory):
+    """A memory that consolidates only when it is told to."""
+    return await open_memory(consolidate=False)
+
+
+async def test_what_comes_up_on_three_days_is_known_in_the_words_that_were_said(by_hand, clock):
+    ann = await on_several_days(by_hand, clock)
+    done = await ann.maintain()
+    (memory,) = done.consolidated.recurring
+    assert memory.content == (
+        "The user came back to bakery 3 times between 1 March 2026 and 3 March 2026. "
+        "On 3 March 2026: “The bakery sold forty loaves by noon.” "
+        "On 2 March 2026: “We painted the bakery green this morning.” "
+        "On 1 March 2026: “The bakery in Porto needs two ovens.”"
+    )
+    assert memory.data[RESTS_ON] == [episode.id for episode in await episodes(by_hand)]
+    await by_hand.work()
+    (hit, *_) = await ann.search_memory("bakery", layer="long_term")
+    assert hit.id == memory.id
+    assert (await ann.get_memory(memory.id)).vector is not None
+
+
+async def test_twice_is_not_often_enough(by_hand, clock):
+    ann = await on_several_days(by_hand, clock, days=2)
+    assert (await ann.maintain()).consolidated.recurring == ()
+
+
+async def test_a_dry_run_tells_the_same_and_changes_nothing(by_hand, clock):
+    ann = await on_several_days(by_hand, clock)
+    before = await ann.export()
+    told = await ann.maintain(dry_run=True)
+    assert await ann.export() == before
+    done = await ann.maintain()
+    assert [each.content for each in told.consolidated.recurring] == [
+        each.content for each in done.consolidated.recurring
+    ]
+    assert (await ann.maintain()).is_idle, "what is done is done once"
+
+
+async def test_what_recurs_again_is_told_anew_under_the_same_id(by_hand, clock):
+    ann = await on_several_days(by_hand, clock)
+    (before,) = (await ann.maintain()).consolidated.recurring
+    await talk(by_hand, clock, OVENS[3], "day 3")
+    (after,) = (await ann.maintain()).consolidated.recurring
+    assert (after.id, len(after.data[RESTS_ON])) == (before.id, 4)
+    assert "Emma will run the bakery in August." in after.content
+    assert after.confidence > before.confidence
+    assert [memory.id for memory in await known(ann)] == [before.id]
+
+
+async def test_it_is_done_once_a_day_by_itself(memory, clock):
+    ann = await on_several_days(memory, clock, days=4)
+    (told,) = await known(ann)
+    assert "came back to bakery" in told.content
+
+
+async def test_what_was_forgotten_by_its_id_does_not_come_back(by_hand, clock):
+    ann = await on_several_days(by_hand, clock)
+    (told,) = (await ann.maintain()).consolidated.recurring
+    await ann.forget(told.id)
+    assert (await ann.maintain()).consolidated.recurring == ()
+    assert await known(ann) == []
+
+
+async def test_a_forgotten_message_takes_what_quotes_it_with_it_and_the_rest_is_told_again(by_hand, clock):
+    ann = await on_several_days(by_hand, clock, days=4)
+    await ann.maintain()
+    (secret,) = [m for m in await ann.session("day 1").window() if "painted" in str(m.content)]
+    await ann.forget(secret.id)
+    assert "painted" not in str(await ann.export())
+    await by_hand.work()
+    await ann.maintain()
+    (told,) = await known(ann)
+    assert "painted" not in str(await ann.export())
+    assert "forty loaves" in told.content
+
+
+async def test_when_too_few_episodes_are_left_it_is_gone(by_hand, clock):
+    ann = await on_several_days(by_hand, clock)
+    await ann.maintain()
+    await ann.session("day 1").delete()
+    await by_hand.work()
+    assert await known(ann) == []
+    assert "came back to" not in str(await ann.export())
+
+
+async def test_what_was_set_aside_is_quoted_no_more(by_hand, clock):
+    ann = await on_several_days(by_hand, clock, days=4)
+    await ann.maintain()
+    await ann.quarantine(session="day 1")
+    await by_hand.work()
+    (told,) = await known(ann)
+    assert "painted" not in told.content
+    assert len(told.data[RESTS_ON]) == 3
+
+
+async def test_a_memory_that_was_edited_by_hand_stays_as_it_was_written(by_hand, clock):
+    ann = await on_several_days(by_hand, clock)
+    (told,) = (await ann.maintain()).consolidated.recurring
+    await by_hand.work()
+    await ann.update_memory(told.id, content="Ann owns a bakery in Porto.")
+    await talk(by_hand, clock, OVENS[3], "day 3")
+    assert (await ann.maintain()).consolidated.recurring == ()
+    assert [memory.content for memory in await known(ann)] == ["Ann owns a bakery in Porto."]
+
+
+async def test_two_that_consolidate_at_once_do_it_once(open_memory, store_url, clock):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store, consolidate=False)
+    ann = await on_several_days(memory, clock)
+    store.before(lambda changes: any(RESTS_ON in r.data for r in changes.put), lambda: ann.maintain())
+    await ann.maintain()
+    (told,) = await known(ann)
+    assert all(list(e.data["told_in"].values()) == [told.id] for e in await episodes(memory))
+
+
+# ── sessions that rest ───────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_session_that_rests_is_noted_down_on_demand_whatever_became_of_its_job(by_hand, clock):
+    ann = by_hand.user("ann")
+    for user, assistant in OVENS[:2]:
+        await ann.session("lost").add_interaction(user, assistant)
+    assert (await ann.maintain()).consolidated.episodes == (), "it goes on"
+    clock.advance(hours=3)
+    told = await ann.maintain(dry_run=True)
+    assert [episode.scope.session for episode in told.consolidated.episodes] == ["lost"]
+    assert await ann.episodes.list() == []
+    await ann.maintain()
+    assert [episode.session for episode in await ann.episodes.list()] == ["lost"]
+    assert (await ann.maintain()).consolidated.episodes == ()
+    await by_hand.work()
+    assert len(await ann.episodes.list()) == 1, "the job finds nothing left to do"
+
+
+# ── doubles ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def with_doubles(memory):
+    """Three memories that say the same, brought in with their vectors, and one that does not."""
+    texts = ("I like green tea.", "I really like green tea", "I like the green tea", "I do not like green tea.")
+    (vector,) = await embed_checked(HashingEmbedder(), ["green tea"])
+    scope, now = Scope("default", "ann"), memory._flow.ledger.clock()
+    put = [
+        Record(f"tea-{place}", "long_term", scope, text, vector=vector, created_at=now)
+        for place, text in enumerate(texts)
+    ]
+    await memory._flow.ledger.commit(Changes(ANN, put=tuple(put)))
+
+
+async def test_memories_that_say_the_same_become_one_and_can_be_taken_apart(memory):
+    await with_doubles(memory)
+    ann = memory.user("ann")
+    told = await ann.maintain(dry_run=True)
+    assert [(each.ended.id, each.kept.id) for each in told.consolidated.merged] == [
+        ("tea-1", "tea-0"), ("tea-2", "tea-0"),
+    ]  # fmt: skip
+    assert len(await known(ann)) == 4
+    done = await ann.maintain()
+    assert [each.ended.id for each in done.consolidated.merged] == ["tea-1", "tea-2"]
+    assert {each.content for each in await known(ann)} == {"I like green tea.", "I do not like green tea."}
+    assert (await ann.maintain()).is_idle
+    await ann.restore("tea-1")
+    assert len(await known(ann)) == 3
+
+
+async def test_a_crash_between_two_steps_leaves_nothing_half(open_memory, store_url, clock):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store, consolidate=False)
+    ann = await on_several_days(memory, clock)
+
+    async def crash():
+        raise Conflict("broken off", field="id")
+
+    store.before(lambda changes: any(RESTS_ON in r.data for r in changes.put), crash)
+    await ann.maintain()
+    assert await known(ann) == []
+    assert not any("told_in" in episode.data for episode in await episodes(memory))
+    assert len((await ann.maintain()).consolidated.recurring) == 1
+
+
+async def test_what_belongs_to_an_org_is_consolidated_without_conversations(memory):
+    await memory._flow.ledger.commit(Changes(Partition("default", "")))
+    (done,) = [done async for done in memory._flow.upkeep.maintain(Partition("default", ""))]
+    assert done.is_idle
+
+
+# ── learnings ────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_learning_that_was_never_of_use_is_retired_and_can_be_taken_back(memory, clock):
+    ann = memory.user("ann")
+    once = await ann.learnings.add("asks for sources")
+    right = await ann.learnings.add("means the river, not the bank", type="correction")
+    await memory.work()
+    clock.advance(days=179)
+    assert (await ann.maintain(dry_run=True)).retired == (), "younger than prune_age_days"
+    clock.advance(days=2)
+    (told,) = (await ann.maintain(dry_run=True)).retired
+    assert (told.record.id, told.record.layer) == (once.id, "learning")
+    assert told.reason == "score 0.35 is below 0.35 and it was not touched for 181 days"
+    assert len(await ann.learnings.list()) == 2
+    await ann.maintain()
+    assert [learning.id for learning in await ann.learnings.list()] == [right.id]
+    assert "below 0.35" in (await ann.learnings.get(once.id)).retired
+    await ann.learnings.restore(once.id)
+    assert len(await ann.learnings.list()) == 2
+
+
+async def test_beyond_a_number_the_least_sure_learnings_are_retired(open_memory):
+    memory = await open_memory(learnings_max=2)
+    ann = memory.user("ann")
+    added = [await ann.learnings.add(f"habit number {n}", confidence=n / 10) for n in (9, 3, 6)]
+    (told,) = (await ann.maintain()).retired
+    assert told.record.id == added[1].id

@@ -1,0 +1,145 @@
+"""Reading stored conversations again: what would change is told first, and only what was asked for changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect.errors import ModelError, ValidationError
+from recollect.testing.fakes import ScriptedModel, finding, learned
+
+SAID = "The thing I collect is antique barometers."
+COLLECTS = learned(finding(1, "I collect is antique barometers", "antique barometers", key="collection"))
+
+
+async def stored(open_memory, url, texts=("I live in Oslo.", SAID), session="monday", user="ann"):
+    """Conversations from before anything was learned."""
+    memory = await open_memory(url, learn=False)
+    for text in texts:
+        await memory.user(user).session(session).add_interaction(text, "I see.")
+    await memory.work()
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/again.db"
+
+
+async def facts(memory, user="ann"):
+    return {fact.key: fact.value for fact in (await memory.user(user).profile()).facts}
+
+
+async def everything(memory):
+    return [each.to_dict() for each in (await memory.user("ann").list_memories(limit=1000))[0]]
+
+
+async def test_better_rules_learn_from_what_was_said_before_them(open_memory, url):
+    await stored(open_memory, url)
+    memory = await open_memory(url)
+    told = await memory.user("ann").reprocess()
+    assert ("added", "fact", "city", "Oslo") in told.differences
+    assert (told.by, told.messages, told.applied) == ("rules-1", 4, False)
+    assert await facts(memory) == {}
+    done = await memory.user("ann").reprocess(apply=True)
+    assert (done.differences, done.applied) == (told.differences, True)
+    assert await facts(memory) == {"city": "Oslo"}
+
+
+async def test_a_preview_changes_nothing_at_all(open_memory, url):
+    await stored(open_memory, url, (SAID, "I live in Oslo."))
+    memory = await open_memory(url, llm=ScriptedModel(learned=COLLECTS))
+    before = await everything(memory)
+    for by in ("rules", "model"):
+        assert (await memory.user("ann").reprocess(by=by)).differences
+    await memory.work()
+    assert await everything(memory) == before
+
+
+async def test_twice_is_once(open_memory, url):
+    await stored(open_memory, url)
+    memory = await open_memory(url)
+    await memory.user("ann").reprocess(apply=True)
+    before = await everything(memory)
+    assert (await memory.user("ann").reprocess(apply=True)).differences == ()
+    assert [(each["id"], each["version"]) for each in await everything(memory)] == [
+        (each["id"], each["version"]) for each in before
+    ]
+
+
+async def test_a_model_reads_what_was_said_before_it_was_there(open_memory, url):
+    await stored(open_memory, url, (SAID,))
+    model = ScriptedModel(learned=COLLECTS)
+    memory = await open_memory(url, llm=model)
+    (told,) = await memory.reprocess()
+    assert told.differences == (("added", "fact", "collection", "antique barometers"),)
+    assert told.by == "scripted/learn-1"
+    await memory.reprocess(by="model", apply=True)
+    assert await facts(memory) == {"collection": "antique barometers"}
+
+
+async def test_what_was_said_long_ago_does_not_replace_what_was_said_since(open_memory, url, clock):
+    await stored(open_memory, url, ("I live in Oslo.",))
+    clock.advance(days=10)
+    memory = await open_memory(url)
+    await memory.user("ann").session("later").add_interaction("I live in Bergen.", "I see.")
+    await memory.work()
+    told = await memory.user("ann").reprocess(apply=True)
+    assert await facts(memory) == {"city": "Bergen"}
+    assert ("ended", "fact", "city", "Bergen") not in told.differences
+    assert [fact.value for fact in await memory.user("ann").facts.history("city")] == ["Oslo", "Bergen"]
+
+
+async def test_what_was_undone_stays_undone(open_memory, url):
+    memory = await open_memory(url)
+    await memory.user("ann").session("monday").add_interaction("I live in Oslo.", "I see.")
+    await memory.work()
+    await memory.user("ann").undo(session="monday")
+    assert (await memory.user("ann").reprocess(apply=True)).differences == ()
+    assert await facts(memory) == {}
+
+
+async def test_what_is_not_found_any_more_is_told_and_stays(open_memory, url, clock):
+    memory = await open_memory(url, llm=ScriptedModel(learned=[COLLECTS, learned()]))
+    await memory.user("ann").session("monday").add_interaction(SAID, "I see.")
+    await memory.user("ann").add_fact("tea", "green")
+    await memory.work()
+    clock.advance(minutes=1)
+    await memory.work()
+    memory._running.allowance._answers.clear()
+    told = await memory.user("ann").reprocess(by="model")
+    assert [fact.key for fact in told.missing] == ["collection"]
+    assert "collection" in await facts(memory)
+
+
+async def test_it_goes_on_where_it_was_stopped(open_memory, url):
+    texts = [f"I like number {n}." for n in range(40)]
+    await stored(open_memory, url, texts)
+    model = ScriptedModel(learned=[learned(), ModelError("down"), learned()])
+    memory = await open_memory(url, llm=model)
+    with pytest.raises(ModelError):
+        await memory.user("ann").reprocess(apply=True)
+    counted: list[int] = []
+    await memory.reprocess(apply=True, told=counted.append)
+    shown = [line for ask in model.asked for line in ask.messages[1]["content"].splitlines()]
+    assert sum(counted) == 80 - 24 and len(shown) == 80 + 24  # the part that failed was shown twice
+    assert (await memory.user("ann").reprocess(apply=True)).messages == 0
+    assert (await memory.user("ann").reprocess(apply=True, again=True)).messages == 80
+
+
+async def test_one_session_or_one_user_can_be_chosen(open_memory, url):
+    await stored(open_memory, url, ("I live in Oslo.",))
+    await stored(open_memory, url, ("I live in Rome.",), session="tuesday")
+    await stored(open_memory, url, ("I live in Kyoto.",), user="bob")
+    memory = await open_memory(url)
+    assert (await memory.user("ann").reprocess(session="tuesday")).messages == 2
+    assert [each.partition.user for each in await memory.reprocess()] == ["ann", "bob"]
+    assert [each.partition.user for each in await memory.reprocess(user="bob")] == ["bob"]
+
+
+@pytest.mark.parametrize(
+    ("given", "field"), [({"by": "model"}, "by"), ({"by": "magic"}, "by"), ({"apply": "yes"}, "apply")]
+)
+async def test_what_makes_no_sense_is_refused(open_memory, url, given, field):
+    memory = await open_memory(url)
+    with pytest.raises(ValidationError) as refused:
+        await memory.user("ann").reprocess(**given)
+    assert refused.value.field == field

@@ -1,0 +1,136 @@
+"""`recollect reprocess` and `recollect chat --model`: a model at the command line."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from recollect.testing.fakes import finding, learned
+
+SAID = "What I collect are antique barometers."
+COLLECTS = learned(finding(1, "I collect are antique barometers", "antique barometers", key="collection"))
+
+
+@pytest.fixture
+def endpoint(monkeypatch):
+    """A model on a port of this machine that answers with what stands in `says`, whole or in two pieces."""
+    asked: list[dict] = []
+    says = [json.dumps(COLLECTS)]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked.append(body)
+            self.send_response(200 if says[0] else 500)
+            self.end_headers()
+            if body.get("stream"):
+                for piece in (says[0][:4], says[0][4:]):
+                    self.wfile.write(
+                        b"data: " + json.dumps({"choices": [{"delta": {"content": piece}}]}).encode() + b"\n\n"
+                    )
+                self.wfile.write(b"data: [DONE]\n\n")
+            else:
+                choice = {"message": {"content": says[0]}, "finish_reason": "stop"}
+                self.wfile.write(json.dumps({"choices": [choice]}).encode())
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("RECOLLECT_LLM_URL", f"http://127.0.0.1:{server.server_port}/v1")
+    yield asked, says
+    server.shutdown()
+    server.server_close()
+
+
+def stored(recollect, monkeypatch, *lines):
+    """Conversations from before anything was learned."""
+    monkeypatch.setenv("RECOLLECT_LEARN", "false")
+    assert recollect("chat", "--session", "monday", "--script", "-", input="\n".join(lines)).code == 0
+    monkeypatch.delenv("RECOLLECT_LEARN")
+
+
+def facts(recollect):
+    return {fact["key"]: fact["value"] for fact in recollect("profile", "--json").json["facts"]}
+
+
+def test_what_would_be_learned_is_told_and_then_learned(recollect, monkeypatch):
+    stored(recollect, monkeypatch, "I live in Oslo.")
+    preview = recollect("reprocess")
+    assert preview.code == 0 and "Oslo" in preview.out and "--apply learns them" in preview.out
+    assert facts(recollect) == {}
+    assert "learned" in recollect("reprocess", "--apply").out
+    assert facts(recollect) == {"city": "Oslo"}
+    assert "0 differences" in recollect("reprocess").out
+
+
+def test_a_model_of_the_settings_reads_old_conversations(recollect, monkeypatch, endpoint):
+    stored(recollect, monkeypatch, SAID)
+    monkeypatch.setenv("RECOLLECT_LLM", "openai:tiny")
+    (told,) = recollect("reprocess", "--json").json
+    assert told["differences"] == [
+        {"change": "added", "layer": "fact", "key": "collection", "value": "antique barometers"}
+    ]
+    assert (told["by"], told["applied"], told["messages"]) == ("openai:tiny/learn-1", False, 2)
+    recollect("reprocess", "--by", "model", "--apply", "--user", "me")
+    assert facts(recollect) == {"collection": "antique barometers"}
+    assert endpoint[0][0]["response_format"]["json_schema"]["name"] == "learned"
+
+
+def test_a_model_that_fails_is_told_in_one_line_and_changes_nothing(recollect, monkeypatch, endpoint):
+    stored(recollect, monkeypatch, SAID)
+    endpoint[1][0] = "I cannot do that."
+    monkeypatch.setenv("RECOLLECT_LLM", "openai:tiny")
+    ran = recollect("reprocess", "--apply")
+    assert ran.code != 0 and ran.err.count("\n") == 1 and "barometers" not in ran.err
+    assert facts(recollect) == {}
+
+
+@pytest.mark.parametrize("given", [("--by", "magic"), ("--by", "model")])
+def test_a_reader_that_is_not_there_is_refused(recollect, monkeypatch, given):
+    stored(recollect, monkeypatch, SAID)
+    ran = recollect("reprocess", *given)
+    assert ran.code == 2 and "by" in ran.err
+
+
+# ── chat ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_model_is_given_what_is_remembered_and_heard_as_it_speaks(recollect, endpoint):
+    asked, says = endpoint
+    recollect("chat", "--session", "monday", "--script", "-", input="My cat is called Admiral.")
+    says[0] = "Your cat is called Admiral."
+    ran = recollect(
+        "chat", "--session", "friday", "--model", "openai:tiny", "--script", "-", input="What is my cat called?"
+    )
+    assert ran.code == 0 and "recollect › Your cat is called Admiral." in ran.out
+    assert asked[0]["model"] == "tiny" and "My cat is called Admiral." in json.dumps(asked[0]["messages"])
+    told = recollect("sessions", "--show", "friday", "--json").json["messages"]
+    assert [(each["role"], each["content"]) for each in told] == [
+        ("user", "What is my cat called?"),
+        ("assistant", "Your cat is called Admiral."),
+    ]
+
+
+def test_what_was_said_to_a_model_that_fails_is_kept(recollect, endpoint):
+    endpoint[1][0] = ""
+    ran = recollect("chat", "--session", "friday", "--model", "openai:tiny", "--script", "-", input="Hello there!")
+    assert ran.code != 0 and "tiny" in ran.err
+    told = recollect("sessions", "--show", "friday", "--json").json["messages"]
+    assert [each["content"] for each in told] == ["Hello there!"]
+
+
+@pytest.mark.parametrize("model", ["tiny", "openai:", "claude:opus"])
+def test_a_model_must_be_named_with_its_kind(recollect, model):
+    ran = recollect("chat", "--model", model, "--script", "-", input="Hello!")
+    assert ran.code == 2 and "openai:MODEL" in ran.err
+
+
+def test_lines_and_answers_are_json_where_that_is_wanted(recollect, endpoint):
+    endpoint[1][0] = "Hello!"
+    ran = recollect("chat", "--model", "openai:tiny", "--script", "-", "--json", input="Hi there.")
+    assert json.loads(ran.out.splitlines()[0])["assistant"] == "Hello!"
