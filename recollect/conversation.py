@@ -171,18 +171,25 @@ class Conversation:
 
     # ── in ───────────────────────────────────────────────────────────────────────────────────────
 
-    async def append(self, drafts: Sequence[Record], key: str | None = None) -> list[Record]:
-        """Append messages in one commit, with the job that enriches them. Twice is once."""
+    async def append(
+        self, drafts: Sequence[Record], key: str | None = None, needs: tuple[str, ...] = ()
+    ) -> list[Record]:
+        """Append messages in one commit, with the job that enriches them. Twice is once.
+
+        `needs` names messages that must still be there.
+        """
         now = self._ledger.clock()
         records = tuple(
             self._owned(self._ledger.masked_record(message), now, key, place) for place, message in enumerate(drafts)
         )
         refs = tuple(record.id for record in records)
         job = Job(f"enrich:{refs[0]}:{new_id(now)}", self._partition, "enrich", refs, due_at=now)
-        changes = Changes(self._partition, put=records, enqueue=(job,), key=key and f"caller:{key}")
+        changes = Changes(self._partition, put=records, enqueue=(job,), key=key and f"caller:{key}", needs=needs)
         try:
             revision = await self._ledger.commit(changes)
         except Conflict as conflict:
+            if conflict.field == "needs":
+                raise Conflict("what this replies to is gone", field="reply_to") from None
             return await self._already_there(records, key, conflict)
         return [record.with_(version=revision, born=(revision, place)) for place, record in enumerate(records)]
 

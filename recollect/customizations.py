@@ -34,6 +34,7 @@ class Customization:
     agent: str
     created_at: datetime
     org_wide: bool = False
+    version: int = 0
 
     @classmethod
     def from_record(cls, record: Record) -> Customization:
@@ -45,6 +46,7 @@ class Customization:
             agent=record.scope.agent,
             created_at=as_datetime(record.created_at),
             org_wide=not record.scope.user,
+            version=record.version,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -56,6 +58,7 @@ class Customization:
             "agent": self.agent,
             "created_at": self.created_at.isoformat().replace("+00:00", "Z"),
             "org_wide": self.org_wide,
+            "version": self.version,
         }
 
 
@@ -97,8 +100,10 @@ class Customizations:
         (added,) = await self._change(change)
         return Customization.from_record(added)
 
-    async def update(self, id: str, *, text: str | None = None, on: bool | None = None) -> Customization:
-        """Change an instruction. Of a default of the org, the user gets a version of their own."""
+    async def update(
+        self, id: str, *, text: str | None = None, on: bool | None = None, version: int | None = None
+    ) -> Customization:
+        """Change an instruction. Of a default of the org, the user gets one of their own. Stale is a `Conflict`."""
         if text is None and on is None:
             raise ValidationError("give text or on", field="text")
         asked = validate.identifier(id, "id")
@@ -112,6 +117,8 @@ class Customizations:
                 own = self._placed(self._draft(default.content, asked, default.data.get("active", True)), held, now)
             if own is None:
                 raise NotFound(field="id")
+            if version is not None and version != own.version:
+                raise Conflict("the instruction changed since it was read; list them again", field="version")
             data = dict(own.data) | ({} if active is None else {"active": active})
             return [own.with_(content=own.content if fresh is None else fresh, data=data)]
 
@@ -190,14 +197,20 @@ class Customizations:
     async def _change(self, change: Change) -> Sequence[Record]:
         """Read all instructions, change some and write those, so that nobody's change is lost."""
         changed: list[Record] = []
+        written: set[str] = set()
 
         def decide(known: Mapping[str, Record], now: int) -> Changes | None:
             changed[:] = change(in_order(known.values()), now)
             put = tuple(record for record in changed if record != known.get(record.id))
+            written.clear()
+            written.update(record.id for record in put)
             return Changes(self._partition, put=put) if put else None
 
-        await self._ledger.update_all(self._partition, _places(self._layer, self._scope), decide)
-        return tuple(changed)
+        revision = await self._ledger.update_all(self._partition, _places(self._layer, self._scope), decide)
+        return tuple(
+            each.with_(version=each.version + 1 if each.version else revision) if each.id in written else each
+            for each in changed
+        )
 
     async def _held(self, scope: Scope) -> Sequence[Record]:
         return in_order(await self._ledger.get(scope.partition, _places(self._layer, scope)))

@@ -551,9 +551,14 @@ class Indexes:
         self._bytes_max = bytes_max
         self._held: OrderedDict[Partition, PartitionIndex] = OrderedDict()
         self._bytes = 0
+        self._hits = self._misses = 0
 
     async def current(self, partition: Partition) -> PartitionIndex:
         """The partition's index with everything in it that was committed before this call."""
+        if partition in self._held:
+            self._hits += 1
+        else:
+            self._misses += 1
         while True:
             index = self._held.get(partition)
             if index is None or index.is_wasteful:
@@ -602,6 +607,8 @@ class Indexes:
             "partitions": len(self._held),
             "records": sum(len(index) for index in self._held.values()),
             "mib": self._bytes >> 20,
+            "hits": self._hits,
+            "misses": self._misses,
         }
 
     def _make_room(self) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -283,10 +284,17 @@ class Memory:
             "enrichment": f"rules, then {self._model.name}" if self._model else "rules, without a model",
             "model": dict(flow.allowance.figures) if flow.allowance else {},
             "tokens": self._settings.model or "estimated",
-            "worker": "in this process" if self._settings.worker else "elsewhere",
+            "worker": self._told_of_worker(flow),
             "index": flow.indexes.describe(),
             "jobs": {"done": flow.worker.done, "failed": flow.worker.failed},
+            "work": dict(flow.worker.took),
         }
+
+    def _told_of_worker(self, flow: Flow) -> str:
+        if not self._settings.worker:
+            return "elsewhere"
+        trouble = flow.worker.trouble
+        return f"in this process, but it cannot look for work: {trouble}" if trouble else "in this process"
 
     def __repr__(self) -> str:
         return f"<Memory {'open' if self._flow else 'not open'}>"
@@ -596,6 +604,12 @@ class User:
         """Everything about the user as JSON objects; the first says what it is."""
         return [line async for line in self._privacy.export()]
 
+    async def export_page(
+        self, *, limit: int = 500, after: str | None = None
+    ) -> tuple[list[dict[str, Any]], str | None]:
+        """A page of the same, and the cursor of the next (None at the end): for what does not fit into memory."""
+        return await self._privacy.export_page(validate.limit(limit), _cursor(after))
+
     async def import_records(self, records: Sequence[Mapping[str, Any]]) -> int:
         """Store exported records under this user. Gives how many were new."""
         if not isinstance(records, Sequence) or isinstance(records, str | bytes):
@@ -662,6 +676,32 @@ class Org:
         draft = long_term.draft(content, metadata=metadata, importance=importance)
         return (await LongTerm(self._flow.ledger, self._scope).add([draft]))[0]
 
+    async def users(self, *, limit: int = 100, after: str | None = None) -> tuple[list[str], str | None]:
+        """A page of the users that have something, and the cursor of the next (None at the end).
+
+        Those who were erased are left out, so a short page is not the end.
+        """
+        ledger = self._flow.ledger
+        since = "" if after is None else validate.identifier(after, "after")
+        page = await ledger.store.partitions(Partition(self.id, since), validate.limit(limit))
+        own = [each for each in page if each.org == self.id]
+        found = [each.user for each in own if (await ledger.list(Filter(each), limit=1)).records]
+        return found, own[-1].user if len(own) == limit else None
+
+    async def failures(self, *, limit: int = 100, after: str | None = None) -> tuple[list[Record], str | None]:
+        """A page of the work for its users that was given up, and the cursor of the next (None at the end)."""
+        user, inner = _place_of(after)
+        users, last = ([user], user) if inner else await self.users(limit=limit, after=user)
+        found: list[Record] = []
+        for each in users:
+            where = Filter(Partition(self.id, each), layers=("failure",))
+            page = await self._flow.ledger.list(where, limit=limit - len(found), after=inner)
+            found += page.records
+            inner = None
+            if page.after is not None or len(found) == limit:
+                return found, _place(each, page.after)
+        return found, None if last is None else _place(last, None)
+
     async def erase(self) -> Receipt:
         """Forget everything of the org: all of its users, and what they share. Gives a receipt."""
         return await erase_org(self._flow.ledger, self._flow.indexes, self._scope.org)
@@ -712,17 +752,20 @@ class Session:
         tool_calls: list[dict[str, Any]] | None = None,
         tool_call_id: str | None = None,
         trust: str | None = None,
+        reply_to: str | None = None,
         idempotency_key: str | None = None,
     ) -> Message:
         """Store a message. When this returns, it is kept; sent twice with one id or key, it is stored once.
 
-        With `trust="untrusted"` nothing is learned from it, as with all that tools say.
+        With `trust="untrusted"` nothing is learned from it, as with all that tools say. With `reply_to`, the id of
+        another message, it is a `Conflict` if that one was forgotten meanwhile, alone or with its user.
         """
         draft = conversation.draft(
             role, content, id=id, name=name, created_at=created_at, metadata=metadata, tool_calls=tool_calls,
             tool_call_id=tool_call_id, trust=trust,
         )  # fmt: skip
-        return (await self._append([draft], idempotency_key))[0]
+        needs = () if reply_to is None else (validate.identifier(reply_to, "reply_to"),)
+        return (await self._append([draft], idempotency_key, needs))[0]
 
     async def add_messages(
         self, messages: Sequence[Mapping[str, Any] | Message], *, idempotency_key: str | None = None
@@ -753,8 +796,10 @@ class Session:
         ]
         return await self._append(drafts, idempotency_key)
 
-    async def _append(self, drafts: Sequence[Record], idempotency_key: str | None) -> list[Message]:
-        records = await self._conversation.append(drafts, _key(idempotency_key))
+    async def _append(
+        self, drafts: Sequence[Record], idempotency_key: str | None, needs: tuple[str, ...] = ()
+    ) -> list[Message]:
+        records = await self._conversation.append(drafts, _key(idempotency_key), needs)
         return [Message.from_record(record) for record in records]
 
     # ── messages out ─────────────────────────────────────────────────────────────────────────────
@@ -888,6 +933,21 @@ def _cursor(value: str | None) -> str | None:
     if value is not None and (not isinstance(value, str) or not value):
         raise ValidationError("not a cursor of this list; start again without one", field="after")
     return value
+
+
+def _place(user: str, inner: str | None) -> str:
+    """The cursor of a list that goes from user to user: where it is, and how far with that user."""
+    return json.dumps([user, inner])
+
+
+def _place_of(after: str | None) -> tuple[Any, Any]:
+    if after is None:
+        return None, None
+    try:
+        user, inner = json.loads(after)
+        return validate.identifier(user, "after"), _cursor(inner)
+    except (ValueError, TypeError, RecursionError):
+        raise ValidationError("not a cursor of this list; start again without one", field="after") from None
 
 
 def _layers(value: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -36,6 +36,8 @@ from recollect.views import remake, remakings, resting_views
 QUOTES = "quotes"
 """The label of a reply under which stand the ids of what it quotes: it goes with them."""
 EXPORT_FORMAT = 1
+EXPORT_PAGE = 500
+"""Records that an export reads at a time."""
 EXPORTED_LAYERS = (*PUBLIC_LAYERS, "session", "past")
 OF_SESSIONS = ("fold", "episode", "remake", "read", "summarize")
 """Work that names a session before all else."""
@@ -210,15 +212,24 @@ class Privacy:
 
     async def export(self) -> AsyncIterator[dict[str, Any]]:
         """Everything about the user, one JSON object at a time; the first says what it is."""
-        yield {
+        after: str | None = None
+        while True:
+            lines, after = await self.export_page(EXPORT_PAGE, after)
+            for line in lines:
+                yield line
+            if after is None:
+                return
+
+    async def export_page(self, limit: int, after: str | None) -> tuple[list[dict[str, Any]], str | None]:
+        """A page of the same, and the cursor of the next."""
+        head = {
             "recollect": EXPORT_FORMAT,
             "org": self._partition.org,
             "user": self._partition.user,
             "exported_at": iso(self._ledger.clock()),
         }
-        where = Filter(self._partition, layers=EXPORTED_LAYERS)
-        async for record in self._ledger.walk(where):
-            yield record.to_dict()
+        page = await self._ledger.list(Filter(self._partition, layers=EXPORTED_LAYERS), limit=limit, after=after)
+        return [*([head] if after is None else []), *(record.to_dict() for record in page.records)], page.after
 
     async def import_records(self, lines: Sequence[Mapping[str, Any]]) -> int:
         """Store exported records under this user, whoever they belonged to. Twice is once.

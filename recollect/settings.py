@@ -18,7 +18,7 @@ from recollect.errors import ValidationError
 
 FILE_NAME = "recollect.toml"
 PREFIX = "RECOLLECT_"
-TABLES = ("agents",)
+TABLES = ("agents", "orgs")
 """Tables of the file with a shape of their own, which whoever needs them reads."""
 
 
@@ -118,6 +118,20 @@ class Settings:
     """Score under which an old learning is retired."""
     consolidate: bool = True
     """Once a day: sessions that rest become episodes, what recurs in them knowledge, and doubles one memory."""
+    host: str = "127.0.0.1"
+    """Where the server listens; without keys only on this machine."""
+    port: int = 8765
+    """On which port."""
+    workers: int = 1
+    """Processes of the server, which share its port and its store."""
+    requests_per_day: int | None = None
+    """Requests that one org may send to the server in a day; not set: as many as it likes. So for the next two."""
+    memories_per_day: int | None = None
+    """Messages and memories that it may add."""
+    bytes_per_day: int | None = None
+    """Bytes that it may send."""
+    tracing: bool = False
+    """Send traces of the server to OpenTelemetry (`pip install recollect[otel]`); `OTEL_*` variables say where."""
     requests_per_minute: int = 1_200
     """Requests that one API key may send to the server; those of ten seconds may come at once."""
 

@@ -501,6 +501,10 @@ class User:
         """Everything about the user as JSON objects; the first says what it is."""
         return self._running.run("User.export", self._inner.export())
 
+    def export_page(self, *, limit: int = 500, after: str | None = None) -> tuple[list[dict[str, Any]], str | None]:
+        """A page of the same, and the cursor of the next (None at the end): for what does not fit into memory."""
+        return self._running.run("User.export_page", self._inner.export_page(limit=limit, after=after))
+
     def import_records(self, records: Sequence[Mapping[str, Any]]) -> int:
         """Store exported records under this user. Gives how many were new."""
         return self._running.run("User.import_records", self._inner.import_records(records))
@@ -564,6 +568,17 @@ class Org:
             "Org.add_memory", self._inner.add_memory(content, metadata=metadata, importance=importance)
         )
 
+    def users(self, *, limit: int = 100, after: str | None = None) -> tuple[list[str], str | None]:
+        """A page of the users that have something, and the cursor of the next (None at the end).
+
+        Those who were erased are left out, so a short page is not the end.
+        """
+        return self._running.run("Org.users", self._inner.users(limit=limit, after=after))
+
+    def failures(self, *, limit: int = 100, after: str | None = None) -> tuple[list[Record], str | None]:
+        """A page of the work for its users that was given up, and the cursor of the next (None at the end)."""
+        return self._running.run("Org.failures", self._inner.failures(limit=limit, after=after))
+
     def erase(self) -> Receipt:
         """Forget everything of the org: all of its users, and what they share. Gives a receipt."""
         return self._running.run("Org.erase", self._inner.erase())
@@ -609,11 +624,13 @@ class Session:
         tool_calls: list[dict[str, Any]] | None = None,
         tool_call_id: str | None = None,
         trust: str | None = None,
+        reply_to: str | None = None,
         idempotency_key: str | None = None,
     ) -> Message:
         """Store a message. When this returns, it is kept; sent twice with one id or key, it is stored once.
 
-        With `trust="untrusted"` nothing is learned from it, as with all that tools say.
+        With `trust="untrusted"` nothing is learned from it, as with all that tools say. With `reply_to`, the id of
+        another message, it is a `Conflict` if that one was forgotten meanwhile, alone or with its user.
         """
         return self._running.run(
             "Session.add_message",
@@ -627,6 +644,7 @@ class Session:
                 tool_calls=tool_calls,
                 tool_call_id=tool_call_id,
                 trust=trust,
+                reply_to=reply_to,
                 idempotency_key=idempotency_key,
             ),
         )
@@ -934,9 +952,11 @@ class Customizations:
         """Add an instruction at the end. Under the id of a default of the org it stands in its place."""
         return self._running.run("Customizations.add", self._inner.add(text, id=id, on=on))
 
-    def update(self, id: str, *, text: str | None = None, on: bool | None = None) -> Customization:
-        """Change an instruction. Of a default of the org, the user gets a version of their own."""
-        return self._running.run("Customizations.update", self._inner.update(id, text=text, on=on))
+    def update(
+        self, id: str, *, text: str | None = None, on: bool | None = None, version: int | None = None
+    ) -> Customization:
+        """Change an instruction. Of a default of the org, the user gets one of their own. Stale is a `Conflict`."""
+        return self._running.run("Customizations.update", self._inner.update(id, text=text, on=on, version=version))
 
     def switch_on(self, id: str) -> Customization:
         """Let an instruction count again."""

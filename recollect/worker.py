@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -84,6 +85,10 @@ class Worker:
         self._rounds = asyncio.Lock()
         self.done = 0
         self.failed = 0
+        self.took: dict[str, tuple[int, float]] = {}
+        """How often jobs of each kind were tried, and the seconds that it took."""
+        self.trouble = ""
+        """Why work could not be looked for the last time; empty when it could."""
 
     async def run(self) -> None:
         """Work until cancelled: at once when this process has work, else by looking from time to time."""
@@ -91,9 +96,11 @@ class Worker:
             self._ledger.work_waits.clear()
             try:
                 busy = await self.round()
+                self.trouble = ""
             except Exception as error:
                 # Whatever it is, it must not end the worker: it is told, and tried again.
-                log.warning("work could not be looked for: %s", reason_of(error))
+                self.trouble = reason_of(error)
+                log.warning("work could not be looked for: %s", self.trouble)
                 busy = 0
             if not busy:
                 await self._ledger.wait_for_work(self._settings.poll_s)
@@ -181,6 +188,7 @@ class Worker:
 
     async def _enrich_together(self, jobs: Sequence[Job]) -> bool:
         """Enrich for several jobs in one commit. If that fails, each has to be run for itself."""
+        began = time.perf_counter()
         partition = jobs[0].partition
         refs = list(dict.fromkeys(ref for job in jobs for ref in job.refs))
         try:
@@ -193,9 +201,15 @@ class Worker:
             log.debug("%d jobs could not be run together: %s", len(jobs), reason_of(error))
             return False
         self.done += len(jobs)
+        self._note_time("enrich", len(jobs), began)
         return True
 
+    def _note_time(self, kind: str, jobs: int, began: float) -> None:
+        runs, seconds = self.took.get(kind, (0, 0.0))
+        self.took[kind] = (runs + jobs, seconds + time.perf_counter() - began)
+
     async def _run(self, job: Job) -> None:
+        began = time.perf_counter()
         try:
             await self._attempt(job)
             self.done += 1
@@ -204,6 +218,8 @@ class Worker:
         except Exception as error:
             log.warning("job %s failed at attempt %d: %s", job.kind, job.attempt, reason_of(error))
             await self._put_off(job, error)
+        finally:
+            self._note_time(job.kind, 1, began)
 
     async def _attempt(self, job: Job) -> None:
         handler = self._handlers.get(job.kind)

@@ -16,6 +16,7 @@ from recollect import __version__
 from recollect.errors import RecollectError
 from recollect.interfaces import (
     asking,
+    backing_up,
     copying,
     graphing,
     keeping,
@@ -155,6 +156,8 @@ _KEEPING: Verbs = {
     "import": moving.import_file,
     "export": moving.export,
     "copy": copying.copy,
+    "backup": backing_up.backup,
+    "restore": backing_up.restore,
     "undo": trusting.undo,
     "redo": trusting.redo,
     "quarantine": trusting.quarantine,

@@ -19,11 +19,12 @@ import uvicorn
 from mcp import MCPError, types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
 from recollect import __version__
-from recollect.errors import RecollectError, Unavailable
+from recollect.errors import Forbidden, RecollectError, Unavailable
 from recollect.errors import ValidationError as NotAllowed
 from recollect.interfaces import tools
 from recollect.interfaces.tool_shapes import PAGE_MAX, GetProfile, ListSessions
@@ -45,12 +46,18 @@ INSTRUCTIONS = (
 )
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
-Context = Any  # of a request; nothing here depends on who is connected
+Context = Any  # of a request
+Who = Callable[[Context], Caller]
+"""From a request to who asks."""
 
 
 def build(user: User, *, agent: str = "") -> Server[Any]:
     """A server of the protocol for the memories of this user alone."""
-    desk = Desk(Caller(user, agent))
+    caller = Caller(user, agent)
+    return _server(Desk(lambda _: caller))
+
+
+def _server(desk: Desk) -> Server[Any]:
     return Server(
         "recollect",
         title="Recollect",
@@ -69,21 +76,24 @@ def build(user: User, *, agent: str = "") -> Server[Any]:
 class Desk:
     """Answers the requests of the protocol."""
 
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
+    def __init__(self, who: Who) -> None:
+        self._who = who
 
     # ── tools ────────────────────────────────────────────────────────────────────────────────────
 
     async def list_tools(self, _: Context, __: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[_described(tool) for tool in TOOLS.values()])
 
-    async def call_tool(self, _: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(self, context: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
         tool = TOOLS.get(asked.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"no such tool; there are {', '.join(TOOLS)}")
         try:
+            caller = self._who(context)
+            if not (tool.only_reads or caller.writes):
+                raise Forbidden("this key may only read; it needs the scope write", field="authorization")
             given = tool.takes.model_validate(asked.arguments or {})
-            result = await tool.run(self._caller, given)
+            result = await tool.run(caller, given)
         except ValidationError as error:
             return _refused(f"ValidationError: {_mistakes(error)}. {tool.name} takes: {_taken(tool)}.")
         except RecollectError as error:
@@ -100,57 +110,59 @@ class Desk:
     async def list_resource_templates(self, _: Context, __: Any) -> types.ListResourceTemplatesResult:
         return types.ListResourceTemplatesResult(resource_templates=TEMPLATES)
 
-    async def read_resource(self, _: Context, asked: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        text = await _answered(self._read(str(asked.uri)), "resource")
+    async def read_resource(self, context: Context, asked: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        text = await _answered(_read(self._who(context), str(asked.uri)), "resource")
         page = types.TextResourceContents(uri=asked.uri, mime_type="text/plain", text=text)
         return types.ReadResourceResult(contents=[page])
-
-    async def _read(self, uri: str) -> str:
-        address = urlsplit(uri)
-        kind = address.netloc if address.scheme == "recollect" else ""
-        id = unquote(address.path.removeprefix("/"))
-        if kind == "profile" and not id:
-            return (await tools.get_profile(self._caller, GetProfile())).text()
-        if kind == "sessions" and not id:
-            return (await tools.list_sessions(self._caller, ListSessions(limit=PAGE_MAX))).text()
-        if kind == "sessions":
-            text, earlier = await tools.read_session(self._caller, id, _cursor(address.query))
-            here = f"recollect://sessions/{quote(id, safe='')}"
-            return text + (f"\n\nEarlier messages: {here}?after={quote(earlier, safe='')}" if earlier else "")
-        if kind == "memories" and id:
-            return await tools.read_memory(self._caller, id)
-        raise MCPError(types.INVALID_PARAMS, "no such resource; resources/list and its templates say which there are")
 
     # ── prompts ──────────────────────────────────────────────────────────────────────────────────
 
     async def list_prompts(self, _: Context, __: Any) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=PROMPTS)
 
-    async def get_prompt(self, _: Context, asked: types.GetPromptRequestParams) -> types.GetPromptResult:
+    async def get_prompt(self, context: Context, asked: types.GetPromptRequestParams) -> types.GetPromptResult:
         known = {prompt.name: prompt for prompt in PROMPTS}
         if asked.name not in known:
             raise MCPError(types.INVALID_PARAMS, f"no such prompt; there are {', '.join(known)}")
         taken = {argument.name for argument in known[asked.name].arguments or ()}
         if not taken.issuperset(asked.arguments or {}):
             raise MCPError(types.INVALID_PARAMS, f"unknown argument; {asked.name} takes {', '.join(taken) or 'none'}")
-        text = await _answered(self._prompt(asked.name, asked.arguments or {}), "prompt")
+        text = await _answered(_prompt(self._who(context), asked.name, asked.arguments or {}), "prompt")
         message = types.PromptMessage(role="user", content=_text(text))
         return types.GetPromptResult(description=known[asked.name].description, messages=[message])
 
-    async def _prompt(self, name: str, given: dict[str, str]) -> str:
-        if name == REMEMBER:
-            chosen = given.get("session")
-            session = f"the session {self._caller.user.session(chosen).id!r}" if chosen else "a session named after it"
-            return (
-                f"Keep this conversation: call add_messages with {session} and every message of yours and mine so far, "
-                "word for word and in order, each once. Then say in one sentence what you kept."
-            )
-        profile = await tools.get_profile(self._caller, GetProfile())
+
+async def _read(caller: Caller, uri: str) -> str:
+    address = urlsplit(uri)
+    kind = address.netloc if address.scheme == "recollect" else ""
+    id = unquote(address.path.removeprefix("/"))
+    if kind == "profile" and not id:
+        return (await tools.get_profile(caller, GetProfile())).text()
+    if kind == "sessions" and not id:
+        return (await tools.list_sessions(caller, ListSessions(limit=PAGE_MAX))).text()
+    if kind == "sessions":
+        text, earlier = await tools.read_session(caller, id, _cursor(address.query))
+        here = f"recollect://sessions/{quote(id, safe='')}"
+        return text + (f"\n\nEarlier messages: {here}?after={quote(earlier, safe='')}" if earlier else "")
+    if kind == "memories" and id:
+        return await tools.read_memory(caller, id)
+    raise MCPError(types.INVALID_PARAMS, "no such resource; resources/list and its templates say which there are")
+
+
+async def _prompt(caller: Caller, name: str, given: dict[str, str]) -> str:
+    if name == REMEMBER:
+        chosen = given.get("session")
+        session = f"the session {caller.user.session(chosen).id!r}" if chosen else "a session named after it"
         return (
-            "Tell me in plain words what you know about me, grouped by subject, and what you are unsure of. This is my "
-            "profile; call search_memory for more. Ask whether something is wrong, and correct it with add_fact.\n\n"
-            + profile.text()
+            f"Keep this conversation: call add_messages with {session} and every message of yours and mine so far, "
+            "word for word and in order, each once. Then say in one sentence what you kept."
         )
+    profile = await tools.get_profile(caller, GetProfile())
+    return (
+        "Tell me in plain words what you know about me, grouped by subject, and what you are unsure of. This is my "
+        "profile; call search_memory for more. Ask whether something is wrong, and correct it with add_fact.\n\n"
+        + profile.text()
+    )
 
 
 # ── What can be asked for ────────────────────────────────────────────────────────────────────────
@@ -304,6 +316,38 @@ def _listening(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except OSError as error:
         raise Unavailable(f"cannot listen there ({error.strerror}); choose another with --port", field="port") from None
+
+
+class Door:
+    """The protocol inside another HTTP server, which knows who asks: an ASGI application for one path.
+
+    Every request stands for itself, so any of several processes may answer it.
+    """
+
+    def __init__(self, who: Callable[[Any], Caller]) -> None:
+        """`who` gets the scope of a request."""
+        server = _server(Desk(lambda context: who(context.request.scope)))
+        self._requests = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=LIMITS.body_bytes)
+        self._is_open, self._is_over = asyncio.Event(), asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+        await self._is_open.wait()
+        await self._requests.handle_request(scope, receive, send)
+
+    async def close(self) -> None:
+        """End what is under way."""
+        self._is_over.set()
+        if self._running is not None:
+            await self._running
+
+    async def _run(self) -> None:
+        # In a task of its own: what it opens has to be closed by the task that opened it.
+        async with self._requests.run():
+            self._is_open.set()
+            await self._is_over.wait()
 
 
 class _Serving(uvicorn.Server):

@@ -46,7 +46,7 @@ def run(url: str | None, step: Callable[[Memory], Awaitable[T]]) -> T:
 
 def look(url: str | None, step: Callable[[Memory], Awaitable[T]]) -> T:
     """The same for what makes no sense without memories: a file that is not there is not made."""
-    if not _is_missing(_file(url)):
+    if not _is_missing(file_of(url)):
         return run(url, step)
     # What was asked for is still looked at: a mistake in it is told before the missing file is.
     with contextlib.suppress(NotFound):
@@ -61,16 +61,18 @@ def for_user(url: str | None, org: str, user: str, step: Callable[[User], Awaita
 
 def place(url: str | None) -> str:
     """Where memories are looked for, as people say it; of a URL that may hold a secret only its kind."""
-    path = _file(url)
-    return str(path) if path else f"{_chosen(url).partition('://')[0]}://"
+    path = file_of(url)
+    return str(path) if path else f"{chosen(url).partition('://')[0]}://"
 
 
-def _chosen(url: str | None) -> str:
+def chosen(url: str | None) -> str:
+    """The URL that is meant: the one given, else that of the settings."""
     return Settings.read(os.environ).url if url is None else url
 
 
-def _file(url: str | None) -> Path | None:
-    scheme, _, rest = _chosen(url).partition("://")
+def file_of(url: str | None) -> Path | None:
+    """The file of memories, if the URL that is meant names one."""
+    scheme, _, rest = chosen(url).partition("://")
     name = unquote(rest.removesuffix("?mode=ro").removeprefix("/"))
     return Path(name) if scheme == "sqlite" and name else None
 

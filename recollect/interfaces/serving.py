@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -12,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from recollect.errors import Unavailable
+from recollect.errors import Unavailable, ValidationError
 from recollect.interfaces.options import Json, Url, place
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
 from recollect.records import system_clock
@@ -22,45 +21,55 @@ from recollect.stores import open_store
 
 T = TypeVar("T")
 
-HOST, PORT = "127.0.0.1", 8765
+Setting = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting, over file and environment.")
+]
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on; without keys only this machine's own.")] = HOST,
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = PORT,
+    host: Annotated[str | None, typer.Option(help="Address to listen on; without keys only this machine.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes that share the port and the store.", min=1)] = None,
+    setting: Setting = None,
     sample: Annotated[bool, typer.Option("--sample", help="First remember an invented person to look at.")] = False,
     url: Url = None,
 ) -> None:
     """Serve the memory over HTTP, with the console at /, until Ctrl-C. Standard error has a line for each request.
 
-    Example: recollect serve --port 8765
+    What is not given is read from RECOLLECT_* variables, then from recollect.toml.
+
+    Example: recollect serve --port 8765 --workers 2 --set requests_per_day=100000
     """
+    settings = _settings(setting or [], workers)
+    where, door = settings.host if host is None else host, settings.port if port is None else port
     server = _server()
-    _log_requests()
 
     def told(address: str, needs_keys: bool) -> None:
-        say(f"Recollect serves {place(url)} at {address}, with the console. Ctrl-C stops.")
+        processes = f" with {settings.workers} processes" if settings.workers > 1 else ""
+        say(f"Recollect serves {place(url)} at {address}{processes}, with the console. Ctrl-C stops.")
         if not needs_keys:
             say("There are no keys: only this machine can ask. `recollect keys create` makes one.")
         sys.stdout.flush()
 
-    asyncio.run(server.serve(server.Service(url), host, port, told=told, sample=sample))
+    server.serve_with(url, settings, where, door, told=told, sample=sample)
+
+
+def _settings(given: list[str], workers: int | None) -> Settings:
+    """The settings of file and environment, with those of the command line over them."""
+    values: dict[str, Any] = {}
+    for each in given:
+        name, is_one, value = each.partition("=")
+        if not is_one:
+            raise ValidationError("must be NAME=VALUE, as requests_per_minute=600", field="set")
+        values[name] = value
+    return Settings.read(os.environ).with_(values | ({} if workers is None else {"workers": workers}))
 
 
 def _server() -> Any:
     try:
-        return import_module("recollect.server.app")
+        return import_module("recollect.server.processes")
     except ModuleNotFoundError as error:
         raise Unavailable("the server needs more packages: pip install 'recollect[server]'", field="serve") from error
-
-
-def _log_requests() -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    log = logging.getLogger("recollect.server.requests")
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    log.propagate = False
 
 
 # ── Keys ─────────────────────────────────────────────────────────────────────────────────────────

@@ -32,10 +32,11 @@ VIA = {"via": "mcp"}
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose memories the tools see, and under which name the assistant writes."""
+    """Whose memories the tools see, under which name the assistant writes, and whether it may."""
 
     user: User
     agent: str = ""
+    writes: bool = True
 
     def session(self, id: str | None = None) -> Session:
         """A session of the user with this assistant; without an id one that nobody has, and so is empty."""

@@ -11,7 +11,6 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import FrameType
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -20,38 +19,40 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from starlette.types import Scope
 
 from recollect import __version__
 from recollect.errors import RecollectError, Unavailable, ValidationError
 from recollect.server import (
+    assistants,
     chat,
     console,
     customizations,
     entities,
+    figures,
     graph,
+    health,
     memories,
     operations,
     profile,
     schemas,
     sessions,
 )
+from recollect.server.connections import PatientProtocol
 from recollect.server.envelope import REQUEST_ID, Envelope
 from recollect.server.errors import MEDIA_TYPE, problem
-from recollect.server.gate import Gate, is_loopback
-from recollect.server.limits import BodyLimit
+from recollect.server.gate import PRINCIPAL, Gate, is_loopback
+from recollect.server.limits import HEAD_BYTES, BodyLimit, BytesRead
 from recollect.server.sample import load
 from recollect.server.service import Service
 
 GRACE_S = 6
 """How long requests may go on after a signal to stop; with two seconds for the memory it is under ten."""
-HEAD_BYTES = 32 * 1024
-"""How long it may be."""
-CONNECTIONS_MAX = 1_000
-"""Open connections; above this the answer is 503."""
 COMPRESSED_BYTES = 1_024
 """Shorter answers are not worth compressing."""
-ROOMS = (chat, sessions, memories, profile, customizations, graph, entities, operations)
+COMPRESSION = 5
+"""Above this, JSON hardly gets shorter and takes much longer."""
+ROOMS = (chat, sessions, memories, profile, customizations, graph, entities, operations, health, figures)
 SUMMARY = "The memory of conversational agents."
 
 
@@ -81,12 +82,21 @@ def build(service: Service) -> FastAPI:
     for room in ROOMS:
         app.include_router(room.routes)
     app.include_router(console.routes)
+    app.router.routes += assistants.routes(service)
     # The last that is added stands outermost.
-    app.add_middleware(BodyLimit)
+    app.add_middleware(BodyLimit, read=_note_bytes(service))
     app.add_middleware(Gate, service=service)
-    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_BYTES)
-    app.add_middleware(Envelope, metrics=service.metrics)
+    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_BYTES, compresslevel=COMPRESSION)
+    app.add_middleware(Envelope, service=service)
     return app
+
+
+def _note_bytes(service: Service) -> BytesRead:
+    def note(scope: Scope, size: int) -> None:
+        if PRINCIPAL in scope:
+            service.quotas.note(scope[PRINCIPAL].org, bytes=size)
+
+    return note
 
 
 def create() -> FastAPI:
@@ -109,27 +119,40 @@ async def serve(
     """Serve until a signal; `told` gets the address and whether keys are needed. Without keys, only this machine."""
     async with service:
         needs_keys = await service.keys.exist()
-        if not needs_keys and not is_loopback(host):
-            hint = "there are no keys: make one with `recollect keys create`, or serve on 127.0.0.1"
-            raise ValidationError(hint, field="host")
-        listener = _listening(host, port)
-        config = uvicorn.Config(
-            build(service),
-            http=PatientProtocol,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            h11_max_incomplete_event_size=HEAD_BYTES,
-            limit_concurrency=CONNECTIONS_MAX,
-            timeout_graceful_shutdown=GRACE_S,
-        )
+        check_host(host, needs_keys)
+        listener = listening(host, port)
         if sample:
             await load(service.memory, "default", service.clock())
-        told(_address(listener), needs_keys)
-        await DrainingServer(config, service).serve(sockets=[listener])
+        told(address_of(listener), needs_keys)
+        await serve_on(service, listener)
+
+
+async def serve_on(service: Service, listener: socket.socket, stop: asyncio.Event | None = None) -> None:
+    """Serve what comes in at a socket, until a signal, or until `stop` is set."""
+    config = uvicorn.Config(
+        build(service),
+        http=PatientProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    server = DrainingServer(config, service)
+    watching = asyncio.create_task(server.leave_when(stop)) if stop is not None else None
+    await server.serve(sockets=[listener])
+    if watching is not None:
+        watching.cancel()
+
+
+def check_host(host: str, needs_keys: bool) -> None:
+    """Without keys nobody but this machine is served."""
+    if not needs_keys and not is_loopback(host):
+        hint = "there are no keys: make one with `recollect keys create`, or serve on 127.0.0.1"
+        raise ValidationError(hint, field="host")
 
 
 class DrainingServer(uvicorn.Server):
@@ -145,45 +168,14 @@ class DrainingServer(uvicorn.Server):
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
 
-
-class PatientProtocol(H11Protocol):
-    """HTTP/1.1, with an end to the patience for a head of a request that comes byte by byte."""
-
-    head_s = 10.0
-    """How long the head of a request may take."""
-    _impatience: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._watch()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._watch()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        self._rest()
-
-    def _watch(self) -> None:
-        waits = self.cycle is None or self.cycle.response_complete
-        if not waits:
-            self._rest()
-        elif self._impatience is None and not self.transport.is_closing():
-            self._impatience = self.loop.call_later(self.head_s, self._leave)
-
-    def _rest(self) -> None:
-        if self._impatience is not None:
-            self._impatience.cancel()
-            self._impatience = None
-
-    def _leave(self) -> None:
-        self._impatience = None
-        if self.cycle is None or self.cycle.response_complete:
-            self.transport.close()
+    async def leave_when(self, stop: asyncio.Event) -> None:
+        """The same when nobody is left to send a signal."""
+        await stop.wait()
+        self.handle_exit(signal.SIGTERM, None)
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens, or a clear word why there is none."""
     try:
         listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
         # Head and body of an answer are sent apart: without this the second waits 40 ms for the first.
@@ -193,6 +185,7 @@ def _listening(host: str, port: int) -> socket.socket:
         raise Unavailable(f"cannot listen on {host}, port {port}; choose another --port", field="port") from error
 
 
-def _address(listener: socket.socket) -> str:
+def address_of(listener: socket.socket) -> str:
+    """Where a socket listens, as a browser takes it."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

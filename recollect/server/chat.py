@@ -6,6 +6,7 @@ is sent again under the same Idempotency-Key is answered with the reply that was
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
@@ -13,13 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from recollect import validate
-from recollect.errors import Conflict, ModelError, NotFound, RecollectError
+from recollect.errors import Conflict, ModelError, NotFound, RecollectError, Unavailable
 from recollect.memory import Session, User
 from recollect.records import Record, derived_id, new_id
 from recollect.server import schemas
+from recollect.server.answers import Json
 from recollect.server.envelope import REQUEST_ID
 from recollect.server.errors import problem
 from recollect.server.executors import Executor, Prepared
@@ -62,11 +64,13 @@ class Turn:
         """Store the reply. If the same turn was answered meanwhile, that answer counts."""
         if not reply.strip():
             raise ModelError("The agent said nothing. What the user said is kept.", field="agent")
-        if not await self.owner.get_memories([self.said_id]):
-            raise Conflict("what was said was forgotten meanwhile; the reply is not kept", field="message")
         try:
-            await self.chat.add_message("assistant", reply, id=self.reply_id, metadata=prepared.metadata)
-        except Conflict:
+            await self.chat.add_message(
+                "assistant", reply, id=self.reply_id, metadata=prepared.metadata, reply_to=self.said_id
+            )
+        except Conflict as conflict:
+            if conflict.field == "reply_to":
+                raise Conflict("what was said is forgotten by now; the reply is not kept", field="message") from None
             reply = (await self.owner.get_memory(self.reply_id)).content
         self.service.metrics.count("adds")
         self.service.metrics.count("turns")
@@ -105,7 +109,7 @@ async def chat(
     known = await turn.stored_reply() if idempotency_key is not None else None
     if known is not None:
         answer = turn.answered(await turn.executor.prepare(turn.chat, turn.text), known)
-        return events(_replayed(answer)) if streams else JSONResponse(answer)
+        return events(_replayed(answer)) if streams else Json(answer)
     prepared = await turn.begin()
     if streams:
         request_id = request.scope[REQUEST_ID]
@@ -116,7 +120,7 @@ async def chat(
 
         return events(streamed(turn, prepared, _as_it_is, failed))
     reply = "".join([piece async for piece in turn.executor.answer(prepared)])
-    return JSONResponse(await turn.end(prepared, reply))
+    return Json(await turn.end(prepared, reply))
 
 
 def begun(service: Service, org: str, body: schemas.ChatTurn, key: str | None) -> Turn:
@@ -127,7 +131,7 @@ def begun(service: Service, org: str, body: schemas.ChatTurn, key: str | None) -
     text = validate.text(body.message, "message")
     checked = new_id(service.clock()) if key is None else validate.identifier(key, "idempotency-key")
     said_id, reply_id = (derived_id("turn", session.id, checked, side) for side in ("user", "assistant"))
-    executor = service.executors.of(org, owner.id, agent)
+    executor = service.executors.of(org, owner.id, agent, session.id)
     return Turn(service, owner, session, executor, text, said_id, reply_id)
 
 
@@ -158,6 +162,10 @@ async def streamed(
         yield _event("done", await done(await turn.end(prepared, "".join(pieces))))
     except RecollectError as error:
         yield _event("error", failed(error))
+    except asyncio.CancelledError:
+        if turn.service.draining:
+            yield _event("error", failed(Unavailable("the server is about to stop; ask again", field="server")))
+        raise
 
 
 async def _as_it_is(answer: dict[str, Any]) -> dict[str, Any]:

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Path
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from recollect.customizations import Customization, Customizations
 from recollect.server import schemas
-from recollect.server.routing import AgentName, Owner, given, router, shapes
+from recollect.server.answers import Json, tagged
+from recollect.server.routing import AgentName, IfMatch, Owner, given, router, shapes, version_of
 
 routes = router("/api/users/{user}", "customizations")
 
@@ -30,7 +31,11 @@ Held = Annotated[Customizations, Depends(_held)]
 
 
 def _listed(found: list[Customization]) -> Response:
-    return JSONResponse({"customizations": [each.to_dict() for each in found]})
+    return Json({"customizations": [each.to_dict() for each in found]})
+
+
+def _one(found: Customization, status: int = 200) -> Response:
+    return tagged(found.to_dict(), found.version, status)
 
 
 async def list_customizations(held: Held, effective: bool = False) -> Response:
@@ -40,7 +45,7 @@ async def list_customizations(held: Held, effective: bool = False) -> Response:
 
 async def customize(held: Held, body: schemas.NewCustomization) -> Response:
     """Give a standing instruction."""
-    return JSONResponse((await held.add(**given(body))).to_dict(), 201)
+    return _one(await held.add(**given(body)), 201)
 
 
 async def reorder(held: Held, body: schemas.Order) -> Response:
@@ -48,9 +53,11 @@ async def reorder(held: Held, body: schemas.Order) -> Response:
     return _listed(await held.reorder(body.ids))
 
 
-async def update_customization(held: Held, id: InstructionId, body: schemas.CustomizationEdit) -> Response:
+async def update_customization(
+    held: Held, id: InstructionId, body: schemas.CustomizationEdit, if_match: IfMatch = None
+) -> Response:
     """Change an instruction, or switch it on or off."""
-    return JSONResponse((await held.update(id, **given(body))).to_dict())
+    return _one(await held.update(id, **given(body), version=version_of(if_match)))
 
 
 async def delete_customization(held: Held, id: InstructionId) -> Response:

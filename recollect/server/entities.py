@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Path
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from recollect.errors import NotFound
 from recollect.server import schemas
+from recollect.server.answers import Json
 from recollect.server.routing import Caller, Here, given, router, shapes
 
 routes = router("/api/entities", "entities")
@@ -21,32 +22,33 @@ Id = Annotated[str, Path(description="Its id where it comes from.", examples=["4
 async def list_entities(service: Here, caller: Caller, type: Type) -> Response:
     """The objects of a type that are kept."""
     found = await service.memory.entities(caller.org).list(type)
-    return JSONResponse({"entities": [entity.to_dict() for entity in found]})
+    return Json({"entities": [entity.to_dict() for entity in found]})
 
 
 @routes.delete("/{type}")
 async def invalidate_type(service: Here, caller: Caller, type: Type) -> Response:
     """Forget all objects of a type."""
-    return JSONResponse({"invalidated": await service.memory.entities(caller.org).invalidate(type)})
+    return Json({"invalidated": await service.memory.entities(caller.org).invalidate(type)})
 
 
 @routes.get("/{type}/{id}", responses=shapes(schemas.BusinessObjectShape))
 async def get_entity(service: Here, caller: Caller, type: Type, id: Id) -> Response:
     """The data of an object, if it is kept."""
     data = await service.memory.entities(caller.org).get(type, id)
+    service.metrics.count("cache_lookups", cache="entities", result="miss" if data is None else "hit")
     if data is None:
         raise NotFound(field="id")
-    return JSONResponse({"type": type, "id": id, "data": data})
+    return Json({"type": type, "id": id, "data": data})
 
 
 @routes.put("/{type}/{id}")
 async def put_entity(service: Here, caller: Caller, type: Type, id: Id, body: schemas.BusinessObject) -> Response:
     """Keep an object as it is now."""
     kept = await service.memory.entities(caller.org).put(type, id, **given(body))
-    return JSONResponse(kept.to_dict())
+    return Json(kept.to_dict())
 
 
 @routes.delete("/{type}/{id}")
 async def invalidate_entity(service: Here, caller: Caller, type: Type, id: Id) -> Response:
     """Forget an object."""
-    return JSONResponse({"invalidated": await service.memory.entities(caller.org).invalidate(type, id)})
+    return Json({"invalidated": await service.memory.entities(caller.org).invalidate(type, id)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -14,14 +15,19 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from recollect.errors import RecollectError
+from recollect.errors import Busy, RecollectError, Unavailable
 from recollect.server.errors import problem
-from recollect.server.metrics import Metrics
+from recollect.server.limits import check_head
+from recollect.server.service import Service
 
 REQUEST_ID = "recollect.request_id"
 """Where the id of a request stands in its scope."""
 LEFT = 499
 """The status in the log when the client left before it was answered."""
+IN_FLIGHT_MAX = 256
+"""Requests that are worked on at a time. More would only make all of them slower; they are told to come back."""
+ALWAYS = ("/health", "/ready")
+"""What is answered however much there is to do."""
 DEBUG = "RECOLLECT_DEBUG"
 HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
@@ -32,9 +38,10 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 class Envelope:
     """Gives every request an id, every error a response, and the log one line of JSON without content."""
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, service: Service) -> None:
         self._app = app
-        self._metrics = metrics
+        self._service = service
+        self._in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -42,17 +49,43 @@ class Envelope:
             return
         exchange = _Exchange(scope, receive, send)
         began = time.perf_counter()
+        self._in_flight += 1
         try:
+            await self._traced(scope, exchange)
+        finally:
+            self._in_flight -= 1
+            seconds = time.perf_counter() - began
+            route, status = _template(scope), exchange.status or LEFT
+            self._service.metrics.observe(
+                "request_duration_seconds", seconds, method=_method(scope), route=route, status=str(status)
+            )
+            exchange.tell(route, status, seconds)
+
+    async def _traced(self, scope: Scope, exchange: _Exchange) -> None:
+        tracing = self._service.tracing
+        if tracing is None:
+            return await self._answered(scope, exchange)
+        with tracing.request(_method(scope), Headers(scope=scope), exchange.id) as answer:
+            try:
+                await self._answered(scope, exchange)
+            finally:
+                answer.route, answer.status = _template(scope), exchange.status or LEFT
+
+    async def _answered(self, scope: Scope, exchange: _Exchange) -> None:
+        try:
+            check_head(scope)
+            if self._in_flight > IN_FLIGHT_MAX and scope["path"] not in ALWAYS:
+                raise Busy("the server has its hands full; ask again", field="server")
             await self._app(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
             exchange.status = exchange.status or LEFT
         except Exception as error:
             await exchange.fail(error)
-        finally:
-            seconds = time.perf_counter() - began
-            route, status = _template(scope), exchange.status or LEFT
-            self._metrics.observe(_method(scope), route, status, seconds)
-            exchange.tell(route, status, seconds)
+        except asyncio.CancelledError:
+            if not self._service.draining:
+                raise
+            # The server stops and has waited long enough. What was stored stays stored.
+            await exchange.fail(Unavailable("the server is about to stop; ask again", field="server"))
 
 
 class _Exchange:

@@ -12,7 +12,6 @@ from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
 
 from recollect.errors import (
     Busy,
@@ -28,6 +27,7 @@ from recollect.errors import (
     Unavailable,
     ValidationError,
 )
+from recollect.server.answers import Json
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -82,14 +82,14 @@ class TooMany(RateLimited):
         self.wait_s = max(1, math.ceil(wait_s))
 
 
-def problem(error: Exception, request_id: str) -> JSONResponse:
+def problem(error: Exception, request_id: str) -> Json:
     """The response to an error."""
     status, field, detail = told(error)
     body: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
     body |= {"code": _code(error), "detail": detail, "request_id": request_id}
     if field is not None:
         body["field"] = field
-    return JSONResponse(body, status, headers=headers_of(error, status), media_type=MEDIA_TYPE)
+    return Json(body, status, headers=headers_of(error, status), media_type=MEDIA_TYPE)
 
 
 def status_of(error: Exception) -> int:
@@ -129,8 +129,9 @@ def _http_code(error: Exception) -> str:
 
 def headers_of(error: Exception, status: int) -> dict[str, str]:
     """What a response to an error says besides: when to come back, what to show."""
-    if isinstance(error, TooMany):
-        return {"Retry-After": str(error.wait_s)}
+    wait_s = getattr(error, "wait_s", None)
+    if wait_s is not None:
+        return {"Retry-After": str(wait_s)}
     if status == 503:
         return {"Retry-After": str(RETRY_S)}
     if status == 401:

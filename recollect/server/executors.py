@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -20,11 +20,15 @@ from recollect.interfaces.agent import MemoryAgent
 from recollect.memory import Session
 from recollect.privacy import QUOTES
 from recollect.server.agents import DEFAULT, Agent
+from recollect.server.alive import Alive
+from recollect.server.metrics import Metrics
 
 LIFE_S = 30 * 60.0
 """How long an executor that nobody asks is kept: about a conversation."""
 EXECUTORS_MAX = 1_000
 """Executors that are kept; of more, the one that was asked the longest ago goes."""
+SESSIONS_MAX = 10_000
+"""Sessions that are counted as alive; above this the count stays there."""
 
 _WORDS = re.compile(r"\S+\s*|\s+")
 
@@ -67,14 +71,8 @@ class FromMemory:
             yield word
 
 
-@dataclass(slots=True)
-class _Held:
-    executor: Executor
-    used_at: float
-
-
 class Executors:
-    """The executors that are alive."""
+    """The executors that are alive, and the sessions that they answer in."""
 
     def __init__(
         self,
@@ -82,46 +80,43 @@ class Executors:
         *,
         life_s: float = LIFE_S,
         most: int = EXECUTORS_MAX,
+        metrics: Metrics | None = None,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
+        figures = metrics or Metrics()
         self._agents = agents
-        self._life_s = life_s
-        self._most = most
-        self._timer = timer
-        self._held: OrderedDict[tuple[str, str, str], _Held] = OrderedDict()
+        self._held: Alive[Executor] = Alive(
+            life_s, most, ended=partial(figures.observe, "executor_life_seconds"), timer=timer
+        )
+        self._sessions: Alive[None] = Alive(
+            life_s, SESSIONS_MAX, ended=partial(figures.observe, "session_life_seconds"), timer=timer
+        )
         self._endpoints: dict[str, Any] = {}
 
     @property
     def alive(self) -> int:
         """How many there are."""
-        self._retire()
         return len(self._held)
 
-    def of(self, org: str, user: str, agent: str) -> Executor:
+    @property
+    def sessions_alive(self) -> int:
+        """In how many sessions somebody has said something lately."""
+        return len(self._sessions)
+
+    def of(self, org: str, user: str, agent: str, session: str = "") -> Executor:
         """The executor for a user's turns with an agent; without a name, with the default one."""
         name = agent or DEFAULT
         if name not in self._agents:
             raise NotFound("no such agent; [agents.NAME] in recollect.toml makes one", field="agent")
-        self._retire()
-        place = (org, user, name)
-        held = self._held.pop(place, None) or _Held(self._made(self._agents[name]), 0.0)
-        held.used_at = self._timer()
-        self._held[place] = held
-        while len(self._held) > self._most:
-            self._held.popitem(last=False)
-        return held.executor
+        self._sessions.use((org, user, session), lambda: None)
+        return self._held.use((org, user, name), lambda: self._made(self._agents[name]))
 
     async def close(self) -> None:
         """Let go of connections to endpoints."""
         self._held.clear()
+        self._sessions.clear()
         for endpoint in self._endpoints.values():
             await endpoint.disconnect()
-
-    def _retire(self) -> None:
-        """The order is that of use, so those whose time is over stand first."""
-        oldest = self._timer() - self._life_s
-        while self._held and next(iter(self._held.values())).used_at < oldest:
-            self._held.popitem(last=False)
 
     def _made(self, agent: Agent) -> Executor:
         if not agent.url:

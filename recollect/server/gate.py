@@ -21,7 +21,7 @@ from recollect.server.service import Service
 PRINCIPAL = "recollect.principal"
 """Where the caller stands in the scope of a request."""
 ORG_HEADER = "x-recollect-org"
-GUARDED = ("/api", "/metrics")
+GUARDED = ("/api", "/metrics", "/mcp")
 """What needs a key. Whether the server lives, and what its interface is, anybody may ask."""
 
 
@@ -56,7 +56,8 @@ class Gate:
         if is_guarded(scope["path"].removeprefix(scope.get("root_path", ""))):
             if self._service.draining:
                 raise Unavailable("the server is about to stop; ask again", field="server")
-            scope[PRINCIPAL] = await self._principal(scope)
+            principal = scope[PRINCIPAL] = await self._principal(scope)
+            await self._service.quotas.admit(principal.org, scope["method"], scope["path"])
         await self._app(scope, receive, send)
 
     async def _principal(self, scope: Scope) -> Principal:

@@ -11,14 +11,20 @@ from dataclasses import dataclass
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from recollect.errors import TooLarge
+from recollect.errors import Busy, TooLarge
 from recollect.server.errors import Refused
 from recollect.validate import LIMITS
 
 BUCKETS_MAX = 10_000
 """Callers whose rate is kept in mind; of more, the one that was quiet the longest starts anew."""
+HEAD_BYTES = 32 * 1024
+"""How long the head of a request may be."""
+LINE_BYTES = 4
+"""What a header takes beside its name and its value: a colon, a blank, the end of the line."""
 BODY_S = 20.0
 """How long the whole body of a request may take: 1 MiB in this time is a very slow telephone line."""
+BODIES_BYTES = 128 * 1024 * 1024
+"""Bodies of all requests that are worked on: a bound for memory, and of usual ones tens of thousands."""
 
 
 @dataclass(slots=True)
@@ -51,12 +57,26 @@ class Rate:
         return 0.0
 
 
+BytesRead = Callable[[Scope, int], None]
+
+
+def check_head(scope: Scope) -> None:
+    """Refuse a request whose path and headers are too long, however they came."""
+    size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+    size += sum(len(name) + len(value) + LINE_BYTES for name, value in scope["headers"])
+    if size > HEAD_BYTES:
+        raise Refused(431, f"must have at most {HEAD_BYTES} bytes", field="headers")
+
+
 class BodyLimit:
     """Refuses a body that is too large before it is read, and one that grows too large or comes too slowly while."""
 
-    def __init__(self, app: ASGIApp, *, body_s: float = BODY_S) -> None:
+    def __init__(self, app: ASGIApp, *, body_s: float = BODY_S, read: BytesRead = lambda _, __: None) -> None:
+        """`read` gets the scope of each request and how long its body was."""
         self._app = app
         self._body_s = body_s
+        self._read = read
+        self._held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -68,10 +88,17 @@ class BodyLimit:
             raise _too_large()
         if headers.get("content-encoding", "identity").strip().lower() != "identity":
             raise Refused(415, "must not be compressed", field="content-encoding")
-        await self._app(scope, _counted(receive, self._body_s), send)
+        takes = LIMITS.body_bytes if "transfer-encoding" in headers else int(length)
+        if self._held + takes > BODIES_BYTES:
+            raise Busy("the server has its hands full; ask again", field="server")
+        self._held += takes
+        try:
+            await self._app(scope, _counted(receive, self._body_s, lambda size: self._read(scope, size)), send)
+        finally:
+            self._held -= takes
 
 
-def _counted(receive: Receive, body_s: float) -> Receive:
+def _counted(receive: Receive, body_s: float, whole: Callable[[int], None]) -> Receive:
     """The same stream of messages, which ends with an error when the body is too large or too slow."""
     read = 0
     is_whole = False
@@ -91,6 +118,8 @@ def _counted(receive: Receive, body_s: float) -> Receive:
         is_whole = not message.get("more_body", False)
         if read > LIMITS.body_bytes:
             raise _too_large()
+        if is_whole and read:
+            whole(read)
         return message
 
     return counted

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Path, Query
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from recollect import validate
-from recollect.records import Hit
+from recollect.records import Hit, Record
 from recollect.server import schemas
+from recollect.server.answers import Json, bounded, paged, tagged
 from recollect.server.routing import (
     READ,
     Here,
@@ -19,7 +20,6 @@ from recollect.server.routing import (
     given,
     router,
     shapes,
-    tagged,
     version_of,
 )
 
@@ -50,7 +50,7 @@ async def get_context(service: Here, owner: Owner, body: schemas.Asked) -> Respo
     handle = owner if body.session is None else owner.session(body.session, agent=body.agent)
     context = await handle.get_context(**asked)
     service.metrics.count_context(context.tokens, context.answerable)
-    return JSONResponse(context.to_dict())
+    return Json(context.to_dict())
 
 
 @routes.get("/memories", responses=shapes(schemas.RecordsShape))
@@ -64,10 +64,11 @@ async def list_memories(
 ) -> Response:
     """A page of a layer in order of birth; `after` is the cursor of the next one, null at the end."""
     test = None if where is None else validate.json_text(where, "where")
-    found, next_page = await owner.list_memories(
-        layer=layer, where=test, limit=limit, after=after, newest_first=newest_first
-    )
-    return JSONResponse({"memories": [record.to_dict() for record in found], "after": next_page})
+
+    async def fetch(count: int, cursor: str | None) -> tuple[list[Record], str | None]:
+        return await owner.list_memories(layer=layer, where=test, limit=count, after=cursor, newest_first=newest_first)
+
+    return await paged("memories", fetch, Record.to_dict, limit=limit, after=after)
 
 
 @routes.post("/memories", status_code=201, responses=shapes(schemas.RecordsShape, 201))
@@ -78,21 +79,21 @@ async def add_memories(
     items = body.memories if isinstance(body, schemas.NewMemories) else [body]
     stored = await owner.add_memories([given(item) for item in items], idempotency_key=idempotency_key)
     service.metrics.count("adds", len(stored))
-    return JSONResponse({"memories": [record.to_dict() for record in stored], "after": None}, 201)
+    return Json({"memories": [record.to_dict() for record in stored], "after": None}, 201)
 
 
 @routes.post("/memories/search", responses=shapes(schemas.HitsShape), openapi_extra=READ)
 async def search_memory(service: Here, owner: Owner, body: schemas.Search) -> Response:
-    """What answers a question best, with the reasons of each hit."""
+    """What answers a question best, with the reasons of each hit; of very many the last are only counted."""
     hits = await owner.search_memory(**given(body))
     service.metrics.count("searches")
-    return JSONResponse({"hits": [hit_to_dict(hit) for hit in hits]})
+    return bounded("hits", hits, hit_to_dict)
 
 
 @routes.post("/memories/forget", responses=shapes(schemas.ReceiptShape))
 async def forget(owner: Owner, body: schemas.Forget) -> Response:
     """Forget memories by ids or by a filter, with all that rests on them."""
-    return JSONResponse((await owner.forget(body.ids, where=body.where, layer=body.layer)).to_dict())
+    return Json((await owner.forget(body.ids, where=body.where, layer=body.layer)).to_dict())
 
 
 @routes.get("/memories/{id}", responses=shapes(schemas.RecordShape))
@@ -112,13 +113,13 @@ async def update_memory(owner: Owner, id: MemoryId, body: schemas.MemoryEdit, if
 @routes.delete("/memories/{id}", responses=shapes(schemas.ReceiptShape))
 async def forget_memory(owner: Owner, id: MemoryId) -> Response:
     """Forget a memory, with all that rests on it."""
-    return JSONResponse((await owner.forget(id)).to_dict())
+    return Json((await owner.forget(id)).to_dict())
 
 
 @routes.get("/memories/{id}/history", responses=shapes(schemas.HistoryShape))
 async def history(owner: Owner, id: MemoryId) -> Response:
     """What a memory was, oldest first, the present one last."""
-    return JSONResponse({"history": [record.to_dict() for record in await owner.history(id)]})
+    return bounded("history", await owner.history(id), Record.to_dict, last_first=True)
 
 
 @routes.post("/memories/{id}/restore", responses=shapes(schemas.RecordShape))

@@ -1,15 +1,20 @@
-"""Figures for operators, in the text format of Prometheus: counts, a histogram of requests by route, gauges."""
+"""Figures for operators, in the text format of Prometheus: counts, histograms, gauges.
+
+Each process has its own; `Shared` lets the processes of one server tell the sum of all.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""From a read of the embedded store to a model that takes its time."""
+PREFIX = "recollect_"
 ANSWERABLE = 0.5
 """From here on a context more likely holds an answer than not."""
 
@@ -20,8 +25,27 @@ COUNTS = {
     "context_tokens": "Tokens of the contexts that were built.",
     "contexts_answerable": "Contexts that likely held an answer to what was asked.",
     "turns": "Turns of /api/chat that were answered.",
+    "cache_lookups": "Look-ups of what is kept at hand, by cache and by whether it was there.",
+    "jobs_ended": "Jobs that ended, by how.",
+    "jobs_run": "Jobs that were run, by kind, as often as they were tried.",
+    "model": "Questions to the chat model, tokens of both sides, and findings that were refused.",
+    "enrichment_seconds": "Time that jobs took, by kind.",
 }
-"""What is counted, by name."""
+"""What is counted, by name; each is shown as `recollect_NAME_total`."""
+
+SHORT_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+"""From a look-up in memory to a store that is in trouble."""
+USUAL_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""From a read of the embedded store to a model that takes its time."""
+LONG_S = (1.0, 10.0, 60.0, 300.0, 900.0, 1_800.0, 3_600.0, 14_400.0)
+"""From a question to an afternoon."""
+HISTOGRAMS: dict[str, tuple[str, tuple[float, ...]]] = {
+    "request_duration_seconds": ("How long requests took, by route.", USUAL_S),
+    "store_duration_seconds": ("How long the store took, by verb.", SHORT_S),
+    "executor_life_seconds": ("From the first turn of an executor of /api/chat to its last.", LONG_S),
+    "session_life_seconds": ("From the first turn of a session of /api/chat to its last.", LONG_S),
+}
+"""What is measured, by name, with the edges of its buckets."""
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -33,7 +57,6 @@ class Gauge(NamedTuple):
     about: str
     value: float
     labels: Mapping[str, str] = {}
-    kind: str = "gauge"
 
 
 class Latency(NamedTuple):
@@ -47,17 +70,16 @@ class Latency(NamedTuple):
 
 
 class Metrics:
-    """The figures of one server. Nothing in them names a user or says what was said."""
+    """The figures of one process. Nothing in them names a user or says what was said."""
 
     def __init__(self) -> None:
-        self._counts: Counter[str] = Counter(dict.fromkeys(COUNTS, 0))
-        self._durations: dict[Labels, list[int]] = {}
-        self._sums: dict[Labels, float] = {}
+        self._counts: dict[str, Counter[Labels]] = {name: Counter() for name in COUNTS}
+        self._buckets: dict[str, dict[Labels, list[int]]] = {name: {} for name in HISTOGRAMS}
+        self._sums: dict[str, Counter[Labels]] = {name: Counter() for name in HISTOGRAMS}
 
-    def count(self, name: str, by: int = 1) -> None:
+    def count(self, name: str, by: float = 1, **labels: str) -> None:
         """Count something that is in the table above."""
-        assert name in COUNTS
-        self._counts[name] += by
+        self._counts[name][tuple(labels.items())] += by  # type: ignore[assignment]
 
     def count_context(self, tokens: int, answerable: float) -> None:
         """Count a context that was built: its tokens, and whether it likely held an answer."""
@@ -66,62 +88,121 @@ class Metrics:
         self.count("contexts_answerable", int(answerable >= ANSWERABLE))
 
     def total(self, name: str) -> int:
-        """What a count has come to since the server was started."""
-        return self._counts[name]
+        """What a count has come to since the process was started."""
+        return int(sum(self._counts[name].values()))
 
     def latencies(self) -> list[Latency]:
         """How long requests took by route, those that were asked most first."""
         by_route: dict[tuple[str, str], list[int]] = {}
-        for labels, held in self._durations.items():
+        for labels, held in self._buckets["request_duration_seconds"].items():
             named = dict(labels)
             row = by_route.setdefault((named["method"], named["route"]), [0] * len(held))
             row[:] = [old + new for old, new in zip(row, held, strict=True)]
         found = [Latency(*at, sum(row), _quantile(row, 0.5), _quantile(row, 0.95)) for at, row in by_route.items()]
         return sorted(found, key=lambda each: -each.requests)
 
-    def observe(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Note that a request was answered."""
-        labels = (("method", method), ("route", route), ("status", str(status)))
-        held = self._durations.setdefault(labels, [0] * (len(BUCKETS_S) + 1))
-        held[bisect_left(BUCKETS_S, seconds)] += 1
-        self._sums[labels] = self._sums.get(labels, 0.0) + seconds
+    def set(self, name: str, value: float, **labels: str) -> None:
+        """The same for what somebody else counts."""
+        self._counts[name][tuple(labels.items())] = value  # type: ignore[assignment]
+
+    def observe(self, name: str, seconds: float, **labels: str) -> None:
+        """Note how long something took or lived."""
+        key = tuple(labels.items())
+        edges = HISTOGRAMS[name][1]
+        held = self._buckets[name].get(key)
+        if held is None:
+            held = self._buckets[name][key] = [0] * (len(edges) + 1)
+        held[bisect_left(edges, seconds)] += 1
+        self._sums[name][key] += seconds  # type: ignore[assignment]
 
     def text(self, gauges: Iterable[Gauge]) -> str:
         """All figures, one a line."""
         lines = [line for name in COUNTS for line in self._counter(name)]
-        lines += self._histogram()
+        lines += [line for name in HISTOGRAMS for line in self._histogram(name)]
         told: set[str] = set()
         for gauge in gauges:
+            full = PREFIX + gauge.name
             if gauge.name not in told:
-                lines += _head(gauge.name, gauge.about, gauge.kind)
+                lines += _head(full, gauge.about, "gauge")
                 told.add(gauge.name)
-            lines.append(_line(gauge.name, tuple(gauge.labels.items()), gauge.value))
+            lines.append(_line(full, tuple(gauge.labels.items()), gauge.value))
         return "\n".join(lines) + "\n"
 
-    def _counter(self, name: str) -> list[str]:
-        full = f"recollect_{name}_total"
-        return [*_head(full, COUNTS[name], "counter"), _line(full, (), self._counts[name])]
+    def _counter(self, name: str) -> Iterator[str]:
+        full = f"{PREFIX}{name}_total"
+        yield from _head(full, COUNTS[name], "counter")
+        for labels, count in (self._counts[name] or {(): 0}).items():
+            yield _line(full, labels, count)
 
-    def _histogram(self) -> Iterator[str]:
-        name = "recollect_request_duration_seconds"
-        yield from _head(name, "How long requests took, by route.", "histogram")
-        for labels, held in self._durations.items():
+    def _histogram(self, name: str) -> Iterator[str]:
+        full = PREFIX + name
+        about, edges = HISTOGRAMS[name]
+        yield from _head(full, about, "histogram")
+        for labels, held in self._buckets[name].items():
             total = 0
-            for edge, count in zip((*map(str, BUCKETS_S), "+Inf"), held, strict=True):
+            for edge, count in zip((*map(str, edges), "+Inf"), held, strict=True):
                 total += count
-                yield _line(f"{name}_bucket", (*labels, ("le", edge)), total)
-            yield _line(f"{name}_sum", labels, self._sums[labels])
-            yield _line(f"{name}_count", labels, total)
+                yield _line(f"{full}_bucket", (*labels, ("le", edge)), total)
+            yield _line(f"{full}_sum", labels, self._sums[name][labels])
+            yield _line(f"{full}_count", labels, total)
+
+    # ── several processes ────────────────────────────────────────────────────────────────────────
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON."""
+        return {
+            "counts": {name: [[*pair] for pair in held.items()] for name, held in self._counts.items()},
+            "buckets": {name: [[*pair] for pair in held.items()] for name, held in self._buckets.items()},
+            "sums": {name: [[*pair] for pair in held.items()] for name, held in self._sums.items()},
+        }
+
+    def add(self, other: Mapping[str, Any]) -> None:
+        """Take in the figures of another process, as `to_dict` gave them."""
+        for mine, theirs in ((self._counts, other["counts"]), (self._sums, other["sums"])):
+            for name, pairs in theirs.items():
+                for labels, value in pairs:
+                    mine[name][_labels(labels)] += value
+        for name, pairs in other["buckets"].items():
+            for labels, counts in pairs:
+                held = self._buckets[name].setdefault(_labels(labels), [0] * len(counts))
+                held[:] = [mine + more for mine, more in zip(held, counts, strict=True)]
+
+
+class Shared:
+    """A folder in which the processes of one server leave their figures for each other."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._own = folder / f"{os.getpid()}.json"
+
+    def leave(self, metrics: Metrics) -> None:
+        """Leave this process's figures as they are now. They stay when it is gone: counts never go back."""
+        draft = self._own.with_suffix(".new")
+        draft.write_text(json.dumps(metrics.to_dict()), encoding="utf-8")
+        draft.replace(self._own)
+
+    def of_all(self, metrics: Metrics) -> Metrics:
+        """The figures of this process and of all others together."""
+        total = Metrics()
+        total.add(metrics.to_dict())
+        for path in self._folder.glob("*.json"):
+            if path != self._own:
+                total.add(json.loads(path.read_text(encoding="utf-8")))
+        return total
+
+
+def _labels(pairs: Any) -> Labels:
+    return tuple((str(name), str(value)) for name, value in pairs)
 
 
 def _quantile(held: list[int], share: float) -> float:
     """The time within which a share of requests was answered: a straight line inside of its bucket."""
     wanted, below, start = sum(held) * share, 0, 0.0
-    for edge, count in zip((*BUCKETS_S, BUCKETS_S[-1]), held, strict=True):
+    for edge, count in zip((*USUAL_S, USUAL_S[-1]), held, strict=True):
         if count and below + count >= wanted:
             return start + (edge - start) * (wanted - below) / count
         below, start = below + count, edge
-    return BUCKETS_S[-1]
+    return USUAL_S[-1]
 
 
 def _head(name: str, about: str, kind: str) -> list[str]:

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Path
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from recollect import validate
 from recollect.errors import ValidationError
 from recollect.learnings import Learning, Learnings
 from recollect.profile import Fact, Facts
 from recollect.server import schemas
+from recollect.server.answers import Json
 from recollect.server.routing import Owner, given, router, shapes
 
 routes = router("/api/users/{user}", "profile")
@@ -30,7 +31,7 @@ JUDGEMENTS = ("confirm", "contradict", "restore")
 @routes.get("/profile", responses=shapes(schemas.ProfileShape))
 async def profile(owner: Owner, as_of: str | None = None, known_at: str | None = None) -> Response:
     """What is known: now, what was true at a time (`as_of`), or what was believed at a time (`known_at`)."""
-    return JSONResponse((await owner.profile(as_of=as_of, known_at=known_at)).to_dict())
+    return Json((await owner.profile(as_of=as_of, known_at=known_at)).to_dict())
 
 
 # ── Facts and preferences: the same routes for both ──────────────────────────────────────────────
@@ -48,7 +49,7 @@ Held = Annotated[Facts, Depends(_held)]
 
 
 def _listed(found: list[Fact], status: int = 200) -> Response:
-    return JSONResponse({"facts": [fact.to_dict() for fact in found]}, status)
+    return Json({"facts": [fact.to_dict() for fact in found]}, status)
 
 
 async def list_facts(held: Held, as_of: str | None = None, known_at: str | None = None) -> Response:
@@ -65,12 +66,12 @@ async def get_fact(held: Held, key: FactKey) -> Response:
     """What holds of a key, and all that was ever said of it."""
     current, history = await held.get(key), await held.history(key)
     told = {"facts": [fact.to_dict() for fact in current], "history": [fact.to_dict() for fact in history]}
-    return JSONResponse({"key": key, **told})
+    return Json({"key": key, **told})
 
 
 async def put_fact(held: Held, key: FactKey, body: schemas.FactValue) -> Response:
     """Say what holds; the same again makes it surer, another value ends the one before, which is kept."""
-    return JSONResponse((await held.add(key, **given(body))).to_dict())
+    return Json((await held.add(key, **given(body))).to_dict())
 
 
 async def end_fact(
@@ -120,25 +121,25 @@ _add_routes("/preferences", [Depends(_preferences)])
 async def list_learnings(owner: Owner, type: str | None = None, include_retired: bool = False) -> Response:
     """What was learned from working with the user, and then what the org learned."""
     found = await owner.learnings.list(type=type, include_retired=include_retired)
-    return JSONResponse({"learnings": [learning.to_dict() for learning in found]})
+    return Json({"learnings": [learning.to_dict() for learning in found]})
 
 
 @routes.post("/learnings", status_code=201, responses=shapes(schemas.LearningShape, 201))
 async def add_learning(owner: Owner, body: schemas.NewLearning) -> Response:
     """Keep what was learned; the same again makes it surer."""
-    return JSONResponse((await owner.add_learning(**given(body))).to_dict(), 201)
+    return Json((await owner.add_learning(**given(body))).to_dict(), 201)
 
 
 @routes.get("/learnings/{id}", responses=shapes(schemas.LearningShape))
 async def get_learning(owner: Owner, id: LearningId) -> Response:
     """One learning of the user or of the org."""
-    return JSONResponse((await owner.learnings.get(id)).to_dict())
+    return Json((await owner.learnings.get(id)).to_dict())
 
 
 @routes.post("/learnings/{id}/{judgement}", responses=shapes(schemas.LearningShape))
 async def judge_learning(owner: Owner, id: LearningId, judgement: Judgement) -> Response:
     """Confirm or contradict a learning, or restore one that was retired."""
-    return JSONResponse((await judge(owner.learnings, id, judgement)).to_dict())
+    return Json((await judge(owner.learnings, id, judgement)).to_dict())
 
 
 async def judge(learnings: Learnings, id: str, judgement: str) -> Learning:
@@ -151,10 +152,10 @@ async def judge(learnings: Learnings, id: str, judgement: str) -> Learning:
 @routes.get("/episodes", responses=shapes(schemas.EpisodesShape))
 async def list_episodes(owner: Owner, limit: int = 20, session: str | None = None) -> Response:
     """The latest stretches of conversation as they are remembered, newest first."""
-    return JSONResponse({"episodes": [each.to_dict() for each in await owner.episodes.list(limit, session=session)]})
+    return Json({"episodes": [each.to_dict() for each in await owner.episodes.list(limit, session=session)]})
 
 
 @routes.get("/episodes/{id}", responses=shapes(schemas.EpisodeShape))
 async def get_episode(owner: Owner, id: EpisodeId) -> Response:
     """One episode."""
-    return JSONResponse((await owner.episodes.get(id)).to_dict())
+    return Json((await owner.episodes.get(id)).to_dict())

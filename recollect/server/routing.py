@@ -14,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 from fastapi import APIRouter, Depends, Header, Path
 from fastapi.routing import APIRoute
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from recollect import validate
 from recollect.errors import Forbidden, NotFound, TooLarge, ValidationError
@@ -94,6 +94,10 @@ def _unquoted(text: str, name: str) -> str:
 
 
 def _check_query(request: Request, names: set[str]) -> None:
+    try:
+        unquote_to_bytes(request.scope["query_string"]).decode()
+    except UnicodeDecodeError:
+        raise Malformed("must be valid UTF-8, percent-encoded", field="query") from None
     given = [name for name, _ in request.query_params.multi_items()]
     for name in given:
         if name not in names:
@@ -164,11 +168,6 @@ def version_of(if_match: str | None) -> int | None:
     if tag:
         return int(tag[1])
     raise ValidationError('must be one ETag as it was given, such as "12"', field="if-match")
-
-
-def tagged(body: Any, version: int, status: int = 200) -> JSONResponse:
-    """A response with the version of what is in it."""
-    return JSONResponse(body, status, headers={"ETag": f'"{version}"'})
 
 
 def given(fields: Any) -> dict[str, Any]:

@@ -321,6 +321,7 @@ class RecordsShape(Shape):
 
 class HistoryShape(Shape):
     history: list[RecordShape]
+    left_out: int
 
 
 class HitShape(Shape):
@@ -335,6 +336,7 @@ class HitShape(Shape):
 
 class HitsShape(Shape):
     hits: list[HitShape]
+    left_out: int
 
 
 class ContextShape(Shape):
@@ -409,6 +411,7 @@ class CustomizationShape(Shape):
     agent: str
     created_at: str
     org_wide: bool
+    version: int
 
 
 class CustomizationsShape(Shape):
@@ -511,3 +514,25 @@ class FailureShape(Shape):
 
 class FailuresShape(Shape):
     failures: list[FailureShape]
+    after: str | None = None
+
+
+class UsersShape(Shape):
+    users: list[str]
+    after: str | None = None
+
+
+class HealthShape(Shape):
+    status: str
+    version: str
+    stores: dict[str, dict[str, str]]
+    worker: str
+    embedder: str
+    agents: dict[str, str]
+
+
+class ReadyShape(Shape):
+    status: str
+    stores: dict[str, str]
+    worker: str
+    draining: bool

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from recollect.errors import Unavailable
 from recollect.memory import Memory
@@ -18,14 +20,21 @@ from recollect.server.agents import read_agents
 from recollect.server.executors import Executors
 from recollect.server.keys import Keys
 from recollect.server.limits import Rate
-from recollect.server.metrics import Metrics
+from recollect.server.metrics import Metrics, Shared
+from recollect.server.quotas import Quotas, read_quotas
 from recollect.server.seats import Seats
+from recollect.server.timing import TimedStore
 from recollect.settings import Settings, read_file
-from recollect.stores import open_store
 from recollect.stores.contract import Store
+from recollect.stores.routed import RoutedStore, open_stores
+
+if TYPE_CHECKING:
+    from recollect.server.tracing import Tracing
 
 BURST_S = 10
 """A key that was quiet may send the requests of so many seconds at once."""
+SHARED_S = 1.0
+"""How often a process of several leaves its figures for the others."""
 FAILED_PER_MINUTE, FAILED_BURST = 30, 20
 """Wrong keys of one address: enough for a forgotten setting, too few for a flood."""
 
@@ -43,38 +52,66 @@ class Service:
         embedder: Embedder | None = None,
         llm: Given | None = None,
         clock: Clock = system_clock,
+        tracing: Tracing | None = None,
+        shared: Shared | None = None,
     ) -> None:
         surroundings = os.environ if environ is None else environ
         self.settings = settings or Settings.read(surroundings, folder)
-        self.agents = read_agents(read_file(folder).get("agents", {}), surroundings)
+        file = read_file(folder)
+        self.agents = read_agents(file.get("agents", {}), surroundings)
+        self._quota = read_quotas(self.settings, file.get("orgs", {}))
         self.clock = clock
         self.draining = False
         self.metrics = Metrics()
-        self.executors = Executors(self.agents)
+        self.tracing = tracing or (_tracing() if self.settings.tracing else None)
+        self._shared = shared
+        self.executors = Executors(self.agents, metrics=self.metrics)
         self.seats = Seats()
-        per_minute = self.settings.requests_per_minute
+        # Processes share the work about evenly, and so the rate of each key.
+        per_minute = max(1, self.settings.requests_per_minute // self.settings.workers)
         self.rate = Rate(per_minute, burst=max(1, per_minute * BURST_S // 60))
         self.failed_rate = Rate(FAILED_PER_MINUTE, burst=FAILED_BURST)
         self._url = self.settings.url if url is None else url
+        self.stores: Mapping[str, Store] = {}
         self._embedder = embedder
         self._llm = llm
         self._open = AsyncExitStack()
         self._memory: Memory | None = None
+        self._quotas: Quotas | None = None
         self._keys: Keys | None = None
 
     async def __aenter__(self) -> Self:
-        store = await self._store()
+        settings = self.settings
+        store = await open_stores(
+            self._url, settings.layers, busy_timeout_s=settings.busy_timeout_s, fallback=settings.fallback
+        )
+        self._quotas = Quotas(store, self.clock, *self._quota)
+        span = None if self.tracing is None else self.tracing.verb
+        counted = self._quotas.note_commit if self._quotas.are_set else None
+        timed: Any = TimedStore(store, self._observe_store, span, counted)
         # Keys are no memories: they go straight to the store, which the memory then owns and closes.
-        self._keys = Keys(store, self.clock)
+        self._keys = Keys(timed, self.clock)
+        self.stores = store.parts if isinstance(store, RoutedStore) else {"everything": store}
         try:
+            # The layers are where they belong already.
             memory = Memory.open(
-                store, settings=self.settings, embedder=self._embedder, llm=self._llm, clock=self.clock
+                timed,
+                settings=settings.with_({"layers": {}}),
+                embedder=self._embedder,
+                llm=self._llm,
+                clock=self.clock,
             )
             self._memory = await self._open.enter_async_context(memory)
         except BaseException:
             await store.close()
             raise
         self._open.push_async_callback(self.executors.close)
+        if self._quotas.are_set:
+            await self._open.enter_async_context(self._quotas.kept())
+        if self.tracing is not None:
+            self._open.callback(self.tracing.close)
+        if self._shared is not None:
+            await self._open.enter_async_context(self._leaving_figures(self._shared))
         return self
 
     async def __aexit__(
@@ -83,10 +120,47 @@ class Service:
         self.draining = True
         await self._open.aclose()
 
-    async def _store(self) -> Store:
-        if isinstance(self._url, str | Path):
-            return await open_store(self._url, busy_timeout_s=self.settings.busy_timeout_s)
-        return self._url
+    def _observe_store(self, verb: str, seconds: float) -> None:
+        self.metrics.observe("store_duration_seconds", seconds, verb=verb)
+
+    @asynccontextmanager
+    async def _leaving_figures(self, shared: Shared) -> AsyncIterator[None]:
+        """Leave the figures of this process for the others from time to time, and at the end."""
+
+        async def go() -> None:
+            while True:
+                await asyncio.sleep(SHARED_S)
+                shared.leave(self.figures())
+
+        leaving = asyncio.create_task(go())
+        try:
+            yield
+        finally:
+            leaving.cancel()
+            shared.leave(self.figures())
+
+    def figures(self) -> Metrics:
+        """The figures of this process, with what the memory counts itself."""
+        uses, metrics = self.memory.describe(), self.metrics
+        for state in ("done", "failed"):
+            metrics.set("jobs_ended", uses["jobs"][state], state=state)
+        for kind, (runs, seconds) in uses["work"].items():
+            metrics.set("jobs_run", runs, kind=kind)
+            metrics.set("enrichment_seconds", seconds, kind=kind)
+        for name, value in uses["model"].items():
+            metrics.set("model", value, what=name)
+        metrics.set("cache_lookups", uses["index"]["hits"], cache="index", result="hit")
+        metrics.set("cache_lookups", uses["index"]["misses"], cache="index", result="miss")
+        return metrics
+
+    def figures_of_all(self) -> Metrics:
+        """The figures of all processes of this server."""
+        own = self.figures()
+        return own if self._shared is None else self._shared.of_all(own)
+
+    def on_close(self, step: Callable[[], Awaitable[None]]) -> None:
+        """Do this when the server closes, before the memory does."""
+        self._open.push_async_callback(step)
 
     @property
     def is_open(self) -> bool:
@@ -104,9 +178,23 @@ class Service:
             raise _not_open()
         return self._keys
 
+    @property
+    def quotas(self) -> Quotas:
+        if self._quotas is None:
+            raise _not_open()
+        return self._quotas
+
     def describe(self) -> dict[str, Any]:
         """What is in use, of the memory and of the server."""
         return self.memory.describe() | {"agents": sorted(self.agents), "executors": self.executors.alive}
+
+
+def _tracing() -> Tracing:
+    try:
+        opened: Tracing = import_module("recollect.server.tracing").Tracing()
+    except ModuleNotFoundError as error:
+        raise Unavailable("traces need more packages: pip install 'recollect[otel]'", field="tracing") from error
+    return opened
 
 
 def _not_open() -> Unavailable:

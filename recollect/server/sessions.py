@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Body, Query
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from recollect.conversation import Message
 from recollect.errors import NotFound
 from recollect.memory import Session
 from recollect.server import schemas
+from recollect.server.answers import Json, paged, tagged
 from recollect.server.routing import (
     Chat,
     Here,
@@ -21,7 +22,6 @@ from recollect.server.routing import (
     given,
     router,
     shapes,
-    tagged,
     version_of,
 )
 from recollect.working import State
@@ -40,13 +40,13 @@ def _messages(found: list[Message]) -> list[dict[str, Any]]:
 @routes.get("", responses=shapes(schemas.SessionsShape))
 async def list_sessions(owner: Owner, limit: int = 100) -> Response:
     """The user's sessions, the most recently active first."""
-    return JSONResponse({"sessions": [info.to_dict() for info in await owner.sessions(limit=limit)]})
+    return Json({"sessions": [info.to_dict() for info in await owner.sessions(limit=limit)]})
 
 
 @routes.get("/{session}", responses=shapes(schemas.SessionShape))
 async def get_session(chat: Chat) -> Response:
     """One session as it is listed."""
-    return JSONResponse((await chat.info()).to_dict())
+    return Json((await chat.info()).to_dict())
 
 
 @routes.patch("/{session}", responses=shapes(schemas.TitleShape))
@@ -54,20 +54,20 @@ async def rename_session(chat: Chat, body: schemas.Title) -> Response:
     """Give a session a title."""
     await must_be_there(chat)
     await chat.rename(body.title)
-    return JSONResponse({"id": chat.id, "title": body.title})
+    return Json({"id": chat.id, "title": body.title})
 
 
 @routes.delete("/{session}", responses=shapes(schemas.ReceiptShape))
 async def delete_session(chat: Chat) -> Response:
     """Forget a session: messages, summary, title and working state."""
-    return JSONResponse((await chat.delete()).to_dict())
+    return Json((await chat.delete()).to_dict())
 
 
 @routes.get("/{session}/export")
 async def export_session(chat: Chat) -> Response:
     """The conversation as `{"session_id", "messages", "window_strategy", "max_tokens"}`."""
     await must_be_there(chat)
-    return JSONResponse(await chat.export())
+    return Json(await chat.export())
 
 
 @routes.post("/{session}/branch", status_code=201, responses=shapes(schemas.MessagesShape, 201))
@@ -75,19 +75,19 @@ async def branch_session(chat: Chat, body: schemas.Branch) -> Response:
     """Begin another session with this one's messages, up to and with one of them."""
     branched = await chat.branch(body.message_id, body.into)
     found, after = await branched.messages()
-    return JSONResponse({"messages": _messages(found), "after": after}, 201)
+    return Json({"messages": _messages(found), "after": after}, 201)
 
 
 @routes.post("/{session}/close", responses=shapes(schemas.EpisodesShape))
 async def close_session(chat: Chat) -> Response:
     """Say that a conversation is over: it becomes an episode now. Gives the new ones."""
-    return JSONResponse({"episodes": [episode.to_dict() for episode in await chat.close()]})
+    return Json({"episodes": [episode.to_dict() for episode in await chat.close()]})
 
 
 @routes.post("/{session}/compress")
 async def compress_session(chat: Chat) -> Response:
     """Fold the older half into the running summary now."""
-    return JSONResponse({"compressed": await chat.compress()})
+    return Json({"compressed": await chat.compress()})
 
 
 @routes.get("/{session}/window", responses=shapes(schemas.MessagesShape))
@@ -100,14 +100,17 @@ async def window(
 ) -> Response:
     """The newest part of a conversation, by a strategy or by limits that hold together."""
     found = await chat.window(strategy, messages=messages, turns=turns, tokens=tokens)
-    return JSONResponse({"messages": _messages(found)})
+    return Json({"messages": _messages(found)})
 
 
 @routes.get("/{session}/messages", responses=shapes(schemas.MessagesShape))
 async def list_messages(chat: Chat, limit: int = 100, after: str | None = None, newest_first: bool = False) -> Response:
     """A page of a conversation; `after` is the cursor of the next one, null at the end."""
-    found, next_page = await chat.messages(limit=limit, after=after, newest_first=newest_first)
-    return JSONResponse({"messages": _messages(found), "after": next_page})
+
+    async def fetch(count: int, cursor: str | None) -> tuple[list[Message], str | None]:
+        return await chat.messages(limit=count, after=cursor, newest_first=newest_first)
+
+    return await paged("messages", fetch, Message.to_dict, limit=limit, after=after)
 
 
 @routes.post("/{session}/messages", status_code=201, responses=shapes(schemas.MessagesShape, 201))
@@ -126,7 +129,7 @@ async def add_messages(
     drafts = [{"content": None, **given(item)} for item in items]
     stored = await chat.add_messages(drafts, idempotency_key=idempotency_key)
     service.metrics.count("adds", len(stored))
-    return JSONResponse({"messages": _messages(stored), "after": None}, 201)
+    return Json({"messages": _messages(stored), "after": None}, 201)
 
 
 # ── Working state ────────────────────────────────────────────────────────────────────────────────

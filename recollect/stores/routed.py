@@ -387,8 +387,13 @@ class RoutedStore:
         found = await self._of_all(lambda store: store.check())
         return [f"{self._told(place)}: {problem}" for place, problems in enumerate(found) for problem in problems]
 
+    @property
+    def parts(self) -> dict[str, Store]:
+        """The stores, each by what it holds."""
+        return {self._told(place): store for place, store in enumerate(self._stores)}
+
     def describe(self) -> dict[str, Any]:
-        parts = {self._told(place): store.describe() for place, store in enumerate(self._stores)}
+        parts = {name: store.describe() for name, store in self.parts.items()}
         whole: dict[str, Any] = {
             "store": "routed",
             "url": " + ".join(str(part["url"]) for part in parts.values()),

@@ -51,7 +51,7 @@ from recollect.stores.contract import (
     write_cursor,
 )
 from recollect.stores.sqlite_codes import CodeBooks, clear_codes, nearest, put_codes
-from recollect.stores.sqlite_file import Connection, SqliteFile
+from recollect.stores.sqlite_file import Connection, SqliteFile, copy_into
 
 PATH_MAX = 4_096
 _PLACE_BITS = 7  # a commit has at most 96 operations, so (revision, place) fits one integer
@@ -170,6 +170,10 @@ class SqliteStore:
 
     async def compact(self) -> None:
         await self._file.compact()
+
+    async def backup(self, target: Path) -> None:
+        """Write the file as it is now to another one, while everybody goes on reading and writing."""
+        await self._file.read(lambda db: copy_into(db, target))
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────
 

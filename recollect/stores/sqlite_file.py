@@ -407,6 +407,16 @@ def _compact(db: Connection) -> None:
         time.sleep(CHECKPOINT_PAUSE_S)
 
 
+def copy_into(db: Connection, target: Path) -> None:
+    """Write one whole state of a database to a new file, and to the disk."""
+    with closing(sqlite3.connect(target, isolation_level=None)) as copy:
+        # All pages in one step, in one read of the log: nobody waits, and nothing that comes later is in it.
+        db.backup(copy)
+        copy.execute("pragma wal_checkpoint(truncate)")
+    with target.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
 def _roll_back(db: Connection) -> None:
     """End a transaction that SQLite has not already ended itself; the error that led here is the one to tell."""
     try:

@@ -47,7 +47,7 @@ async def test_instructions_are_listed_in_their_order(mine):
     assert (await texts(mine))[-1] == "Say please."
     assert added[0].to_dict() == {
         "id": added[0].id, "text": "Be brief.", "on": True, "agent": "support",
-        "created_at": "2026-03-01T12:00:00Z", "org_wide": False,
+        "created_at": "2026-03-01T12:00:00Z", "org_wide": False, "version": added[0].version,
     }  # fmt: skip
 
 

@@ -17,7 +17,8 @@ from typing import Any
 import httpx
 import uvicorn
 
-from recollect.server.app import PatientProtocol, build
+from recollect.server.app import build
+from recollect.server.connections import PatientProtocol
 from recollect.server.service import Service
 from recollect.settings import Settings
 from recollect.testing.fakes import HashingEmbedder

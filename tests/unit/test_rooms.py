@@ -70,8 +70,11 @@ SEES: dict[str, set[str]] = {
     "flow": BELOW_FLOW | FLOW,
     "memory": BELOW_FLOW | FLOW | {"flow", "stores", "embedders"},
     "sync": BELOW_FLOW | FLOW | {"memory"},
+    "interfaces.tools": BELOW_FLOW | FLOW | {"memory", "interfaces"},
     "interfaces.agent": BELOW_FLOW | FLOW | {"memory"},
-    "server": BELOW_FLOW | FLOW | {"memory", "stores", "importers", "interfaces.agent", "server", ""},
+    "server": BELOW_FLOW
+    | FLOW
+    | {"memory", "stores", "importers", "interfaces.agent", "interfaces.tools", "server", ""},
     "interfaces": BELOW_FLOW | FLOW | {"memory", "interfaces", "importers", "stores", "embedders", "server", ""},
     "adapters": NOUNS | {"memory", "sync", "conversation", "context"},
     "importers": NOUNS | {"memory", "validate", "conversation", "importers"},
@@ -90,7 +93,8 @@ DRIVERS = {
     "fastapi": SERVER,
     "starlette": SERVER,
     "jinja2": {"server/console/pages.py"},
-    "uvicorn": {"server/app.py", "interfaces/mcp.py"},
+    "uvicorn": {"server/app.py", "server/connections.py", "interfaces/mcp.py"},
+    "opentelemetry": {"server/tracing.py"},
     "fastembed": {"embedders/fastembed.py"},
     "psycopg": {f"stores/postgres{part}.py" for part in ("", "_link", "_meaning", "_schema")},
     "psycopg_pool": {"stores/postgres_link.py"},

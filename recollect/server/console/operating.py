@@ -65,7 +65,7 @@ async def jobs(request: Request, service: Here, caller: Caller) -> Response:
         done=uses["jobs"]["done"],
         failed=uses["jobs"]["failed"],
         worker=uses["worker"],
-        failures=tuple(await failures_of(service, caller.org)),
+        failures=tuple([each async for each in failures_of(service, caller.org)]),
     )
     return page(request, "jobs", view)
 
@@ -80,7 +80,7 @@ async def retry(request: Request, service: Here, caller: Caller, id: FailureId) 
 @routes.post("/jobs/retry-all", openapi_extra=ADMIN)
 async def retry_all(request: Request, service: Here, caller: Caller) -> Response:
     """Give all failed work of the org another round of tries."""
-    failed = await failures_of(service, caller.org)
+    failed = [each async for each in failures_of(service, caller.org)]
     for record in failed:
         await service.memory.retry(record)
     return moved(request, "jobs", notice=f"{len(failed)} tried again.")

@@ -170,7 +170,7 @@ def moved(request: Request, *parts: str, notice: str = "", **query: Any) -> Resp
     return response
 
 
-def attached(content: str | AsyncIterator[str], kind: str, name: str) -> Response:
+def attached(content: str | AsyncIterator[bytes], kind: str, name: str) -> Response:
     """A file to be saved; text or pieces of it."""
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     if isinstance(content, str):

@@ -51,7 +51,7 @@ async def privacy(request: Request, owner: Owner) -> Response:
 @routes.get("/users/{user}/export")
 async def export(owner: Owner) -> Response:
     """Everything about a user, one JSON object a line."""
-    return attached(export_lines(await owner.export()), LINES_TYPES[0], "memory.jsonl")
+    return attached(export_lines(owner), LINES_TYPES[0], "memory.jsonl")
 
 
 @routes.post("/users/{user}/erase", openapi_extra=ADMIN)

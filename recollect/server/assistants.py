@@ -1,0 +1,77 @@
+"""The door for assistants that speak the Model Context Protocol, at `/mcp`, behind the same keys as all else.
+
+Whose memories they see stands in the address, as `/mcp?user=ann&agent=editor`, and within what the key
+allows: no tool takes a user, so a model cannot name another.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from recollect import validate
+from recollect.errors import NotFound, Unavailable, ValidationError
+from recollect.interfaces.tools import Caller
+from recollect.server.errors import Unauthorized
+from recollect.server.gate import PRINCIPAL, Principal
+from recollect.server.service import Service
+
+PATH = "/mcp"
+GIVEN = ("user", "agent")
+CALLER = "recollect.caller"
+"""Where it stands in the scope of a request whose memories it is about."""
+
+
+class Assistants:
+    """Hands requests to the protocol, once it is known whose memories they are about."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._door: Any = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        principal = scope.get(PRINCIPAL)
+        if principal is None:
+            raise Unauthorized
+        scope[CALLER] = self._caller(principal, scope["query_string"])
+        if self._door is None:
+            self._door = _protocol().Door(lambda asked: asked[CALLER])
+            self._service.on_close(self._door.close)
+        await self._door(scope, receive, send)
+
+    def _caller(self, principal: Principal, query: bytes) -> Caller:
+        given = _given(query)
+        user = given.get("user", principal.user)
+        if user is None:
+            raise ValidationError("this key is for all users: say whose memories, as /mcp?user=ann", field="user")
+        if principal.user not in (None, user):
+            raise NotFound(field="user")
+        agent = validate.identifier(given["agent"], "agent") if given.get("agent") else ""
+        owner = self._service.memory.user(user, org=principal.org)
+        return Caller(owner, agent, writes=principal.may("write"))
+
+
+def routes(service: Service) -> list[Route]:
+    """The route of the door. Only answers to what is sent: there are no streams that wait."""
+    return [Route(PATH, Assistants(service), methods=["POST"], include_in_schema=False)]
+
+
+def _given(query: bytes) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(query.decode(), keep_blank_values=True, errors="strict")
+    except ValueError:
+        raise ValidationError("must be valid UTF-8, percent-encoded", field="query") from None
+    if len(dict(pairs)) != len(pairs) or not {name for name, _ in pairs} <= set(GIVEN):
+        raise ValidationError(f"must be {' and '.join(GIVEN)}, each once", field="query")
+    return dict(pairs)
+
+
+def _protocol() -> Any:
+    try:
+        return import_module("recollect.interfaces.mcp")
+    except ModuleNotFoundError as error:
+        raise Unavailable("the protocol's own package is missing: pip install 'recollect[mcp]'", field="mcp") from error

@@ -1,0 +1,43 @@
+"""The route of figures for operators: what was counted, and how things stand now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from starlette.responses import PlainTextResponse, Response
+
+from recollect.records import SECOND_MS
+from recollect.server.metrics import MEDIA_TYPE, Gauge
+from recollect.server.routing import ADMIN, Here, router
+from recollect.server.service import Service
+from recollect.stores.contract import Survey
+
+routes = router("", "figures")
+
+
+@routes.get("/metrics", response_class=PlainTextResponse, openapi_extra=ADMIN)
+async def metrics(service: Here) -> Response:
+    """Figures in the text format of Prometheus."""
+    survey = await service.memory.survey()
+    text = service.figures_of_all().text(_gauges(service, survey))
+    return PlainTextResponse(text, media_type=MEDIA_TYPE)
+
+
+def _gauges(service: Service, survey: Survey) -> Iterator[Gauge]:
+    for state, count in (("waiting", survey.jobs_waiting), ("running", survey.jobs_running)):
+        yield Gauge("jobs", "Jobs in the store, by state.", count, {"state": state})
+    oldest = survey.oldest_job_at
+    age_s = 0.0 if oldest is None else max(0.0, (service.clock() - oldest) / SECOND_MS)
+    yield Gauge("oldest_job_age_seconds", "How long the oldest job waits beyond its time.", age_s)
+    for layer, count in sorted(survey.records.items()):
+        yield Gauge("records", "Records in the store, by layer.", count, {"layer": layer})
+    yield Gauge("partitions", "Users and orgs that have something.", survey.partitions)
+    if survey.bytes is not None:
+        yield Gauge("store_bytes", "Size of the store.", survey.bytes)
+    index = service.memory.describe()["index"]
+    for name in ("partitions", "records", "mib"):
+        yield Gauge("index", "The indexes that the process that answers holds in memory.", index[name], {"what": name})
+    chats = service.executors
+    yield Gauge("executors", "Executors of /api/chat that are alive in the process that answers.", chats.alive)
+    about = "Sessions of /api/chat with a turn in the last half hour, in the process that answers."
+    yield Gauge("sessions", about, chats.sessions_alive)

@@ -1,0 +1,77 @@
+"""Routes that say whether the server is well: what it stands on, and whether it should get requests now."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from starlette.responses import Response
+
+from recollect import __version__
+from recollect.errors import RecollectError
+from recollect.server import schemas
+from recollect.server.answers import Json
+from recollect.server.keys import HOME
+from recollect.server.routing import PUBLIC, Here, router, shapes
+from recollect.server.service import Service
+from recollect.stores.contract import Store
+
+routes = router("", "health")
+
+READY_S = 2.0
+"""A store that takes longer for one look-up is not ready."""
+TOLD_OF_STORES = ("store", "durability", "fallback")
+"""What anybody may know of a store: not where it is."""
+NOT_READY: dict[int | str, dict[str, Any]] = {
+    503: {"model": schemas.ReadyShape, "description": "It should get no requests now."}
+}
+
+
+@routes.get("/health", responses=shapes(schemas.HealthShape), openapi_extra={PUBLIC: True})
+async def health(service: Here) -> Response:
+    """What the server stands on. `degraded`: it lives, but on a store in memory, or its worker finds no work."""
+    uses = service.describe()
+    stores = {name: _told(store) for name, store in service.stores.items()}
+    has_worker = uses["worker"] in ("in this process", "elsewhere")
+    is_degraded = not has_worker or any("fallback" in store for store in stores.values())
+    agents = {name: agent.model or "from memory" for name, agent in service.agents.items()}
+    return Json(
+        {
+            "status": "degraded" if is_degraded else "ok",
+            "version": __version__,
+            "stores": stores,
+            "worker": uses["worker"],
+            "embedder": uses["embedder"],
+            "agents": agents,
+        }
+    )
+
+
+def _told(store: Store) -> dict[str, str]:
+    described = store.describe()
+    return {name: str(described[name]) for name in TOLD_OF_STORES if name in described}
+
+
+@routes.get("/ready", responses=shapes(schemas.ReadyShape) | NOT_READY, openapi_extra={PUBLIC: True})
+async def ready(service: Here) -> Response:
+    """Whether requests can be served: every store answers, and the server is not about to stop."""
+    answers = await asyncio.gather(*(_answers(service, store) for store in service.stores.values()))
+    is_ready = set(answers) == {"answers"} and not service.draining
+    told = {
+        "status": "ready" if is_ready else "not ready",
+        "stores": dict(zip(service.stores, answers, strict=True)),
+        "worker": service.memory.describe()["worker"] if service.is_open else "not started",
+        "draining": service.draining,
+    }
+    return Json(told, 200 if is_ready else 503)
+
+
+async def _answers(service: Service, store: Store) -> str:
+    try:
+        async with asyncio.timeout(READY_S):
+            await store.get(HOME, ["ready"], service.clock())
+    except TimeoutError:
+        return "too slow"
+    except RecollectError as error:
+        return type(error).__name__
+    return "answers"

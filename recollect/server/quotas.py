@@ -1,0 +1,170 @@
+"""What an org may use in a day: requests, memories and bytes, counted over all processes of a server.
+
+Counts are kept in the store and brought together every few seconds, so an org may go over by what it
+does in that time. A day begins at midnight UTC.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, fields
+from typing import Any
+
+from recollect.errors import Conflict, RateLimited, RecollectError, ValidationError
+from recollect.records import DAY_MS, SECOND_MS, Changes, Clock, Partition, Record, Scope, new_id
+from recollect.settings import Settings
+from recollect.stores.contract import Store
+
+ORG = "{quotas}"
+"""Where the counts are kept, one record for each org. Ids must not have braces, so nobody can name an org like this."""
+ID = "used"
+ADDED_LAYERS = ("conversation", "long_term")
+"""What counts as a memory: what is said or told. What is made of it does not."""
+FLUSH_S = 2.0
+FLUSH_TRIES = 5
+WITHOUT_ADDING = ("/search", "/context", "/forget")
+"""What is sent with POST and yet adds nothing."""
+
+
+class OverQuota(RateLimited):
+    """An org has used up what it may use in a day."""
+
+    def __init__(self, what: str, limit: int, wait_s: float) -> None:
+        super().__init__(f"the {limit} {what} of today are used up; the next day begins at midnight UTC", field="org")
+        self.wait_s = max(1, math.ceil(wait_s))
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What one org may use in a day; None: as much as it likes."""
+
+    requests: int | None = None
+    memories: int | None = None
+    bytes: int | None = None
+
+
+def read_quotas(settings: Settings, tables: Any) -> tuple[Quota, dict[str, Quota]]:
+    """What every org may use, and what some may instead, from the `[orgs.*]` tables of the file."""
+    usual = Quota(settings.requests_per_day, settings.memories_per_day, settings.bytes_per_day)
+    known = {f"{each.name}_per_day": each.name for each in fields(Quota)}
+    if not isinstance(tables, Mapping):
+        raise ValidationError("must be tables, as [orgs.acme]", field="orgs")
+    found = {}
+    for name, table in tables.items():
+        if not isinstance(table, Mapping) or not set(table) <= set(known):
+            raise ValidationError(f"must be a table of {', '.join(known)}", field=f"orgs.{name}")
+        if not all(isinstance(value, int) and not isinstance(value, bool) and value > 0 for value in table.values()):
+            raise ValidationError("must be whole numbers above zero", field=f"orgs.{name}")
+        given = {known[key]: value for key, value in table.items()}
+        found[str(name)] = Quota(**({each.name: getattr(usual, each.name) for each in fields(Quota)} | given))
+    return usual, found
+
+
+class Quotas:
+    """Counts what orgs use today and refuses what is over."""
+
+    def __init__(self, store: Store, clock: Clock, usual: Quota, special: Mapping[str, Quota]) -> None:
+        self._store = store
+        self._clock = clock
+        self._usual = usual
+        self._special = special
+        self._day = 0
+        self._known: dict[str, Counter[str]] = {}
+        self._fresh: dict[str, Counter[str]] = {}
+
+    @property
+    def are_set(self) -> bool:
+        """Whether any org has a quota at all."""
+        return any(quota != Quota() for quota in (self._usual, *self._special.values()))
+
+    async def admit(self, org: str, method: str, path: str) -> None:
+        """Count a request, or refuse it if the org has used up what it needs."""
+        quota = self._special.get(org, self._usual)
+        if quota == Quota():
+            return
+        if self._begins_a_day() or org not in self._known:
+            await self._load(org)
+        used = self._known[org] + self._fresh.get(org, Counter())
+        adds = method not in ("GET", "HEAD", "DELETE") and not path.endswith(WITHOUT_ADDING)
+        for what in ("requests", "bytes", *(["memories"] if adds else [])):
+            limit = getattr(quota, what)
+            if limit is not None and used[what] >= limit:
+                raise OverQuota(what, limit, (DAY_MS - self._clock() % DAY_MS) / SECOND_MS)
+        self.note(org, requests=1)
+
+    def note(self, org: str, **used: int) -> None:
+        """Note what an org used."""
+        if self.are_set:
+            self._fresh.setdefault(org, Counter()).update(used)
+
+    def note_commit(self, changes: Changes) -> None:
+        """Note the memories that a commit adds."""
+        added = sum(record.version == 0 and record.layer in ADDED_LAYERS for record in changes.put)
+        if added:
+            self.note(changes.partition.org, memories=added)
+
+    @asynccontextmanager
+    async def kept(self) -> AsyncIterator[None]:
+        """Bring the counts of all processes together from time to time, and at the end."""
+        task = asyncio.create_task(self._flush_regularly())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(RecollectError):
+                await self.flush()
+
+    async def _flush_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(FLUSH_S)
+            with suppress(RecollectError):  # what could not be written is kept and tried again
+                await self.flush()
+
+    async def flush(self) -> None:
+        """Add what was used here to what the store knows, and learn what others used."""
+        self._begins_a_day()
+        for org in list(self._fresh):
+            for attempt in range(FLUSH_TRIES):
+                try:
+                    await self._write(org)
+                    break
+                except Conflict:
+                    if attempt == FLUSH_TRIES - 1:
+                        raise
+
+    async def _write(self, org: str) -> None:
+        used = Counter(self._fresh.get(org))
+        record, known = await self._read(org)
+        total = known + used
+        now = self._clock()
+        data = {"day": self._day, "used": dict(total)}
+        home = Partition(ORG, org)
+        put = Record(ID, "quota", Scope(*home), created_at=now) if record is None else record
+        await self._store.commit(Changes(home, put=(put.with_(data=data),), key=new_id(now)), now)
+        self._known[org] = total
+        left = self._fresh.pop(org, Counter()) - used  # what came in while it was written
+        if left:
+            self._fresh[org] = left
+
+    async def _load(self, org: str) -> None:
+        self._known[org] = (await self._read(org))[1]
+
+    async def _read(self, org: str) -> tuple[Record | None, Counter[str]]:
+        found = await self._store.get(Partition(ORG, org), [ID], self._clock())
+        record = found[0] if found else None
+        is_today = record is not None and record.data["day"] == self._day
+        return record, Counter(record.data["used"]) if record is not None and is_today else Counter()
+
+    def _begins_a_day(self) -> bool:
+        """Whether this is the first look at a new day; then nothing is used yet."""
+        today = self._clock() // DAY_MS
+        if today == self._day:
+            return False
+        self._day = today
+        self._known.clear()
+        self._fresh.clear()
+        return True

@@ -1,0 +1,131 @@
+"""Figures, traces and the dashboard: what operators see of a server, and that none of it says what was said."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
+from server_stage import client_of, opened
+
+from recollect.server.alive import Alive
+from recollect.server.metrics import Metrics, Shared
+from recollect.server.tracing import Tracing
+from recollect.testing.fakes import ManualClock
+
+DASHBOARD = Path(__file__).resolve().parents[2] / "examples" / "grafana" / "recollect.json"
+ANN = "/api/users/ann"
+SECRET = "hunter2 is my password"
+
+
+def figures(text: str) -> dict[str, float]:
+    lines = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, value in lines}
+
+
+async def used(client, service) -> None:
+    """Ask for a little of everything."""
+    await client.post("/api/chat", json={"chat_id": "c", "user_id": "ann", "message": SECRET})
+    await client.post(f"{ANN}/memories", json={"content": "Tea with milk."})
+    await client.post(f"{ANN}/memories/search", json={"query": "tea"})
+    await client.post(f"{ANN}/context", json={"query": "What do I drink?"})
+    await client.put("/api/entities/order/42", json={"data": {"status": "sent"}})
+    await client.get("/api/entities/order/42")
+    await client.get("/api/entities/order/43")
+    await service.memory.work()
+
+
+async def test_jobs_caches_and_the_store_have_figures():
+    async with opened() as service, client_of(service) as client:
+        await used(client, service)
+        found = figures((await client.get("/metrics")).text)
+    assert found['recollect_jobs_ended_total{state="done"}'] >= 2
+    assert found['recollect_jobs_run_total{kind="enrich"}'] >= 2
+    assert found['recollect_enrichment_seconds_total{kind="enrich"}'] > 0
+    assert found['recollect_cache_lookups_total{cache="index",result="miss"}'] >= 1
+    assert found['recollect_cache_lookups_total{cache="index",result="hit"}'] >= 1
+    assert found['recollect_cache_lookups_total{cache="entities",result="hit"}'] == 1
+    assert found['recollect_cache_lookups_total{cache="entities",result="miss"}'] == 1
+    assert found['recollect_store_duration_seconds_count{verb="claim"}'] >= 1
+    assert found["recollect_oldest_job_age_seconds"] >= 0 and found["recollect_sessions"] == 1
+
+
+async def test_chats_have_lifetimes():
+    async with opened() as service, client_of(service) as client:
+        await used(client, service)
+        service.executors._held.clear()
+        service.executors._sessions.clear()
+        found = figures((await client.get("/metrics")).text)
+    assert found["recollect_executor_life_seconds_count"] == found["recollect_session_life_seconds_count"] == 1
+
+
+def test_what_lives_is_told_how_long_it_was_used():
+    now, lives = [0.0], []
+    held: Alive[str] = Alive(10, 2, ended=lives.append, timer=lambda: now[0])
+    held.use("a", lambda: "first")
+    now[0] = 7
+    assert held.use("a", lambda: "second") == "first" and len(held) == 1
+    now[0] = 30
+    assert len(held) == 0 and lives == [7]
+
+
+async def test_the_dashboard_names_only_figures_that_there_are():
+    async with opened("memory://") as service, client_of(service) as client:
+        await used(client, service)
+        text = (await client.get("/metrics")).text
+    known = set(re.findall(r"^# TYPE (\S+)", text, re.M)) | {"recollect_store_bytes"}
+    known |= {f"{name}_{part}" for name in known for part in ("bucket", "sum", "count")}
+    board = json.loads(DASHBOARD.read_text())
+    asked_for = [each["expr"] for panel in board["panels"] for each in panel["targets"]]
+    asked = {name for expression in asked_for for name in re.findall(r"recollect_\w+", expression)}
+    assert asked and asked <= known
+    shown = {re.sub("_(bucket|sum|count)$", "", name) for name in asked}
+    assert {name for name in known if not re.search("_(bucket|sum|count)$", name)} <= shown
+
+
+def test_the_figures_of_several_processes_add_up_and_outlive_them(tmp_path):
+    for process in ("1", "2"):
+        one = Metrics()
+        one.count("adds", 2)
+        one.observe("store_duration_seconds", 0.002, verb="get")
+        Shared(tmp_path).leave(one)
+        (tmp_path / next(tmp_path.glob("[0-9]*.json"))).rename(tmp_path / f"gone-{process}.json")
+    mine = Metrics()
+    mine.count("adds")
+    found = figures(Shared(tmp_path).of_all(mine).text([]))
+    assert found["recollect_adds_total"] == 5 and mine.text([]).count("recollect_adds_total 1") == 1
+    assert found['recollect_store_duration_seconds_count{verb="get"}'] == 2
+    assert found['recollect_store_duration_seconds_bucket{verb="get",le="0.0025"}'] == 2
+
+
+@pytest.fixture
+def spans():
+    return InMemorySpanExporter()
+
+
+async def test_a_request_is_a_span_with_what_it_asked_of_the_store_beneath_it(spans):
+    tracing = Tracing(SimpleSpanProcessor(spans))
+    parent = {"traceparent": "00-" + "a" * 32 + "-" + "b" * 16 + "-01"}
+    async with opened(tracing=tracing, clock=ManualClock()) as service, client_of(service) as client:
+        answer = await client.post(f"{ANN}/memories", json={"content": SECRET}, headers=parent)
+    done = {span.name: span for span in spans.get_finished_spans()}
+    request, commit = done["POST /api/users/{user}/memories"], done["store.commit"]
+    assert format(request.context.trace_id, "032x") == "a" * 32 and commit.parent.span_id == request.context.span_id
+    assert request.attributes["http.response.status_code"] == 201
+    assert request.attributes["recollect.request_id"] == answer.headers["x-request-id"]
+    told = json.dumps([json.loads(span.to_json()) for span in spans.get_finished_spans()])
+    assert SECRET not in told and '"ann' not in told
+
+
+async def test_a_span_tells_that_it_failed_but_not_what_was_in_it(spans):
+    async with opened(tracing=Tracing(SimpleSpanProcessor(spans))) as service, client_of(service) as client:
+        await service.stores["everything"].close()
+        assert (await client.post(f"{ANN}/memories", json={"content": SECRET})).status_code == 503
+    failed = [span for span in spans.get_finished_spans() if span.status.status_code is StatusCode.ERROR]
+    assert [span.attributes["http.response.status_code"] for span in failed] == [503]
+    assert any(span.attributes.get("error.type") == "Unavailable" for span in spans.get_finished_spans())
+    assert SECRET not in "".join(span.to_json() for span in spans.get_finished_spans())

@@ -1,0 +1,114 @@
+"""Several processes behind one port and on one store, and settings from wherever they are given."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sqlite3
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+from server_stage import process
+
+from recollect.errors import ValidationError
+from recollect.interfaces.serving import _settings
+
+POST = "/api/users/ann/sessions/s/messages"
+
+
+def children(parent: int) -> list[int]:
+    """The processes that serve: of those that another started, not the one that looks after resources."""
+    started = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    return [int(pid) for pid in started if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def until(look, wait_s: float = 20.0):
+    deadline = time.monotonic() + wait_s
+    while time.monotonic() < deadline:
+        try:
+            if found := look():
+                return found
+        except httpx.TransportError:
+            pass
+        time.sleep(0.1)
+    raise AssertionError("it did not come")
+
+
+@pytest.fixture
+def served(tmp_path):
+    with process(tmp_path, "--workers", "2", "--url", f"sqlite:///{tmp_path}/kept.db") as (address, running):
+        until(lambda: httpx.get(f"{address}/ready").status_code == 200)
+        yield address, running
+
+
+def say(address: str, count: int) -> Counter[int]:
+    def one(n: int) -> int:
+        try:
+            return httpx.post(address + POST, json={"role": "user", "content": f"message {n}"}, timeout=10).status_code
+        except httpx.TransportError:
+            return 0
+
+    with ThreadPoolExecutor(8) as threads:
+        return Counter(threads.map(one, range(count)))
+
+
+def test_processes_share_the_port_the_store_and_the_figures_and_stop_together(served, tmp_path):
+    address, running = served
+    crew = until(lambda: (found := children(running.pid)) and len(found) == 2 and found)
+    assert say(address, 60) == {201: 60}
+    time.sleep(1.5)
+    text = httpx.get(f"{address}/metrics").text
+    assert re.search(r"^recollect_adds_total 60$", text, re.M)
+    asked_at = time.monotonic()
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(12) == 0 and time.monotonic() - asked_at < 10
+    assert not any(Path(f"/proc/{pid}").exists() for pid in crew)
+    with sqlite3.connect(tmp_path / "kept.db") as file:
+        assert file.execute("select count(*) from records where layer = 'conversation'").fetchone() == (60,)
+
+
+def test_a_process_that_dies_is_replaced_and_the_others_go_on(served):
+    address, running = served
+    first, second = until(lambda: (found := children(running.pid)) and len(found) == 2 and found)
+    os.kill(first, signal.SIGKILL)
+    until(lambda: len(now := children(running.pid)) == 2 and first not in now)
+    assert second in children(running.pid)
+    until(lambda: say(address, 20) == {201: 20})
+
+
+def test_processes_do_not_outlive_the_one_that_started_them(served):
+    _, running = served
+    crew = until(lambda: (found := children(running.pid)) and len(found) == 2 and found)
+    running.kill()
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in crew))
+
+
+def test_a_store_that_cannot_be_shared_is_told(recollect):
+    ran = recollect("serve", "--workers", "2", "--port", "0", at="memory://")
+    assert ran.code == 2 and "cannot share" in ran.err
+
+
+# ── Settings ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_flags_count_before_the_environment_and_that_before_the_file(tmp_path, monkeypatch):
+    (tmp_path / "recollect.toml").write_text("port = 1001\nworkers = 2\nrequests_per_day = 5\nlease_s = 7\n")
+    monkeypatch.setenv("RECOLLECT_PORT", "1002")
+    monkeypatch.setenv("RECOLLECT_WORKERS", "3")
+    chosen = _settings(["port=1003"], None)
+    assert (chosen.port, chosen.workers, chosen.requests_per_day, chosen.lease_s) == (1003, 3, 5, 7)
+    assert _settings([], 4).workers == 4
+
+
+@pytest.mark.parametrize(
+    ("given", "field"), [("port", "set"), ("nonsense=1", "nonsense"), ("port=x", "port"), ("workers=0", "workers")]
+)
+def test_a_flag_that_makes_no_sense_is_refused(given, field):
+    with pytest.raises(ValidationError) as refused:
+        _settings([given], None)
+    assert refused.value.field == field

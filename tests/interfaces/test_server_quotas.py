@@ -1,0 +1,81 @@
+"""What an org may use in a day: counted over all processes, refused clearly, and given anew at midnight."""
+
+from __future__ import annotations
+
+import pytest
+from server_stage import client_of, opened
+
+from recollect.errors import ValidationError
+from recollect.server.quotas import Quota, read_quotas
+from recollect.settings import Settings
+from recollect.testing.fakes import ManualClock
+
+ANN = "/api/users/ann"
+
+
+async def test_requests_of_a_day_are_counted_and_then_refused_until_midnight():
+    clock = ManualClock()
+    async with opened(clock=clock, settings={"requests_per_day": 3}) as service, client_of(service) as client:
+        answers = [(await client.get(f"{ANN}/profile")) for _ in range(4)]
+        assert [each.status_code for each in answers] == [200, 200, 200, 429]
+        told = answers[-1].json()
+        assert (told["code"], told["field"]) == ("RateLimited", "org") and "3 requests of today" in told["detail"]
+        assert 0 < int(answers[-1].headers["retry-after"]) <= 24 * 3600
+        other = await client.get(f"{ANN}/profile", headers={"X-Recollect-Org": "other"})
+        assert other.status_code == 200 and (await client.get("/health")).status_code == 200
+        clock.advance(days=1)
+        assert (await client.get(f"{ANN}/profile")).status_code == 200
+
+
+async def test_who_may_add_no_more_may_still_read_and_forget():
+    async with opened(settings={"memories_per_day": 2}) as service, client_of(service) as client:
+        items = {"memories": [{"content": "Tea.", "id": "tea"}, {"content": "Milk."}]}
+        assert (await client.post(f"{ANN}/memories", json=items)).status_code == 201
+        refused = await client.post(f"{ANN}/memories", json={"content": "Sugar."})
+        turn = await client.post("/api/chat", json={"chat_id": "c", "user_id": "ann", "message": "Hello"})
+        assert (refused.status_code, turn.status_code) == (429, 429) and "2 memories" in refused.json()["detail"]
+        assert (await client.post(f"{ANN}/memories/search", json={"query": "tea"})).status_code == 200
+        assert (await client.get(f"{ANN}/memories")).json()["memories"][0]["content"] == "Tea."
+        assert (await client.delete(f"{ANN}/memories/tea")).status_code == 200
+
+
+async def test_bytes_that_were_sent_are_counted():
+    async with opened(settings={"bytes_per_day": 1_000}) as service, client_of(service) as client:
+        first = await client.post(f"{ANN}/memories", json={"content": "x" * 2_000})
+        second = await client.post(f"{ANN}/memories", json={"content": "y"})
+        assert (first.status_code, second.status_code) == (201, 429)
+
+
+async def test_what_one_process_counted_the_others_know_and_a_restart_does_not_forget(tmp_path):
+    url, limit = f"sqlite:///{tmp_path}/kept.db", {"requests_per_day": 10}
+    async with (
+        opened(url, settings=limit) as one,
+        opened(url, settings=limit) as two,
+        client_of(one) as first,
+        client_of(two) as second,
+    ):
+        for _ in range(4):
+            await first.get(f"{ANN}/profile")
+            await second.get(f"{ANN}/profile")
+        await one.quotas.flush()
+        await two.quotas.flush()
+    async with opened(url, settings=limit) as again, client_of(again) as client:
+        answers = [(await client.get(f"{ANN}/profile")).status_code for _ in range(3)]
+        assert answers == [200, 200, 429]
+        assert (await client.get("/api/users")).status_code == 429
+        assert (await again.memory.org().users())[0] == []
+
+
+def test_an_org_may_have_a_quota_of_its_own():
+    settings = Settings().with_({"requests_per_day": 100, "bytes_per_day": 5_000})
+    usual, special = read_quotas(settings, {"acme": {"requests_per_day": 9}})
+    assert usual == Quota(100, None, 5_000) and special == {"acme": Quota(9, None, 5_000)}
+
+
+@pytest.mark.parametrize(
+    "tables", [1, {"acme": 1}, {"acme": {"x": 1}}, {"acme": {"requests_per_day": 0}}, {"a": {"bytes_per_day": True}}]
+)
+def test_a_quota_that_makes_no_sense_is_refused_at_the_start(tables):
+    with pytest.raises(ValidationError) as refused:
+        read_quotas(Settings(), tables)
+    assert refused.value.field.startswith("orgs")

@@ -1,0 +1,319 @@
+"""The server under strain: several stores, large pages, slow readers, floods, and a stop in the middle of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+import sqlite3
+import threading
+import time
+from collections import Counter
+
+import httpx
+import pytest
+from server_stage import client_of, listening, opened, process
+
+from recollect.errors import Conflict
+from recollect.records import system_clock
+from recollect.server import answers, envelope, limits
+from recollect.server.connections import PatientProtocol
+from recollect.testing.fakes import FailingEmbedder
+
+ANN = "/api/users/ann"
+
+
+@pytest.fixture
+async def service():
+    async with opened() as opened_service:
+        yield opened_service
+
+
+@pytest.fixture
+async def client(service):
+    async with client_of(service) as one:
+        yield one
+
+
+# ── What it stands on ────────────────────────────────────────────────────────────────────────────
+
+
+async def test_layers_are_kept_where_the_settings_say_and_each_store_is_told_of(tmp_path):
+    kept = f"sqlite:///{tmp_path}/working.db"
+    async with opened(settings={"layers": f"working={kept}"}) as service, client_of(service) as client:
+        await client.put(f"{ANN}/sessions/s/working", json={"step": "found in its own file"})
+        health, ready = [(await client.get(path)).json() for path in ("/health", "/ready")]
+    assert {name: told["store"] for name, told in health["stores"].items()} == {
+        "the rest": "memory",
+        "working": "sqlite",
+    }
+    assert ready["stores"] == {"the rest": "answers", "working": "answers"}
+    with sqlite3.connect(tmp_path / "working.db") as file:
+        assert "found in its own file" in file.execute("select payload from records").fetchone()[0]
+
+
+async def test_a_store_that_was_replaced_by_memory_is_named_in_health(tmp_path):
+    missing = f"sqlite:///{tmp_path}/no-such-folder/x.db"
+    async with opened(missing, settings={"fallback": "memory"}) as service, client_of(service) as client:
+        told = (await client.get("/health")).json()
+        assert (
+            told["status"] == "degraded" and "sqlite:// could not be opened" in told["stores"]["everything"]["fallback"]
+        )
+        assert str(tmp_path) not in json.dumps(told) and (await client.get("/ready")).status_code == 200
+
+
+async def test_a_store_that_does_not_answer_is_named_and_the_server_is_not_ready(tmp_path):
+    layers = f"working=sqlite:///{tmp_path}/working.db"
+    async with opened(settings={"layers": layers}) as service, client_of(service) as client:
+        await service.stores["working"].close()
+        answer = await client.get("/ready")
+    assert answer.status_code == 503 and answer.json()["stores"] == {"the rest": "answers", "working": "Unavailable"}
+
+
+async def test_a_worker_that_cannot_look_for_work_is_told(service, client):
+    service.memory._running.worker.trouble = "Unavailable: the store is away"
+    assert (await client.get("/health")).json()["worker"] == "elsewhere"
+    async with opened(settings={"worker": True}) as with_worker, client_of(with_worker) as other:
+        with_worker.memory._running.worker.trouble = "Unavailable: the store is away"
+        told = (await other.get("/health")).json()
+    assert told["status"] == "degraded" and "cannot look for work" in told["worker"]
+
+
+# ── Pages and exports ────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_page_ends_when_it_gets_too_large_and_goes_on_without_a_gap(client):
+    for start in range(0, 60, 12):
+        drafts = [{"role": "user", "content": f"{start + n} " + "x" * 60_000} for n in range(12)]
+        (await client.post(f"{ANN}/sessions/s/messages", json={"messages": drafts})).raise_for_status()
+    seen, after, pages = [], None, 0
+    while True:
+        query = {"limit": 1000} | ({"after": after} if after else {})
+        answer = await client.get(f"{ANN}/sessions/s/messages", params=query)
+        assert len(answer.content) < answers.PAGE_BYTES + answers.STEP_ITEMS * 70_000
+        seen += [int(each["content"].split()[0]) for each in answer.json()["messages"]]
+        after, pages = answer.json()["after"], pages + 1
+        if after is None:
+            break
+    assert seen == list(range(60)) and pages == 2
+
+
+async def test_a_history_that_is_too_large_leaves_the_oldest_out_and_says_how_many(client):
+    await client.post(f"{ANN}/memories", json={"content": "0 " + "x" * 60_000, "id": "long"})
+    for n in range(1, 30):
+        await client.patch(f"{ANN}/memories/long", json={"content": f"{n} " + "x" * 60_000})
+    told = (await client.get(f"{ANN}/memories/long/history")).json()
+    kept = [int(each["content"].split()[0]) for each in told["history"]]
+    assert kept == list(range(told["left_out"], 30)) and 0 < told["left_out"] < 30
+
+
+async def test_an_export_is_sent_as_it_is_read_and_is_whole(service, client):
+    for n in range(3):
+        await service.memory.user("ann").add_memories([f"Memory {n * 90 + i} of many." for i in range(90)])
+    pieces = []
+    async with client.stream("GET", f"{ANN}/export") as answer:
+        async for piece in answer.aiter_bytes():
+            pieces.append(piece)
+    lines = [json.loads(line) for line in b"".join(pieces).splitlines()]
+    again = await service.memory.user("ann").export()
+    assert [line.get("id") for line in lines] == [line.get("id") for line in again] and len(lines) == 271
+
+
+async def test_users_and_failures_come_page_by_page(service, client):
+    for n in range(25):
+        await service.memory.user(f"user-{n:02}").add_memory("Something.")
+    await service.memory.user("user-03").erase()
+    await service.memory.user("zoe", org="other").add_memory("Something.")
+    seen, after = [], None
+    while True:
+        query = {"limit": 10} | ({"after": after} if after else {})
+        told = (await client.get("/api/users", params=query)).json()
+        seen, after = seen + told["users"], told["after"]
+        if after is None:
+            break
+    assert seen == [f"user-{n:02}" for n in range(25) if n != 3]
+
+
+async def test_failures_come_page_by_page_also_of_one_user(clock):
+    failing = {"embedder": FailingEmbedder(), "settings": {"job_attempts_max": 1}}
+    async with opened(clock=clock, **failing) as service, client_of(service) as client:
+        for user in ("ann", "bob", "cyd"):
+            for n in range(4):
+                await service.memory.user(user).session("s").add_message("user", f"Hello {n}.")
+        await service.memory.work()
+        every = [failure.id for failure in await service.memory.failures()]
+        seen, after = [], None
+        while True:
+            query = {"limit": 3} | ({"after": after} if after else {})
+            told = (await client.get("/api/failures", params=query)).json()
+            assert len(told["failures"]) <= 3
+            seen, after = seen + [each["id"] for each in told["failures"]], told["after"]
+            if after is None:
+                break
+        assert len(every) >= 12 and sorted(seen) == sorted(every)
+        last = await client.post(f"/api/failures/{seen[-1]}/retry")
+        wrong = [await client.get("/api/failures", params={"after": cursor}) for cursor in ("x", "[1,2]", '["",null]')]
+    assert last.status_code == 204 and {each.status_code for each in wrong} == {422}
+
+
+# ── Changing what was read ───────────────────────────────────────────────────────────────────────
+
+
+async def test_an_instruction_is_changed_only_as_it_was_read(client):
+    made = await client.post(f"{ANN}/customizations", json={"id": "tone", "text": "Be brief."})
+    first = await client.patch(
+        f"{ANN}/customizations/tone", json={"text": "Be kind."}, headers={"If-Match": made.headers["etag"]}
+    )
+    stale = await client.patch(
+        f"{ANN}/customizations/tone", json={"text": "Be loud."}, headers={"If-Match": made.headers["etag"]}
+    )
+    assert (first.status_code, stale.status_code, stale.json()["field"]) == (200, 412, "version")
+    (listed,) = (await client.get(f"{ANN}/customizations")).json()["customizations"]
+    assert listed["text"] == "Be kind." and f'"{listed["version"]}"' == first.headers["etag"]
+
+
+@pytest.mark.parametrize("forget", ["erase", "forget"])
+async def test_a_reply_is_not_stored_once_what_it_answers_is_gone(service, forget):
+    ann = service.memory.user("ann")
+    said = await ann.session("s").add_message("user", "Hello")
+    await (ann.erase() if forget == "erase" else ann.forget(said.id))
+    with pytest.raises(Conflict) as refused:
+        await ann.session("s").add_message("assistant", "Hello!", reply_to=said.id)
+    assert refused.value.field == "reply_to" and (await ann.session("s").messages())[0] == []
+
+
+@pytest.mark.parametrize("query", ["where=%ff", "limit=%C3%28", "%fe=1"])
+async def test_broken_text_in_a_query_is_no_proper_request(client, query):
+    answer = await client.get(f"{ANN}/memories?{query}")
+    assert (answer.status_code, answer.json()["field"]) == (400, "query")
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+# ── Who does not read, and who asks too much ─────────────────────────────────────────────────────
+
+
+class Impatient(PatientProtocol):
+    write_s = 0.3
+
+
+async def test_who_does_not_read_is_hung_up_on(service):
+    ann = service.memory.user("ann")
+    for start in range(0, 300, 12):
+        await ann.add_memories([f"{start + n} " + "x" * 60_000 for n in range(12)])
+
+    def stall(address: str) -> int:
+        place = (httpx.URL(address).host, httpx.URL(address).port)
+        with socket.create_connection(place, timeout=10) as lazy:
+            lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8_192)
+            lazy.sendall(f"GET {ANN}/export HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+            time.sleep(1.5)
+            read = 0
+            try:
+                while piece := lazy.recv(1 << 20):
+                    read += len(piece)
+            except ConnectionResetError:
+                pass
+            return read
+
+    async with listening(service, Impatient) as address:
+        read = await asyncio.to_thread(stall, address)
+        async with httpx.AsyncClient(base_url=address) as other:
+            whole = (await other.get(f"{ANN}/export")).content
+    assert len(whole) > 17_000_000 and read < len(whole) // 2
+
+
+async def test_too_many_at_once_are_told_to_come_back_and_then_all_is_as_before(service, client, monkeypatch):
+    monkeypatch.setattr(envelope, "IN_FLIGHT_MAX", 8)
+    gate = asyncio.Event()
+
+    class Slow:
+        name, dimensions = "slow", 4
+
+        async def embed(self, texts):
+            await gate.wait()
+            return [[1.0, 0.0, 0.0, 0.0] for _ in texts]
+
+    service.memory._running.recall._embedder = Slow()
+    await service.memory.user("ann").add_memory("Tea.")
+    asked = [asyncio.create_task(client.post(f"{ANN}/memories/search", json={"query": "tea"})) for _ in range(40)]
+    await asyncio.sleep(0.2)
+    alive = await client.get("/health")
+    refused = [task.result() for task in asked if task.done()]
+    assert alive.status_code == 200 and len(refused) == 32
+    assert {each.status_code for each in refused} == {503} and {each.headers["retry-after"] for each in refused} == {
+        "1"
+    }
+    gate.set()
+    assert Counter([(await task).status_code for task in asked]) == {503: 32, 200: 8}
+    assert (await client.get(f"{ANN}/profile")).status_code == 200
+
+
+async def test_bodies_that_would_fill_the_memory_are_not_read(client, monkeypatch):
+    monkeypatch.setattr(limits, "BODIES_BYTES", 100)
+    refused = await client.post(f"{ANN}/memories", json={"content": "x" * 200})
+    taken = await client.post(f"{ANN}/memories", json={"content": "short"})
+    assert (refused.status_code, refused.headers["retry-after"], taken.status_code) == (503, "1", 201)
+
+
+# ── A stop in the middle of it ───────────────────────────────────────────────────────────────────
+
+
+class Hanging:
+    """An endpoint that takes a turn and never answers."""
+
+    def __enter__(self) -> Hanging:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/v1"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+
+def test_a_stop_with_a_hundred_requests_in_flight_loses_nothing_that_was_promised(tmp_path):
+    kept, answered = [], Counter()
+
+    def write(address: str, n: int) -> None:
+        with httpx.Client(base_url=address, timeout=20) as client:
+            for turn in range(50):
+                content = f"{n}-{turn}"
+                try:
+                    answer = client.post(
+                        f"/api/users/u{n % 10}/sessions/s/messages", json={"role": "user", "content": content}
+                    )
+                except httpx.TransportError:
+                    return
+                answered[answer.status_code] += 1
+                if answer.status_code == 201:
+                    kept.append(content)
+
+    with Hanging() as endpoint:
+        (tmp_path / "recollect.toml").write_text(f'[agents.slow]\nurl = "{endpoint.url}"\nmodel = "m"\n')
+        with process(tmp_path, "--url", f"sqlite:///{tmp_path}/kept.db") as (address, running):
+            turn = {"chat_id": "c", "user_id": "hung", "agent": "slow", "message": "Hello"}
+            hung: list[int] = []
+            first = threading.Thread(
+                target=lambda: hung.append(httpx.post(f"{address}/api/chat", json=turn, timeout=20).status_code)
+            )
+            first.start()
+            time.sleep(0.5)
+            asked = [threading.Thread(target=write, args=(address, n)) for n in range(100)]
+            for thread in asked:
+                thread.start()
+            time.sleep(1.5)
+            asked_at = time.monotonic()
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(10) == 0 and time.monotonic() - asked_at < 10
+            for thread in (first, *asked):
+                thread.join(20)
+    with sqlite3.connect(tmp_path / "kept.db") as file:
+        stored = Counter(
+            json.loads(row[0])["content"]
+            for row in file.execute("select payload from records where layer = 'conversation'")
+        )
+        leased = file.execute(
+            "select count(*) from jobs where attempt > 0 and due_at > ?", (system_clock(),)
+        ).fetchone()[0]
+    assert hung == [503] and set(answered) <= {201, 503} and len(kept) > 50
+    assert all(stored[content] == 1 for content in kept) and leased == 0
