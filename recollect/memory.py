@@ -778,6 +778,10 @@ class Session:
         """Give the session a title."""
         await self._conversation.rename(title)
 
+    async def title(self) -> str | None:
+        """The title that the session was given; None if it was given none."""
+        return await self._conversation.title()
+
     async def branch(self, message_id: str, into: str) -> Session:
         """A new session that begins with this one's messages up to and with that message."""
         scope = replace(self._scope, session=validate.identifier(into, "into"))

@@ -692,6 +692,10 @@ class Session:
         """Give the session a title."""
         self._running.run("Session.rename", self._inner.rename(title))
 
+    def title(self) -> str | None:
+        """The title that the session was given; None if it was given none."""
+        return self._running.run("Session.title", self._inner.title())
+
     def branch(self, message_id: str, into: str) -> Session:
         """A new session that begins with this one's messages up to and with that message."""
         return Session(self._running.run("Session.branch", self._inner.branch(message_id, into)), self._running)

@@ -33,19 +33,23 @@ from langgraph.store.base import (
 )
 
 from recollect.adapters.bridge import Bridge, MemoryHandle
+from recollect.adapters.langgraph_shape import (
+    EXPIRES,
+    KEY,
+    LIFE,
+    PATH,
+    UPDATED,
+    VALUE,
+    Namespace,
+    item_draft,
+    item_id,
+    path_of,
+    readable,
+)
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.memory import Memory, User
-from recollect.records import MINUTE_MS, Clock, Record, as_datetime, derived_id, system_clock
+from recollect.records import MINUTE_MS, Clock, Record, as_datetime, system_clock
 
-Namespace = tuple[str, ...]
-Place = tuple[Namespace, str]
-
-PATH, KEY, VALUE = "store_path", "store_key", "store_value"
-UPDATED, LIFE, EXPIRES = "store_updated_ms", "store_ttl_minutes", "store_expires_ms"
-VALUE_BYTES = 12_000
-"""A larger value is the text of its record; a smaller one stands beside a text that people can read."""
-TEXT_CHARACTERS = 16_000
-"""How much of a value is searched: what lies behind are tables, and a text has its limit."""
 PAGE, FOUND_MAX, ADDED, EDITED = 1_000, 1_000, 90, 45
 """Records of a page, hits of a search, and writes of one commit, as the front door allows."""
 TRIES = 5
@@ -231,14 +235,7 @@ class Store(BaseStore):
         if op.value is None:
             return None
         value = dict(op.value)
-        whole = _json(value)
-        now = self._clock()
-        metadata: dict[str, Any] = {PATH: _path(op.namespace), KEY: op.key, UPDATED: now, "pinned": True}
-        if op.ttl is not None:
-            metadata |= {LIFE: op.ttl, EXPIRES: now + int(op.ttl * MINUTE_MS)}
-        if len(json.dumps(whole, ensure_ascii=False).encode()) > VALUE_BYTES:
-            return {"content": whole, "metadata": metadata}
-        return {"content": self._text(op, value) or f"[{op.key}]", "metadata": metadata | {VALUE: whole}}
+        return item_draft(op.namespace, op.key, value, self._text(op, value), now=self._clock(), ttl_minutes=op.ttl)
 
     def _text(self, op: PutOp, value: dict[str, Any]) -> str:
         """What is searched of a value."""
@@ -246,7 +243,7 @@ class Store(BaseStore):
         texts: list[str] = []
         for path in paths:
             texts += [readable(value)] if path == "$" else get_text_at_path(value, tokenize_path(path))
-        return "\n".join(text for text in texts if text.strip())[:TEXT_CHARACTERS]
+        return "\n".join(text for text in texts if text.strip())
 
     # ── lives ────────────────────────────────────────────────────────────────────────────────────
 
@@ -276,41 +273,6 @@ class Store(BaseStore):
 # ── items and records ────────────────────────────────────────────────────────────────────────────
 
 
-def item_id(namespace: Namespace, key: str) -> str:
-    """The id of the record that an item is."""
-    return derived_id("langgraph", *namespace, key)
-
-
-def readable(value: Mapping[str, Any]) -> str:
-    """A value as people and models read it: the only text as it is, else a line for each field.
-
-    >>> readable({"food": "pizza", "rated": {"stars": 5}})
-    'food: pizza\\nrated stars: 5'
-    """
-    leaves = list(_leaves(value, ()))
-    if len(leaves) == 1 and isinstance(leaves[0][1], str):
-        return leaves[0][1]
-    return "\n".join(f"{' '.join(path)}: {leaf}" for path, leaf in leaves)
-
-
-def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    if isinstance(value, Mapping):
-        for name, each in value.items():
-            yield from _leaves(each, (*path, str(name)))
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _leaves(each, path)
-    elif value is not None and value != "":
-        yield path, value
-
-
-def _json(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError):
-        raise ValidationError("must be an object of what JSON can say", field="value") from None
-
-
 def _value(record: Record) -> dict[str, Any]:
     """The value of an item; the text alone where somebody edited the memory by hand to something else."""
     try:
@@ -330,11 +292,6 @@ def _fields_of(record: Record) -> dict[str, Any]:
     }
 
 
-def _path(namespace: Namespace) -> str:
-    """A namespace as text: no label has a dot, and one behind each makes prefixes those of whole labels."""
-    return "".join(f"{label}." for label in namespace)
-
-
 def _namespace(record: Record) -> Namespace:
     return tuple(record.metadata[PATH].split(".")[:-1])
 
@@ -343,7 +300,7 @@ def _under(prefix: Namespace) -> dict[str, Any]:
     """The filter for all items under a prefix: everything from its path to just before the next one."""
     if not prefix:
         return {f"metadata.{PATH}": {"exists": True}}
-    path = _path(prefix)
+    path = path_of(prefix)
     return {f"metadata.{PATH}": {"gte": path, "lt": path[:-1] + chr(ord(".") + 1)}}
 
 
