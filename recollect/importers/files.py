@@ -7,6 +7,7 @@ import io
 import json
 import os
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -64,7 +65,9 @@ def opened(path: Path, members: Sequence[str]) -> Iterator[list[BinaryIO]]:
         if start != _ZIP:
             yield [file]
             return
-        with _unpacking(), zipfile.ZipFile(file) as archive:
+        with _unpacking():
+            archive = zipfile.ZipFile(file)
+        with archive:
             yield [cast("BinaryIO", _Member(archive, each)) for each in _wanted(archive, members)]
 
 
@@ -106,7 +109,7 @@ class _Member(io.RawIOBase):
 def _unpacking() -> Iterator[None]:
     try:
         yield
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError, OSError, ValueError, struct.error) as error:
         raise ValidationError("is not a zip archive that can be read", field="file") from error
 
 

@@ -32,6 +32,8 @@ from recollect.memory import User
 from recollect.records import derived_id, system_clock
 
 LINE_BYTES = validate.LIMITS.body_bytes
+SKIPPED_BYTES = 128 * LINE_BYTES
+"""How much of a line that is too long is passed over to find the next; a file with more is not made of lines."""
 EXPORT_VERSION = 1
 DEFAULT_SESSION = "imported"
 
@@ -79,11 +81,14 @@ class Lines:
             self._file.seek(self._start)
         reader = _Reader(self._session)
         done = 0
-        for number, line in lines_of(self._file):
-            done += len(line)
-            read = reader.read(number, line, done)
-            if read is not None:
-                yield read
+        try:
+            for number, line in lines_of(self._file):
+                done += len(line)
+                read = reader.read(number, line, done)
+                if read is not None:
+                    yield read
+        except NotLines as error:
+            yield refused(error.number, error)
 
 
 def lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
@@ -92,9 +97,21 @@ def lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     while line := file.readline(LINE_BYTES + 2):
         number += 1
         rest = line
+        skipped = 0
         while rest and not rest.endswith(b"\n") and len(line) > LINE_BYTES + 1:
             rest = file.readline(LINE_BYTES)
+            skipped += len(rest)
+            if skipped > SKIPPED_BYTES:
+                raise NotLines(number)
         yield number, line
+
+
+class NotLines(TooLarge):
+    """It has a line that does not end; what stands behind it was not read."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(field="file")
+        self.number = number
 
 
 class _Reader:

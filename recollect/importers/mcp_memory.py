@@ -17,7 +17,7 @@ from recollect import validate
 from recollect.errors import RecollectError, ValidationError
 from recollect.importers.files import open_file
 from recollect.importers.items import Item, Read, Source, labels, refused, size_of
-from recollect.importers.jsonl import lines_of, parsed_line
+from recollect.importers.jsonl import NotLines, lines_of, parsed_line
 from recollect.importers.options import Options
 from recollect.records import derived_id
 
@@ -44,13 +44,20 @@ class _Graph:
     def read(self) -> Iterator[Read]:
         self._file.seek(0)
         done = 0
-        for number, line in lines_of(self._file):
-            done += len(line)
-            if line.strip():
-                try:
-                    yield from list(_items(number, parsed_line(line), done))
-                except RecollectError as error:
-                    yield refused(number, error)
+        try:
+            for number, line in lines_of(self._file):
+                done += len(line)
+                yield from _read(number, line, done)
+        except NotLines as error:
+            yield refused(error.number, error)
+
+
+def _read(number: int, line: bytes, done: int) -> list[Read]:
+    """All that a line has, or what is wrong with it."""
+    try:
+        return list(_items(number, parsed_line(line), done)) if line.strip() else []
+    except RecollectError as error:
+        return [refused(number, error)]
 
 
 def _items(number: int, given: dict[str, Any], done: int) -> Iterator[Item]:

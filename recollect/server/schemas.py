@@ -492,11 +492,16 @@ class ImportedShape(Shape):
     messages: int
     memories: int
     records: int
+    sessions: int
+    facts: int
+    entities: int
+    relations: int
     new: int
     known: int
     expired: int
     bad: int
     stored: bool
+    source_users: int
     problems: list[dict[str, Any]]
 
 

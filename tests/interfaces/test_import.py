@@ -254,3 +254,58 @@ def test_many_sessions_mixed_line_by_line_are_kept_apart(recollect, lines):
     assert [info["messages"] for info in listed] == [20] * 10
     said = recollect("sessions", "--show", "s3", "--json").json["messages"]
     assert [message["content"] for message in said] == [f"turn {n}" for n in range(20)]
+
+
+# ── what is told, and whose it becomes ───────────────────────────────────────────────────────────
+
+
+def test_a_report_tells_what_became_of_each_line(recollect, lines, tmp_path):
+    file = lines(GOOD, b"half\n", RECORD | {"expires_at": "2020-01-01T00:00:00Z"}, {"content": "Porto.", "id": "p"})
+    assert recollect("import", file, "--report", "first.jsonl").code == 2
+    told = [json.loads(line) for line in (tmp_path / "first.jsonl").read_text().splitlines()]
+    results = {line["line"]: line["result"] for line in told}
+    assert results == {1: "new", 2: "refused", 3: "expired", 4: "new"}
+    assert next(line for line in told if line["line"] == 4) == {
+        "line": 4, "kind": "memory", "id": "p", "result": "new"
+    }  # fmt: skip
+    assert recollect("import", file, "--report", "first.jsonl").code == 3
+    recollect("import", file, "--report", "second.jsonl")
+    again = {line["line"]: line["result"] for line in map(json.loads, (tmp_path / "second.jsonl").open())}
+    assert again == {1: "known", 2: "refused", 3: "expired", 4: "known"}
+    assert "Porto" not in (tmp_path / "first.jsonl").read_text()
+
+
+def test_owners_are_taken_from_the_source_only_when_that_is_said(recollect, lines):
+    file = lines(GOOD | {"user_id": "ann"}, {"content": "Porto.", "user": "bob"}, {"content": "Nobody's."})
+    ran = recollect("import", file)
+    assert "It belonged to 2 users" in ran.out
+    assert recollect("stats", "--json").json["users"] == 1
+    ran = recollect("import", file, "--user-from", "source", "--user", "rest", "--json")
+    assert (ran.json["new"], ran.json["source_users"]) == (3, 2)
+    assert (_contents(recollect, "ann"), _contents(recollect, "bob")) == (["I drink oolong."], ["Porto."])
+    assert _contents(recollect, "rest") == ["Nobody's."]
+    assert recollect("import", file, "--user-from", "anyone").code == 2
+
+
+def test_a_name_in_the_source_that_nobody_can_have_is_refused(recollect, lines):
+    file = lines(
+        {"content": "One.", "user": "{x}"}, {"content": "Two.", "user": "ann"}, {"content": "3.", "user": "a\nb"}
+    )
+    for more in ([], ["--dry-run"], ["--all-or-nothing"]):
+        ran = recollect("import", file, "--user-from", "source", "--json", *more)
+        assert [problem["line"] for problem in ran.json["problems"]] == [1, 3]
+    assert _contents(recollect, "ann") == ["Two."]
+
+
+def test_only_what_belonged_to_one_user_is_taken(recollect, lines):
+    file = lines({"content": "One.", "user": "ann"}, {"content": "Two.", "user": "bob"}, {"content": "Three."})
+    assert recollect("import", file, "--source-user", "bob", "--json").json["new"] == 1
+    assert _contents(recollect) == ["Two."]
+
+
+def test_a_file_without_line_ends_is_given_up_after_a_while(recollect, tmp_path):
+    with open(tmp_path / "hole.jsonl", "wb") as file:
+        file.truncate(10 << 30)
+    ran = recollect("import", "hole.jsonl", "--json")
+    assert (ran.code, ran.json["bad"]) == (2, 1)
+    assert "was not read" in ran.json["problems"][0]["reason"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import secrets
 import sqlite3
 import uuid
 from datetime import UTC, datetime
@@ -19,7 +18,6 @@ from recollect import Memory
 from recollect.adapters.langchain import ChatMessageHistory
 from recollect.adapters.langgraph import Store
 from recollect.adapters.openai_agents import Session
-from recollect.testing.servers.postgres import shared_server
 from recollect.testing.servers.redis import RedisServer
 
 langgraph_sqlite = pytest.importorskip("langgraph.store.sqlite", reason="install langgraph-checkpoint-sqlite")
@@ -46,31 +44,19 @@ def given_back(url: str, session: str, user: str = "me"):
     return asyncio.run(read())
 
 
-@pytest.fixture
-def postgres():
-    """The URL of an empty schema in a real PostgreSQL, as other programs would reach it."""
-    schema = f"source_{secrets.token_hex(6)}"
-    server = shared_server().url()
-    with psycopg.connect(server, autocommit=True) as db:
-        db.execute(f"create schema {schema}".encode())
-    yield f"{server}{'&' if '?' in server else '?'}options=-csearch_path%3D{schema}"
-    with psycopg.connect(server, autocommit=True) as db:
-        db.execute(f"drop schema {schema} cascade".encode())
-
-
 # ── LangChain ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_tables_of_langchain_postgres_are_brought_in_with_their_times_and_twice_is_once(recollect, url, postgres):
+def test_tables_of_langchain_postgres_come_with_their_times_and_twice_is_once(recollect, url, source_postgres):
     first, second = str(uuid.uuid4()), str(uuid.uuid4())
-    with psycopg.connect(postgres) as db:
+    with psycopg.connect(source_postgres) as db:
         langchain_postgres.PostgresChatMessageHistory.create_tables(db, "chat_history")
         for session, talk in ((first, TALK), (second, TALK[:2])):
             langchain_postgres.PostgresChatMessageHistory("chat_history", session, sync_connection=db).add_messages(
                 talk
             )
         db.execute("update chat_history set created_at = '2024-05-01T10:00:00+02' where session_id = %s", (first,))
-    outcome = recollect("import", "--from", "langchain-postgres", postgres, "--json").json
+    outcome = recollect("import", "--from", "langchain-postgres", source_postgres, "--json").json
     assert (outcome["messages"], outcome["new"], outcome["bad"]) == (9, 9, 0)
     assert given_back(url, first) == TALK
     assert given_back(url, second) == TALK[:2]
@@ -78,21 +64,23 @@ def test_tables_of_langchain_postgres_are_brought_in_with_their_times_and_twice_
     of_first = [row for row in rows if row["scope"]["session"] == first]
     assert {row["event_at"] for row in of_first} == {"2024-05-01T08:00:00Z"}
     assert {row["metadata"]["imported_from"] for row in of_first} == {"langchain"}
-    again = recollect("import", "--from", "langchain-postgres", postgres, "--json").json
+    again = recollect("import", "--from", "langchain-postgres", source_postgres, "--json").json
     assert (again["new"], again["known"]) == (0, 9)
 
 
-def test_a_table_must_be_named_where_several_could_be_meant(recollect, postgres):
-    with psycopg.connect(postgres) as db:
+def test_a_table_must_be_named_where_several_could_be_meant(recollect, source_postgres):
+    with psycopg.connect(source_postgres) as db:
         for table in ("support", "sales"):
             langchain_postgres.PostgresChatMessageHistory.create_tables(db, table)
             history = langchain_postgres.PostgresChatMessageHistory(table, str(uuid.uuid4()), sync_connection=db)
             history.add_messages(TALK[:1] if table == "sales" else TALK)
-    ran = recollect("import", "--from", "langchain", postgres)
+    ran = recollect("import", "--from", "langchain", source_postgres)
     assert ran.code == 2
     assert "'sales', 'support'" in ran.err
-    assert recollect("import", "--from", "langchain", postgres, "--table", "sales", "--json").json["messages"] == 1
-    assert recollect("import", "--from", "langchain", postgres, "--table", "pg_class").code == 1
+    assert (
+        recollect("import", "--from", "langchain", source_postgres, "--table", "sales", "--json").json["messages"] == 1
+    )
+    assert recollect("import", "--from", "langchain", source_postgres, "--table", "pg_class").code == 1
 
 
 def test_nothing_of_the_url_of_a_database_that_is_not_there_is_told(recollect):
@@ -192,15 +180,15 @@ def test_items_of_an_sqlite_store_are_brought_in(recollect, url, tmp_path):
     assert (again["new"], again["known"]) == (0, 3)
 
 
-def test_items_of_a_postgres_store_go_to_the_users_that_their_namespaces_name(recollect, url, postgres):
-    with PostgresStore.from_conn_string(postgres) as store:
+def test_items_of_a_postgres_store_go_to_the_users_that_their_namespaces_name(recollect, url, source_postgres):
+    with PostgresStore.from_conn_string(source_postgres) as store:
         store.setup()
         fill(store)
     ran = recollect(
         "import",
         "--from",
         "langgraph",
-        postgres,
+        source_postgres,
         "--user-from",
         "source",
         "--user-segment",
