@@ -33,9 +33,9 @@ from recollect.adapters.bridge import Bridge, SessionHandle, UserHandle
 from recollect.adapters.verbatim import (
     HOLE,
     all_messages,
-    batches,
     calls_of,
     filled,
+    in_pieces,
     labels_of,
     shell_of,
     texts_of,
@@ -122,8 +122,7 @@ class ChatMessageHistory(BaseChatMessageHistory):
 
 
 async def _add(session: Session, messages: Sequence[BaseMessage]) -> None:
-    for batch in batches([to_stored(message) for message in messages]):
-        await session.add_messages(batch)
+    await in_pieces(session.add_messages, [to_stored(message) for message in messages])
 
 
 # ── retriever ────────────────────────────────────────────────────────────────────────────────────
@@ -258,8 +257,7 @@ async def _store_turn(session: Session, messages: Sequence[BaseMessage]) -> None
     """Store what was said since the user spoke last."""
     said = [place for place, message in enumerate(messages) if isinstance(message, HumanMessage)]
     turn = messages[said[-1] :] if said else ()
-    for batch in batches([to_stored(message) | _once(session, message) for message in turn]):
-        await session.add_messages(batch)
+    await in_pieces(session.add_messages, [to_stored(message) | _once(session, message) for message in turn])
 
 
 def _once(session: Session, message: BaseMessage) -> dict[str, str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from langgraph.store.base import (
@@ -34,7 +34,6 @@ from langgraph.store.base import (
 
 from recollect.adapters.bridge import Bridge, MemoryHandle
 from recollect.adapters.langgraph_shape import (
-    EXPIRES,
     KEY,
     LIFE,
     PATH,
@@ -46,6 +45,7 @@ from recollect.adapters.langgraph_shape import (
     path_of,
     readable,
 )
+from recollect.adapters.verbatim import in_pieces, pieces
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.memory import Memory, User
 from recollect.records import MINUTE_MS, Clock, Record, as_datetime, system_clock
@@ -63,7 +63,7 @@ class Store(BaseStore):
 
     All belong to one user, or to the user that a segment of the namespace names (`user_segment`, from
     zero; namespaces too short to have it stay with `user`). `fields` are the paths that are searched.
-    An item with a life is gone when that ends; `sweep_ttl` removes it for good.
+    An item with a life is gone when that ends; `sweep_ttl` removes for good what died more than a day ago.
     """
 
     supports_ttl = True
@@ -97,7 +97,7 @@ class Store(BaseStore):
         return await self._bridge.wait(self._memory, lambda memory: self._run(memory, listed))
 
     def sweep_ttl(self) -> int:
-        """Forget items whose life is over. Gives how many there were."""
+        """Remove for good what died more than a day ago, as a worker does daily. Gives how many records there were."""
         return self._bridge.run(self._memory, self._sweep)
 
     async def asweep_ttl(self) -> int:
@@ -147,7 +147,7 @@ class Store(BaseStore):
     async def _get(self, memory: Memory, op: GetOp) -> Item | None:
         user = self._user_of(memory, op.namespace)
         found = await user.get_memories([item_id(op.namespace, op.key)])
-        record = next(iter(self._living(found)), None)
+        record = next(iter(_items(found)), None)
         if record is None:
             return None
         if op.refresh_ttl:
@@ -181,8 +181,9 @@ class Store(BaseStore):
         wanted = FOUND_MAX if op.filter else max(1, min(op.offset + op.limit, FOUND_MAX))
         where = _under(op.namespace_prefix)
         hits = await user.search_memory(op.query or "", layer="long_term", where=where, limit=wanted)
-        living = {record.id for record in self._living([hit.record for hit in hits])}
-        return [(h.score, h.record) for h in hits if h.id in living and _holds(op.filter, _value(h.record))]
+        items = _items([hit.record for hit in hits])
+        scores = {hit.id: hit.score for hit in hits}
+        return [(scores[item.id], item) for item in items if _holds(op.filter, _value(item))]
 
     async def _namespaces(self, memory: Memory, op: ListNamespacesOp) -> list[Namespace]:
         found: set[Namespace] = set()
@@ -198,7 +199,7 @@ class Store(BaseStore):
         after: str | None = None
         while True:
             found, after = await user.list_memories(where=_under(prefix), limit=min(page, PAGE), after=after)
-            for record in self._living(found):
+            for record in _items(found):
                 yield record
             if after is None:
                 return
@@ -218,17 +219,21 @@ class Store(BaseStore):
 
     async def _write_once(self, user: User, drafts: Mapping[str, dict[str, Any] | None]) -> None:
         known: dict[str, Record] = {}
-        for ids in _pieces(list(drafts), ADDED):
+        for ids in pieces(list(drafts), ADDED):
             known |= {record.id: record for record in await user.get_memories(ids)}
         for id in known.keys() & {id for id, draft in drafts.items() if draft is not None}:
             if known[id].valid_to is not None:  # it was merged or retired: whoever writes it wants it back
                 await user.restore(id)
         gone = [id for id, draft in drafts.items() if draft is None and id in known]
         added = [draft | {"id": id} for id, draft in drafts.items() if draft is not None and id not in known]
-        edits = [draft | {"id": id} for id, draft in drafts.items() if draft is not None and id in known]
-        await _in_pieces(user.forget, gone, ADDED)
-        await _in_pieces(user.add_memories, added, ADDED)
-        await _in_pieces(user.update_memories, edits, EDITED)
+        edits = [
+            {"expires_at": "never", "id": id} | draft
+            for id, draft in drafts.items()
+            if draft is not None and id in known
+        ]
+        await in_pieces(user.forget, gone, ADDED)
+        await in_pieces(user.add_memories, added, ADDED)
+        await in_pieces(user.update_memories, edits, EDITED)
 
     def _draft(self, op: PutOp) -> dict[str, Any] | None:
         """The text and labels of an item; None if it is to go."""
@@ -247,30 +252,29 @@ class Store(BaseStore):
 
     # ── lives ────────────────────────────────────────────────────────────────────────────────────
 
-    def _living(self, records: Iterable[Record]) -> list[Record]:
-        now = self._clock()
-        return [r for r in records if PATH in r.metadata and now < r.metadata.get(EXPIRES, now + 1)]
-
     async def _refresh(self, user: User, records: Sequence[Record]) -> None:
         """Start the lives of items again that were read; one that is gone meanwhile stays gone."""
         now = self._clock()
         due = []
         for record in records:
             life_ms = record.metadata.get(LIFE, 0) * MINUTE_MS
-            if life_ms and record.metadata[EXPIRES] - now < life_ms * (1 - REFRESH_SHARE):
-                due.append({"id": record.id, "metadata": {**record.metadata, EXPIRES: now + int(life_ms)}})
+            if life_ms and record.expires_at and record.expires_at - now < life_ms * (1 - REFRESH_SHARE):
+                due.append({"id": record.id, "expires_at": now + int(life_ms)})
         try:
-            await _in_pieces(user.update_memories, due, EDITED)
+            await in_pieces(user.update_memories, due, EDITED)
         except (Conflict, NotFound):
             return
 
     async def _sweep(self, memory: Memory) -> int:
-        where = {f"metadata.{EXPIRES}": {"lte": self._clock()}}
-        users = await self._users_under(memory, ())
-        return sum([(await user.forget(where=where, layer="long_term")).count for user in users])
+        return sum([(await user.maintain()).purged for user in await self._users_under(memory, ())])
 
 
 # ── items and records ────────────────────────────────────────────────────────────────────────────
+
+
+def _items(records: Iterable[Record]) -> list[Record]:
+    """Those of some memories that are items."""
+    return [record for record in records if PATH in record.metadata]
 
 
 def _value(record: Record) -> dict[str, Any]:
@@ -302,15 +306,6 @@ def _under(prefix: Namespace) -> dict[str, Any]:
         return {f"metadata.{PATH}": {"exists": True}}
     path = path_of(prefix)
     return {f"metadata.{PATH}": {"gte": path, "lt": path[:-1] + chr(ord(".") + 1)}}
-
-
-async def _in_pieces(write: Callable[[list[Any]], Awaitable[Any]], items: Sequence[Any], size: int) -> None:
-    for piece in _pieces(items, size):
-        await write(piece)
-
-
-def _pieces(items: Sequence[Any], size: int) -> Iterator[list[Any]]:
-    return (list(items[start : start + size]) for start in range(0, len(items), size))
 
 
 # ── filters ──────────────────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,7 @@ from recollect.records import MINUTE_MS, derived_id
 Namespace = tuple[str, ...]
 
 PATH, KEY, VALUE = "store_path", "store_key", "store_value"
-UPDATED, LIFE, EXPIRES = "store_updated_ms", "store_ttl_minutes", "store_expires_ms"
+UPDATED, LIFE = "store_updated_ms", "store_ttl_minutes"
 VALUE_BYTES = 12_000
 """A larger value is the text of its record; a smaller one stands beside a text that people can read."""
 TEXT_CHARACTERS = 16_000
@@ -25,11 +25,14 @@ def item_draft(
     """An item as what `add_memory` takes; `text` is what is searched of it."""
     whole = _json(value)
     metadata: dict[str, Any] = {PATH: path_of(namespace), KEY: key, UPDATED: now, "pinned": True}
+    given: dict[str, Any] = {"content": whole, "metadata": metadata}
     if ttl_minutes is not None:
-        metadata |= {LIFE: ttl_minutes, EXPIRES: now + int(ttl_minutes * MINUTE_MS)}
-    if len(json.dumps(whole, ensure_ascii=False).encode()) > VALUE_BYTES:
-        return {"content": whole, "metadata": metadata}
-    return {"content": text[:TEXT_CHARACTERS] or f"[{key}]", "metadata": metadata | {VALUE: whole}}
+        metadata[LIFE] = ttl_minutes
+        given["expires_at"] = now + int(ttl_minutes * MINUTE_MS)
+    if len(json.dumps(whole, ensure_ascii=False).encode()) <= VALUE_BYTES:
+        given["content"] = text[:TEXT_CHARACTERS] or f"[{key}]"
+        metadata[VALUE] = whole
+    return given
 
 
 def item_id(namespace: Namespace, key: str) -> str:

@@ -21,9 +21,9 @@ from recollect.adapters.verbatim import (
     HOLE,
     PAGE,
     all_messages,
-    batches,
     calls_of,
     filled,
+    in_pieces,
     shell_of,
     texts_of,
 )
@@ -86,8 +86,7 @@ class Session:
 
     async def _add(self, user: User, items: Sequence[TResponseInputItem]) -> None:
         session = user.session(self.session_id, agent=self._agent)
-        for batch in batches([to_stored(cast("Mapping[str, Any]", item)) for item in items]):
-            await session.add_messages(batch)
+        await in_pieces(session.add_messages, [to_stored(cast("Mapping[str, Any]", item)) for item in items])
 
     async def _pop(self, user: User) -> TResponseInputItem | None:
         while True:

@@ -25,7 +25,17 @@ from pydantic_ai.conversation_store import (
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 
 from recollect.adapters.bridge import Bridge, UserHandle
-from recollect.adapters.verbatim import HOLE, SHELL_BYTES, Call, arguments, batches, may_be_id, shell_of, texts_of
+from recollect.adapters.verbatim import (
+    HOLE,
+    SHELL_BYTES,
+    Call,
+    arguments,
+    in_pieces,
+    may_be_id,
+    pieces,
+    shell_of,
+    texts_of,
+)
 from recollect.conversation import Message
 from recollect.errors import Conflict
 from recollect.memory import Session, User
@@ -149,7 +159,7 @@ async def _write(
     try:
         if stored is None:
             given = [*await _copied(user, record, new_entries), *given]
-        await _commit(session, record, given, expected)
+        await _commit(user, session, record, given, expected)
     except (Conflict, LookupError):
         raise ConversationConflict(record.conversation_id) from None
 
@@ -167,18 +177,36 @@ async def _copied(
 
 
 async def _commit(
-    session: Session, record: ConversationRecord, given: list[dict[str, Any]], expected: str | None
+    user: User, session: Session, record: ConversationRecord, given: list[dict[str, Any]], expected: str | None
 ) -> None:
     """Write the messages, the last of them with the record; of two writers who know the same, one comes first."""
     holder = _holding(given, {"record": RECORDS.dump_python(record, mode="json")})
     if expected is None:
         # A new conversation has no revision to hold on to: whose record is there first has made it.
         holder["id"] = derived_id(NAME, session.id)
-    *earlier, last = batches(given)
+    *earlier, last = pieces(given)
+    ids = [message["id"] for piece in earlier for message in piece]
+    ours = set(ids) - await _there(user, ids)
     for piece in earlier:
         await session.add_messages(piece)
     key = derived_id(NAME, session.id, expected) if expected is not None else None
-    await session.add_messages(last, idempotency_key=key)
+    try:
+        await session.add_messages(last, idempotency_key=key)
+    except Conflict:
+        await _withdraw(user, session, ours)
+        raise
+
+
+async def _there(user: User, ids: Sequence[str]) -> set[str]:
+    return {record.id for piece in pieces(ids) for record in await user.get_memories(piece)}
+
+
+async def _withdraw(user: User, session: Session, ids: set[str]) -> None:
+    """Take back what was written before another writer turned out to be first, but for what is in both."""
+    stored = await _record(session)
+    kept = await _history(user, stored.head_id, None) if stored is not None and stored.head_id else []
+    both = {message["id"] for entry in kept for message in _to_stored(entry)}
+    await in_pieces(user.forget, sorted(await _there(user, sorted(ids - both))))
 
 
 def _holding(given: list[dict[str, Any]], shell: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from recollect.adapters.langgraph_shape import EXPIRES, UPDATED, item_draft, item_id, readable
+from recollect.adapters.langgraph_shape import UPDATED, item_draft, item_id, readable
 from recollect.errors import RecollectError, ValidationError
 from recollect.importers.items import Expired, Item, Read, Source, labels, object_of, refused, size_of, time_of
 from recollect.importers.options import Options
@@ -55,7 +55,7 @@ class _Items:
             namespace, name, content, readable(content), now=updated_at or self._now, ttl_minutes=life
         )  # fmt: skip
         if expires_at is not None:
-            given["metadata"][EXPIRES] = expires_at
+            given["expires_at"] = expires_at
         given["metadata"] |= labels(KIND) | {UPDATED: updated_at or self._now}
         given |= {"id": item_id(namespace, name), "created_at": created_at}
         return Item(line, "memory", given, owner=self._owner(namespace), done=line, size=size_of(given))

@@ -214,7 +214,7 @@ def test_an_item_past_its_life_stays_behind_and_one_with_a_life_keeps_it(recolle
     assert (outcome["new"], outcome["expired"]) == (1, 1)
     (row,) = [json.loads(line) for line in recollect("export").out.splitlines()[1:]]
     assert row["metadata"]["store_ttl_minutes"] == 60
-    left = row["metadata"]["store_expires_ms"] / 1000 - datetime.now(UTC).timestamp()
+    left = datetime.fromisoformat(row["expires_at"]).timestamp() - datetime.now(UTC).timestamp()
     assert 3_000 < left <= 3_600
 
 
