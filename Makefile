@@ -4,10 +4,10 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
-.PHONY: help run test lint bench drills sync cosmos aisdk requirements clean
+.PHONY: help run test lint bench bench-adapters drills sync cosmos aisdk requirements clean
 
 help:            ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
 
 run: $(VENV)/.run   ## talk to an assistant that remembers (plays a scene where there is no terminal)
 	@trap : INT; $(PY) -m recollect chat || [ $$? -eq 130 ]
@@ -23,6 +23,9 @@ lint: $(VENV)/.test ## style and types
 bench: $(VENV)/.run ## speed beside Chroma, LangGraph and mem0, which get an environment of their own
 	$(PYTHON) benchmarks/environment.py
 	benchmarks/.venv/bin/python benchmarks/compare.py $(BENCH)
+
+bench-adapters: $(VENV)/.test ## what each adapter costs beside the call it wraps and the framework's own
+	$(PY) benchmarks/adapters.py $(BENCH)
 
 drills: $(VENV)/.test ## the long forms of the crash drills: 500 kills
 	$(PY) -m recollect.testing.drills --kills 500

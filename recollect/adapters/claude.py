@@ -205,12 +205,12 @@ async def _save(user: User, file: Record, text: str) -> None:
     await user.update_memory(file.id, **_draft(file.metadata[PATH], text), version=file.version)
 
 
-async def _under(user: User, folder: str) -> AsyncIterator[Record]:
+async def _under(user: User, folder: str, page_size: int = PAGE) -> AsyncIterator[Record]:
     """The files in a folder and in those below it."""
     where = {f"metadata.{PATH}": {"gte": f"{folder}/", "lt": folder + chr(ord("/") + 1)}}
     after: str | None = None
     while True:
-        page, after = await user.list_memories(where=where, limit=PAGE, after=after)
+        page, after = await user.list_memories(where=where, limit=page_size, after=after)
         for record in page:
             yield record
         if after is None:
@@ -218,7 +218,7 @@ async def _under(user: User, folder: str) -> AsyncIterator[Record]:
 
 
 async def _has_files(user: User, folder: str) -> bool:
-    async for _ in _under(user, folder):
+    async for _ in _under(user, folder, page_size=1):
         return True
     return False
 

@@ -5,7 +5,11 @@ A line says by its fields what it is:
     {"recollect": 1, ...}                                     the head of an export; only its version is read
     {"id", "layer", "scope", ...}                             a record of an export, taken as it is
     {"role", "content", "session"?, "agent"?, "created_at"?, "id"?, "name"?, "metadata"?, ...}     a message
-    {"content", "layer"?, "created_at"?, "id"?, "metadata"?, "importance"?, "confidence"?}         a memory
+    {"content", "layer"?, "created_at"?, "expires_at"?, "id"?, "metadata"?, "importance"?, "confidence"?}  a memory
+    {"key", "value", "confidence"?, "valid_from"?, "valid_to"?}                                    a fact
+    {"entity", "type"?, "aliases"?, "metadata"?}                                                   an entity
+    {"subject", "relation", "object", "confidence"?, "valid_from"?, "valid_to"?}                   a relation
+    {"session", "title"}                                                                           a title
 
 Owners come from the caller, who may choose to take them from `user` or `user_id` of a line; an org that a
 line names is passed over. Ids that a file does not give are made from its lines, so the same file imported
@@ -25,7 +29,7 @@ from typing import Any, BinaryIO
 from recollect import validate
 from recollect.errors import RecollectError, TooLarge, ValidationError
 from recollect.importers.files import open_file
-from recollect.importers.items import Expired, Imported, Item, Read, Source, refused
+from recollect.importers.items import Expired, Imported, Item, Kind, Read, Source, refused
 from recollect.importers.options import Options
 from recollect.importers.writing import bring_in
 from recollect.memory import User
@@ -39,7 +43,15 @@ DEFAULT_SESSION = "imported"
 
 _OWNERS = ("user", "user_id", "org", "org_id")
 _MESSAGE = ("role", "content", "id", "name", "created_at", "metadata", "tool_calls", "tool_call_id", "session", "agent")
-_MEMORY = ("content", "layer", "id", "created_at", "metadata", "importance", "confidence")
+_MEMORY = ("content", "layer", "id", "created_at", "expires_at", "metadata", "importance", "confidence")
+_PERIOD = ("confidence", "valid_from", "valid_to")
+_FORMS: dict[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "fact": (("key", "value"), _PERIOD),
+    "relation": (("subject", "relation", "object"), _PERIOD),
+    "entity": (("entity",), ("type", "aliases", "metadata")),
+    "session": (("session", "title"), ()),
+}
+"""What a line must have to be one of these, and what else it may have."""
 
 
 async def import_jsonl(
@@ -141,6 +153,12 @@ class _Reader:
         own = {name: value for name, value in given.items() if name not in _OWNERS}
         if "role" in own:
             return self._message(number, own, owner, done, size)
+        if "content" not in own:
+            for kind, (needed, _) in _FORMS.items():
+                if all(name in own for name in needed):
+                    return Item(
+                        number, kind, _formed(kind, own), str(own.get("session", "")), "", owner, False, done, size
+                    )
         return self._memory(number, own, owner, done, size)
 
     def _record(self, number: int, given: dict[str, Any], done: int, size: int) -> Read:
@@ -170,6 +188,25 @@ class _Reader:
         id, named = _id(given, derived_id("import", str(layer), str(content)))
         full = {"content": None} | given | {"id": id}
         return Item(number, "memory", full, owner=owner, named=named, done=done, size=size)
+
+
+def _form_of(given: dict[str, Any]) -> Kind | None:
+    """What a line is that is neither a record nor a message; None for a memory."""
+    if "content" in given:
+        return None
+    return next((kind for kind, (needed, _) in _FORMS.items() if given.keys() >= set(needed)), None)
+
+
+def _formed(kind: Kind, given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of the verb that stores what a line says."""
+    needed, more = _FORMS[kind]
+    _check_names(given, (*needed, *more))
+    if kind == "session":
+        validate.identifier(given["session"], "session")
+        return {"title": given["title"]}
+    if kind == "entity":
+        return {"name": given["entity"]} | {name: value for name, value in given.items() if name != "entity"}
+    return dict(given)
 
 
 def parsed_line(line: bytes) -> dict[str, Any]:

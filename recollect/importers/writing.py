@@ -23,6 +23,8 @@ BATCH_BYTES = 256 * 1024
 UserOf = Callable[[str], User]
 """Who gets what belonged to a user of the source."""
 Advance = Callable[[int], None]
+Tell = Callable[[Mapping[str, Any]], None]
+"""Is told what became of each line."""
 
 _UNASKED = ("session", "past")
 
@@ -35,7 +37,7 @@ async def bring_in(
     all_or_nothing: bool = False,
     dry_run: bool = False,
     advance: Advance = lambda _: None,
-    tell: Callable[[Mapping[str, Any]], None] = lambda _: None,
+    tell: Tell = lambda _: None,
 ) -> Imported:
     """Store what a source has, and tell what became of each line of it.
 

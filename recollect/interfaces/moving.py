@@ -22,7 +22,7 @@ from recollect.importers.items import Imported, Source
 from recollect.importers.jsonl import DEFAULT_SESSION, Lines
 from recollect.importers.kinds import JSONL, KINDS, open_source
 from recollect.importers.options import Options
-from recollect.importers.writing import bring_in
+from recollect.importers.writing import Tell, UserOf, bring_in
 from recollect.interfaces.files import check_target, write_lines
 from recollect.interfaces.options import DryRun, Json, Layer, Org, Url, Where, Who, filter_of, for_user, place, run
 from recollect.interfaces.output import (
@@ -127,37 +127,45 @@ def import_file(
     Example: recollect import --from chatgpt export.zip --dry-run
     """
     validate.choice(user_from, (CALLER, SOURCE), "user-from")
-    if report is not None:
-        check_target(report, force=False)
-    told: list[str] = []
     options = Options(session, table, prefix, user_segment)
 
-    with opened_source(kind, source, options, rewinds=all_or_nothing) as reading:
+    def user_in(memory: Memory) -> UserOf:
+        memory.user(user, org=org)  # a wrong name of our own is no fault of the source
+        return lambda owner: memory.user(owner if owner and user_from == SOURCE else user, org=org)
+
+    with _reporting(report) as tell, _opened(kind, source, options, rewinds=all_or_nothing) as reading:
 
         async def step(memory: Memory) -> Imported:
-            def user_of(owner: str) -> User:
-                return memory.user(owner if owner and user_from == SOURCE else user, org=org)
-
-            user_of("")  # a wrong name of our own is no fault of the source
             with progress("Importing", reading.size) as advance:
                 outcome = await bring_in(
-                    reading, user_of, only=source_user, all_or_nothing=all_or_nothing, dry_run=dry_run,
-                    advance=advance, tell=lambda line: told.append(json_line(line)) if report else None,
+                    reading, user_in(memory), only=source_user, all_or_nothing=all_or_nothing, dry_run=dry_run,
+                    advance=advance, tell=tell,
                 )  # fmt: skip
             if outcome.new and Settings.read(os.environ).worker:
                 await take_in(memory)
             return outcome
 
         outcome = run(url, step)
-    if report is not None:
-        write_lines(report, told, force=False)
     _show_import(outcome, as_json, kept_apart=user_from == SOURCE or source_user is not None)
     if outcome.bad:
         raise typer.Exit(BAD_INPUT)
 
 
 @contextlib.contextmanager
-def opened_source(kind: str, name: str, options: Options, *, rewinds: bool) -> Iterator[Source]:
+def _reporting(report: Path | None) -> Iterator[Tell]:
+    """Takes down what became of each line; the file is there when all is done."""
+    if report is None:
+        yield lambda _: None
+        return
+    check_target(report, force=False)
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as lines:
+        yield lambda line: lines.writelines([json_line(line), "\n"])
+        lines.seek(0)
+        write_lines(report, (line.removesuffix("\n") for line in lines), force=False)
+
+
+@contextlib.contextmanager
+def _opened(kind: str, name: str, options: Options, *, rewinds: bool) -> Iterator[Source]:
     """What is to be read; standard input is kept aside where it has to be read twice."""
     if name != "-":
         with open_source(kind, name, options) as source:

@@ -275,6 +275,43 @@ def test_a_report_tells_what_became_of_each_line(recollect, lines, tmp_path):
     assert "Porto" not in (tmp_path / "first.jsonl").read_text()
 
 
+def test_facts_entities_relations_and_titles_can_be_lines_too(recollect, lines):
+    file = lines(
+        GOOD,
+        {"session": "monday", "title": "Tea"},
+        {"key": "city", "value": "Oslo", "valid_from": "2024-01-01"},
+        {"key": "city", "value": "Bergen", "valid_from": "2026-01-01"},
+        {"entity": "Ida", "type": "person", "aliases": ["Ida Berg"]},
+        {"subject": "Ida", "relation": "works_at", "object": "Acme"},
+        {"content": "The code is 4711.", "expires_at": "2999-01-01"},
+    )
+    outcome = recollect("import", file, "--json").json
+    counts = {name: outcome[name] for name in ("messages", "sessions", "facts", "entities", "relations", "memories")}
+    assert counts == {"messages": 1, "sessions": 1, "facts": 2, "entities": 1, "relations": 1, "memories": 1}
+    before = recollect("export").out.splitlines()[1:]
+    again = recollect("import", file, "--json").json
+    assert (again["new"], again["known"]) == (0, 7)
+    assert recollect("export").out.splitlines()[1:] == before
+    assert recollect("sessions", "--json").json[0]["title"] == "Tea"
+    (fact,) = [each for each in recollect("profile", "--json").json["facts"] if each["key"] == "city"]
+    assert fact["value"] == "Bergen"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"key": "city", "value": 7}, {"key": 7, "value": "x"}, {"key": "city", "value": "x", "colour": 1},
+        {"entity": 7}, {"entity": "x", "aliases": "y"}, {"subject": "a", "relation": "?", "object": "b"},
+        {"session": "{x}", "title": "t"}, {"session": "a", "title": 7}, {"key": "city"},
+        {"content": "a", "expires_at": "2020-01-01"},
+    ],
+)  # fmt: skip
+def test_a_line_of_these_that_cannot_be_is_reported(recollect, lines, line):
+    ran = recollect("import", lines({"content": "before"}, line, {"content": "after"}), "--json")
+    assert (ran.code, [problem["line"] for problem in ran.json["problems"]]) == (2, [2])
+    assert _contents(recollect) == ["before", "after"]
+
+
 def test_owners_are_taken_from_the_source_only_when_that_is_said(recollect, lines):
     file = lines(GOOD | {"user_id": "ann"}, {"content": "Porto.", "user": "bob"}, {"content": "Nobody's."})
     ran = recollect("import", file)
