@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -170,7 +170,7 @@ class _Reader:
         return Item(number, "record", given, owner=owner, done=done, size=size)
 
     def _message(self, number: int, given: dict[str, Any], owner: str, done: int, size: int) -> Item:
-        _check_names(given, _MESSAGE)
+        validate.named_fields(given, _MESSAGE, (), "line")
         session = validate.identifier(given.get("session", self._session), "session")
         agent = validate.identifier(given["agent"], "agent") if given.get("agent") else ""
         body = {name: value for name, value in given.items() if name not in ("session", "agent")}
@@ -183,7 +183,7 @@ class _Reader:
         return Item(number, "message", full, session, agent, owner, named, done, size)
 
     def _memory(self, number: int, given: dict[str, Any], owner: str, done: int, size: int) -> Item:
-        _check_names(given, _MEMORY)
+        validate.named_fields(given, _MEMORY, (), "line")
         layer, content = given.get("layer", "long_term"), given.get("content")
         id, named = _id(given, derived_id("import", str(layer), str(content)))
         full = {"content": None} | given | {"id": id}
@@ -200,7 +200,7 @@ def _form_of(given: dict[str, Any]) -> Kind | None:
 def _formed(kind: Kind, given: dict[str, Any]) -> dict[str, Any]:
     """The arguments of the verb that stores what a line says."""
     needed, more = _FORMS[kind]
-    _check_names(given, (*needed, *more))
+    validate.named_fields(given, (*needed, *more), needed, "line")
     if kind == "session":
         validate.identifier(given["session"], "session")
         return {"title": given["title"]}
@@ -228,9 +228,3 @@ def _id(given: Mapping[str, Any], made: str) -> tuple[str, bool]:
     """The id that the file gives, else the one made from the line; and whether the file gave it."""
     named = given.get("id") is not None
     return (validate.identifier(given["id"], "id") if named else made), named
-
-
-def _check_names(given: Mapping[str, Any], known: Sequence[str]) -> None:
-    unknown = next((name for name in given if name not in known), None)
-    if unknown is not None:
-        raise ValidationError(f"has an unknown field {unknown[:40]!a}; known are {', '.join(known)}", field="line")
