@@ -75,11 +75,6 @@ class _Reading(Reader):
             yield Item(self.number, "memory", memory, owner=owner, done=self.number, size=size_of(memory))
         yield from self.bad()
 
-    def bad(self) -> Iterator[Read]:
-        """What was wrong with the last line."""
-        yield from self.problems
-        self.problems.clear()
-
 
 class _Keys:
     """Lists of messages, hashes of chats, strings of working memory."""

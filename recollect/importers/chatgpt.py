@@ -41,6 +41,7 @@ def _conversation(reader: Reader, given: Mapping[str, Any]) -> Iterator[Item]:
     native = str(given.get("conversation_id") or given.get("id") or derived_id(KIND, *sorted(map(str, mapping))))
     session = session_id(native, KIND)
     called: str | None = None
+    spoken = False
     for message in _shown(mapping, given.get("current_node")):
         with reader.line():
             drafted = _message(message, called)
@@ -50,8 +51,9 @@ def _conversation(reader: Reader, given: Mapping[str, Any]) -> Iterator[Item]:
             drafted["id"] = derived_id("import", KIND, native, str(message.get("id")))
             if drafted.get("tool_calls"):
                 called = drafted["tool_calls"][0]["id"]
+            spoken = True
             yield reader.message(session, drafted)
-    yield from reader.title(session, given.get("title"))
+    yield from reader.title(session, given.get("title") if spoken else None)
 
 
 def _shown(mapping: Mapping[str, Any], last: Any) -> list[Mapping[str, Any]]:

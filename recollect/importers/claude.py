@@ -51,7 +51,7 @@ def _conversation(reader: Reader, given: Mapping[str, Any]) -> Iterator[Item]:
                 raise ValidationError("must be an object", field="message")
             for drafted in _drafts(native, message):
                 yield reader.message(session, drafted, owner)
-    yield from reader.title(session, given.get("name"), owner)
+    yield from reader.title(session, given.get("name") if messages else None, owner)
 
 
 def _drafts(conversation: str, message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -30,6 +30,11 @@ class Reader:
         except RecollectError as error:
             self.problems.append(refused(self.number, error))
 
+    def bad(self) -> Iterator[Problem]:
+        """What was wrong since this was asked last."""
+        yield from self.problems
+        self.problems.clear()
+
     def message(self, session: str, given: Mapping[str, Any], owner: str = "") -> Item:
         """A message of a session."""
         return Item(
@@ -38,18 +43,19 @@ class Reader:
 
     def title(self, session: str, title: object, owner: str = "") -> Iterator[Item]:
         """The title of a session, if it has one."""
-        if isinstance(title, str) and title.strip() and self.number:
+        if isinstance(title, str) and title.strip():
             given = {"title": " ".join(title.split())[:TITLE_CHARACTERS]}
             yield Item(self.number, "session", given, session=session, owner=owner, done=self.number)
 
 
-Read1 = Callable[[Reader, Mapping[str, Any]], Iterator[Item]]
+ReadOne = Callable[[Reader, Mapping[str, Any]], Iterator[Item]]
+"""Gives the items of one element."""
 
 
 class Conversations:
     """The conversations of one or more files; a bad one does not stop the others."""
 
-    def __init__(self, files: Sequence[BinaryIO], read: Read1) -> None:
+    def __init__(self, files: Sequence[BinaryIO], read: ReadOne) -> None:
         self._files, self._read_one = files, read
         self.size: int | None = None
 
@@ -71,8 +77,7 @@ class Conversations:
         except RecollectError as error:
             reader.number += 1
             yield refused(reader.number, error)
-        yield from reader.problems
-        reader.problems.clear()
+        yield from reader.bad()
 
 
 # ── what is said ─────────────────────────────────────────────────────────────────────────────────

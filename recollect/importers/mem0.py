@@ -207,12 +207,12 @@ class _History:
         for id, payload in self._newest().items():
             with reader.line():
                 yield _memory(reader.number, id, payload)
+            yield from reader.bad()
         if self._messages:
             for row in self._tables.rows(self._messages, MESSAGES, order=["created_at", "id"]):
                 with reader.line():
                     yield _message(reader, *row)
-                yield from reader.problems
-                reader.problems.clear()
+                yield from reader.bad()
 
     def _newest(self) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}

@@ -106,7 +106,11 @@ class _Keeper:
         for kind in KINDS:
             groups: dict[tuple[str, str, str], list[Item]] = {}
             for item in items:
-                if item.kind == kind:
+                if item.kind != kind:
+                    continue
+                if kind in _ONE_BY_ONE:
+                    await self._store_group([item], outcome)
+                else:
                     groups.setdefault((item.owner, item.session, item.agent), []).append(item)
             await asyncio.gather(*(self._store_group(group, outcome) for group in groups.values()))
 
@@ -138,19 +142,36 @@ class _Keeper:
 
 
 class _Trial:
-    """Tries items: stores each batch in a memory that is thrown away, so every check is the real one."""
+    """Tries items: stores each batch in a memory that is thrown away, so every check is the real one.
+
+    What was given an id by its source is also compared with what stands under that id, here and earlier in
+    the source.
+    """
 
     def __init__(self, user_of: UserOf) -> None:
         self._user_of = user_of
+        self._texts: dict[tuple[str, str], int] = {}
 
     async def store(self, items: Sequence[Item], outcome: Imported) -> None:
         async with Memory.open("memory://", embedder="none", worker=False) as memory:
+            keeper = _Keeper(lambda owner: memory.user(self._user_of(owner).id))
+            await keeper.store([item for item in items if not await self._is_taken(item, outcome)], outcome)
 
-            def user_of(owner: str) -> User:
-                self._user_of(owner)  # a name that cannot be one is refused here as well
-                return memory.user("trial")
-
-            await _Keeper(user_of).store(items, outcome)
+    async def _is_taken(self, item: Item, outcome: Imported) -> bool:
+        """Whether another text has the id of this one."""
+        id, content = item.given.get("id"), item.given.get("content")
+        if not item.named or item.kind == "record" or not is_id(id) or not isinstance(content, str):
+            return False
+        try:
+            user = self._user_of(item.owner)
+        except RecollectError:
+            return False  # the keeper says why
+        before = self._texts.setdefault((user.id, id), hash(content))
+        stored = [record.content for record in await user.get_memories([id])]
+        if before == hash(content) and stored in ([], [content]):
+            return False
+        outcome.report(refused(item.line, Conflict("is taken by another text", field="id")))
+        return True
 
 
 # ── one kind at a time ───────────────────────────────────────────────────────────────────────────

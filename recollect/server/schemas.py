@@ -74,6 +74,7 @@ class NewMemory(Body):
     importance: Share = None
     confidence: Share = None
     created_at: Moment = None
+    expires_at: Moment = None
 
 
 class NewMemories(Body):
@@ -97,6 +98,7 @@ class MemoryEdit(Body):
     content: Text = None
     metadata: Object = None
     importance: Share = None
+    expires_at: Annotated[Any, WithJsonSchema({"type": "string", "description": "a time, or never"})] = None
 
 
 class Search(Body):

@@ -97,6 +97,20 @@ def test_all_or_nothing_stores_nothing_when_one_line_is_bad(recollect, lines):
     assert recollect("import", "-", "--all-or-nothing", "--json", input=text).json["new"] == 99
 
 
+def test_all_or_nothing_and_a_dry_run_see_ids_that_are_taken(recollect, lines):
+    recollect("import", lines({"content": "Lisbon.", "id": "city"}))
+    items = [{"content": f"memory {n}", "id": f"m{n}"} for n in range(60)]
+    taken = lines(*items, {"content": "Faro.", "id": "city"})
+    twice = lines(*items, {"content": "another", "id": "m1"}, name="twice.jsonl")
+    for file in (taken, twice):
+        for more in ("--all-or-nothing", "--dry-run"):
+            ran = recollect("import", file, more, "--json")
+            assert (ran.code, [problem["line"] for problem in ran.json["problems"]]) == (2, [61])
+    assert _contents(recollect) == ["Lisbon."]
+    owned = [{"content": name, "id": "same", "user": name} for name in ("ann", "bob")]
+    assert recollect("import", lines(*owned), "--all-or-nothing", "--user-from", "source").code == 0
+
+
 def test_a_dry_run_stores_nothing(recollect, lines):
     ran = recollect("import", lines(GOOD, b"{}\n"), "--dry-run")
     assert ran.code == 2
