@@ -4,15 +4,15 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
-.PHONY: help run test lint bench drills sync cosmos typescript requirements clean
+.PHONY: help run test lint bench bench-adapters drills sync cosmos aisdk typescript requirements clean
 
 help:            ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
 
 run: $(VENV)/.run   ## talk to an assistant that remembers (plays a scene where there is no terminal)
 	@trap : INT; $(PY) -m recollect chat || [ $$? -eq 130 ]
 
-test: lint cosmos   ## everything: types, style, unit, conformance, flow, interfaces, crash drills, docs
+test: lint cosmos aisdk   ## everything: types, style, unit, conformance, flow, interfaces, crash drills, docs
 	$(PY) -m pytest -n 2 --dist loadgroup
 
 lint: $(VENV)/.test ## style and types
@@ -23,6 +23,9 @@ lint: $(VENV)/.test ## style and types
 bench: $(VENV)/.run ## speed beside Chroma, LangGraph and mem0, which get an environment of their own
 	$(PYTHON) benchmarks/environment.py
 	benchmarks/.venv/bin/python benchmarks/compare.py $(BENCH)
+
+bench-adapters: $(VENV)/.test ## what each adapter costs beside the call it wraps and the framework's own
+	$(PY) benchmarks/adapters.py $(BENCH)
 
 drills: $(VENV)/.test ## the long forms of the crash drills: 500 kills
 	$(PY) -m recollect.testing.drills --kills 500
@@ -62,6 +65,15 @@ $(VENV)/.cosmos: $(VENV)/bin/python
 	  --fetch-retries 1 --fetch-timeout 20000 --prefix $(VENV)/cosmosdb-server @vercel/cosmosdb-server@1.0.1; \
 	then touch $@; \
 	else echo "npm could not install the emulator: the tests of Cosmos DB are skipped"; fi
+
+aisdk: $(VENV)/.ai-sdk ## the memory package of the AI SDK, whose data the tests import (where npm is)
+$(VENV)/.ai-sdk: $(VENV)/bin/python
+	@if ! command -v npm >/dev/null; then echo "no npm here: some tests of the import from the AI SDK are skipped"; \
+	elif echo "installing the memory package of the AI SDK ..." && npm install --silent --no-save --no-fund --no-audit \
+	  --fetch-retries 1 --fetch-timeout 20000 --prefix $(VENV)/ai-sdk-memory \
+	  @ai-sdk-tools/memory@1.2.0 redis@4 drizzle-orm@0.36 postgres@3; \
+	then touch $@; \
+	else echo "npm could not install it: some tests of the import from the AI SDK are skipped"; fi
 
 clean:              ## remove the environments and caches
 	rm -rf $(VENV) benchmarks/.venv typescript/node_modules typescript/dist typescript/build .pytest_cache .mypy_cache .ruff_cache .hypothesis

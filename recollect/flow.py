@@ -63,6 +63,8 @@ class Flow:
         scratch: Callable[[], Store],
     ) -> None:
         self.settings = settings
+        self.loop = asyncio.get_running_loop()
+        """Where it runs: whoever is on another loop or in a thread has to come here."""
         # The same lines come again and again, and counting is the dearest part of packing.
         self.count: TokenCounter = remembering(counter(settings.model or None))
         self.ledger = Ledger(store, clock, with_lives(_lives(settings, store)), parse_kinds(settings.masking))

@@ -435,13 +435,14 @@ class User:
         importance: float | None = None,
         confidence: float | None = None,
         created_at: Any = None,
+        expires_at: Any = None,
         trust: str = "trusted",
         idempotency_key: str | None = None,
     ) -> Record:
-        """Remember a text. The same text again is the same memory, made stronger."""
+        """Remember a text, for good or until a time. The same text again is the same memory, made stronger."""
         draft = long_term.draft(
             content, layer=layer, id=id, metadata=metadata, importance=importance, confidence=confidence,
-            created_at=created_at, trust=trust,
+            created_at=created_at, expires_at=expires_at, trust=trust,
         )  # fmt: skip
         return (await self._long_term.add([draft], _key(idempotency_key)))[0]
 
@@ -470,10 +471,16 @@ class User:
         content: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         importance: float | None = None,
+        expires_at: Any = None,
         version: int | None = None,
     ) -> Record:
-        """Change a memory; what it was stays in its history. A stale `version` is a `Conflict`."""
-        edit = long_term.edit(id, content=content, metadata=metadata, importance=importance, version=version)
+        """Change a memory; what it was stays in its history. A stale `version` is a `Conflict`.
+
+        How long it lives is no part of its history: `expires_at` is a time, or "never".
+        """
+        edit = long_term.edit(
+            id, content=content, metadata=metadata, importance=importance, expires_at=expires_at, version=version
+        )
         return (await self._long_term.update([edit]))[0]
 
     async def update_memories(self, items: Sequence[Mapping[str, Any]]) -> list[Record]:
@@ -880,6 +887,10 @@ class Session:
     async def rename(self, title: str) -> None:
         """Give the session a title."""
         await self._conversation.rename(title)
+
+    async def title(self) -> str | None:
+        """The title that the session was given; None if it was given none."""
+        return await self._conversation.title()
 
     async def branch(self, message_id: str, into: str) -> Session:
         """A new session that begins with this one's messages up to and with that message."""

@@ -343,10 +343,11 @@ class User:
         importance: float | None = None,
         confidence: float | None = None,
         created_at: Any = None,
+        expires_at: Any = None,
         trust: str = "trusted",
         idempotency_key: str | None = None,
     ) -> Record:
-        """Remember a text. The same text again is the same memory, made stronger."""
+        """Remember a text, for good or until a time. The same text again is the same memory, made stronger."""
         return self._running.run(
             "User.add_memory",
             self._inner.add_memory(
@@ -357,6 +358,7 @@ class User:
                 importance=importance,
                 confidence=confidence,
                 created_at=created_at,
+                expires_at=expires_at,
                 trust=trust,
                 idempotency_key=idempotency_key,
             ),
@@ -383,12 +385,18 @@ class User:
         content: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         importance: float | None = None,
+        expires_at: Any = None,
         version: int | None = None,
     ) -> Record:
-        """Change a memory; what it was stays in its history. A stale `version` is a `Conflict`."""
+        """Change a memory; what it was stays in its history. A stale `version` is a `Conflict`.
+
+        How long it lives is no part of its history: `expires_at` is a time, or "never".
+        """
         return self._running.run(
             "User.update_memory",
-            self._inner.update_memory(id, content=content, metadata=metadata, importance=importance, version=version),
+            self._inner.update_memory(
+                id, content=content, metadata=metadata, importance=importance, expires_at=expires_at, version=version
+            ),
         )
 
     def update_memories(self, items: Sequence[Mapping[str, Any]]) -> list[Record]:
@@ -749,6 +757,10 @@ class Session:
     def rename(self, title: str) -> None:
         """Give the session a title."""
         self._running.run("Session.rename", self._inner.rename(title))
+
+    def title(self) -> str | None:
+        """The title that the session was given; None if it was given none."""
+        return self._running.run("Session.title", self._inner.title())
 
     def branch(self, message_id: str, into: str) -> Session:
         """A new session that begins with this one's messages up to and with that message."""
