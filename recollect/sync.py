@@ -34,6 +34,7 @@ from recollect.entities import FOUND_MAX, CachedEntity, Loader
 from recollect.episodes import Episode
 from recollect.errors import ValidationError
 from recollect.graph import NEIGHBOURS, Ref
+from recollect.indexing import Reindexed
 from recollect.learnings import Learning
 from recollect.models import Given
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
@@ -194,6 +195,10 @@ class Memory:
         return self._running.run(
             "Memory.reprocess", self._inner.reprocess(user=user, org=org, by=by, apply=apply, again=again, told=told)
         )
+
+    def reindex(self, *, user: str | None = None, org: str | None = None) -> list[Reindexed]:
+        """Make the index beside the store hold what the store holds, for all users or some."""
+        return self._running.run("Memory.reindex", self._inner.reindex(user=user, org=org))
 
     def survey(self) -> Survey:
         """How much there is, over all users: for operators."""

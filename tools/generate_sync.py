@@ -75,6 +75,7 @@ from recollect.privacy import Receipt
 from recollect.profile import Fact, Profile
 from recollect.providers import Embedder
 from recollect.records import Clock, Hit, Partition, Record, Source, system_clock
+from recollect.indexing import Reindexed
 from recollect.reembedding import Reembedded
 from recollect.reprocessing import Reprocessed
 from recollect.reranking import Reranker

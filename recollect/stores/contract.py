@@ -14,6 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from recollect.errors import Conflict, TooLarge, ValidationError
 from recollect.filters import Filter, Reach
 from recollect.records import DAY_MS, Changes, Job, Partition, Record, Vector, digest_of, payload_of
@@ -46,6 +49,9 @@ ABILITIES = {
     SHARED: "several processes can use it at once",
 }
 """What a store may be able to do beyond the promises, by name."""
+
+
+Floats = NDArray[np.float32]
 
 
 class LeaseLost(Conflict):
@@ -176,6 +182,42 @@ class Store(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """What it is, where it is and how durable it is. Never a secret."""
+        ...
+
+
+class VectorIndex(Protocol):
+    """An index of vectors beside a store. It is told of changes after them, and may be lost and made again."""
+
+    async def put(self, partition: Partition, rows: Sequence[tuple[Record, Floats]]) -> None:
+        """Take in the vectors of these records, in the place of those it has."""
+        ...
+
+    async def drop(self, partition: Partition, ids: Sequence[str]) -> None:
+        """Let go of these; what it does not have is nothing."""
+        ...
+
+    async def near(self, partition: Partition, vector: Floats, limit: int) -> Sequence[str]:
+        """The ids nearest to a vector, nearest first."""
+        ...
+
+    async def held(self, partition: Partition) -> Mapping[str, int]:
+        """What it holds of a partition: id -> version of the record."""
+        ...
+
+    async def partitions(self) -> set[Partition]:
+        """Whose vectors it holds."""
+        ...
+
+    async def check(self) -> None:
+        """Whether it can be used; raises `Unavailable` if not."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What it is and where. Never a secret."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of it."""
         ...
 
 
