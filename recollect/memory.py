@@ -54,7 +54,7 @@ from recollect.reprocessing import READERS, Reprocessed
 from recollect.reranking import Reranker
 from recollect.settings import Settings
 from recollect.stores import check_index, open_index
-from recollect.stores.contract import Store, Survey, VectorIndex
+from recollect.stores.contract import Finding, Store, Survey, VectorIndex, examined
 from recollect.stores.in_memory import InMemoryStore
 from recollect.stores.routed import FALLBACKS, check_routes, open_stores
 from recollect.trust import SetAside, Trust, Undone
@@ -289,6 +289,10 @@ class Memory:
     async def check(self) -> list[str]:
         """What is wrong with the stored data; empty when all is well."""
         return list(await self._running.ledger.store.check())
+
+    async def examine(self) -> list[Finding]:
+        """What a look at the servers of the stores finds: versions, durability, clocks; with what to do about each."""
+        return await examined(self._running.ledger.store)
 
     def describe(self) -> dict[str, Any]:
         """Which parts are in use: the store and its durability, the embedder, the worker."""

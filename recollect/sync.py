@@ -47,7 +47,7 @@ from recollect.reembedding import Reembedded
 from recollect.reprocessing import Reprocessed
 from recollect.reranking import Reranker
 from recollect.settings import Settings
-from recollect.stores.contract import Survey
+from recollect.stores.contract import Finding, Survey
 from recollect.trust import SetAside, Undone
 from recollect.upkeep import Maintained
 from recollect.working import PUSH_KEEP, Model, State
@@ -219,6 +219,10 @@ class Memory:
     def check(self) -> list[str]:
         """What is wrong with the stored data; empty when all is well."""
         return self._running.run("Memory.check", self._inner.check())
+
+    def examine(self) -> list[Finding]:
+        """What a look at the servers of the stores finds: versions, durability, clocks; with what to do about each."""
+        return self._running.run("Memory.examine", self._inner.examine())
 
     def describe(self) -> dict[str, Any]:
         """Which parts are in use: the store and its durability, the embedder, the worker."""

@@ -33,6 +33,7 @@ from recollect.stores.contract import (
     VECTOR_SEARCH,
     Candidate,
     Delta,
+    Finding,
     Forgotten,
     Head,
     LeaseLost,
@@ -49,6 +50,7 @@ from recollect.stores.contract import (
     write_cursor,
 )
 from recollect.stores.postgres_functions import PLACE_BITS, commit_types, page_name
+from recollect.stores.postgres_health import durability, examine
 from recollect.stores.postgres_link import Connection, Link, read_address
 from recollect.stores.postgres_meaning import Meaning, as_half, from_half, unhurried
 from recollect.stores.postgres_schema import LEAVES, TABLES, Found, prepare_schema
@@ -387,6 +389,11 @@ class PostgresStore:
             last = (rows[-1][-2], rows[-1][-1], rows[-1][0])
         return damaged
 
+    async def examine(self) -> Sequence[Finding]:
+        """What an operator should know of the server."""
+        address = self._link.address
+        return await self._link.run(lambda db: examine(db, address.schema, address.pool_max))
+
     def describe(self) -> dict[str, Any]:
         found = self._found
         return {
@@ -415,15 +422,6 @@ class PostgresStore:
                 return await (await db.execute(sql.encode(), values, binary=True)).fetchall()
 
         return await self._link.run(work)
-
-
-def durability(found: Found) -> str:
-    """What a returned call means on this server, as it is set up."""
-    if not found.fsync:
-        return "NOT SAFE: fsync is off, so a crash of the machine can lose or damage everything"
-    if found.synchronous_commit == "off":
-        return "synchronous_commit is off: a crash of the server can lose the last second"
-    return f"on disk (fsync, synchronous_commit={found.synchronous_commit}) when a call returns"
 
 
 def _call(columns: str, function: str, types: Sequence[str]) -> bytes:

@@ -66,6 +66,7 @@ SEES: dict[str, set[str]] = {
     "stores": NOUNS
     | {"stores.contract", "stores.sqlite_file", "stores.sqlite_codes"}
     | {"stores.postgres_functions", "stores.postgres_link", "stores.postgres_meaning", "stores.postgres_schema"}
+    | {"stores.postgres_health"}
     | {"stores.redis_url", "stores.redis_node", "stores.redis_nodes", "stores.redis_health"},
     **dict.fromkeys(FLOW, BELOW_FLOW | FLOW),
     "flow": BELOW_FLOW | FLOW,
