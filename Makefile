@@ -20,9 +20,9 @@ lint: $(VENV)/.test ## style and types
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-bench: $(VENV)/.run ## speed beside Chroma, LangGraph and mem0, which get an environment of their own
+bench: $(VENV)/.run ## speed beside Chroma, LangGraph and mem0, in an environment of their own; STORE=postgresql: on servers
 	$(PYTHON) benchmarks/environment.py
-	benchmarks/.venv/bin/python benchmarks/compare.py $(BENCH)
+	benchmarks/.venv/bin/python $(if $(STORE),benchmarks/stores.py $(STORE),benchmarks/compare.py $(BENCH))
 
 drills: $(VENV)/.test ## the long forms of the crash drills: 500 kills
 	$(PY) -m recollect.testing.drills --kills 500
