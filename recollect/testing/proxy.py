@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from contextlib import suppress
 from types import TracebackType
 
@@ -12,10 +13,14 @@ BLOCK_BYTES = 1 << 16
 
 
 class Proxy:
-    """Passes bytes between its own port and a server's. `cut` hangs up on everyone and lets nobody in until `mend`."""
+    """Passes bytes between its own port and a server's. `cut` hangs up on everyone and lets nobody in until `mend`.
 
-    def __init__(self, port: int) -> None:
+    With a certificate (`tls`) its own side is encrypted, as that of a server with TLS is.
+    """
+
+    def __init__(self, port: int, *, tls: ssl.SSLContext | None = None) -> None:
         self._target = port
+        self._tls = tls
         self.port = free_port()
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
@@ -30,7 +35,7 @@ class Proxy:
         await self.cut()
 
     async def mend(self) -> None:
-        self._server = await asyncio.start_server(self._meet, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._meet, "127.0.0.1", self.port, ssl=self._tls)
 
     async def cut(self) -> None:
         if self._server is not None:
