@@ -29,6 +29,7 @@ USERS = 20
 """Users that all writers write to: their partitions are what the processes have to share."""
 TEXT = "Number {n}: I live in Bergen, and on Friday I take parcel {n} of writer {who} to the harbour."
 IDLE_S = 0.05
+LOOK_S = 0.3
 STOP_LIMIT_S = 60.0
 
 
@@ -127,14 +128,12 @@ async def _work(url: str) -> None:
 async def _until_nothing_waits(url: str) -> None:
     """Episodes and upkeep are for later; all else is done when the oldest that waits is not due yet."""
     async with Memory.open(url, worker=False) as memory:
-        while await _due(memory):
-            await asyncio.sleep(IDLE_S)
-
-
-async def _due(memory: Memory) -> bool:
-    survey = await memory.survey()
-    oldest = survey.oldest_job_at
-    return survey.jobs_running > 0 or (oldest is not None and oldest <= int(time.time() * 1000))
+        while True:
+            survey = await memory.survey()
+            oldest = survey.oldest_job_at
+            if not survey.jobs_running and (oldest is None or oldest > int(time.time() * 1000)):
+                return
+            await asyncio.sleep(LOOK_S)
 
 
 async def _look(url: str, messages: int, jobs: Sequence[int], written_s: float, done_s: float) -> Outcome:
