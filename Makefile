@@ -24,9 +24,14 @@ bench: $(VENV)/.run ## speed beside Chroma, LangGraph and mem0, in an environmen
 	$(PYTHON) benchmarks/environment.py
 	benchmarks/.venv/bin/python $(if $(STORE),benchmarks/stores.py $(STORE),benchmarks/compare.py $(BENCH))
 
-drills: $(VENV)/.test ## the long forms of the crash drills: 500 kills
+drills: $(VENV)/.test ## the long forms: 500 kills, bad inputs on every store, failover, many processes, moving house
 	$(PY) -m recollect.testing.drills --kills 500
 	$(PY) -m recollect.testing.erasing --rounds 25
+	$(PY) -m recollect.testing.matrix
+	$(PY) -m recollect.testing.failover
+	$(PY) -m recollect.testing.crowds postgresql
+	$(PY) -m recollect.testing.crowds cluster
+	$(PY) -m recollect.testing.moving
 
 sync: $(VENV)/.test ## write recollect/sync.py again from the async front door
 	$(PY) tools/generate_sync.py
