@@ -20,16 +20,21 @@ lint: $(VENV)/.test ## style and types
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-bench: $(VENV)/.run ## speed beside Chroma, LangGraph and mem0, which get an environment of their own
+bench: $(VENV)/.run ## speed beside Chroma, LangGraph and mem0, in an environment of their own; STORE=postgresql: on servers
 	$(PYTHON) benchmarks/environment.py
-	benchmarks/.venv/bin/python benchmarks/compare.py $(BENCH)
+	benchmarks/.venv/bin/python $(if $(STORE),benchmarks/stores.py $(STORE),benchmarks/compare.py $(BENCH))
 
 bench-adapters: $(VENV)/.test ## what each adapter costs beside the call it wraps and the framework's own
 	$(PY) benchmarks/adapters.py $(BENCH)
 
-drills: $(VENV)/.test ## the long forms of the crash drills: 500 kills
+drills: $(VENV)/.test ## the long forms: 500 kills, bad inputs on every store, failover, many processes, moving house
 	$(PY) -m recollect.testing.drills --kills 500
 	$(PY) -m recollect.testing.erasing --rounds 25
+	$(PY) -m recollect.testing.matrix
+	$(PY) -m recollect.testing.failover
+	$(PY) -m recollect.testing.crowds postgresql
+	$(PY) -m recollect.testing.crowds cluster
+	$(PY) -m recollect.testing.moving
 
 sync: $(VENV)/.test ## write recollect/sync.py again from the async front door
 	$(PY) tools/generate_sync.py

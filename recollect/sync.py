@@ -34,6 +34,7 @@ from recollect.entities import FOUND_MAX, CachedEntity, Loader
 from recollect.episodes import Episode
 from recollect.errors import ValidationError
 from recollect.graph import NEIGHBOURS, Ref
+from recollect.indexing import Reindexed
 from recollect.learnings import Learning
 from recollect.models import Given
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
@@ -46,7 +47,7 @@ from recollect.reembedding import Reembedded
 from recollect.reprocessing import Reprocessed
 from recollect.reranking import Reranker
 from recollect.settings import Settings
-from recollect.stores.contract import Survey
+from recollect.stores.contract import Finding, Survey
 from recollect.trust import SetAside, Undone
 from recollect.upkeep import Maintained
 from recollect.working import PUSH_KEEP, Model, State
@@ -195,6 +196,10 @@ class Memory:
             "Memory.reprocess", self._inner.reprocess(user=user, org=org, by=by, apply=apply, again=again, told=told)
         )
 
+    def reindex(self, *, user: str | None = None, org: str | None = None) -> list[Reindexed]:
+        """Make the index beside the store hold what the store holds, for all users or some."""
+        return self._running.run("Memory.reindex", self._inner.reindex(user=user, org=org))
+
     def survey(self) -> Survey:
         """How much there is, over all users: for operators."""
         return self._running.run("Memory.survey", self._inner.survey())
@@ -214,6 +219,10 @@ class Memory:
     def check(self) -> list[str]:
         """What is wrong with the stored data; empty when all is well."""
         return self._running.run("Memory.check", self._inner.check())
+
+    def examine(self) -> list[Finding]:
+        """What a look at the servers of the stores finds: versions, durability, clocks; with what to do about each."""
+        return self._running.run("Memory.examine", self._inner.examine())
 
     def describe(self) -> dict[str, Any]:
         """Which parts are in use: the store and its durability, the embedder, the worker."""

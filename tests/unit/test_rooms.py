@@ -24,6 +24,7 @@ FLOW = {
     "enrichment",
     "index",
     "kinship",
+    "indexing",
     "recall",
     "context",
     "sections",
@@ -67,6 +68,7 @@ SEES: dict[str, set[str]] = {
     "stores": NOUNS
     | {"stores.contract", "stores.sqlite_file", "stores.sqlite_codes"}
     | {"stores.postgres_functions", "stores.postgres_link", "stores.postgres_meaning", "stores.postgres_schema"}
+    | {"stores.postgres_health"}
     | {"stores.redis_url", "stores.redis_node", "stores.redis_nodes", "stores.redis_health"},
     **dict.fromkeys(FLOW, BELOW_FLOW | FLOW),
     "flow": BELOW_FLOW | FLOW,
@@ -100,13 +102,14 @@ DRIVERS = {
     "opentelemetry": {"server/tracing.py"},
     "fastembed": {"embedders/fastembed.py"},
     "psycopg": {f"stores/postgres{part}.py" for part in ("", "_link", "_meaning", "_schema")}
-    | {"importers/postgres_tables.py"},
+    | {"importers/postgres_tables.py", "adapters/langchain_postgres.py"},
     "psycopg_pool": {"stores/postgres_link.py"},
     "redis": {"stores/redis_node.py", "importers/redis_keys.py"},
     "azure": {"stores/cosmos_link.py"},
+    "chromadb": {"stores/chroma.py"},
     "mcp": {"interfaces/mcp.py"},
     "langchain": {"adapters/langchain.py"},
-    "langchain_core": {"adapters/langchain.py"},
+    "langchain_core": {"adapters/langchain.py", "adapters/langchain_postgres.py"},
     "langgraph": {"adapters/langgraph.py", "adapters/langchain.py"},
     "agents": {"adapters/openai_agents.py"},
     "llama_index": {"adapters/llama_index.py"},
