@@ -16,8 +16,8 @@ from recollect.policies.merging import normal
 from recollect.profile import spells_of
 from recollect.records import Partition, Record, Scope
 
-OVER = "the profile says so"
-"""Why a relation ended that only follows a fact."""
+LEARNED_ENDS = (graphs.AS_THE_PROFILE, graphs.ANOTHER_BEGAN, graphs.NO_LONGER)
+"""Why a relation ended that may hold again with its fact: nobody ended it by hand."""
 
 
 class Agreement:
@@ -53,10 +53,17 @@ def _agreeing(relation: Record, spells: Iterable[Record], now: int) -> Record:
         return relation
     last = max(same, key=lambda spell: (end_of(spell) > start_of(spell), end_of(spell), start_of(spell)))
     if last.valid_to is None or last.valid_to > now:
-        return graphs.held_again(relation) if relation.data.get("reason") == OVER else relation
+        return relation if graphs.holds(relation, now) or _is_by_hand(relation) else graphs.held_again(relation)
     if not graphs.holds(relation, now):
         return relation
-    return graphs.ended(relation, max(last.valid_to, graphs.began(relation)), OVER, _ended_by(last))
+    end = max(last.valid_to, graphs.began(relation))
+    return graphs.ended(relation, end, graphs.AS_THE_PROFILE, _ended_by(last))
+
+
+def _is_by_hand(relation: Record) -> bool:
+    """Whether somebody ended it, or told it with its end, for other reasons than machines have."""
+    is_learned = relation.source is not None and relation.source.extractor is not None
+    return relation.data.get("reason", graphs.NO_LONGER if is_learned else "") not in LEARNED_ENDS
 
 
 def _ended_by(spell: Record) -> list[str]:

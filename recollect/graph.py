@@ -302,7 +302,7 @@ class Graph:
         if draft.ends:
             whose = self._known(sheet, subject, "subject").id
             object = self._known(sheet, draft.value, "object").id if draft.value else None
-            graphs.end_told(sheet, whose, relation, object, telling.end or when, "no longer so", telling.messages)
+            graphs.end_told(sheet, whose, relation, object, telling.end or when, graphs.NO_LONGER, telling.messages)
             return
         near = self._known_or_new(sheet, subject, "subject", telling, kinds[0])
         far = self._known_or_new(sheet, draft.value, "object", telling, kinds[1])

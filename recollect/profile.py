@@ -7,7 +7,7 @@ in the same commit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -24,7 +24,7 @@ from recollect.policies.keys import FOLLOWERS, Key, key_of, same_value
 from recollect.policies.merging import normal
 from recollect.policies.quarantine import heard, is_aside
 from recollect.policies.unlearning import UNTRUE
-from recollect.records import Changes, Job, Record, Scope, Source, as_datetime, new_id
+from recollect.records import Changes, Job, Partition, Record, Scope, Source, as_datetime, new_id
 
 UPSERT_MAX = 30
 """Facts of one call: each may put three records, and all go into one commit."""
@@ -335,8 +335,7 @@ class Facts:
             for at, head in turns.items()
             if at is not None and at > now
         )
-        over = {key for record in put if record.valid_to is not None and (key := _key_of(record)) in _IN_GRAPH}
-        jobs += tuple(Job(f"follow:{new_id(now)}", self._partition, "follow", (key,), due_at=now) for key in over)
+        jobs += follow_jobs(self._partition, [record for record in put if record.valid_to is not None], now)
         return Changes(self._partition, put=tuple(put), enqueue=jobs)
 
     async def _in_force(
@@ -389,6 +388,13 @@ class Facts:
         known = validate.moment(known_at, "known_at")
         at = validate.moment(as_of, "as_of")
         return await self._in_force(await self._heads(), known if at is None else at, known)
+
+
+def follow_jobs(partition: Partition, changed: Iterable[Record], now: int) -> tuple[Job, ...]:
+    """The work of letting the graph follow facts that changed, for those that relations stand for as well."""
+    told = (record.data["data"] if record.layer == "past" else record.data for record in changed)
+    keys = {str(data["key"]) for data in told} & set(SAID_BY_FACTS.values())
+    return tuple(Job(f"follow:{new_id(now)}", partition, "follow", (key,), due_at=now) for key in sorted(keys))
 
 
 async def spells_of(ledger: Ledger, scope: Scope, key: str) -> list[Record]:
@@ -459,15 +465,6 @@ class _Told:
 
 
 _ITEM = ("key", "value", "confidence", "source_message_id", "valid_from", "valid_to")
-
-
-_IN_GRAPH = frozenset(SAID_BY_FACTS.values())
-"""Keys that relations of the graph stand for as well."""
-
-
-def _key_of(record: Record) -> str:
-    told = record.data["data"] if record.layer == "past" else record.data
-    return str(told["key"])
 
 
 def _told(value: object) -> _Told:

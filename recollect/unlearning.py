@@ -24,7 +24,7 @@ from recollect.policies.unlearning_graphs import (
     learning_again,
     learning_without,
 )
-from recollect.profile import spell_of
+from recollect.profile import follow_jobs, spell_of
 from recollect.records import Changes, Job, Partition, Record, derived_id, new_id, payload_of
 from recollect.stores.contract import OPERATIONS_MAX, PAYLOAD_MAX_BYTES
 
@@ -175,7 +175,9 @@ class Unlearning:
             steps += [] if place.head == head else [(head.id, place.head)]
             if len(steps) <= TOGETHER and _bytes(steps) <= PAYLOAD_MAX_BYTES:
                 break
-        return self._changes(steps) if steps else None
+        if not steps:
+            return None
+        return self._changes(steps).and_(enqueue=follow_jobs(self._partition, [head], self._ledger.clock()))
 
     async def _entries(self, head: Record) -> list[Record]:
         return await self._ledger.get(self._partition, past_ids(head))

@@ -171,10 +171,22 @@ def _says_earlier(line: Timeline, claim: Claim, now: int) -> Timeline:
     Where the head only began when it was said, nobody knows how long it was so, and the newer word counts from there.
     """
     head = line.head
-    if head.valid_from is not None and head.valid_from != head.data["first_seen"]:
+    if _is_start_told(head):
         return line.then(head, _closed(_spell(head, claim, now), start_of(head), now))
     from_then = replace(claim, valid_from=start_of(head))
     return line.then(_spell(head, from_then, now), _closed(head, start_of(head), now))
+
+
+def _is_start_told(spell: Record) -> bool:
+    """Whether somebody said when it began, other than by saying that it is so."""
+    return spell.valid_from is not None and spell.valid_from != spell.data["first_seen"]
+
+
+def is_of_before(spell: Record, other: Record) -> bool:
+    """True for a spell that was so before the other, although it was said later: it does not take its place."""
+    said_later = spell.data["last_seen"] >= other.data["last_seen"] and is_sure(other) >= is_sure(spell)
+    of_before = start_of(spell) < start_of(other) and _is_start_told(other)
+    return said_later and of_before and spell.data["status"] == "learned" and not has_value(other, spell.data["value"])
 
 
 def _says_again(line: Timeline, claim: Claim, now: int) -> Timeline:

@@ -29,7 +29,7 @@ TOLD_AGAIN = 0.3
 """How much of the doubt that is left a second telling takes away, if it is certain itself."""
 MESSAGES_KEPT = 32
 """Messages that a record remembers having been told by: read again they count nothing, and without them it goes."""
-ANOTHER_BEGAN = "another one began"
+ANOTHER_BEGAN, NO_LONGER, AS_THE_PROFILE = "another one began", "no longer so", "the profile says so"
 HELD_KEPT = 20
 """Values of a single-valued relation that the subject remembers. Nobody moves house more often than that."""
 

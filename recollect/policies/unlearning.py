@@ -19,6 +19,7 @@ from recollect.policies.facts import (
     Telling,
     has_value,
     in_force,
+    is_of_before,
     is_sure,
     marks_of,
     of_place,
@@ -194,7 +195,9 @@ def _settled(spells: Sequence[Record | None], place: Record, now: int, was_head:
         by_time = (_has_begun(left[slot], now), *_rank(left[slot]))
         return slot in standing, by_time, slot == was_head, slot == last, slot
 
-    return _with_head(left, max(left, key=standing_first), last, place)
+    best = max(left, key=standing_first)
+    later = [slot for slot in standing if best in standing and is_of_before(left[best], left[slot])]
+    return _with_head(left, max(later, key=standing_first, default=best), last, place)
 
 
 def _with_head(left: dict[int, Record], best: int, last: int, place: Record) -> Place:
@@ -242,6 +245,7 @@ def _bounded(spell: Record, standing: Iterable[Record], now: int) -> Record:
     next_said = min(follows, key=lambda other: other.data["first_seen"], default=None)
     starts = [start_of(o) for o in standing if has_value(o, spell.data["value"]) and start_of(o) > start_of(spell)]
     starts += [max(start_of(spell), start_of(next_said))] if next_said else []
+    starts += [start_of(other) for other in standing if is_of_before(spell, other)]
     bound = min((start for start in starts if end is None or start < end), default=None)
     if spell.valid_to == (end if bound is None else bound):
         return spell
@@ -257,7 +261,7 @@ def _with_ends(spell: Record, ended: Sequence[Sequence[Any]]) -> Record:
 
 def _follows(other: Record, spell: Record) -> bool:
     """True for another value that was said later, and surely enough to take this one's place."""
-    later = other.data["first_seen"] > spell.data["first_seen"]
+    later = other.data["first_seen"] > spell.data["first_seen"] and not is_of_before(other, spell)
     return later and is_sure(other) >= is_sure(spell) and not has_value(other, spell.data["value"])
 
 

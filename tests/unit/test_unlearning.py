@@ -132,6 +132,16 @@ def test_what_is_undone_stays_in_the_history_and_is_not_learned_again_from_the_s
     assert place.current() == "Oslo", "another message may say it, in the same words as well"
 
 
+def test_what_was_said_last_of_an_earlier_time_takes_no_place_when_an_undo_is_taken_back():
+    place = Place(said("Rome", 10, valid_from=8), said("Oslo", 20, valid_from=2))
+    before = place.intervals()
+    assert before == [("Oslo", 2, 8), ("Rome", 8, None)]
+    assert place.undo("m20").intervals() == [("Rome", 8, None)]
+    assert place.redo().intervals() == before
+    place.take(said("Rome", 30))
+    assert place.undo("m30").current() == "Rome"
+
+
 def test_an_undo_that_is_taken_back_leaves_what_was_said_since():
     place = Place(said("Rome", 10), said("Oslo", 20)).undo("m20")
     place.take(said("Paris", 30))
