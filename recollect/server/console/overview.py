@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from recollect.records import DAY_MS, Record, as_datetime
 from recollect.server.console.door import router
 from recollect.server.console.pages import page
 from recollect.server.console.plots import Area, Bar, area, bars
-from recollect.server.console.words import day, named
+from recollect.server.console.words import count, day, named
 from recollect.server.metrics import Latency
 from recollect.server.routing import ADMIN, Caller, Here
 from recollect.server.service import Service
@@ -52,6 +52,7 @@ class Overview:
     answered: float | None
     used: float | None
     is_part: bool
+    uses: Mapping[str, str]
 
 
 @routes.get("/overview", openapi_extra=ADMIN)
@@ -75,17 +76,18 @@ async def _records(service: Service, org: str, users: Sequence[str]) -> list[Rec
 
 def _overview(service: Service, survey: Survey, found: Sequence[Record], is_part: bool) -> Overview:
     now, metrics = service.clock(), service.metrics
-    uses: dict[str, Any] = service.memory.describe()["store"]
+    uses = service.describe()
+    store: dict[str, Any] = uses["store"]
     contexts = metrics.total("contexts")
     knowledge = [record for record in found if record.layer == "long_term"]
     used = sum(bool(record.data.get("usage_count")) for record in knowledge)
     return Overview(
         survey=survey,
         records=sum(survey.records.values()),
-        store=str(uses.get("store", "store")),
-        durability=str(uses.get("durability", "")),
+        store=str(store.get("store", "store")),
+        durability=str(store.get("durability", "")),
         growth=_growth(found, now),
-        layers=bars([(named(layer), count) for layer, count in survey.records.items()]),
+        layers=bars([(named(layer), number) for layer, number in survey.records.items()]),
         ages=_ages(found, now),
         latencies=_latencies(metrics.latencies()),
         turns=metrics.total("turns"),
@@ -95,7 +97,21 @@ def _overview(service: Service, survey: Survey, found: Sequence[Record], is_part
         answered=metrics.total("contexts_answerable") / contexts if contexts else None,
         used=used / len(knowledge) if knowledge else None,
         is_part=is_part,
+        uses=_in_use(uses),
     )
+
+
+def _in_use(uses: dict[str, Any]) -> dict[str, str]:
+    """Which parts work here, in words."""
+    index = uses["index"]
+    return {
+        "Meaning": str(uses["embedder"]),
+        "Learning": str(uses["enrichment"]),
+        "Tokens": str(uses["tokens"]),
+        "Worker": str(uses["worker"]),
+        "Index": f"{index['records']:,} records of {count(index['partitions'], 'user')} in memory, {index['mib']} MiB",
+        "Agents": ", ".join(uses["agents"]),
+    }
 
 
 def _growth(found: Sequence[Record], now: int) -> Area:

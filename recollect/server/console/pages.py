@@ -80,6 +80,11 @@ class Frame:
         return self.principal is not None and self.principal.user is None
 
     @property
+    def has_menu(self) -> bool:
+        """Whether there are pages to go to: those of a user, or those for operators."""
+        return self.principal is not None and (bool(self.user) or self.operates)
+
+    @property
     def is_signed_in(self) -> bool:
         """Whether a key was shown; without keys nobody has to, and nobody can leave."""
         return self.principal is not None and bool(self.principal.key)
