@@ -24,6 +24,7 @@ NOT_RUN = {
     "bench": "takes long, or needs files of others",
     "copy": "needs a server",
     "models": "needs the weights of a model",
+    "reprocess": "needs a model; tests of its own have its forms",
     "import": "needs a file; tests/interfaces/test_import.py has its forms",
     "keys revoke": "needs the id of a key",
 }
