@@ -11,9 +11,11 @@ Each may be compressed with gzip. A line of your own file is one of
 
     {"session", "role", "content", "name"?, "at"?, "id"?}
     {"question", "evidence": [ids], "at"?, "category"?}
+    {"note", "turns": [ids]}
 
 A message without an `id` is called by its session and its place there, from 1: `monday:3`. A question
-without evidence is one that the conversation does not answer.
+without evidence is one that the conversation does not answer. A note is what a perfect model would have
+written down of these turns; of LoCoMo it is its `observation`.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import gzip
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,10 +77,19 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """What a perfect model would have written down of some turns."""
+
+    text: str
+    turns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Conversation:
-    """All turns of one memory, in order."""
+    """All turns of one memory, in order, and the notes on them if the file has any."""
 
     turns: tuple[Turn, ...]
+    notes: tuple[Note, ...] = ()
 
     def in_sessions(self, most: int) -> Iterator[tuple[str, Sequence[Turn]]]:
         """The turns in order, in pieces of one session and at most so many turns."""
@@ -139,12 +150,13 @@ def _of_lines(lines: Sequence[Mapping[str, Any]]) -> Case:
     places: Counter[str] = Counter()
     turns: dict[str, Turn] = {}
     for line in lines:
-        if "question" not in line:
+        if "question" not in line and "note" not in line:
             session = str(line["session"])
             places[session] += 1
             id = str(line.get("id") or f"{session}:{places[session]}")
             said_by = str(line.get("name") or line["role"])
             turns[id] = Turn(id, session, said_by, str(line["content"]), _zoned(line.get("at")), len(turns))
+    notes = tuple(_note(line["note"], line["turns"], turns) for line in lines if "note" in line)
     questions = []
     for line in lines:
         if "question" in line:
@@ -153,7 +165,11 @@ def _of_lines(lines: Sequence[Mapping[str, Any]]) -> Case:
             at = line.get("at")
             about = str(line.get("category", "all"))
             questions.append(Asked(str(line["question"]), at and _zoned(at), about, evidence, sessions, not evidence))
-    return Case(Conversation(tuple(turns.values())), tuple(questions))
+    return Case(Conversation(tuple(turns.values()), notes), tuple(questions))
+
+
+def _note(text: Any, turns: Sequence[Any], known: Container[str]) -> Note:
+    return Note(str(text), tuple(id for id in map(str, turns) if id in known))
 
 
 # ── Published sets ───────────────────────────────────────────────────────────────────────────────
@@ -173,12 +189,18 @@ def _of_locomo(sample: Mapping[str, Any]) -> Case:
     known = {turn.id: turn.session for turn in turns}
     questions = []
     for each in sample["qa"]:
-        named = [f"D{int(s)}:{int(t)}" for e in each.get("evidence", ()) for s, t in _LOCOMO_TURN.findall(str(e))]
-        evidence = frozenset(id for id in named if id in known)
+        evidence = frozenset(id for id in _locomo_turns(each.get("evidence", ())) if id in known)
         category = LOCOMO_CATEGORIES[int(each["category"])]
         sessions = frozenset(known[id] for id in evidence)
         questions.append(Asked(each["question"], None, category, evidence, sessions, category == "adversarial"))
-    return Case(Conversation(tuple(turns)), tuple(questions))
+    seen = [each for by_person in sample.get("observation", {}).values() for each in by_person.values()]
+    notes = [_note(text, _locomo_turns(ids), known) for each in seen for text, ids in each]
+    return Case(Conversation(tuple(turns), tuple(notes)), tuple(questions))
+
+
+def _locomo_turns(named: Any) -> list[str]:
+    """`D1:3`, several in one text, or a list of them."""
+    return [f"D{int(session)}:{int(turn)}" for session, turn in _LOCOMO_TURN.findall(str(named))]
 
 
 def _of_longmemeval(each: Mapping[str, Any]) -> Case:

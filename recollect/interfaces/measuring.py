@@ -19,7 +19,7 @@ from recollect.interfaces.comparing import FullText, Fused, Meaning
 from recollect.interfaces.files import check_target, write_lines
 from recollect.interfaces.options import Json
 from recollect.interfaces.output import emit, plural, progress, say, table
-from recollect.interfaces.quality import Case, Ours, Ranker
+from recollect.interfaces.quality import Case, Ours, Ranker, WithNotes
 from recollect.memory import Memory
 from recollect.providers import default_embedder
 
@@ -40,6 +40,9 @@ def bench(
     ] = None,
     words: Annotated[bool, typer.Option("--words", help="With --data: without an embedder.")] = False,
     quality: Annotated[str, typer.Option(help="With --data: `fast`, or `best` as a row of its own.")] = "fast",
+    notes: Annotated[
+        bool, typer.Option("--notes", help="With --data: also with the notes of the file, as from a perfect model.")
+    ] = False,
     compare: Annotated[bool, typer.Option(help="With --data: beside full text, the embedder, and both fused.")] = True,
     chart: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="With --data: draw the rows here.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a chart that is already there.")] = False,
@@ -59,7 +62,7 @@ def bench(
         return
     if chart:
         check_target(chart, force=force)
-    found = [asyncio.run(_measure(path, store, words, quality, compare)) for path in data]
+    found = [asyncio.run(_measure(path, store, words, quality, compare, notes)) for path in data]
     if chart:
         write_lines(chart, [drawn(found)], force=force)
     if as_json:
@@ -82,9 +85,13 @@ def _speed(memories: int, as_json: bool) -> None:
         say("How good search is was not measured: give --data FILE.")
 
 
-async def _measure(path: Path, store: str | None, words: bool, quality: str, compare: bool) -> dict[str, Any]:
+async def _measure(
+    path: Path, store: str | None, words: bool, quality: str, compare: bool, notes: bool = False
+) -> dict[str, Any]:
     """The rows of one file, the last one ours as it was asked for."""
     cases = quality_of.read_cases(path)
+    if notes and not any(case.conversation.notes for case in cases):
+        raise ValidationError("has no notes; a line of them is {note, turns}", field="data")
     with tempfile.TemporaryDirectory(prefix="recollect-") as name:
         folder = Path(name)
         async with AsyncExitStack() as stack:
@@ -94,6 +101,10 @@ async def _measure(path: Path, store: str | None, words: bool, quality: str, com
                 url = store if store and called == asked_for[0] else f"sqlite:///{folder}/{called}.db"
                 memory = await stack.enter_async_context(Memory.open(url, worker=False, embedder=embedder))
                 rankers.append(Ours(called, memory, best))
+            if notes:
+                url = f"sqlite:///{folder}/notes.db"
+                memory = await stack.enter_async_context(Memory.open(url, worker=False, embedder=asked_for[1]))
+                rankers.insert(-1, WithNotes(f"{asked_for[0]}, with notes", memory, asked_for[2]))
             with progress(f"Asking {path.name}", len(cases)) as advance:
                 rows = [row.to_dict() for row in await quality_of.measure(cases, rankers, advance)]
         # Closed, so that all of it stands in the file itself.

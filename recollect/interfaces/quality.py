@@ -79,6 +79,29 @@ class Ours:
         return turns, context.answerable
 
 
+class WithNotes(Ours):
+    """The same with what a perfect model would have written down, found beside the turns that it is from."""
+
+    async def tell(self, conversation: Conversation) -> None:
+        await super().tell(conversation)
+        self._noted: dict[str, tuple[str, ...]] = {}
+        for start in range(0, len(conversation.notes), BATCH):
+            some = conversation.notes[start : start + BATCH]
+            records = await self._user.add_memories([note.text for note in some])
+            for record, note in zip(records, some, strict=True):
+                self._noted[record.id] = (*self._noted.get(record.id, ()), *note.turns)
+        await self._memory.work()
+
+    async def find(self, question: Asked, limit: int) -> list[str]:
+        """The turns that were found, or that a note which was found is from."""
+        layers = ["conversation", "long_term"]
+        hits = await self._user.search_memory(
+            question.text, layer=layers, limit=limit, at=question.at, quality=self._quality
+        )
+        found = [turn for hit in hits for turn in self._noted.get(hit.id) or (self._turns.get(hit.id, ""),)]
+        return [turn for turn in dict.fromkeys(found) if turn][:limit]
+
+
 @dataclass(slots=True)
 class Row:
     """What one ranker did on one file: means over its questions, and what they cost."""

@@ -170,3 +170,35 @@ def test_a_chart_is_a_picture_that_says_its_values():
     heights = [float(each.get("height")) for each in rects]
     assert heights == [260.0, 0.0, 12.0], "cut to the plot; the last is the legend"
     assert "prefers-color-scheme: dark" in drawn
+
+
+NOTES = [
+    {"note": "The user's sister is a musician; her instrument is the violoncello.", "turns": ["monday:1"]},
+    {"note": "Nobody said this.", "turns": ["nowhere:1"]},
+]
+
+
+def test_notes_of_a_perfect_model_are_lines_too_or_the_observations_of_locomo(lines, tmp_path):
+    lines(*SAID, *ASKED, *NOTES, name="own.jsonl")
+    (case,) = read_cases(tmp_path / "own.jsonl")
+    assert [note.turns for note in case.conversation.notes] == [("monday:1",), ()]
+    assert len(case.conversation.turns) == 4
+    seen = {"session_1_observation": {"Ann": [["Ann moves.", "D1:1"], ["Ann likes Porto.", ["D2:1", "D9:9"]]]}}
+    (tmp_path / "locomo.json").write_text(json.dumps([LOCOMO[0] | {"observation": seen}]))
+    (case,) = read_cases(tmp_path / "locomo.json")
+    assert [note.turns for note in case.conversation.notes] == [("D1:1",), ("D2:1",)]
+
+
+def test_what_notes_add_is_a_row_of_its_own(recollect, lines):
+    asked = {"question": "Is there a violoncello among the musicians?", "evidence": ["monday:1"]}
+    more = [{"session": "later", "role": "user", "content": f"It rained for {n} hours."} for n in range(40)]
+    path = lines(*SAID, *more, asked, *NOTES, name="own.jsonl")
+    ran = recollect("bench", "--data", path, "--notes", "--no-compare", "--words", "--json", at=None)
+    with_notes, without = ran.json[0]["rows"]
+    assert with_notes["name"] == f"{without['name']}, with notes"
+    assert (with_notes["turn R@5"], without["turn R@5"]) == (100.0, 0.0)
+
+
+def test_a_file_without_notes_says_so(recollect, lines):
+    ran = recollect("bench", "--data", lines(*SAID, *ASKED, name="own.jsonl"), "--notes", at=None)
+    assert ran.code == 2 and "notes" in ran.err
