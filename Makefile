@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
-.PHONY: help run chat test lint bench bench-load drills sync cosmos typescript requirements clean
+.PHONY: help run chat test lint bench bench-load bench-adapters drills sync cosmos aisdk typescript requirements clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
@@ -16,7 +16,7 @@ run: $(VENV)/.serve ## the server with its console, on this machine (SAMPLE=1: w
 chat: $(VENV)/.run  ## talk to an assistant that remembers, in this terminal
 	@trap : INT; $(PY) -m recollect chat || [ $$? -eq 130 ]
 
-test: lint cosmos   ## everything: types, style, unit, conformance, flow, interfaces, crash drills, docs
+test: lint cosmos aisdk   ## everything: types, style, unit, conformance, flow, interfaces, crash drills, docs
 	$(PY) -m pytest -n 2 --dist loadgroup
 
 lint: $(VENV)/.test ## style and types
@@ -24,16 +24,24 @@ lint: $(VENV)/.test ## style and types
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-bench: $(VENV)/.run ## speed beside Chroma, LangGraph and mem0, which get an environment of their own
+bench: $(VENV)/.run ## speed beside Chroma, LangGraph and mem0, in an environment of their own; STORE=postgresql: on servers
 	$(PYTHON) benchmarks/environment.py
-	benchmarks/.venv/bin/python benchmarks/compare.py $(BENCH)
+	benchmarks/.venv/bin/python $(if $(STORE),benchmarks/stores.py $(STORE),benchmarks/compare.py $(BENCH))
 
 bench-load: $(VENV)/.serve ## requests a second over HTTP beside a bare handler, and 200 chats at once for a minute
 	$(PY) benchmarks/load.py $(BENCH)
 
-drills: $(VENV)/.test ## the long forms of the crash drills: 500 kills
+bench-adapters: $(VENV)/.test ## what each adapter costs beside the call it wraps and the framework's own
+	$(PY) benchmarks/adapters.py $(BENCH)
+
+drills: $(VENV)/.test ## the long forms: 500 kills, bad inputs on every store, failover, many processes, moving house
 	$(PY) -m recollect.testing.drills --kills 500
 	$(PY) -m recollect.testing.erasing --rounds 25
+	$(PY) -m recollect.testing.matrix
+	$(PY) -m recollect.testing.failover
+	$(PY) -m recollect.testing.crowds postgresql
+	$(PY) -m recollect.testing.crowds cluster
+	$(PY) -m recollect.testing.moving
 
 sync: $(VENV)/.test ## write recollect/sync.py again from the async front door
 	$(PY) tools/generate_sync.py
@@ -75,6 +83,15 @@ $(VENV)/.cosmos: $(VENV)/bin/python
 	  --fetch-retries 1 --fetch-timeout 20000 --prefix $(VENV)/cosmosdb-server @vercel/cosmosdb-server@1.0.1; \
 	then touch $@; \
 	else echo "npm could not install the emulator: the tests of Cosmos DB are skipped"; fi
+
+aisdk: $(VENV)/.ai-sdk ## the memory package of the AI SDK, whose data the tests import (where npm is)
+$(VENV)/.ai-sdk: $(VENV)/bin/python
+	@if ! command -v npm >/dev/null; then echo "no npm here: some tests of the import from the AI SDK are skipped"; \
+	elif echo "installing the memory package of the AI SDK ..." && npm install --silent --no-save --no-fund --no-audit \
+	  --fetch-retries 1 --fetch-timeout 20000 --prefix $(VENV)/ai-sdk-memory \
+	  @ai-sdk-tools/memory@1.2.0 redis@4 drizzle-orm@0.36 postgres@3; \
+	then touch $@; \
+	else echo "npm could not install it: some tests of the import from the AI SDK are skipped"; fi
 
 clean:              ## remove the environments and caches
 	rm -rf $(VENV) benchmarks/.venv typescript/node_modules typescript/dist typescript/build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -49,7 +49,8 @@ def complete(messages: list[dict[str, Any]]) -> dict[str, Any]:
         return stand_in(messages)
     client = import_module("openai").OpenAI()
     answer = client.chat.completions.create(model=MODEL, messages=messages, tools=TOOLS)
-    message: dict[str, Any] = answer.choices[0].message.model_dump(exclude_none=True)
+    kept = {"role", "content", "tool_calls"}  # what may be sent again
+    message: dict[str, Any] = answer.choices[0].message.model_dump(include=kept, exclude_none=True)
     return message
 
 

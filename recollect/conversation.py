@@ -433,6 +433,10 @@ class Conversation:
         text = validate.text(title, "title", validate.LIMITS.title_bytes)
         await self._set_head(content=self._ledger.masked(text))
 
+    async def title(self) -> str | None:
+        """The title that the session was given, if any."""
+        return (await self._head()).content or None
+
     async def branch(self, message_id: str, into: Scope) -> int:
         """Copy the conversation up to and with a message into a new session. Gives how many were copied."""
         last = await self._ledger.one(self._partition, message_id, "message_id")

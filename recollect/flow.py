@@ -18,6 +18,7 @@ from recollect.enrichment import Enrichment
 from recollect.entities import Loads
 from recollect.errors import RecollectError
 from recollect.index import Indexes
+from recollect.indexing import Indexing
 from recollect.layers import with_lives
 from recollect.learning import Learning
 from recollect.ledger import Ledger
@@ -32,7 +33,7 @@ from recollect.reembedding import Reembedding
 from recollect.reprocessing import Reprocessing
 from recollect.reranking import Reranker, open_reranker
 from recollect.settings import Settings
-from recollect.stores.contract import Store
+from recollect.stores.contract import Store, VectorIndex
 from recollect.upkeep import Upkeep, note_uses
 from recollect.worker import Worker
 
@@ -59,17 +60,24 @@ class Flow:
         earlier: Embedder | None = None,
         reranker: Reranker | None = None,
         model: ChatModel | None = None,
+        index: VectorIndex | None = None,
         *,
         scratch: Callable[[], Store],
     ) -> None:
         self.settings = settings
+        self.loop = asyncio.get_running_loop()
+        """Where it runs: whoever is on another loop or in a thread has to come here."""
         # The same lines come again and again, and counting is the dearest part of packing.
         self.count: TokenCounter = remembering(counter(settings.model or None))
-        self.ledger = Ledger(store, clock, with_lives(_lives(settings, store)), parse_kinds(settings.masking))
+        layers = with_lives(_lives(settings, store))
+        self.ledger = Ledger(store, clock, layers, parse_kinds(settings.masking), feeds_index=bool(settings.index))
         name, dimensions = (embedder.name, embedder.dimensions) if embedder else ("", 1)
         self.indexes = Indexes(store, name, dimensions, settings.language, settings.index_mib << 20,
                                earlier.name if earlier else "")  # fmt: skip
-        self.recall = Recall(self.indexes, embedder, settings.language, clock, earlier, word_vectors(embedder))
+        self.indexing = Indexing(self.ledger, index, name, wanted=bool(settings.index and embedder))
+        self.recall = Recall(
+            self.indexes, self.indexing, embedder, settings.language, clock, earlier, word_vectors(embedder)
+        )
         self.contexts = ContextBuilder(self.indexes, self.recall, self.count, clock)
         rules = Rules()
         learning = Learning(self.ledger, self.indexes, rules if settings.learn else None)
@@ -81,7 +89,7 @@ class Flow:
         if self.allowance is not None:
             self.reading = Reading(self.ledger, self.indexes, self.allowance, settings, self.count)
         self.worker = Worker(
-            self.ledger, self.indexes, enrichment, consolidation, settings, self.count, self.reading
+            self.ledger, self.indexes, enrichment, consolidation, self.indexing, settings, self.count, self.reading
         )  # fmt: skip
         self.reprocessing = Reprocessing(self.ledger, self.indexes, rules, self.reading, settings, scratch)
         self.upkeep = Upkeep(self.ledger, self.indexes, consolidation, settings)
@@ -170,6 +178,7 @@ class Flow:
             for task in self._tasks:
                 task.cancel()
             await self.ledger.store.close()
+            await self.indexing.close()
             for remote in (*self._embedders, self.model):
                 disconnect = getattr(remote, "disconnect", None)
                 if disconnect is not None:

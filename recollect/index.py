@@ -32,6 +32,8 @@ log = logging.getLogger("recollect.index")
 
 CODES_FROM_ROWS = 10_000
 """From here on a byte per dimension is compared first and the best are compared again exactly."""
+TOLD_ROWS = 512
+"""Rows that words find best, and whose meaning is then looked at whatever another index takes for near."""
 RESCORED_ROWS = 256
 COUNT_BITS, COUNT_MAX = 8, 255
 """Room for how often a term stands in a text; more than that counts no more."""
@@ -180,6 +182,13 @@ class Vectors:
         near[best] = self._matrix[best] @ query
         return near
 
+    def scores_of(self, rows: NDArray[np.intp], query: NDArray[np.float32], size: int) -> Scores:
+        """The same for some rows alone; the others have none."""
+        scores: Scores = np.zeros(size, np.float32)
+        if len(rows) and len(query) == self.dimensions:
+            scores[rows] = self._matrix[rows] @ query
+        return scores
+
     def matrix(self, size: int) -> NDArray[np.float32]:
         return self._matrix[:size]
 
@@ -217,6 +226,7 @@ class PartitionIndex:
         self._earlier_model = earlier_model
         self._earlier = Vectors(0)
         self._earlier_rows: dict[int, None] = {}
+        self._read_here: dict[int, None] = {}
         self.other_models: set[str] = set()
         self._words = Words(language)
         self.kinship = Kinship(language)
@@ -281,6 +291,7 @@ class PartitionIndex:
         """Take in a row's vector, into the space of its model. True when it is of the present model."""
         model = vector.model if vector else ""
         known = vector is not None and model == self.model
+        self._read_here.pop(row, None)
         self.vectors.put(row, floats(vector) if vector and known else None)
         if vector and not known and model == self._earlier_model:
             self._earlier.put(row, floats(vector))
@@ -299,6 +310,7 @@ class PartitionIndex:
     def read(self, row: int, vector: Vector | None) -> None:
         """Give a pending row its meaning, here alone: the store gets it from the worker."""
         self.vectors.put(row, None if vector is None else floats(vector))
+        self._read_here[row] = None
         self._forget_earlier(row)
         self.pending.pop(row, None)
 
@@ -412,10 +424,19 @@ class PartitionIndex:
         return bool(self._earlier_rows)
 
     def meaning(
-        self, query: NDArray[np.float32], alive: NDArray[np.bool_], earlier: NDArray[np.float32] | None = None
+        self,
+        query: NDArray[np.float32],
+        alive: NDArray[np.bool_],
+        earlier: NDArray[np.float32] | None = None,
+        only: NDArray[np.intp] | None = None,
     ) -> Scores:
-        """Cosine of each row. `earlier` is the question in the space of the model before, for rows that lie there."""
-        scores = self.vectors.scores(query, len(self.records), alive)
+        """Cosine of each row, or of some `only`. `earlier` is the question in the space of the model before, for rows
+        that lie there.
+        """
+        if only is None:
+            scores = self.vectors.scores(query, len(self.records), alive)
+        else:
+            scores = self.vectors.scores_of(only, query, len(self.records))
         if earlier is not None and self._earlier_rows:
             rows = np.fromiter(self._earlier_rows, np.intp)
             older = (self._earlier.matrix(len(self.records)) @ earlier)[rows]
@@ -430,6 +451,16 @@ class PartitionIndex:
         for row in cosines.argsort()[::-1][:most]:
             if alive[row]:
                 yield self.records[row], float(cosines[row])
+
+    def worth_comparing(self, near: Sequence[str], words: Scores) -> NDArray[np.intp]:
+        """Rows whose meaning counts when another index has said what is near: these, those that words found, and
+        those that it cannot know of yet.
+        """
+        proposed = [self.row_of[id] for id in near if id in self.row_of]
+        told = np.flatnonzero(words)
+        if len(told) > TOLD_ROWS:
+            told = told[np.argpartition(words[told], -TOLD_ROWS)[-TOLD_ROWS:]]
+        return np.concatenate([np.array([*proposed, *self._read_here], np.intp), told])
 
     def talk(self) -> Talk:
         """What the rows are to each other; worked out after each change."""

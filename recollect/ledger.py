@@ -18,8 +18,8 @@ from recollect.errors import Conflict, NotFound
 from recollect.filters import Filter
 from recollect.layers import Layer
 from recollect.policies.masking import masked_value
-from recollect.records import DAY_MS, Changes, Clock, Job, Partition, Record, new_id, payload_of
-from recollect.stores.contract import IDS_MAX, PAYLOAD_MAX_BYTES, Page, Store
+from recollect.records import DAY_MS, MINUTE_MS, Changes, Clock, Job, Partition, Record, new_id, payload_of
+from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX, PAYLOAD_MAX_BYTES, Page, Store
 
 UPDATE_TRIES = 8
 """How often a read-decide-write starts over when another process was faster."""
@@ -51,13 +51,20 @@ class Ledger:
     """A store with a clock and the layer table: what the steps of the flow write to and read from."""
 
     def __init__(
-        self, store: Store, clock: Clock, layers: dict[str, Layer], masks: frozenset[str] = frozenset()
+        self,
+        store: Store,
+        clock: Clock,
+        layers: dict[str, Layer],
+        masks: frozenset[str] = frozenset(),
+        *,
+        feeds_index: bool = False,
     ) -> None:
         self.store = store
         self.clock = clock
         self.layers = layers
         self._masks = masks
         self._held: Held | None = None
+        self._feeds_index = feeds_index
         self.work_waits = asyncio.Event()
         self._locks: dict[tuple[Partition, str], tuple[asyncio.Lock, int]] = {}
 
@@ -76,11 +83,42 @@ class Ledger:
         enqueue = changes.enqueue
         if (changes.put or changes.drop) and not _leads_to_upkeep(changes):
             enqueue += (upkeep_job(changes.partition, now + DAY_MS),)
+        if self._feeds_index:
+            enqueue += await self._feeding(changes, enqueue)
         changes = replace(changes, key=changes.key or new_id(now), enqueue=enqueue)
         revision = await self.store.commit(changes, now)
         if changes.enqueue:
             self.work_waits.set()
         return revision
+
+    async def _feeding(self, changes: Changes, enqueue: tuple[Job, ...]) -> tuple[Job, ...]:
+        """The job that tells an index of a change, where it is one of vectors: new records have none yet.
+
+        Where a commit has no room for it, one for later is written before it, and looks at all of the partition.
+        """
+        told = [r.id for r in changes.put if self.layers[r.layer].embedded and (r.version or r.vector is not None)]
+        refs = (*told, *changes.drop)
+        if not refs:
+            return ()
+        if sum(map(len, (changes.put, changes.drop, changes.finish, enqueue))) < OPERATIONS_MAX:
+            return self.index_jobs(changes.partition, refs)
+        later = Changes(changes.partition, enqueue=self.index_jobs(changes.partition, later=True))
+        await self.store.commit(later, self.clock())
+        return ()
+
+    def index_jobs(self, partition: Partition, refs: Sequence[str] = (), *, later: bool = False) -> tuple[Job, ...]:
+        """The job that makes an index hold what the store holds: of these records, or of all of a partition's.
+
+        None where there is no index. Those for later have ids made from the minute they are due in, so that any
+        number of reasons make one job, and none is added to one that already runs.
+        """
+        now = self.clock()
+        if not self._feeds_index:
+            return ()
+        if not later:
+            return (Job(f"index:{new_id(now)}", partition, "index", tuple(refs), now),)
+        minute = now // MINUTE_MS + 1
+        return (Job(f"index:{minute}", partition, "index", (), (minute + 1) * MINUTE_MS),)
 
     async def wait_for_work(self, timeout_s: float) -> None:
         """Wait until there may be work, from this process or, where the store can tell, from another one."""

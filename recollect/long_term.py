@@ -17,6 +17,8 @@ from recollect.records import Changes, Job, Record, Scope, derived_id, iso, new_
 
 KEY_DIGITS, KEYS_KEPT = 8, 8
 """How much is kept of the key of a call that told a memory, and of how many calls."""
+NEVER = "never"
+"""The end of a life that was limited and is so no longer."""
 ADDABLE = ("long_term", "episodic")
 """Layers whose records are free text; the others have verbs of their own."""
 
@@ -30,6 +32,7 @@ def draft(
     importance: Any = None,
     confidence: Any = None,
     created_at: Any = None,
+    expires_at: Any = None,
     trust: str = "trusted",
 ) -> Record:
     """A memory that was looked at once; it has no owner yet."""
@@ -46,6 +49,7 @@ def draft(
         importance=0.5 if importance is None else validate.unit_interval(importance, "importance"),
         confidence=1.0 if confidence is None else validate.unit_interval(confidence, "confidence"),
         event_at=validate.moment(created_at, "created_at"),
+        expires_at=validate.moment(expires_at, "expires_at"),
         trust=validate.choice(trust, ("trusted", "untrusted"), "trust"),
     )
 
@@ -60,7 +64,13 @@ class Edit:
 
 
 def edit(
-    id: Any, *, content: Any = None, metadata: Any = None, importance: Any = None, version: int | None = None
+    id: Any,
+    *,
+    content: Any = None,
+    metadata: Any = None,
+    importance: Any = None,
+    expires_at: Any = None,
+    version: int | None = None,
 ) -> Edit:
     """Look at a change; it must change something."""
     fields: dict[str, Any] = {}
@@ -70,8 +80,10 @@ def edit(
         fields["metadata"] = validate.metadata(metadata)
     if importance is not None:
         fields["importance"] = validate.unit_interval(importance, "importance")
+    if expires_at is not None:
+        fields["expires_at"] = None if expires_at == NEVER else validate.moment(expires_at, "expires_at")
     if not fields:
-        raise ValidationError("give content, metadata or importance", field="content")
+        raise ValidationError("give content, metadata, importance or expires_at", field="content")
     return Edit(validate.identifier(id, "id"), fields, version)
 
 
@@ -121,7 +133,8 @@ class LongTerm:
         id = record.id or derived_id(record.layer, normal(record.content))
         # Which call it came by tells the same call again from another one with the same text.
         data = {**record.data, "keys": [derived_id("key", key or new_id(now))[:KEY_DIGITS]]}
-        return record.with_(id=id, scope=self._scope, data=data, created_at=now, expires_at=layer.expires_at(now))
+        expires_at = layer.expires_at(now) if record.expires_at is None else _ahead(record.expires_at, now)
+        return record.with_(id=id, scope=self._scope, data=data, created_at=now, expires_at=expires_at)
 
     def _adding(self, records: tuple[Record, ...], key: str | None) -> Changes:
         refs = tuple(record.id for record in records)
@@ -156,22 +169,26 @@ class LongTerm:
         if len({edit.id for edit in edits}) != len(edits):
             raise ValidationError("one memory is changed twice in one call", field="id")
         changed: dict[str, Record] = {}
+        put: list[Record] = []
 
         def decide(known: Mapping[str, Record], now: int) -> Changes | None:
-            put: list[Record] = []
+            put.clear()
+            past: list[Record] = []
             for edit in edits:
-                current = _editable(known, edit)
+                current = _editable(known, edit, now)
                 changed[edit.id] = _edited(current, self._ledger.masked(edit.fields))
                 if changed[edit.id] is not current:
-                    put += [changed[edit.id], past_of(current, now)]
+                    put.append(changed[edit.id])
+                    past += [past_of(current, now)] if _counts(changed[edit.id], current) else []
             if not put:
                 return None
-            refs = tuple(record.id for record in put[::2])
-            job = Job(f"enrich:{refs[0]}:{new_id(now)}", self._partition, "enrich", refs, due_at=now)
-            return Changes(self._partition, put=tuple(put), enqueue=(job,))
+            refs = tuple(each.data["of"] for each in past)
+            job = Job(f"enrich:{put[0].id}:{new_id(now)}", self._partition, "enrich", refs, due_at=now)
+            return Changes(self._partition, put=(*put, *past), enqueue=(job,) if refs else ())
 
         revision = await self._ledger.update_all(self._partition, [edit.id for edit in edits], decide)
-        return [_written(changed[edit.id], revision) for edit in edits]
+        written = {record.id for record in put} if revision is not None else set()
+        return [_written(changed[edit.id], edit.id in written) for edit in edits]
 
     async def history(self, id: str) -> list[Record]:
         """What a memory was, oldest first, the present one last."""
@@ -238,11 +255,18 @@ def _said_again(known: Record, again: Record, now: int) -> Record:
         importance=max(known.importance, again.importance) if again.data.get("rated") else known.importance,
         confidence=max(known.confidence, again.confidence),
         valid_to=None,
+        expires_at=_longer(known.expires_at, again.expires_at),
     )
 
 
-def _editable(known: Mapping[str, Record], edit: Edit) -> Record:
+def _longer(life: int | None, other: int | None) -> int | None:
+    return None if life is None or other is None else max(life, other)
+
+
+def _editable(known: Mapping[str, Record], edit: Edit, now: int) -> Record:
     """The memory as it stands, if it may be changed so."""
+    if (expires_at := edit.fields.get("expires_at")) is not None:
+        _ahead(expires_at, now)
     current = known.get(edit.id)
     if current is None or current.layer == "past":
         raise NotFound(field="id")
@@ -252,10 +276,20 @@ def _editable(known: Mapping[str, Record], edit: Edit) -> Record:
     return current
 
 
-def _written(record: Record, revision: int | None) -> Record:
-    """The record with the version that an edit of it got; without a revision nothing was written."""
-    edited = record.data.get("edited", 0) > record.version
-    return record.with_(version=record.version + 1) if revision is not None and edited else record
+def _written(record: Record, written: bool) -> Record:
+    """The record with the version that a change of it got, if one was written."""
+    return record.with_(version=record.version + 1) if written else record
+
+
+def _counts(changed: Record, current: Record) -> bool:
+    """Whether a change is an edit, which the history keeps; how long a memory lives is none."""
+    return bool(changed.data != current.data)
+
+
+def _ahead(expires_at: int, now: int) -> int:
+    if expires_at <= now:
+        raise ValidationError("must lie in the future", field="expires_at")
+    return expires_at
 
 
 def _joined(known: Record, again: Record) -> dict[str, Any]:
@@ -270,8 +304,8 @@ def _edited(record: Record, fields: Mapping[str, Any]) -> Record:
     """The record with these fields, counted as one more edit; itself when they are what it has."""
     changes = {name: value for name, value in fields.items() if getattr(record, name) != value}
     data = dict(record.data) | ({"rated": True} if "importance" in fields else {})
-    if not changes and data == record.data:
-        return record
+    if data == record.data and changes.keys() <= {"expires_at"}:
+        return record.with_(**changes) if changes else record
     if "content" in changes:
         changes["vector"] = None
     data |= {"edits": record.data.get("edits", 0) + 1, "edited": record.version + 1}
@@ -299,6 +333,7 @@ def past_of(record: Record, now: int) -> Record:
         event_at=record.event_at,
         valid_from=record.valid_from,
         valid_to=now,
+        expires_at=record.expires_at,
         source=record.source,
         trust=record.trust,
     )

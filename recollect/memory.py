@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -28,6 +29,7 @@ from recollect.filters import Filter
 from recollect.flow import QUALITIES, Flow
 from recollect.graph import Graph
 from recollect.index import PartitionIndex
+from recollect.indexing import Reindexed
 from recollect.layers import SEARCHED_LAYERS
 from recollect.learnings import Learning, Learnings
 from recollect.long_term import LongTerm
@@ -51,7 +53,8 @@ from recollect.reembedding import Reembedded
 from recollect.reprocessing import READERS, Reprocessed
 from recollect.reranking import Reranker
 from recollect.settings import Settings
-from recollect.stores.contract import Store, Survey
+from recollect.stores import check_index, open_index
+from recollect.stores.contract import Finding, Store, Survey, VectorIndex, examined
 from recollect.stores.in_memory import InMemoryStore
 from recollect.stores.routed import FALLBACKS, check_routes, open_stores
 from recollect.trust import SetAside, Trust, Undone
@@ -59,6 +62,8 @@ from recollect.upkeep import Maintained
 from recollect.working import Working
 
 T = TypeVar("T")
+
+log = logging.getLogger("recollect.memory")
 
 EDITS_MAX = 45
 """Edits of one call: each also writes what was before, and all go into one commit."""
@@ -123,6 +128,7 @@ class Memory:
         validate.choice(chosen.quality, QUALITIES, "quality")
         validate.choice(chosen.fallback, FALLBACKS, "fallback")
         check_routes(chosen.layers)
+        check_index(chosen.index)
         _check_masking(chosen.masking)
         validate.choice(chosen.reranker, reranking.SIZES, "reranker")
         if embedder is None:
@@ -144,6 +150,7 @@ class Memory:
             if self._flow is None:
                 self._closing = None
                 earlier = open_earlier(self._embedder, self._settings)
+                index = _index_beside(self._settings, self._embedder)
                 self._flow = Flow(
                     await self._opened(),
                     self._settings,
@@ -152,8 +159,10 @@ class Memory:
                     earlier,
                     self._reranker,
                     self._model,
+                    index,
                     scratch=InMemoryStore,
                 )
+                await self._flow.indexing.check()
                 await self._flow.reembedding.peek()
                 self._flow.start()
         return self
@@ -244,6 +253,14 @@ class Memory:
         ]
         return [await reprocessing.run(partition, told=told, **given) for partition in meant]
 
+    async def reindex(self, *, user: str | None = None, org: str | None = None) -> list[Reindexed]:
+        """Make the index beside the store hold what the store holds, for all users or some."""
+
+        def meant(partition: Partition) -> bool:
+            return user in (None, partition.user) and org in (None, partition.org)
+
+        return [done async for done in self._running.indexing.reindex(meant)]
+
     async def survey(self) -> Survey:
         """How much there is, over all users: for operators."""
         return await self._running.ledger.store.survey(self._clock())
@@ -273,6 +290,10 @@ class Memory:
         """What is wrong with the stored data; empty when all is well."""
         return list(await self._running.ledger.store.check())
 
+    async def examine(self) -> list[Finding]:
+        """What a look at the servers of the stores finds: versions, durability, clocks; with what to do about each."""
+        return await examined(self._running.ledger.store)
+
     def describe(self) -> dict[str, Any]:
         """Which parts are in use: the store and its durability, the embedder, the worker."""
         flow = self._running
@@ -286,6 +307,7 @@ class Memory:
             "tokens": self._settings.model or "estimated",
             "worker": self._told_of_worker(flow),
             "index": flow.indexes.describe(),
+            "vectors": flow.indexing.describe(),
             "jobs": {"done": flow.worker.done, "failed": flow.worker.failed},
             "work": dict(flow.worker.took),
         }
@@ -435,13 +457,14 @@ class User:
         importance: float | None = None,
         confidence: float | None = None,
         created_at: Any = None,
+        expires_at: Any = None,
         trust: str = "trusted",
         idempotency_key: str | None = None,
     ) -> Record:
-        """Remember a text. The same text again is the same memory, made stronger."""
+        """Remember a text, for good or until a time. The same text again is the same memory, made stronger."""
         draft = long_term.draft(
             content, layer=layer, id=id, metadata=metadata, importance=importance, confidence=confidence,
-            created_at=created_at, trust=trust,
+            created_at=created_at, expires_at=expires_at, trust=trust,
         )  # fmt: skip
         return (await self._long_term.add([draft], _key(idempotency_key)))[0]
 
@@ -470,10 +493,16 @@ class User:
         content: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         importance: float | None = None,
+        expires_at: Any = None,
         version: int | None = None,
     ) -> Record:
-        """Change a memory; what it was stays in its history. A stale `version` is a `Conflict`."""
-        edit = long_term.edit(id, content=content, metadata=metadata, importance=importance, version=version)
+        """Change a memory; what it was stays in its history. A stale `version` is a `Conflict`.
+
+        How long it lives is no part of its history: `expires_at` is a time, or "never".
+        """
+        edit = long_term.edit(
+            id, content=content, metadata=metadata, importance=importance, expires_at=expires_at, version=version
+        )
         return (await self._long_term.update([edit]))[0]
 
     async def update_memories(self, items: Sequence[Mapping[str, Any]]) -> list[Record]:
@@ -881,6 +910,10 @@ class Session:
         """Give the session a title."""
         await self._conversation.rename(title)
 
+    async def title(self) -> str | None:
+        """The title that the session was given; None if it was given none."""
+        return await self._conversation.title()
+
     async def branch(self, message_id: str, into: str) -> Session:
         """A new session that begins with this one's messages up to and with that message."""
         scope = replace(self._scope, session=validate.identifier(into, "into"))
@@ -895,6 +928,17 @@ class Session:
         """Forget the session: messages, summary, title and working state."""
         privacy = Privacy(self._flow.ledger, self._flow.indexes, self._scope.partition)
         return await privacy.forget_session(self._scope.session)
+
+
+def _index_beside(settings: Settings, embedder: Embedder | None) -> VectorIndex | None:
+    """The index that the settings name. Where its driver is missing, search goes on without it, and it is said."""
+    if not settings.index or embedder is None:
+        return None
+    try:
+        return open_index(settings.index, embedder.name)
+    except Unavailable as error:
+        log.warning("searching without the index beside the store: %s", error.message)
+        return None
 
 
 def _check_masking(setting: str) -> None:

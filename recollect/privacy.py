@@ -208,6 +208,10 @@ class Privacy:
         counts = Counter([record.layer async for record in held if record.layer != SEAL])
         await forget_whole(self._ledger.store, self._partition, self._ledger.clock())
         self._indexes.drop(self._partition)
+        if jobs := self._ledger.index_jobs(self._partition):
+            # Once more a little later: a job that was under way may hand over what it read before.
+            jobs += self._ledger.index_jobs(self._partition, later=True)
+            await self._ledger.commit(Changes(self._partition, enqueue=jobs))
         return counts
 
     async def export(self) -> AsyncIterator[dict[str, Any]]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from recollect.errors import EmbeddingError
 from recollect.filters import Condition
 from recollect.index import Indexes, PartitionIndex
+from recollect.indexing import Indexing
 from recollect.kinship import WordVectors
 from recollect.policies import scoring
 from recollect.policies.asking import Event, event_of, names_in, parts
@@ -62,6 +63,8 @@ class Question:
     """What it measures time by, to be looked for first."""
     earlier: NDArray[np.float32] | None = None
     """The vector that the embedder before the present one gives, where some memories still have only that."""
+    near: Sequence[str] | None = None
+    """The ids that an index beside the store takes for near; None where there is none to be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,7 @@ class Recall:
     def __init__(
         self,
         indexes: Indexes,
+        indexing: Indexing,
         embedder: Embedder | None,
         language: str,
         clock: Clock,
@@ -145,6 +149,7 @@ class Recall:
     ) -> None:
         self._word_vectors = word_vectors if embedder is not None else None
         self._indexes = indexes
+        self._indexing = indexing
         self._embedder = embedder
         self._earlier = earlier
         self._language = language
@@ -206,6 +211,14 @@ class Recall:
             return question
         return replace(question, earlier=await self._vector(self._earlier, question.text))
 
+    async def _with_near(self, partition: Partition, question: Question) -> Question:
+        """The question and its parts, each with what an index beside the store takes for near to it."""
+        if not self._indexing.is_set:
+            return question
+        near = [await self._indexing.near(partition, each.vector) for each in (question, *question.parts)]
+        parts = tuple(replace(part, near=ids) for part, ids in zip(question.parts, near[1:], strict=True))
+        return replace(question, near=near[0], parts=parts)
+
     async def search(
         self,
         scope: Scope,
@@ -224,8 +237,9 @@ class Recall:
             if len(index):
                 await self._read_new(index)
                 question = await self._with_earlier(question, index)
-                first = _with_parts(index, question, layers, now, self._word_vectors)
-                scored.append(await self._looked_again(first, question, layers, now))
+                asked = await self._with_near(partition, question)
+                first = _with_parts(index, asked, layers, now, self._word_vectors)
+                scored.append(await self._looked_again(first, asked, layers, now))
         if reranker is None:
             return _hits(scored, _select(scored, question, test, limit), now)
         chosen = _select(scored, question, test, max(limit, CANDIDATES))
@@ -313,7 +327,8 @@ def _score(
     total: Scores = prior + words * np.float32(word_factor)
     meaning, meaning_factor = None, 0.0
     if question.vector is not None:
-        meaning = index.meaning(question.vector, alive, question.earlier)
+        only = None if question.near is None else index.worth_comparing(question.near, words)
+        meaning = index.meaning(question.vector, alive, question.earlier, only)
         meaning_factor = scoring.meaning_factor(_best(meaning, alive, all_alive))
         total += meaning * np.float32(meaning_factor)
     talk = None

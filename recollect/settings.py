@@ -33,6 +33,8 @@ class Settings:
     in the environment. `conversation`, `working` and `entity_cache` can be."""
     fallback: str = ""
     """`memory`: where a store cannot be reached at the start, go on in memory, with a warning. For development."""
+    index: str = field(default="", repr=False)
+    """An index of vectors beside the store: `chroma:///FOLDER` or `chroma+http://HOST:PORT`. Empty: none but ours."""
     embedder: str = "static"
     """`static` (in the package, no download), `minilm` (after `recollect models build`), `onnx:FOLDER`,
     `fastembed:MODEL`, `openai:MODEL` (any such endpoint; `openai:MODEL@512` asks for 512 numbers) or `none`."""

@@ -34,6 +34,7 @@ from recollect.entities import FOUND_MAX, CachedEntity, Loader
 from recollect.episodes import Episode
 from recollect.errors import ValidationError
 from recollect.graph import NEIGHBOURS, Ref
+from recollect.indexing import Reindexed
 from recollect.learnings import Learning
 from recollect.models import Given
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
@@ -46,7 +47,7 @@ from recollect.reembedding import Reembedded
 from recollect.reprocessing import Reprocessed
 from recollect.reranking import Reranker
 from recollect.settings import Settings
-from recollect.stores.contract import Survey
+from recollect.stores.contract import Finding, Survey
 from recollect.trust import SetAside, Undone
 from recollect.upkeep import Maintained
 from recollect.working import PUSH_KEEP, Model, State
@@ -195,6 +196,10 @@ class Memory:
             "Memory.reprocess", self._inner.reprocess(user=user, org=org, by=by, apply=apply, again=again, told=told)
         )
 
+    def reindex(self, *, user: str | None = None, org: str | None = None) -> list[Reindexed]:
+        """Make the index beside the store hold what the store holds, for all users or some."""
+        return self._running.run("Memory.reindex", self._inner.reindex(user=user, org=org))
+
     def survey(self) -> Survey:
         """How much there is, over all users: for operators."""
         return self._running.run("Memory.survey", self._inner.survey())
@@ -214,6 +219,10 @@ class Memory:
     def check(self) -> list[str]:
         """What is wrong with the stored data; empty when all is well."""
         return self._running.run("Memory.check", self._inner.check())
+
+    def examine(self) -> list[Finding]:
+        """What a look at the servers of the stores finds: versions, durability, clocks; with what to do about each."""
+        return self._running.run("Memory.examine", self._inner.examine())
 
     def describe(self) -> dict[str, Any]:
         """Which parts are in use: the store and its durability, the embedder, the worker."""
@@ -343,10 +352,11 @@ class User:
         importance: float | None = None,
         confidence: float | None = None,
         created_at: Any = None,
+        expires_at: Any = None,
         trust: str = "trusted",
         idempotency_key: str | None = None,
     ) -> Record:
-        """Remember a text. The same text again is the same memory, made stronger."""
+        """Remember a text, for good or until a time. The same text again is the same memory, made stronger."""
         return self._running.run(
             "User.add_memory",
             self._inner.add_memory(
@@ -357,6 +367,7 @@ class User:
                 importance=importance,
                 confidence=confidence,
                 created_at=created_at,
+                expires_at=expires_at,
                 trust=trust,
                 idempotency_key=idempotency_key,
             ),
@@ -383,12 +394,18 @@ class User:
         content: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         importance: float | None = None,
+        expires_at: Any = None,
         version: int | None = None,
     ) -> Record:
-        """Change a memory; what it was stays in its history. A stale `version` is a `Conflict`."""
+        """Change a memory; what it was stays in its history. A stale `version` is a `Conflict`.
+
+        How long it lives is no part of its history: `expires_at` is a time, or "never".
+        """
         return self._running.run(
             "User.update_memory",
-            self._inner.update_memory(id, content=content, metadata=metadata, importance=importance, version=version),
+            self._inner.update_memory(
+                id, content=content, metadata=metadata, importance=importance, expires_at=expires_at, version=version
+            ),
         )
 
     def update_memories(self, items: Sequence[Mapping[str, Any]]) -> list[Record]:
@@ -749,6 +766,10 @@ class Session:
     def rename(self, title: str) -> None:
         """Give the session a title."""
         self._running.run("Session.rename", self._inner.rename(title))
+
+    def title(self) -> str | None:
+        """The title that the session was given; None if it was given none."""
+        return self._running.run("Session.title", self._inner.title())
 
     def branch(self, message_id: str, into: str) -> Session:
         """A new session that begins with this one's messages up to and with that message."""

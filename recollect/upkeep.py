@@ -117,7 +117,10 @@ class Upkeep:
             gone = await self._ledger.store.forget(Filter(partition, dead_before=now - DAY_MS), now)
             purged += gone.count
             if gone.done:
-                return purged
+                break
+        if purged and (jobs := self._ledger.index_jobs(partition)):
+            await self._ledger.commit(Changes(partition, enqueue=jobs))
+        return purged
 
     async def _retire(self, partition: Partition, chosen: Sequence[Pruned], now: int) -> list[Pruned]:
         """End the chosen, with the reason. Gives those that were ended."""

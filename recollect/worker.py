@@ -22,6 +22,7 @@ from recollect.episodes import Episodes
 from recollect.errors import Conflict, NotFound, RecollectError, Unavailable
 from recollect.filters import Filter
 from recollect.index import Indexes
+from recollect.indexing import Indexing
 from recollect.ledger import Ledger, upkeep_job
 from recollect.policies.tokens import TokenCounter
 from recollect.reading import KINDS, Reading
@@ -55,6 +56,7 @@ class Worker:
         indexes: Indexes,
         enrichment: Enrichment,
         consolidation: Consolidation,
+        indexing: Indexing,
         settings: Settings,
         count: TokenCounter,
         reading: Reading | None = None,
@@ -72,6 +74,7 @@ class Worker:
         self._handlers |= {
             "enrich": self._enrich,
             "learn": enrichment.learn,
+            "index": indexing.run,
             "fold": self._fold,
             "episode": self._note,
             "remake": self._note,
@@ -341,14 +344,17 @@ class Worker:
         now = self._ledger.clock()
         where = Filter(job.partition, dead_before=now - DAY_MS)
         gone = await self._ledger.store.forget(where, now)
+        purged = gone.count
         while not gone.done:
             gone = await self._ledger.store.forget(where, now)
+            purged += gone.count
         if self._settings.consolidate:
             await self._consolidation.run(job.partition)
+        feeding = self._ledger.index_jobs(job.partition) if purged else ()
         if gone.next_at is None:
-            return Changes(job.partition)
+            return Changes(job.partition, enqueue=feeding)
         due_at = max(min(gone.next_at, now) + DAY_MS, now + HOUR_MS)
-        return Changes(job.partition, enqueue=(upkeep_job(job.partition, due_at),))
+        return Changes(job.partition, enqueue=(upkeep_job(job.partition, due_at), *feeding))
 
 
 def reason_of(error: BaseException) -> str:

@@ -18,6 +18,9 @@ settings.register_profile(
 )
 settings.load_profile("recollect")
 
+# Without this the asserts of the scenes there fail without saying what they compared.
+pytest.register_assert_rewrite("recollect.testing.odd_inputs")
+
 OpenMemory = Callable[..., Awaitable[Memory]]
 
 

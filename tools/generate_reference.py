@@ -49,9 +49,10 @@ SHAPES = (
     ("policies.graph_views", "Entity"), ("policies.graph_views", "Relation"),
     ("policies.graph_views", "Neighbourhood"), ("policies.graph_views", "Merge"), ("entities", "CachedEntity"),
     ("privacy", "Receipt"), ("trust", "Undone"), ("trust", "SetAside"), ("upkeep", "Maintained"),
-    ("policies.retention", "Pruned"), ("reembedding", "Reembedded"), ("stores.contract", "Survey"),
-    ("reprocessing", "Reprocessed"), ("reprocessing", "Difference"), ("models", "ChatModel"), ("models", "Ask"),
-    ("models", "Answer"), ("providers", "Embedder"), ("reranking", "Reranker"),
+    ("policies.retention", "Pruned"), ("reembedding", "Reembedded"), ("indexing", "Reindexed"),
+    ("stores.contract", "Survey"), ("stores.contract", "Finding"), ("reprocessing", "Reprocessed"),
+    ("reprocessing", "Difference"), ("models", "ChatModel"), ("models", "Ask"), ("models", "Answer"),
+    ("providers", "Embedder"), ("reranking", "Reranker"),
 )  # fmt: skip
 """What verbs take and give."""
 

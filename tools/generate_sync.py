@@ -67,6 +67,7 @@ from recollect.entities import FOUND_MAX, CachedEntity, Loader
 from recollect.episodes import Episode
 from recollect.errors import ValidationError
 from recollect.graph import NEIGHBOURS, Ref
+from recollect.indexing import Reindexed
 from recollect.learnings import Learning
 from recollect.models import Given
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
@@ -79,7 +80,7 @@ from recollect.reembedding import Reembedded
 from recollect.reprocessing import Reprocessed
 from recollect.reranking import Reranker
 from recollect.settings import Settings
-from recollect.stores.contract import Survey
+from recollect.stores.contract import Finding, Survey
 from recollect.trust import SetAside, Undone
 from recollect.upkeep import Maintained
 from recollect.working import PUSH_KEEP, Model, State

@@ -19,21 +19,15 @@ HELD_UP = "the memory's event loop did not answer; is it held up by this call? U
 class Bridge:
     """Runs what is done with a handle where its memory lives: on this loop, on another, or in the background.
 
-    A handle of `recollect.Memory` belongs to the loop on which the bridge was made; one of
-    `recollect.sync.Memory` brings its own.
+    A handle of `recollect.Memory` belongs to the loop on which the memory was opened, wherever the bridge was
+    made; one of `recollect.sync.Memory` brings its own.
     """
-
-    def __init__(self) -> None:
-        try:
-            self._home: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
-        except RuntimeError:
-            self._home = None
 
     async def wait(self, handle: Any, act: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
         """Do something with the async form of a handle, without holding up the caller's loop."""
         if _is_sync(handle):
             return await asyncio.to_thread(self.run, handle, act)
-        home = self._home
+        home = _home(handle)
         if home is None or home is asyncio.get_running_loop() or not home.is_running():
             return await act(handle)
         answer = asyncio.run_coroutine_threadsafe(act(handle), home)
@@ -48,7 +42,7 @@ class Bridge:
         if _is_sync(handle):
             result: T = handle._running.run(type(handle).__name__, act(handle._inner))
             return result
-        home = self._home
+        home = _home(handle)
         if home is None or not home.is_running():
             raise ValidationError("open the memory with recollect.sync to use it without `await`", field="memory")
         if home is asyncio._get_running_loop():
@@ -59,6 +53,12 @@ class Bridge:
         except TimeoutError:
             answer.cancel()
             raise Unavailable(HELD_UP) from None
+
+
+def _home(handle: Any) -> asyncio.AbstractEventLoop | None:
+    """The loop of a handle's memory; None if that is not open."""
+    flow = handle._flow
+    return flow.loop if flow is not None else None
 
 
 def _is_sync(handle: Any) -> bool:

@@ -9,17 +9,19 @@ its user. Needs no package: it takes the input of a tool call as it comes and gi
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from recollect.adapters.bridge import Bridge, UserHandle
+from recollect.adapters.verbatim import in_pieces
 from recollect.errors import Conflict, NotFound, RecollectError
 from recollect.memory import User
 from recollect.records import Record, derived_id
 
 ROOT = "/memories"
 PATH, BLANK = "memory_path", "memory_blank"
-PAGE, BATCH = 1_000, 90
+PAGE = 1_000
 DEPTH = 2
 """How many levels below a folder are shown."""
 LINES_MAX = 999_999
@@ -113,9 +115,9 @@ async def _str_replace(user: User, given: Given) -> str:
 async def _insert(user: User, given: Given) -> str:
     path, addition = _path(given, "path"), _string(given, "insert_text")
     file = await _file(user, path)
-    lines = _text(file).splitlines(keepends=True)
+    lines = _kept_lines(_text(file))
     place = given.get("insert_line")
-    if not isinstance(place, int) or not 0 <= place <= len(lines):
+    if not _is_number(place) or not 0 <= place <= len(lines):
         told = f"It should be within the range of lines of the file: [0, {len(lines)}]"
         raise _Refused(f"Error: Invalid `insert_line` parameter: {place}. {told}")
     if place and not lines[place - 1].endswith("\n"):
@@ -151,8 +153,7 @@ async def _rename(user: User, given: Given) -> str:
     drafts = [
         _draft(place, _text(record)) | {"id": _id(place)} for place, record in zip(places, moved, strict=True)
     ]  # fmt: skip
-    for start in range(0, len(drafts), BATCH):
-        await user.add_memories(drafts[start : start + BATCH])
+    await in_pieces(user.add_memories, drafts)
     await _forget(user, [record.id for record in moved])
     return f"Successfully renamed {old} to {new}"
 
@@ -204,12 +205,12 @@ async def _save(user: User, file: Record, text: str) -> None:
     await user.update_memory(file.id, **_draft(file.metadata[PATH], text), version=file.version)
 
 
-async def _under(user: User, folder: str) -> AsyncIterator[Record]:
+async def _under(user: User, folder: str, page_size: int = PAGE) -> AsyncIterator[Record]:
     """The files in a folder and in those below it."""
     where = {f"metadata.{PATH}": {"gte": f"{folder}/", "lt": folder + chr(ord("/") + 1)}}
     after: str | None = None
     while True:
-        page, after = await user.list_memories(where=where, limit=PAGE, after=after)
+        page, after = await user.list_memories(where=where, limit=page_size, after=after)
         for record in page:
             yield record
         if after is None:
@@ -217,14 +218,13 @@ async def _under(user: User, folder: str) -> AsyncIterator[Record]:
 
 
 async def _has_files(user: User, folder: str) -> bool:
-    async for _ in _under(user, folder):
+    async for _ in _under(user, folder, page_size=1):
         return True
     return False
 
 
 async def _forget(user: User, ids: list[str]) -> None:
-    for start in range(0, len(ids), BATCH):
-        await user.forget(ids[start : start + BATCH])
+    await in_pieces(user.forget, ids)
 
 
 # ── paths and lines ──────────────────────────────────────────────────────────────────────────────
@@ -274,10 +274,30 @@ def _numbered(path: str, text: str, shown: Any) -> str:
     lines = _lines(text)
     if len(lines) > LINES_MAX:
         raise _Refused(f"File {path} exceeds maximum line limit of {LINES_MAX:,} lines.")
-    if isinstance(shown, list | tuple) and len(shown) == 2:
-        first, last = int(shown[0]), int(shown[1])
-        lines = lines[max(first - 1, 0) : None if last == -1 else last]
+    if shown is not None:
+        first, last = _range(shown, len(lines))
+        lines = lines[first - 1 : last]
     return "\n".join([f"Here's the content of {path} with line numbers:", *lines])
+
+
+def _range(shown: Any, count: int) -> tuple[int, int]:
+    """From which line to which; -1 is the last one."""
+    if isinstance(shown, list | tuple) and len(shown) == 2 and all(map(_is_number, shown)):
+        first, last = shown[0], count if shown[1] == -1 else shown[1]
+        if 1 <= first <= count and first <= last:
+            return first, last
+    told = f"It should be two numbers of lines within [1, {count}], the second of them -1 for the last line"
+    raise _Refused(f"Error: Invalid `view_range` parameter: {json.dumps(shown, default=str)[:80]}. {told}")
+
+
+def _is_number(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _kept_lines(text: str) -> list[str]:
+    """The lines as they are numbered, each with its end: nothing but a line feed ends one."""
+    *whole, rest = text.split("\n")
+    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
 
 
 def _lines(text: str) -> list[str]:

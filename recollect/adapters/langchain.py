@@ -9,7 +9,6 @@ Handles may come from `recollect.Memory` or from `recollect.sync.Memory`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
@@ -19,11 +18,8 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.documents import Document
 from langchain_core.messages import (
     BaseMessage,
-    ChatMessage,
-    FunctionMessage,
     HumanMessage,
     SystemMessage,
-    ToolMessage,
     convert_to_messages,
     message_to_dict,
     messages_from_dict,
@@ -32,18 +28,15 @@ from langchain_core.retrievers import BaseRetriever
 from langgraph.runtime import Runtime
 from pydantic import ConfigDict, PrivateAttr
 
+from recollect.adapters import langchain_shape
 from recollect.adapters.bridge import Bridge, SessionHandle, UserHandle
 from recollect.adapters.verbatim import (
     HOLE,
-    Call,
     all_messages,
-    arguments,
-    batches,
     calls_of,
     filled,
-    hollowed,
+    in_pieces,
     labels_of,
-    may_be_id,
     shell_of,
     texts_of,
 )
@@ -52,40 +45,22 @@ from recollect.conversation import Message
 from recollect.memory import Session, User
 from recollect.records import Hit, derived_id, iso
 
-NAME = "langchain"
-CHAT_ROLES = {"user": "user", "human": "user", "system": "system", "developer": "system", "tool": "tool"}
-"""Roles of a `ChatMessage`; every other is some kind of assistant."""
-
-
 # ── messages ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def to_stored(message: BaseMessage) -> dict[str, Any]:
     """A message as what `add_message` takes; `from_stored` gives the same message again."""
-    shell = message_to_dict(message)
-    data = shell["data"]
-    texts, data["content"] = hollowed(data["content"])
-    calls = _calls(data.get("tool_calls"))
-    if calls:
-        data["tool_calls"] = HOLE
-    given = arguments(NAME, _role(message), texts, shell, empty="" if calls else "[empty]")
-    if calls:
-        given["tool_calls"] = [call.to_openai() for call in calls]
-    if isinstance(message, ToolMessage) and may_be_id(message.tool_call_id):
-        given["tool_call_id"] = message.tool_call_id
-    if may_be_id(message.name):
-        given["name"] = message.name
-    return given
+    return langchain_shape.to_stored(message_to_dict(message))
 
 
 def from_stored(message: Message) -> BaseMessage:
     """A stored message for LangChain, whoever stored it."""
-    shell = shell_of(NAME, message)
+    shell = shell_of(langchain_shape.NAME, message)
     try:
         data = shell["data"]
         data["content"] = filled(data["content"], texts_of(message))
         if data.get("tool_calls") == HOLE:
-            data["tool_calls"] = [_tool_call(call) for call in calls_of(message)]
+            data["tool_calls"] = [langchain_shape.tool_call(call) for call in calls_of(message)]
         return messages_from_dict([shell])[0]
     except (TypeError, KeyError, ValueError):
         return _plain(message)
@@ -99,40 +74,8 @@ def _plain(message: Message) -> BaseMessage:
     if message.role == "tool":
         given["tool_call_id"] = message.tool_call_id or ""
     if message.tool_calls:
-        given["tool_calls"] = [_tool_call(call) for call in calls_of(message)]
+        given["tool_calls"] = [langchain_shape.tool_call(call) for call in calls_of(message)]
     return convert_to_messages([given])[0]
-
-
-def _role(message: BaseMessage) -> str:
-    match message:
-        case HumanMessage():
-            return "user"
-        case SystemMessage():
-            return "system"
-        case ToolMessage() | FunctionMessage():
-            return "tool"
-        case ChatMessage():
-            return CHAT_ROLES.get(message.role, "assistant")
-    return "assistant"
-
-
-def _calls(given: Any) -> list[Call]:
-    """The tool calls, if they are the usual ones, which can be made again from what is stored."""
-    try:
-        calls = [Call(call["id"], call["name"], json.dumps(call["args"], ensure_ascii=False)) for call in given or ()]
-        same = [_tool_call(call) for call in calls] == given
-    except (TypeError, KeyError, ValueError):
-        return []
-    unique = len({call.id for call in calls}) == len(calls)
-    return calls if same and unique and all(may_be_id(call.id) for call in calls) else []
-
-
-def _tool_call(call: Call) -> dict[str, Any]:
-    try:
-        args = json.loads(call.arguments)
-    except ValueError:
-        args = {"arguments": call.arguments}
-    return {"name": call.name, "args": args, "id": call.id, "type": "tool_call"}
 
 
 # ── chat history ─────────────────────────────────────────────────────────────────────────────────
@@ -179,8 +122,7 @@ class ChatMessageHistory(BaseChatMessageHistory):
 
 
 async def _add(session: Session, messages: Sequence[BaseMessage]) -> None:
-    for batch in batches([to_stored(message) for message in messages]):
-        await session.add_messages(batch)
+    await in_pieces(session.add_messages, [to_stored(message) for message in messages])
 
 
 # ── retriever ────────────────────────────────────────────────────────────────────────────────────
@@ -315,10 +257,9 @@ async def _store_turn(session: Session, messages: Sequence[BaseMessage]) -> None
     """Store what was said since the user spoke last."""
     said = [place for place, message in enumerate(messages) if isinstance(message, HumanMessage)]
     turn = messages[said[-1] :] if said else ()
-    for batch in batches([to_stored(message) | _once(session, message) for message in turn]):
-        await session.add_messages(batch)
+    await in_pieces(session.add_messages, [to_stored(message) | _once(session, message) for message in turn])
 
 
 def _once(session: Session, message: BaseMessage) -> dict[str, str]:
     """The id under which a message of an agent's run is stored, so that it is stored once."""
-    return {"id": derived_id(NAME, session.id, message.id)} if message.id else {}
+    return {"id": derived_id(langchain_shape.NAME, session.id, message.id)} if message.id else {}

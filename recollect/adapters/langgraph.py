@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from langgraph.store.base import (
@@ -33,19 +33,23 @@ from langgraph.store.base import (
 )
 
 from recollect.adapters.bridge import Bridge, MemoryHandle
+from recollect.adapters.langgraph_shape import (
+    KEY,
+    LIFE,
+    PATH,
+    UPDATED,
+    VALUE,
+    Namespace,
+    item_draft,
+    item_id,
+    path_of,
+    readable,
+)
+from recollect.adapters.verbatim import in_pieces, pieces
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.memory import Memory, User
-from recollect.records import MINUTE_MS, Clock, Record, as_datetime, derived_id, system_clock
+from recollect.records import MINUTE_MS, Clock, Record, as_datetime, system_clock
 
-Namespace = tuple[str, ...]
-Place = tuple[Namespace, str]
-
-PATH, KEY, VALUE = "store_path", "store_key", "store_value"
-UPDATED, LIFE, EXPIRES = "store_updated_ms", "store_ttl_minutes", "store_expires_ms"
-VALUE_BYTES = 12_000
-"""A larger value is the text of its record; a smaller one stands beside a text that people can read."""
-TEXT_CHARACTERS = 16_000
-"""How much of a value is searched: what lies behind are tables, and a text has its limit."""
 PAGE, FOUND_MAX, ADDED, EDITED = 1_000, 1_000, 90, 45
 """Records of a page, hits of a search, and writes of one commit, as the front door allows."""
 TRIES = 5
@@ -59,7 +63,7 @@ class Store(BaseStore):
 
     All belong to one user, or to the user that a segment of the namespace names (`user_segment`, from
     zero; namespaces too short to have it stay with `user`). `fields` are the paths that are searched.
-    An item with a life is gone when that ends; `sweep_ttl` removes it for good.
+    An item with a life is gone when that ends; `sweep_ttl` removes for good what died more than a day ago.
     """
 
     supports_ttl = True
@@ -93,7 +97,7 @@ class Store(BaseStore):
         return await self._bridge.wait(self._memory, lambda memory: self._run(memory, listed))
 
     def sweep_ttl(self) -> int:
-        """Forget items whose life is over. Gives how many there were."""
+        """Remove for good what died more than a day ago, as a worker does daily. Gives how many records there were."""
         return self._bridge.run(self._memory, self._sweep)
 
     async def asweep_ttl(self) -> int:
@@ -143,7 +147,7 @@ class Store(BaseStore):
     async def _get(self, memory: Memory, op: GetOp) -> Item | None:
         user = self._user_of(memory, op.namespace)
         found = await user.get_memories([item_id(op.namespace, op.key)])
-        record = next(iter(self._living(found)), None)
+        record = next(iter(_items(found)), None)
         if record is None:
             return None
         if op.refresh_ttl:
@@ -177,8 +181,9 @@ class Store(BaseStore):
         wanted = FOUND_MAX if op.filter else max(1, min(op.offset + op.limit, FOUND_MAX))
         where = _under(op.namespace_prefix)
         hits = await user.search_memory(op.query or "", layer="long_term", where=where, limit=wanted)
-        living = {record.id for record in self._living([hit.record for hit in hits])}
-        return [(h.score, h.record) for h in hits if h.id in living and _holds(op.filter, _value(h.record))]
+        items = _items([hit.record for hit in hits])
+        scores = {hit.id: hit.score for hit in hits}
+        return [(scores[item.id], item) for item in items if _holds(op.filter, _value(item))]
 
     async def _namespaces(self, memory: Memory, op: ListNamespacesOp) -> list[Namespace]:
         found: set[Namespace] = set()
@@ -194,7 +199,7 @@ class Store(BaseStore):
         after: str | None = None
         while True:
             found, after = await user.list_memories(where=_under(prefix), limit=min(page, PAGE), after=after)
-            for record in self._living(found):
+            for record in _items(found):
                 yield record
             if after is None:
                 return
@@ -214,31 +219,28 @@ class Store(BaseStore):
 
     async def _write_once(self, user: User, drafts: Mapping[str, dict[str, Any] | None]) -> None:
         known: dict[str, Record] = {}
-        for ids in _pieces(list(drafts), ADDED):
+        for ids in pieces(list(drafts), ADDED):
             known |= {record.id: record for record in await user.get_memories(ids)}
         for id in known.keys() & {id for id, draft in drafts.items() if draft is not None}:
             if known[id].valid_to is not None:  # it was merged or retired: whoever writes it wants it back
                 await user.restore(id)
         gone = [id for id, draft in drafts.items() if draft is None and id in known]
         added = [draft | {"id": id} for id, draft in drafts.items() if draft is not None and id not in known]
-        edits = [draft | {"id": id} for id, draft in drafts.items() if draft is not None and id in known]
-        await _in_pieces(user.forget, gone, ADDED)
-        await _in_pieces(user.add_memories, added, ADDED)
-        await _in_pieces(user.update_memories, edits, EDITED)
+        edits = [
+            {"expires_at": "never", "id": id} | draft
+            for id, draft in drafts.items()
+            if draft is not None and id in known
+        ]
+        await in_pieces(user.forget, gone, ADDED)
+        await in_pieces(user.add_memories, added, ADDED)
+        await in_pieces(user.update_memories, edits, EDITED)
 
     def _draft(self, op: PutOp) -> dict[str, Any] | None:
         """The text and labels of an item; None if it is to go."""
         if op.value is None:
             return None
         value = dict(op.value)
-        whole = _json(value)
-        now = self._clock()
-        metadata: dict[str, Any] = {PATH: _path(op.namespace), KEY: op.key, UPDATED: now, "pinned": True}
-        if op.ttl is not None:
-            metadata |= {LIFE: op.ttl, EXPIRES: now + int(op.ttl * MINUTE_MS)}
-        if len(json.dumps(whole, ensure_ascii=False).encode()) > VALUE_BYTES:
-            return {"content": whole, "metadata": metadata}
-        return {"content": self._text(op, value) or f"[{op.key}]", "metadata": metadata | {VALUE: whole}}
+        return item_draft(op.namespace, op.key, value, self._text(op, value), now=self._clock(), ttl_minutes=op.ttl)
 
     def _text(self, op: PutOp, value: dict[str, Any]) -> str:
         """What is searched of a value."""
@@ -246,13 +248,9 @@ class Store(BaseStore):
         texts: list[str] = []
         for path in paths:
             texts += [readable(value)] if path == "$" else get_text_at_path(value, tokenize_path(path))
-        return "\n".join(text for text in texts if text.strip())[:TEXT_CHARACTERS]
+        return "\n".join(text for text in texts if text.strip())
 
     # ── lives ────────────────────────────────────────────────────────────────────────────────────
-
-    def _living(self, records: Iterable[Record]) -> list[Record]:
-        now = self._clock()
-        return [r for r in records if PATH in r.metadata and now < r.metadata.get(EXPIRES, now + 1)]
 
     async def _refresh(self, user: User, records: Sequence[Record]) -> None:
         """Start the lives of items again that were read; one that is gone meanwhile stays gone."""
@@ -260,55 +258,23 @@ class Store(BaseStore):
         due = []
         for record in records:
             life_ms = record.metadata.get(LIFE, 0) * MINUTE_MS
-            if life_ms and record.metadata[EXPIRES] - now < life_ms * (1 - REFRESH_SHARE):
-                due.append({"id": record.id, "metadata": {**record.metadata, EXPIRES: now + int(life_ms)}})
+            if life_ms and record.expires_at and record.expires_at - now < life_ms * (1 - REFRESH_SHARE):
+                due.append({"id": record.id, "expires_at": now + int(life_ms)})
         try:
-            await _in_pieces(user.update_memories, due, EDITED)
+            await in_pieces(user.update_memories, due, EDITED)
         except (Conflict, NotFound):
             return
 
     async def _sweep(self, memory: Memory) -> int:
-        where = {f"metadata.{EXPIRES}": {"lte": self._clock()}}
-        users = await self._users_under(memory, ())
-        return sum([(await user.forget(where=where, layer="long_term")).count for user in users])
+        return sum([(await user.maintain()).purged for user in await self._users_under(memory, ())])
 
 
 # ── items and records ────────────────────────────────────────────────────────────────────────────
 
 
-def item_id(namespace: Namespace, key: str) -> str:
-    """The id of the record that an item is."""
-    return derived_id("langgraph", *namespace, key)
-
-
-def readable(value: Mapping[str, Any]) -> str:
-    """A value as people and models read it: the only text as it is, else a line for each field.
-
-    >>> readable({"food": "pizza", "rated": {"stars": 5}})
-    'food: pizza\\nrated stars: 5'
-    """
-    leaves = list(_leaves(value, ()))
-    if len(leaves) == 1 and isinstance(leaves[0][1], str):
-        return leaves[0][1]
-    return "\n".join(f"{' '.join(path)}: {leaf}" for path, leaf in leaves)
-
-
-def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    if isinstance(value, Mapping):
-        for name, each in value.items():
-            yield from _leaves(each, (*path, str(name)))
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _leaves(each, path)
-    elif value is not None and value != "":
-        yield path, value
-
-
-def _json(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError):
-        raise ValidationError("must be an object of what JSON can say", field="value") from None
+def _items(records: Iterable[Record]) -> list[Record]:
+    """Those of some memories that are items."""
+    return [record for record in records if PATH in record.metadata]
 
 
 def _value(record: Record) -> dict[str, Any]:
@@ -330,11 +296,6 @@ def _fields_of(record: Record) -> dict[str, Any]:
     }
 
 
-def _path(namespace: Namespace) -> str:
-    """A namespace as text: no label has a dot, and one behind each makes prefixes those of whole labels."""
-    return "".join(f"{label}." for label in namespace)
-
-
 def _namespace(record: Record) -> Namespace:
     return tuple(record.metadata[PATH].split(".")[:-1])
 
@@ -343,17 +304,8 @@ def _under(prefix: Namespace) -> dict[str, Any]:
     """The filter for all items under a prefix: everything from its path to just before the next one."""
     if not prefix:
         return {f"metadata.{PATH}": {"exists": True}}
-    path = _path(prefix)
+    path = path_of(prefix)
     return {f"metadata.{PATH}": {"gte": path, "lt": path[:-1] + chr(ord(".") + 1)}}
-
-
-async def _in_pieces(write: Callable[[list[Any]], Awaitable[Any]], items: Sequence[Any], size: int) -> None:
-    for piece in _pieces(items, size):
-        await write(piece)
-
-
-def _pieces(items: Sequence[Any], size: int) -> Iterator[list[Any]]:
-    return (list(items[start : start + size]) for start in range(0, len(items), size))
 
 
 # ── filters ──────────────────────────────────────────────────────────────────────────────────────

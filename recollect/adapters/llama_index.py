@@ -15,7 +15,7 @@ from llama_index.core.memory import BaseMemoryBlock
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from recollect.adapters.bridge import Bridge, UserHandle
-from recollect.adapters.verbatim import batches, may_be_id
+from recollect.adapters.verbatim import in_pieces, may_be_id
 from recollect.memory import User
 
 ROLES = {
@@ -67,8 +67,7 @@ class MemoryBlock(BaseMemoryBlock[str]):
         return (await user.get_context(question, max_tokens=self.max_tokens)).system
 
     async def _add(self, user: User, given: Sequence[dict[str, Any]]) -> None:
-        for batch in batches(given):
-            await user.session(self.session_id).add_messages(batch)
+        await in_pieces(user.session(self.session_id).add_messages, given)
 
 
 def _question(messages: Sequence[ChatMessage]) -> str | None:

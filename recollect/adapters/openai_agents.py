@@ -16,28 +16,20 @@ from agents.items import TResponseInputItem
 from agents.memory import SessionSettings
 
 from recollect.adapters.bridge import Bridge, UserHandle
+from recollect.adapters.openai_shape import NAME, SPOKEN, kind_of, to_stored
 from recollect.adapters.verbatim import (
     HOLE,
     PAGE,
-    Call,
     all_messages,
-    arguments,
-    batches,
     calls_of,
     filled,
-    hollowed,
-    may_be_id,
+    in_pieces,
     shell_of,
     texts_of,
 )
 from recollect.conversation import Message
 from recollect.errors import NotFound
 from recollect.memory import User
-
-NAME = "openai_agents"
-ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
-SPOKEN = {"message": "content", "reasoning": "summary", "function_call_output": "output"}
-"""Which field of an item has its texts, by the type of the item."""
 
 
 class Session:
@@ -94,8 +86,7 @@ class Session:
 
     async def _add(self, user: User, items: Sequence[TResponseInputItem]) -> None:
         session = user.session(self.session_id, agent=self._agent)
-        for batch in batches([to_stored(cast("Mapping[str, Any]", item)) for item in items]):
-            await session.add_messages(batch)
+        await in_pieces(session.add_messages, [to_stored(cast("Mapping[str, Any]", item)) for item in items])
 
     async def _pop(self, user: User) -> TResponseInputItem | None:
         while True:
@@ -115,33 +106,12 @@ class Session:
 # ── items ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def to_stored(item: Mapping[str, Any]) -> dict[str, Any]:
-    """An item as what `add_message` takes; `from_stored` gives the same item again."""
-    shell = dict(item)
-    kind = _kind(item)
-    call = _call(item) if kind == "function_call" else None
-    if call is not None:
-        shell["arguments"] = HOLE
-        return arguments(NAME, "assistant", [], shell) | {"tool_calls": [call.to_openai()]}
-    texts: list[str] = []
-    spoken = SPOKEN.get(kind, "")
-    if spoken in item:
-        texts, shell[spoken] = hollowed(item[spoken])
-    role = ROLES.get(str(item.get("role")), "assistant") if kind == "message" else "assistant"
-    if kind.endswith("_output"):
-        role = "tool"
-    given = arguments(NAME, role, texts, shell, empty="[empty]" if kind in SPOKEN else f"[{kind}]")
-    if role == "tool" and may_be_id(item.get("call_id")):
-        given["tool_call_id"] = item["call_id"]
-    return given
-
-
 def from_stored(message: Message) -> list[TResponseInputItem]:
     """The items of a stored message, whoever stored it: one that says something and calls tools is several."""
     shell = shell_of(NAME, message)
     if not isinstance(shell, dict):
         return cast("list[TResponseInputItem]", _plain(message))
-    kind = _kind(shell)
+    kind = kind_of(shell)
     spoken = SPOKEN.get(kind, "")
     if spoken in shell:
         shell[spoken] = filled(shell[spoken], texts_of(message))
@@ -149,17 +119,6 @@ def from_stored(message: Message) -> list[TResponseInputItem]:
     if calls and kind == "function_call" and shell.get("arguments") == HOLE:
         shell["arguments"] = calls[0].arguments
     return [cast("TResponseInputItem", shell)]
-
-
-def _kind(item: Mapping[str, Any]) -> str:
-    return str(item.get("type") or ("message" if "role" in item else "item"))
-
-
-def _call(item: Mapping[str, Any]) -> Call | None:
-    """A function call, if it is one that can be made again from what is stored."""
-    id, name, given = (item.get(field) for field in ("call_id", "name", "arguments"))
-    usual = isinstance(id, str) and may_be_id(id) and isinstance(name, str) and isinstance(given, str)
-    return Call(str(id), str(name), str(given)) if usual else None
 
 
 def _plain(message: Message) -> list[dict[str, Any]]:

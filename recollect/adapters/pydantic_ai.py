@@ -25,7 +25,17 @@ from pydantic_ai.conversation_store import (
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 
 from recollect.adapters.bridge import Bridge, UserHandle
-from recollect.adapters.verbatim import HOLE, SHELL_BYTES, Call, arguments, batches, may_be_id, shell_of, texts_of
+from recollect.adapters.verbatim import (
+    HOLE,
+    SHELL_BYTES,
+    Call,
+    arguments,
+    in_pieces,
+    may_be_id,
+    pieces,
+    shell_of,
+    texts_of,
+)
 from recollect.conversation import Message
 from recollect.errors import Conflict
 from recollect.memory import Session, User
@@ -34,7 +44,7 @@ from recollect.records import Record, derived_id
 NAME, ENTRY = "pydantic_ai", "pydantic_ai_entry"
 SPOKEN = {"user": ("user-prompt",), "tool": ("tool-return",), "assistant": ("text",), "system": ("system-prompt",)}
 """Which parts of a message are its text, by its role."""
-PAGE, SESSIONS_MAX = 100, 1_000
+PAGE, FEW, SESSIONS_MAX = 100, 4, 1_000
 RECORDS = TypeAdapter(ConversationRecord)
 
 
@@ -77,10 +87,13 @@ class Store(ConversationStore):
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _newest(session: Session) -> AsyncIterator[Message]:
+async def _newest(session: Session, first: int = PAGE) -> AsyncIterator[Message]:
+    """The messages, newest first; `first` are wanted for sure."""
     after: str | None = None
+    limit = first
     while True:
-        page, after = await session.messages(limit=PAGE, newest_first=True, after=after)
+        page, after = await session.messages(limit=limit, newest_first=True, after=after)
+        limit = PAGE
         for message in page:
             yield message
         if after is None:
@@ -89,7 +102,7 @@ async def _newest(session: Session) -> AsyncIterator[Message]:
 
 async def _record(session: Session) -> ConversationRecord | None:
     """What was saved last of the conversation as a whole."""
-    async for message in _newest(session):
+    async for message in _newest(session, first=FEW):
         shell = shell_of(NAME, message)
         if isinstance(shell, dict) and "record" in shell:
             return RECORDS.validate_python(shell["record"])
@@ -107,19 +120,19 @@ async def _history(user: User, head_id: str, limit: int | None) -> list[Conversa
     head = await _find(user, head_id)
     if head is None:
         raise LookupError("there is no such entry")
-    seen: dict[str, ConversationEntry] = {}
-    chain: list[ConversationEntry] = []
+    seen: dict[str, dict[str, Any]] = {}
+    chain: dict[str, dict[str, Any]] = {}
     wanted: str | None = head_id
-    async for message in _newest(user.session(head.scope.session)):
-        entry = _entry(message)
-        if entry is not None:
-            seen[entry.id] = entry
-        while wanted in seen and (limit is None or len(chain) < limit):
-            chain.append(seen[wanted])
-            wanted = seen[wanted].parent_id
+    async for message in _newest(user.session(head.scope.session), first=min(limit or PAGE, PAGE)):
+        kept = _kept(message)
+        if kept is not None:
+            seen[str(message.metadata[ENTRY])] = kept
+        while wanted in seen and wanted not in chain and (limit is None or len(chain) < limit):
+            chain[wanted] = seen[wanted]
+            wanted = seen[wanted]["parent_id"]
         if wanted is None or len(chain) == limit:
             break
-    return chain[::-1]
+    return _entries(chain)[::-1]
 
 
 async def _find(user: User, entry_id: str) -> Record | None:
@@ -149,7 +162,7 @@ async def _write(
     try:
         if stored is None:
             given = [*await _copied(user, record, new_entries), *given]
-        await _commit(session, record, given, expected)
+        await _commit(user, session, record, given, expected)
     except (Conflict, LookupError):
         raise ConversationConflict(record.conversation_id) from None
 
@@ -167,18 +180,36 @@ async def _copied(
 
 
 async def _commit(
-    session: Session, record: ConversationRecord, given: list[dict[str, Any]], expected: str | None
+    user: User, session: Session, record: ConversationRecord, given: list[dict[str, Any]], expected: str | None
 ) -> None:
     """Write the messages, the last of them with the record; of two writers who know the same, one comes first."""
     holder = _holding(given, {"record": RECORDS.dump_python(record, mode="json")})
     if expected is None:
         # A new conversation has no revision to hold on to: whose record is there first has made it.
         holder["id"] = derived_id(NAME, session.id)
-    *earlier, last = batches(given)
+    *earlier, last = pieces(given)
+    ids = [message["id"] for piece in earlier for message in piece]
+    ours = set(ids) - await _there(user, ids)
     for piece in earlier:
         await session.add_messages(piece)
     key = derived_id(NAME, session.id, expected) if expected is not None else None
-    await session.add_messages(last, idempotency_key=key)
+    try:
+        await session.add_messages(last, idempotency_key=key)
+    except Conflict:
+        await _withdraw(user, session, ours)
+        raise
+
+
+async def _there(user: User, ids: Sequence[str]) -> set[str]:
+    return {record.id for piece in pieces(ids) for record in await user.get_memories(piece)}
+
+
+async def _withdraw(user: User, session: Session, ids: set[str]) -> None:
+    """Take back what was written before another writer turned out to be first, but for what is in both."""
+    stored = await _record(session)
+    kept = await _history(user, stored.head_id, None) if stored is not None and stored.head_id else []
+    both = {message["id"] for entry in kept for message in _to_stored(entry)}
+    await in_pieces(user.forget, sorted(await _there(user, sorted(ids - both))))
 
 
 def _holding(given: list[dict[str, Any]], shell: dict[str, Any]) -> dict[str, Any]:
@@ -229,17 +260,26 @@ def _to_stored(entry: ConversationEntry) -> list[dict[str, Any]]:
     return [given, *further]
 
 
-def _entry(message: Message) -> ConversationEntry | None:
+def _kept(message: Message) -> dict[str, Any] | None:
+    """What was kept of an entry beside its texts, with the texts in it again."""
     shell = shell_of(NAME, message)
-    kept = shell.get("entry") if isinstance(shell, dict) else None
+    kept: dict[str, Any] | None = shell.get("entry") if isinstance(shell, dict) else None
     if kept is None:
         return None
     waiting = iter(texts_of(message)[: kept["texts"]])
     for part in kept["message"]["parts"]:
         if part["part_kind"] in SPOKEN[message.role] and part.get("content") == HOLE:
             part["content"] = next(waiting, HOLE)
-    said = ModelMessagesTypeAdapter.validate_json(json.dumps([kept["message"]]))[0]
-    return ConversationEntry(id=str(message.metadata[ENTRY]), parent_id=kept["parent_id"], message=said)
+    return kept
+
+
+def _entries(kept: dict[str, dict[str, Any]]) -> list[ConversationEntry]:
+    """Entries by their ids, all read at once: to begin reading costs more than to read a message."""
+    said = ModelMessagesTypeAdapter.validate_json(json.dumps([each["message"] for each in kept.values()]))
+    return [
+        ConversationEntry(id=id, parent_id=each["parent_id"], message=message)
+        for (id, each), message in zip(kept.items(), said, strict=True)
+    ]
 
 
 def _role(message: dict[str, Any]) -> str:

@@ -8,8 +8,8 @@ are left out of the shell, as they would be stored twice.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from recollect.conversation import Message
 from recollect.errors import ValidationError
@@ -25,10 +25,14 @@ HOLE = "<text>"
 PAGE, BATCH = 1_000, 90
 """Messages that are read at once, and stored in one commit."""
 
+BATCH_BYTES = 320 * 1024
+"""Bytes of one commit: a text in parts is kept twice, an edit keeps what was before, and a commit takes 1 MiB."""
+
 ID_CHARACTERS = 128
 """The longest id that a message, a call or a name may have."""
 
 Content = str | list[dict[str, Any]]
+Item = TypeVar("Item")
 
 
 class Call(NamedTuple):
@@ -150,9 +154,27 @@ async def all_messages(session: Session) -> AsyncIterator[Message]:
             return
 
 
-def batches(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """Pieces that each fit into one commit."""
-    return (items[start : start + BATCH] for start in range(0, len(items), BATCH))
+def pieces(items: Sequence[Item], count_max: int = BATCH) -> Iterator[list[Item]]:
+    """The items in order, in pieces of which each fits into one commit, by their number and by their size."""
+    piece: list[Item] = []
+    held = 0
+    for item in items:
+        size = len(json.dumps(item, default=str))
+        if piece and (len(piece) == count_max or held + size > BATCH_BYTES):
+            yield piece
+            piece, held = [], 0
+        piece.append(item)
+        held += size
+    if piece:
+        yield piece
+
+
+async def in_pieces(
+    write: Callable[[list[Item]], Awaitable[Any]], items: Sequence[Item], count_max: int = BATCH
+) -> None:
+    """Write items, a piece at a time."""
+    for piece in pieces(items, count_max):
+        await write(piece)
 
 
 def may_be_id(value: Any) -> bool:

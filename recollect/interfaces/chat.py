@@ -22,7 +22,7 @@ from rich.text import Text
 
 from recollect import validate
 from recollect.errors import NotFound, RecollectError, ValidationError
-from recollect.importers.jsonl import open_file
+from recollect.importers.files import open_file
 from recollect.interfaces.agent import Answer, MemoryAgent, is_question
 from recollect.interfaces.noticing import Known, in_one_line, news, told
 from recollect.interfaces.options import place

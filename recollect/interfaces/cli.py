@@ -170,6 +170,7 @@ _RUNNING: Verbs = {
     "maintain": operating.maintain,
     "reprocess": rereading.reprocess,
     "reembed": models.reembed,
+    "reindex": models.reindex,
     "models": models.models,
     "worker": operating.worker,
     "stats": operating.stats,

@@ -7,7 +7,7 @@ import platform
 import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,10 @@ from recollect.interfaces.options import place
 from recollect.memory import Memory
 from recollect.records import HOUR_MS, system_clock
 from recollect.settings import Settings
-from recollect.stores.contract import DURABLE, Survey
+from recollect.stores import open_store
+from recollect.stores.contract import DURABLE, FAIL, OK, WARN, Survey
 from recollect.stores.sqlite_file import SQLITE_VERSION
 
-OK, WARN, FAIL = "ok", "warn", "fail"
 PYTHON_MIN = (3, 11)
 SQLITE_MIN = (3, 35)
 """The first with everything that the schema and its statements use."""
@@ -64,7 +64,27 @@ async def examine(url: str | None) -> AsyncIterator[Check]:
             async for check in _look_inside(memory, settings):
                 yield check
     except RecollectError as error:
-        yield _not_opened(place(chosen), error)
+        async for check in _each_alone(chosen, settings, error):
+            yield check
+
+
+async def _each_alone(url: str, settings: Settings, error: RecollectError) -> AsyncIterator[Check]:
+    """Which of the configured stores cannot be opened: with several, each is tried for itself."""
+    if not settings.layers:
+        yield _not_opened(place(url), error)
+        return
+    named: dict[str, list[str]] = {url: ["the rest"]}
+    for layer, where in settings.layers.items():
+        named.setdefault(where, []).append(layer)
+    for where, holds in named.items():
+        try:
+            store = await open_store(_for_reading(where), busy_timeout_s=settings.busy_timeout_s)
+        except RecollectError as refused:
+            check = _not_opened(place(where), refused)
+            yield replace(check, name=f"{', '.join(holds)}: {check.name}")
+        else:
+            yield Check(OK, f"{', '.join(holds)}: store", f"{absolute(store.describe())} opens")
+            await store.close()
 
 
 def _for_reading(url: str) -> str:
@@ -90,7 +110,10 @@ async def _look_inside(memory: Memory, settings: Settings) -> AsyncIterator[Chec
     described = memory.describe()
     store = described["store"]
     yield Check(OK, "store", f"{absolute(store)} opens, and its schema is this version's")
-    if DURABLE not in described["abilities"]:
+    findings = await memory.examine()
+    for finding in findings:
+        yield Check(finding.state, finding.name, finding.found, finding.advice)
+    if DURABLE not in described["abilities"] and not findings:
         yield Check(WARN, "durability", "memories are gone when the process ends", "use a sqlite:/// URL to keep them")
     problems = await memory.check()
     if problems:
@@ -100,6 +123,8 @@ async def _look_inside(memory: Memory, settings: Settings) -> AsyncIterator[Chec
     if store.get("store") == "sqlite":
         yield _free_space(Path(absolute(store)))
     yield _meaning(str(described["embedder"]), described["other_embedders"], settings)
+    if settings.index:
+        yield _index(described["vectors"])
     for check in _work(await memory.survey()):
         yield check
 
@@ -112,6 +137,15 @@ def _meaning(embedder: str, others: Sequence[str], settings: Settings) -> Check:
         found = f"{embedder}; some memories are embedded by {', '.join(others)}"
         return Check(WARN, "embedder", found, "`recollect reembed` gives them the present one")
     return Check(OK, "embedder", embedder)
+
+
+def _index(vectors: Mapping[str, Any]) -> Check:
+    """Whether the index beside the store answers."""
+    state = str(vectors.get("state", ""))
+    told = f"{vectors.get('url', vectors['index'])}: {state}"
+    if state == "in use":
+        return Check(OK, "index", told)
+    return Check(WARN, "index", told, "search goes on without it; start it, then run `recollect reindex`")
 
 
 def _missing(settings: Settings) -> str:

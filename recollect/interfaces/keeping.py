@@ -22,12 +22,15 @@ def add(
     metadata: Annotated[
         str | None, typer.Option(metavar="JSON", help='Labels of your own, as {"topic": "work"}.')
     ] = None,
+    expires_at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Until when, as 2026-03-01T09:30:00Z.", show_default="for good")
+    ] = None,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Remember a text for good; the same text again is the same memory.
+    """Remember a text; the same text again is the same memory.
 
     Example: recollect add "The office is in Porto." --metadata '{"topic": "work"}'
     """
@@ -35,7 +38,7 @@ def add(
 
     async def keep(memory: Memory) -> Record:
         owner = memory.user(user, org=org)
-        record = await owner.add_memory(text, importance=importance, metadata=labels)
+        record = await owner.add_memory(text, importance=importance, metadata=labels, expires_at=expires_at)
         if Settings.read(os.environ).worker:
             await take_in(memory)
         return await owner.get_memory(record.id)

@@ -1,4 +1,4 @@
-"""Commands for embedders: `models` builds and lists those of this machine, `reembed` changes to another."""
+"""Commands for meaning: `models` builds embedders, `reembed` changes to another, `reindex` feeds an index anew."""
 
 from __future__ import annotations
 
@@ -138,3 +138,27 @@ def _reembedded_json(done: Reembedded) -> dict[str, Any]:
         "models": dict(done.models),
         "dry_run": done.dry_run,
     }
+
+
+# ── reindex ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def reindex(user: Everyone = None, org: EveryOrg = None, url: Url = None, as_json: Json = False) -> None:
+    """Make the index beside the store (the setting `index`) hold what the store holds.
+
+    Example: recollect reindex --org acme
+    """
+    with progress("Comparing the index with the store", None):
+        done = look(url, lambda memory: memory.reindex(user=user, org=org))
+    if as_json:
+        emit([
+            {"org": e.partition.org, "user": e.partition.user, "records": e.records, "put": e.put, "dropped": e.dropped}
+            for e in done
+        ])  # fmt: skip
+        return
+    changed = [each for each in done if each.put or each.dropped]
+    columns = ["org", "user", "records", "put", "dropped"]
+    if changed:
+        rows = [(e.partition.org, e.partition.user, e.records, e.put, e.dropped) for e in changed]
+        table(columns, rows, right=columns[2:])
+    say(f"The index holds {plural(sum(each.records for each in done), 'record')}, as the store does.")

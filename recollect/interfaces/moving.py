@@ -11,13 +11,18 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 import typer
 
 from recollect import validate
 from recollect.errors import NotFound, ValidationError
-from recollect.importers import jsonl
+from recollect.importers.items import KINDS as ITEMS
+from recollect.importers.items import Imported, Source
+from recollect.importers.jsonl import DEFAULT_SESSION, Lines
+from recollect.importers.kinds import JSONL, KINDS, open_source
+from recollect.importers.options import Options
+from recollect.importers.writing import Tell, UserOf, bring_in
 from recollect.interfaces.files import check_target, write_lines
 from recollect.interfaces.options import DryRun, Json, Layer, Org, Url, Where, Who, filter_of, for_user, place, run
 from recollect.interfaces.output import (
@@ -68,58 +73,114 @@ def export(
         say(f"{plural(len(lines) - 1, 'record')} written.")
 
 
+CALLER, SOURCE = "caller", "source"
+
+Kind = Annotated[str, typer.Option("--from", metavar="KIND", help=f"What it is: {', '.join(KINDS)}.")]
+Sessions = Annotated[
+    str | None,
+    typer.Option(help="For messages that name no session.", show_default="imported, or the name of the file"),
+]
+AllOrNothing = Annotated[
+    bool, typer.Option("--all-or-nothing", help="Try every line first; one bad line, and nothing is stored.")
+]
+Tried = Annotated[bool, typer.Option("--dry-run", help="Only say what is wrong with the source.")]
+UserFrom = Annotated[
+    str, typer.Option(metavar="caller|source", help="Who gets what belonged to users of the source: --user, or each.")
+]
+SourceUser = Annotated[
+    str | None, typer.Option(help="Only what belonged to this user of the source.", show_default=False)
+]
+Table = Annotated[
+    str | None, typer.Option(help="Which table or collection, where several could be meant.", show_default=False)
+]
+Prefix = Annotated[str | None, typer.Option(help="How keys of a Redis begin.", show_default="that of the kind")]
+UserSegment = Annotated[
+    int | None, typer.Option(min=0, help="Which part of a namespace names the user (LangGraph).", show_default=False)
+]
+Report = Annotated[Path | None, typer.Option(help="Write what became of each line, as JSON Lines.", show_default=False)]
+
+
 def import_file(
-    file: Annotated[str, typer.Argument(help="A file of JSON Lines; - reads standard input.")],
-    session: Annotated[str, typer.Option(help="For messages that name no session.")] = jsonl.DEFAULT_SESSION,
-    all_or_nothing: Annotated[
-        bool, typer.Option("--all-or-nothing", help="Try every line first; one bad line, and nothing is stored.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is wrong with the file.")] = False,
+    source: Annotated[str, typer.Argument(help="A file, folder or URL; - reads JSON Lines from standard input.")],
+    kind: Kind = JSONL,
+    session: Sessions = None,
+    all_or_nothing: AllOrNothing = False,
+    dry_run: Tried = False,
+    user_from: UserFrom = CALLER,
+    source_user: SourceUser = None,
+    table: Table = None,
+    prefix: Prefix = None,
+    user_segment: UserSegment = None,
+    report: Report = None,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Bring in an export, messages or memories, one JSON object a line; twice is once.
+    """Bring in an export, messages or memories, one JSON object a line, or what other programs kept; twice is once.
 
     A message: {"role": "user", "content": "...", "session": "monday", "created_at": "2026-03-01T09:30:00Z"}.
-    A memory: {"content": "...", "metadata": {"topic": "work"}}. Owners that a file names are passed over.
-    The file must be a plain one: no folder, pipe, device or symbolic link.
+    A memory: {"content": "...", "metadata": {"topic": "work"}}. All becomes memory of --user, whoever it
+    belonged to, unless --user-from source says otherwise. A file must be a plain one: no pipe, device or
+    symbolic link.
 
-    Example: recollect import chats.jsonl --all-or-nothing
+    Example: recollect import --from chatgpt export.zip --dry-run
     """
-    with _source(file, rewinds=all_or_nothing) as (source, size):
+    validate.choice(user_from, (CALLER, SOURCE), "user-from")
+    options = Options(session, table, prefix, user_segment)
 
-        async def bring_in(memory: Memory) -> jsonl.Imported:
-            with progress("Importing", size) as advance:
-                outcome = await jsonl.import_jsonl(
-                    memory.user(user, org=org), source, session=session, all_or_nothing=all_or_nothing,
-                    dry_run=dry_run, advance=advance,
+    def user_in(memory: Memory) -> UserOf:
+        memory.user(user, org=org)  # a wrong name of our own is no fault of the source
+        return lambda owner: memory.user(owner if owner and user_from == SOURCE else user, org=org)
+
+    with _reporting(report) as tell, _opened(kind, source, options, rewinds=all_or_nothing) as reading:
+
+        async def step(memory: Memory) -> Imported:
+            with progress("Importing", reading.size) as advance:
+                outcome = await bring_in(
+                    reading, user_in(memory), only=source_user, all_or_nothing=all_or_nothing, dry_run=dry_run,
+                    advance=advance, tell=tell,
                 )  # fmt: skip
             if outcome.new and Settings.read(os.environ).worker:
                 await take_in(memory)
             return outcome
 
-        outcome = run(url, bring_in)
-    _show_import(outcome, as_json)
+        outcome = run(url, step)
+    _show_import(outcome, as_json, kept_apart=user_from == SOURCE or source_user is not None)
     if outcome.bad:
         raise typer.Exit(BAD_INPUT)
 
 
 @contextlib.contextmanager
-def _source(name: str, *, rewinds: bool) -> Iterator[tuple[BinaryIO, int | None]]:
-    """The file to read and its size; standard input is kept aside where it has to be read twice."""
-    stream: BinaryIO
+def _reporting(report: Path | None) -> Iterator[Tell]:
+    """Takes down what became of each line; the file is there when all is done."""
+    if report is None:
+        yield lambda _: None
+        return
+    check_target(report, force=False)
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as lines:
+        yield lambda line: lines.writelines([json_line(line), "\n"])
+        lines.seek(0)
+        write_lines(report, (line.removesuffix("\n") for line in lines), force=False)
+
+
+@contextlib.contextmanager
+def _opened(kind: str, name: str, options: Options, *, rewinds: bool) -> Iterator[Source]:
+    """What is to be read; standard input is kept aside where it has to be read twice."""
     if name != "-":
-        with jsonl.open_file(Path(name)) as stream:
-            yield stream, os.fstat(stream.fileno()).st_size
-    elif rewinds:
-        with tempfile.TemporaryFile() as stream:
-            shutil.copyfileobj(sys.stdin.buffer, stream)
-            stream.seek(0)
-            yield stream, None
-    else:
-        yield sys.stdin.buffer, None
+        with open_source(kind, name, options) as source:
+            yield source
+        return
+    if kind != JSONL:
+        raise ValidationError("standard input can only be JSON Lines", field="from")
+    session = DEFAULT_SESSION if options.session is None else options.session
+    if not rewinds:
+        yield Lines(sys.stdin.buffer, session=session)
+        return
+    with tempfile.TemporaryFile() as stream:
+        shutil.copyfileobj(sys.stdin.buffer, stream)
+        stream.seek(0)
+        yield Lines(stream, session=session)
 
 
 async def take_in(memory: Memory) -> None:
@@ -133,16 +194,19 @@ async def take_in(memory: Memory) -> None:
     await work
 
 
-def _show_import(outcome: jsonl.Imported, as_json: bool) -> None:
+def _show_import(outcome: Imported, as_json: bool, *, kept_apart: bool) -> None:
     if as_json:
         emit(outcome.to_dict())
         return
-    kinds = (("message", outcome.messages), ("memory", outcome.memories), ("record", outcome.records))
-    read = ", ".join(plural(count, noun) for noun, count in kinds if count) or "nothing"
+    counts = [(noun, getattr(outcome, name)) for noun, name in ITEMS.items()]
+    read = ", ".join(plural(count, noun) for noun, count in reversed(counts) if count) or "nothing"
     stored = f"{outcome.new:,} new, {outcome.known:,} known already" if outcome.stored else "nothing stored"
     expired = f", {plural(outcome.expired, 'record')} past their life" if outcome.expired else ""
     refused = f", {plural(outcome.bad, 'line')} refused" if outcome.bad else ""
     say(f"Read {read}: {stored}{expired}{refused}.")
+    users = len(outcome.owners - {""})
+    if users > 1 and not kept_apart:
+        say(f"It belonged to {users:,} users and is one user's here: --user-from source keeps them apart.")
     if outcome.problems:
         table(["line", "reason"], [(problem.line, problem.reason) for problem in outcome.problems], right=["line"])
         if outcome.bad > len(outcome.problems):

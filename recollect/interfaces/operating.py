@@ -31,6 +31,7 @@ from recollect.memory import Memory
 from recollect.policies.recurring import RESTS_ON
 from recollect.records import Record
 from recollect.settings import Settings
+from recollect.stores.contract import FAIL, OK, WARN
 from recollect.upkeep import Maintained
 
 GRACE_S = 5.0
@@ -208,10 +209,10 @@ def doctor(url: Url = None, as_json: Json = False) -> None:
     if as_json:
         emit([check.to_dict() for check in checks])
     else:
-        color = {health.OK: "green", health.WARN: "yellow", health.FAIL: "bold red"}
+        color = {OK: "green", WARN: "yellow", FAIL: "bold red"}
         rows = [
             (Text(check.state, style=color[check.state]), check.name, one_line(check.told, 300)) for check in checks
         ]
         table(["", "check", "found"], rows)
-    if any(check.state == health.FAIL for check in checks):
+    if any(check.state == FAIL for check in checks):
         raise typer.Exit(NOT_FOUND)

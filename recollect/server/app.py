@@ -105,6 +105,8 @@ def create() -> FastAPI:
 
 
 async def _told(request: Request, error: Exception) -> Response:
+    if console.is_for_people(request):
+        return console.refused(request, error)
     return problem(error, request.scope[REQUEST_ID])
 
 

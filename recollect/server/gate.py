@@ -53,7 +53,7 @@ class Gate:
         # Routes are found by the path as it was sent: %2F inside an id must not become the border of a segment.
         raw = scope.get("raw_path")
         scope["path"] = quote(scope["path"], safe="/") if raw is None else raw.decode("ascii", "backslashreplace")
-        if _is_under(scope["path"].removeprefix(scope.get("root_path", "")), GUARDED):
+        if is_guarded(scope["path"].removeprefix(scope.get("root_path", ""))):
             if self._service.draining:
                 raise Unavailable("the server is about to stop; ask again", field="server")
             principal = scope[PRINCIPAL] = await self._principal(scope)
@@ -133,5 +133,6 @@ def _token(header: str) -> str:
     return token.strip() if kind.lower() == "bearer" else ""
 
 
-def _is_under(path: str, roots: tuple[str, ...]) -> bool:
-    return any(path == root or path.startswith(f"{root}/") for root in roots)
+def is_guarded(path: str) -> bool:
+    """Whether a path needs a key in a header."""
+    return any(path == root or path.startswith(f"{root}/") for root in GUARDED)

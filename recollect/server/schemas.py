@@ -74,6 +74,7 @@ class NewMemory(Body):
     importance: Share = None
     confidence: Share = None
     created_at: Moment = None
+    expires_at: Moment = None
 
 
 class NewMemories(Body):
@@ -97,6 +98,7 @@ class MemoryEdit(Body):
     content: Text = None
     metadata: Object = None
     importance: Share = None
+    expires_at: Annotated[Any, WithJsonSchema({"type": "string", "description": "a time, or never"})] = None
 
 
 class Search(Body):
@@ -495,11 +497,16 @@ class ImportedShape(Shape):
     messages: int
     memories: int
     records: int
+    sessions: int
+    facts: int
+    entities: int
+    relations: int
     new: int
     known: int
     expired: int
     bad: int
     stored: bool
+    source_users: int
     problems: list[dict[str, Any]]
 
 

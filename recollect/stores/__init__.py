@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import Any
 
 from recollect.errors import Unavailable, ValidationError
-from recollect.stores.contract import Store
+from recollect.stores.contract import Store, VectorIndex
 
 SCHEMES = {
     "memory": "recollect.stores.in_memory",
@@ -25,6 +25,8 @@ SCHEMES = {
 """URL scheme -> the module of its backend."""
 EXTRAS = {"postgresql": "postgres", **dict.fromkeys(("rediss", "redis+cluster", "rediss+cluster"), "redis")}
 """URL scheme -> the extra that brings its driver, where it is not called like the scheme."""
+INDEXES = dict.fromkeys(("chroma", "chroma+http", "chroma+https"), "recollect.stores.chroma")
+"""URL scheme -> the module of an index beside a store."""
 
 
 async def open_store(url: str | PurePath, *, busy_timeout_s: float = 10.0) -> Store:
@@ -39,6 +41,24 @@ async def open_store(url: str | PurePath, *, busy_timeout_s: float = 10.0) -> St
     if not separator:
         raise ValidationError("a store is named by a URL, as sqlite:///recollect.db or memory://", field="url")
     return await _backend(scheme).open_url(url, busy_timeout_s=busy_timeout_s)  # type: ignore[no-any-return]
+
+
+def check_index(url: str) -> None:
+    """An index beside a store is named by a URL that some module here knows, or not at all."""
+    if url and url.partition("://")[0] not in INDEXES:
+        known = ", ".join(f"{name}://" for name in INDEXES)
+        raise ValidationError(f"no index for this kind of URL; there are {known}", field="index")
+
+
+def open_index(url: str, model: str) -> VectorIndex:
+    """The index beside a store that a URL names, for the vectors of one model."""
+    check_index(url)
+    try:
+        module: Any = import_module(INDEXES[url.partition("://")[0]])
+    except ModuleNotFoundError as error:
+        raise Unavailable("its driver is missing: pip install 'recollect[chroma]'", field="index") from error
+    index: VectorIndex = module.open_index(url, model)
+    return index
 
 
 def _backend(scheme: str) -> Any:

@@ -14,6 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from recollect.errors import Conflict, TooLarge, ValidationError
 from recollect.filters import Filter, Reach
 from recollect.records import DAY_MS, Changes, Job, Partition, Record, Vector, digest_of, payload_of
@@ -46,6 +49,9 @@ ABILITIES = {
     SHARED: "several processes can use it at once",
 }
 """What a store may be able to do beyond the promises, by name."""
+
+
+Floats = NDArray[np.float32]
 
 
 class LeaseLost(Conflict):
@@ -115,6 +121,34 @@ class Survey:
     bytes: int | None = None
 
 
+OK, WARN, FAIL = "ok", "warn", "fail"
+SKEW_WARN_MS, SKEW_FAIL_MS = 2_000, 60_000
+"""How far clocks may differ: leases are a minute, and one that ends early is work done twice for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a look at a server found, and what to do about it. Stores on servers give them by `examine`."""
+
+    name: str
+    found: str
+    advice: str = ""
+    state: str = OK
+
+
+def clock_finding(ahead_ms: Sequence[float]) -> Finding:
+    """How far the clocks of some servers are from the one here; all times come from callers."""
+    if not ahead_ms:
+        return Finding("clock", "the server's could not be asked")
+    worst = max(ahead_ms, key=abs)
+    told = f"{abs(worst) / 1000:.1f} s {'behind' if worst < 0 else 'ahead'}"
+    if abs(worst) < SKEW_WARN_MS:
+        return Finding("clock", f"{told}, as good as equal")
+    advice = "let all machines take their time from one place (NTP): leases and lives rest on it"
+    return Finding("clock", f"the server is {told} of this machine", advice,
+                   FAIL if abs(worst) >= SKEW_FAIL_MS else WARN)  # fmt: skip
+
+
 class Store(Protocol):
     """What every backend promises. See docs/contract.md for each promise in full."""
 
@@ -176,6 +210,42 @@ class Store(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """What it is, where it is and how durable it is. Never a secret."""
+        ...
+
+
+class VectorIndex(Protocol):
+    """An index of vectors beside a store. It is told of changes after them, and may be lost and made again."""
+
+    async def put(self, partition: Partition, rows: Sequence[tuple[Record, Floats]]) -> None:
+        """Take in the vectors of these records, in the place of those it has."""
+        ...
+
+    async def drop(self, partition: Partition, ids: Sequence[str]) -> None:
+        """Let go of these; what it does not have is nothing."""
+        ...
+
+    async def near(self, partition: Partition, vector: Floats, limit: int) -> Sequence[str]:
+        """The ids nearest to a vector, nearest first."""
+        ...
+
+    async def held(self, partition: Partition) -> Mapping[str, int]:
+        """What it holds of a partition: id -> version of the record."""
+        ...
+
+    async def partitions(self) -> set[Partition]:
+        """Whose vectors it holds."""
+        ...
+
+    async def check(self) -> None:
+        """Whether it can be used; raises `Unavailable` if not."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What it is and where. Never a secret."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of it."""
         ...
 
 
@@ -358,6 +428,15 @@ def _decide_put(sealed: Sealed, meta: Meta | None, now: int, born: tuple[int, in
     if meta.version != asked:
         raise Conflict("the id is taken, or the record changed since it was read", field="id")
     return Written(sealed, asked + 1, meta.born)
+
+
+# ── For operators ────────────────────────────────────────────────────────────────────────────────
+
+
+async def examined(store: Store) -> list[Finding]:
+    """What a store finds of the server it is on; nothing where there is none."""
+    examine = getattr(store, "examine", None)
+    return [] if examine is None else list(await examine())
 
 
 # ── Helpers that every backend needs ─────────────────────────────────────────────────────────────

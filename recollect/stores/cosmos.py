@@ -29,14 +29,17 @@ from recollect.stores.contract import (
     IDS_MAX,
     SCAN_MAX_ROWS,
     SHARED,
+    WARN,
     Candidate,
     Delta,
+    Finding,
     Forgotten,
     Mark,
     Page,
     Prepared,
     Survey,
     check_limit,
+    clock_finding,
     decide,
     forget_part,
     prepare,
@@ -246,6 +249,14 @@ class CosmosStore:
                     elif partition is not None and not is_whole(partition, row):
                         wrong["records that are not what was written"] += 1
         return [f"{count} {what}" for what, count in wrong.items()]
+
+    async def examine(self) -> Sequence[Finding]:
+        """What an operator should know of the account."""
+        told = self.describe()
+        emulator = self._link.url.emulator
+        kept = Finding("durability", told["durability"], "use an account to keep memories", WARN) if emulator else (
+            Finding("durability", told["durability"]))  # fmt: skip
+        return [kept, Finding("consistency", f"{told['consistency']}, as it has to be"), clock_finding([])]
 
     def describe(self) -> dict[str, Any]:
         url = self._link.url

@@ -2,8 +2,9 @@
 
 A verb is one call of one function in the database (`postgres_functions.py`), in tables that
 `postgres_schema.py` makes; `postgres_link.py` says how the server is reached. Commits of one process
-that wait for the same partition share a transaction: they would wait for its lock one by one, each
-on a connection of its own. With pgvector, vectors are kept as `halfvec` and searched over an org.
+that wait share a transaction, those of one partition and those of many: one sync of the disk then
+is enough for all, and each still has its own answer. With pgvector, vectors are kept as `halfvec`
+and searched over an org.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from recollect.stores.contract import (
     VECTOR_SEARCH,
     Candidate,
     Delta,
+    Finding,
     Forgotten,
     Head,
     LeaseLost,
@@ -49,6 +51,7 @@ from recollect.stores.contract import (
     write_cursor,
 )
 from recollect.stores.postgres_functions import PLACE_BITS, commit_types, page_name
+from recollect.stores.postgres_health import durability, examine
 from recollect.stores.postgres_link import Connection, Link, read_address
 from recollect.stores.postgres_meaning import Meaning, as_half, from_half, unhurried
 from recollect.stores.postgres_schema import LEAVES, TABLES, Found, prepare_schema
@@ -57,7 +60,9 @@ Born = tuple[int, int]
 Rows = list[tuple[Any, ...]]
 
 GROUP_MAX = 64
-"""Commits of one partition that share a transaction: bounds how long the first of them waits."""
+"""Commits that share a transaction: bounds how long the first of them waits."""
+WRITERS_SHARE = 5
+"""One connection of so many writes; what comes meanwhile goes together with the next, in one transaction."""
 CHECKED_ROWS = 500
 """Records that `check` reads at a time."""
 _FIRST, _LAST = -1, 2**63 - 1
@@ -90,13 +95,17 @@ async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> PostgresStore:
     return PostgresStore(link, found)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Waiting:
     """A commit that was handed over, and who waits for its answer."""
 
     prepared: Prepared
     now: int
     answer: asyncio.Future[int]
+
+    @property
+    def partition(self) -> Partition:
+        return self.prepared.changes.partition
 
 
 class PostgresStore:
@@ -109,6 +118,9 @@ class PostgresStore:
         self.abilities = frozenset({DURABLE, SHARED} | ({VECTOR_SEARCH} if self._with_vectors else set()))
         self._meaning = Meaning(link)
         self._lines: dict[Partition, deque[_Waiting]] = {}
+        self._held: set[Partition] = set()
+        self._writers = 0
+        self._writers_max = max(1, link.address.pool_max // WRITERS_SHARE)
         self._commit_sql = _call("outcome, reached", "commit_changes", commit_types(with_vectors=self._with_vectors))
         columns = [*_COLUMNS, "embedding"] if self._with_vectors else [*_COLUMNS, "null::bytea"]
         self._columns = ", ".join(columns)
@@ -121,50 +133,87 @@ class PostgresStore:
         prepared = prepare(changes)
         self._link.check_open()
         waiting = _Waiting(prepared, now, asyncio.get_running_loop().create_future())
-        line = self._lines.get(changes.partition)
-        if line is not None:
-            line.append(waiting)
-        else:
-            self._lines[changes.partition] = deque([waiting])
-            self._link.spawn(self._serve(changes.partition))
+        self._lines.setdefault(changes.partition, deque()).append(waiting)
+        if changes.partition not in self._held and self._writers < self._writers_max:
+            self._writers += 1
+            self._link.spawn(self._serve())
         return await waiting.answer
 
-    async def _serve(self, partition: Partition) -> None:
-        """Write the commits of a partition, all that wait in one transaction, until none waits."""
-        line = self._lines[partition]
+    async def _serve(self) -> None:
+        """Write what waits, as much of it as may go in one transaction, until nothing does."""
         try:
-            while line:
-                group = [line.popleft() for _ in range(min(len(line), GROUP_MAX))]
-                await self._write(group)
+            while group := self._next_group():
+                left: Sequence[_Waiting] = ()
+                try:
+                    left = await self._write(group)
+                finally:
+                    self._let_go({waiting.partition for waiting in group} - {waiting.partition for waiting in left})
+                for partition in dict.fromkeys(waiting.partition for waiting in left):
+                    own = [waiting for waiting in left if waiting.partition == partition]
+                    self._link.spawn(self._write_alone(own))
         finally:
-            del self._lines[partition]
+            self._writers -= 1
 
-    async def _write(self, group: Sequence[_Waiting]) -> None:
+    def _next_group(self) -> list[_Waiting]:
+        """Commits of partitions that no one writes right now: all of one partition's, then of the next."""
+        group: list[_Waiting] = []
+        for partition, line in self._lines.items():
+            if line and partition not in self._held and len(group) < GROUP_MAX:
+                self._held.add(partition)
+                group += [line.popleft() for _ in range(min(len(line), GROUP_MAX - len(group)))]
+        return group
+
+    def _let_go(self, partitions: set[Partition]) -> None:
+        self._held -= partitions
+        for partition in partitions:
+            if not self._lines[partition]:
+                del self._lines[partition]
+
+    async def _write_alone(self, group: Sequence[_Waiting]) -> None:
+        """Write commits of one partition that another process holds, beside everything else."""
+        partition = group[0].partition
+        try:
+            await self._write(group)
+            while line := self._lines[partition]:
+                await self._write([line.popleft() for _ in range(min(len(line), GROUP_MAX))])
+        finally:
+            self._let_go({partition})
+
+    async def _write(self, group: Sequence[_Waiting]) -> Sequence[_Waiting]:
+        """Write a group and answer its callers. Gives those whose partition another process holds."""
+        # In one order everywhere, so that two who write the same partitions never wait for each other.
+        group = sorted(group, key=lambda waiting: waiting.partition)
         keyed = all(waiting.prepared.key_hash for waiting in group)
         try:
-            answers = await self._link.run_handed_over(lambda db: self._send(db, group), again=keyed)
+            done, answers = await self._link.run_handed_over(lambda db: self._send(db, group), again=keyed)
         except RecollectError as error:
             if len(group) == 1 or isinstance(error, Unavailable):
                 for waiting in group:
                     _settle(waiting, error)
-                return
+                return ()
             # One of them broke the transaction: each gets one of its own, and its own answer.
             for waiting in group:
                 await self._write([waiting])
-            return
-        for waiting, (outcome, reached) in zip(group, answers, strict=True):
+            return ()
+        for waiting, (outcome, reached) in zip(done, answers, strict=True):
             _settle(waiting, reached if outcome == "done" else _refusal(outcome))
             changes = waiting.prepared.changes
             if any(job.due_at <= waiting.now for job in changes.enqueue):
                 self._link.announce_work()
+        return [waiting for waiting in group if waiting not in done] if len(done) < len(group) else ()
 
-    async def _send(self, db: Connection, group: Sequence[_Waiting]) -> list[tuple[str, int]]:
+    async def _send(self, db: Connection, group: Sequence[_Waiting]) -> tuple[Sequence[_Waiting], Rows]:
+        """Send a group in one transaction. Gives those that went, and their answers."""
         if len(group) == 1:
             cursor = await db.execute(self._commit_sql, self._values(group[0]))
-            return await cursor.fetchall()
-        async with db.pipeline(), db.transaction():
-            cursors = [await db.execute(self._commit_sql, self._values(waiting)) for waiting in group]
-        return [row for cursor in cursors for row in await cursor.fetchall()]
+            return group, await cursor.fetchall()
+        async with db.transaction():
+            if group[0].partition != group[-1].partition:
+                free = await _take_locks(db, list(dict.fromkeys(waiting.partition for waiting in group)))
+                group = [waiting for waiting in group if waiting.partition in free]
+            async with db.pipeline():
+                cursors = [await db.execute(self._commit_sql, self._values(waiting)) for waiting in group]
+        return group, [row for cursor in cursors for row in await cursor.fetchall()]
 
     def _values(self, waiting: _Waiting) -> list[Any]:
         """The arguments of `commit_changes`, in its order; what is empty is not sent."""
@@ -387,6 +436,11 @@ class PostgresStore:
             last = (rows[-1][-2], rows[-1][-1], rows[-1][0])
         return damaged
 
+    async def examine(self) -> Sequence[Finding]:
+        """What an operator should know of the server."""
+        address = self._link.address
+        return await self._link.run(lambda db: examine(db, address.schema, address.pool_max))
+
     def describe(self) -> dict[str, Any]:
         found = self._found
         return {
@@ -417,19 +471,20 @@ class PostgresStore:
         return await self._link.run(work)
 
 
-def durability(found: Found) -> str:
-    """What a returned call means on this server, as it is set up."""
-    if not found.fsync:
-        return "NOT SAFE: fsync is off, so a crash of the machine can lose or damage everything"
-    if found.synchronous_commit == "off":
-        return "synchronous_commit is off: a crash of the server can lose the last second"
-    return f"on disk (fsync, synchronous_commit={found.synchronous_commit}) when a call returns"
-
-
 def _call(columns: str, function: str, types: Sequence[str]) -> bytes:
     """The statement that calls a function of the database. Arrays are sent in binary form."""
     values = (f"%b::{type}" if type.endswith("[]") else f"%s::{type}" for type in types)
     return f"select {columns} from {function}({', '.join(values)})".encode()
+
+
+async def _take_locks(db: Connection, partitions: Sequence[Partition]) -> set[Partition]:
+    """Take the locks of these partitions, without waiting for any. Gives those that nobody else holds."""
+    cursor = await db.execute(
+        b"""select org, usr from unnest(%b::text[], %b::text[]) as p (org, usr)
+            where pg_try_advisory_xact_lock(hashtextextended(org || chr(31) || usr, 0))""",
+        ([each.org for each in partitions], [each.user for each in partitions]),
+    )
+    return {Partition(*row) for row in await cursor.fetchall()}
 
 
 async def _one(db: Connection, sql: bytes, values: Sequence[Any]) -> tuple[Any, ...]:

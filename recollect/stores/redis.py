@@ -35,6 +35,7 @@ from recollect.stores.contract import (
     SHARED,
     Candidate,
     Delta,
+    Finding,
     Forgotten,
     LeaseLost,
     Mark,
@@ -49,7 +50,7 @@ from recollect.stores.contract import (
     whole_revisions,
     write_cursor,
 )
-from recollect.stores.redis_health import Health, examine, memory_bytes, rewrite_files
+from recollect.stores.redis_health import Health, examine, findings, memory_bytes, rewrite_files
 from recollect.stores.redis_node import Reply, Value
 from recollect.stores.redis_nodes import SHARDS, Nodes, Script
 from recollect.stores.redis_url import RedisUrl, read_url
@@ -294,6 +295,10 @@ class RedisStore:
                     found.update(wrong.decode() for wrong in await self._run(_AUDIT, shard, keys, name))
                     found["records that are not what was written"] += await self._damaged(partition)
         return [f"{wrong}: {count}" for wrong, count in (+found).items()]
+
+    async def examine(self) -> Sequence[Finding]:
+        """What an operator should know of the servers."""
+        return await findings(self._nodes)
 
     def describe(self) -> dict[str, Any]:
         url, health = self._nodes.url, self._health

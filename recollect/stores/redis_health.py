@@ -7,16 +7,21 @@ ask is said to be unknown, never taken to be fine.
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from recollect.errors import Unavailable
+from recollect.stores.contract import FAIL, WARN, Finding, clock_finding
 from recollect.stores.redis_node import Failure, fields_of
 from recollect.stores.redis_nodes import Nodes
 
 OLDEST = (6, 2)
 KEEPS_ALL = "noeviction"
 UNKNOWN = "unknown"
+FULL = 0.8
+"""From where on it is time to look at how full a server is."""
 COMPACT_PAUSE_S = 0.1
 COMPACT_LIMIT_S = 600.0
 _PROMISES = {
@@ -93,6 +98,70 @@ def _health(info: dict[str, str], sync: Any) -> Health:
         info.get("cluster_enabled") == "1",
         info.get("role") == "slave",
     )
+
+
+async def findings(nodes: Nodes) -> list[Finding]:
+    """What an operator should know of the servers as they are now."""
+    health = await examine(nodes)
+    infos = [fields_of(info) for info in await nodes.everywhere("INFO")]
+    before = time.time()
+    times = await nodes.everywhere("TIME")
+    here_ms = 500 * (before + time.time())
+    ahead = [int(reply[0]) * 1000 + int(reply[1]) / 1000 - here_ms for reply in times if isinstance(reply, list)]
+    return [
+        Finding("version", f"{health.name} {health.version}"),
+        _keeping(health),
+        _evicting(health),
+        _room(infos),
+        *([await _cluster(nodes, infos)] if health.is_cluster else []),
+        clock_finding(ahead),
+    ]
+
+
+def _keeping(health: Health) -> Finding:
+    if health.is_replica:
+        return Finding("durability", "a replica: it can be read, not written", "name the master in the URL", FAIL)
+    if not health.is_durable:
+        return Finding(
+            "durability", health.durability, "set `appendonly yes`, and `appendfsync always` or everysec", WARN
+        )
+    if health.aof != "always":
+        return Finding("durability", health.durability, "set `appendfsync always` where that is too much to lose", WARN)
+    return Finding("durability", health.durability)
+
+
+def _evicting(health: Health) -> Finding:
+    if health.eviction == KEEPS_ALL:
+        return Finding("eviction", "nothing is thrown away (noeviction)")
+    told = f"maxmemory-policy is {health.eviction}: the server may throw memories away"
+    return Finding(
+        "eviction", told, f"set `maxmemory-policy {KEEPS_ALL}`", FAIL if health.eviction != UNKNOWN else WARN
+    )
+
+
+def _room(infos: Sequence[dict[str, str]]) -> Finding:
+    """How full the fullest server is."""
+    shares = [(int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))) for info in infos]
+    limited = [used / most for used, most in shares if most]
+    told = f"{sum(used for used, _ in shares) / (1 << 20):.0f} MiB in use"
+    if not limited:
+        return Finding("memory", f"{told}, without a limit")
+    told += f"; the fullest server is {max(limited):.0%} full"
+    if max(limited) < FULL:
+        return Finding("memory", told)
+    return Finding("memory", told, "raise maxmemory or add servers: a full one refuses writes", WARN)
+
+
+async def _cluster(nodes: Nodes, infos: Sequence[dict[str, str]]) -> Finding:
+    """Whether every slot is held, and every master has someone to take its place."""
+    states = [fields_of(reply).get("cluster_state", UNKNOWN) for reply in await nodes.everywhere("CLUSTER", "INFO")]
+    alone = sum(int(info.get("connected_slaves", 0)) == 0 for info in infos)
+    told = f"{len(infos)} masters, {alone} of them without a replica"
+    if any(state != "ok" for state in states):
+        return Finding("cluster", f"{told}; not all slots are held", "look at `CLUSTER NODES`", FAIL)
+    if alone:
+        return Finding("cluster", told, "give each master a replica: else its slots are gone with it", WARN)
+    return Finding("cluster", f"{len(infos)} masters, each with a replica")
 
 
 async def memory_bytes(nodes: Nodes) -> int:

@@ -39,12 +39,14 @@ from recollect.stores.contract import (
     VECTOR_SEARCH,
     Candidate,
     Delta,
+    Finding,
     Forgotten,
     Mark,
     Page,
     Store,
     Survey,
     check_limit,
+    examined,
     forget_part,
     prepare,
 )
@@ -391,6 +393,15 @@ class RoutedStore:
     def parts(self) -> dict[str, Store]:
         """The stores, each by what it holds."""
         return {self._told(place): store for place, store in enumerate(self._stores)}
+
+    async def examine(self) -> Sequence[Finding]:
+        """What each store finds of its server, under the name of what it holds."""
+        found = await self._of_all(examined)
+        return [
+            replace(finding, name=f"{self._told(place)}: {finding.name}")
+            for place, findings in enumerate(found)
+            for finding in findings
+        ]
 
     def describe(self) -> dict[str, Any]:
         parts = {name: store.describe() for name, store in self.parts.items()}

@@ -13,7 +13,8 @@ from recollect.filters import Filter, Reach
 from recollect.records import Changes, Vector
 from recollect.stores import open_store
 from recollect.stores.contract import SHARED, VECTOR_SEARCH
-from recollect.stores.postgres import PostgresStore, durability
+from recollect.stores.postgres import PostgresStore
+from recollect.stores.postgres_health import durability
 from recollect.stores.postgres_link import read_address
 from recollect.stores.postgres_schema import Found
 from recollect.testing.conformance import StoreConformance

@@ -207,6 +207,26 @@ async def test_a_partition_that_is_held_too_long_is_told_as_busy_and_the_others_
         await store.close()
 
 
+async def test_of_commits_that_share_a_transaction_only_those_of_the_held_partition_wait(server, url):
+    store = await open_store(url, busy_timeout_s=3)
+    others = [Partition("acme", f"user{n}") for n in range(20)]
+    try:
+        await put(store, message("a"))
+        with server.admin() as db, db.transaction():
+            db.execute("select pg_advisory_xact_lock(hashtextextended('acme' || chr(31) || 'ann', 0))")
+            held = asyncio.create_task(put(store, message("b")))
+            async with asyncio.timeout(2.5):
+                for _ in range(3):
+                    ids = [f"m{time.monotonic_ns()}" for _ in others]
+                    await asyncio.gather(
+                        *(put(store, message(id, partition=each)) for id, each in zip(ids, others, strict=True))
+                    )
+            assert not held.done()
+        assert await held == 2
+    finally:
+        await store.close()
+
+
 async def test_there_are_never_more_connections_than_configured(server, url):
     most = 0
     async with opened(url) as store:

@@ -11,45 +11,36 @@ import logging
 import random
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
 
 pytest.importorskip("redis", reason="no Redis driver here: install recollect[redis]")
 
-from redis.crc import key_slot
 
 from recollect import Memory
 from recollect.errors import Corrupt, RecollectError, Unavailable
 from recollect.filters import Filter
-from recollect.records import Changes, Job, Partition, Record, Scope
+from recollect.records import Changes, Job, Partition
 from recollect.stores import open_store
 from recollect.stores.contract import DURABLE, Store, forget_whole
 from recollect.testing.conformance.stage import Reader
+from recollect.testing.failover import (
+    ANN,
+    LOST_WINDOW_S,
+    NOW,
+    everything,
+    lose_a_master,
+    message,
+    opened,
+    slots_of,
+    under_load,
+)
 from recollect.testing.fakes import HashingEmbedder
 from recollect.testing.servers.redis import RedisCluster, RedisServer
 
-NOW = 1_800_000_000_000
-ANN = Partition("acme", "ann")
-WRITERS = 8
 BACK_S = 5.0
-LOST_WINDOW_S = 2.0
-
-
-def message(id: str, content: str = "hello", partition: Partition = ANN) -> Record:
-    return Record(id, "conversation", Scope(*partition, session="s1"), content)
-
-
-@asynccontextmanager
-async def opened(url: str, patience_s: float = 10.0) -> AsyncIterator[Store]:
-    store = await open_store(url, busy_timeout_s=patience_s)
-    try:
-        yield store
-    finally:
-        await store.close()
 
 
 @pytest.fixture
@@ -57,74 +48,6 @@ def server() -> Iterator[RedisServer]:
     """A server of the test's own, for it to break."""
     with RedisServer("redis") as server:
         yield server
-
-
-@dataclass
-class Journal:
-    """What was sent and what was acknowledged, and when."""
-
-    sent: set[str] = field(default_factory=set)
-    acknowledged: dict[str, float] = field(default_factory=dict)
-    refused: int = 0
-    longest_s: float = 0.0
-
-    async def write(self, store: Store, until: asyncio.Event, writer: int) -> None:
-        """Messages, each with its job, until told to stop."""
-        partition = Partition("acme", f"writer {writer}")
-        number = 0
-        while not until.is_set():
-            number += 1
-            id = f"{writer}.{number}"
-            self.sent.add(id)
-            job = Job(f"job {id}", partition, "enrich", (id,), NOW)
-            changes = Changes(partition, put=(message(id, partition=partition),), enqueue=(job,), key=id)
-            begun = time.monotonic()
-            try:
-                await store.commit(changes, NOW)
-                self.acknowledged[id] = time.monotonic()
-            except Unavailable:
-                self.refused += 1
-            self.longest_s = max(self.longest_s, time.monotonic() - begun)
-
-    async def compare(self, store: Store) -> dict[str, list[str]]:
-        """What the store holds against what it should."""
-        found: list[str] = []
-        refs: list[str] = []
-        for writer in range(WRITERS):
-            found += [record.id for record in await everything(store, Partition("acme", f"writer {writer}"))]
-        while jobs := await store.claim(NOW + 1, 30, 1_000):
-            refs += [ref for job in jobs for ref in job.refs]
-        return {
-            "lost": sorted(set(self.acknowledged) - set(found)),
-            "phantom": sorted(set(found) - self.sent),
-            "half": sorted(set(found) ^ set(refs)),
-            "double": sorted(id for id in set(found) if found.count(id) > 1),
-        }
-
-
-async def everything(store: Store, partition: Partition = ANN) -> list[Record]:
-    found: list[Record] = []
-    after = None
-    while True:
-        page = await store.list(Filter(partition), NOW, limit=1_000, after=after)
-        found += page.records
-        after = page.after
-        if after is None:
-            return found
-
-
-@asynccontextmanager
-async def under_load(store: Store) -> AsyncIterator[Journal]:
-    """Writers that go on through whatever happens in the block."""
-    journal, until = Journal(), asyncio.Event()
-    writing = [asyncio.create_task(journal.write(store, until, writer)) for writer in range(WRITERS)]
-    try:
-        await asyncio.sleep(0.3)
-        yield journal
-        await asyncio.sleep(0.3)
-    finally:
-        until.set()
-        await asyncio.gather(*writing)
 
 
 # ── one server ───────────────────────────────────────────────────────────────────────────────────
@@ -391,27 +314,12 @@ def cluster() -> Iterator[RedisCluster]:
 async def test_a_master_that_is_lost_under_load_is_replaced_and_what_is_lost_with_it_is_counted(
     cluster, trouble, wait, seed
 ):
-    prefix = f"{trouble}-{uuid4().hex[:8]}"
-    async with opened(cluster.url(prefix, wait=wait)) as store:
-        async with under_load(store) as journal:
-            written = slots_of(cluster, f"{prefix}:*:records:*")
-            victim = cluster.master_of(random.Random(seed).choice(written))
-            (victim.kill if trouble == "killed" else victim.freeze)()
-            away_at = time.monotonic()
-            await asyncio.sleep(6)
-            (victim.start if trouble == "killed" else victim.thaw)()
-            await asyncio.sleep(1)
-        findings = await journal.compare(store)
-        lost = findings.pop("lost")
-        print(f"{trouble}, wait={wait}: {len(journal.acknowledged)} acknowledged, {len(lost)} lost, "
-              f"{journal.refused} refused, longest call {journal.longest_s:.1f} s")  # fmt: skip
-        assert not any(findings.values())
-        assert all(away_at - journal.acknowledged[id] < LOST_WINDOW_S for id in lost)
-        assert not (wait and lost)
-        assert journal.longest_s < 15
-        assert wait or journal.refused == 0, "only who waits for replicas is told that there is none for a while"
-        await asyncio.to_thread(cluster.wait_until_whole)
-        assert await store.check() == []
+    outcome = await lose_a_master(cluster, trouble, wait, seed)
+    assert not (outcome.phantom or outcome.half or outcome.double or outcome.lost_before)
+    assert not (wait and outcome.lost)
+    assert outcome.longest_s < 15
+    assert wait or outcome.refused == 0, "only who waits for replicas is told that there is none for a while"
+    assert outcome.problems == []
 
 
 async def test_calls_follow_a_slot_that_moves_to_another_master(cluster):
@@ -423,15 +331,6 @@ async def test_calls_follow_a_slot_that_moves_to_another_master(cluster):
         findings = await journal.compare(store)
         assert not any(findings.values())
         assert (journal.refused, await store.check()) == (0, [])
-
-
-def slots_of(cluster: RedisCluster, pattern: str) -> list[int]:
-    """The slots of keys that are there."""
-    found: set[int] = set()
-    for server in cluster.masters():
-        with server.client() as client:
-            found |= {key_slot(key) for key in client.scan_iter(pattern, count=10_000)}
-    return sorted(found)
 
 
 async def test_a_master_that_comes_back_empty_is_noticed_and_what_is_left_can_be_opened_on_purpose(cluster):

@@ -409,3 +409,61 @@ async def test_a_batch_as_large_as_a_commit_is_enriched_too(memory):
     page, _ = await ann.list_memories(layer="conversation", limit=1000)
     assert len(page) == 90
     assert all(record.vector for record in page)
+
+
+# ── lives ────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_memory_can_be_told_when_to_end(memory, clock):
+    ann = memory.user("ann")
+    code = await ann.add_memory("The door code is 4711.", expires_at=clock() + 60_000)
+    await ann.add_memory("The door is blue.")
+    clock.advance(seconds=59)
+    assert await ann.get_memory(code.id) == code
+    clock.advance(seconds=1)
+    assert await listed(ann) == ["The door is blue."]
+    assert [hit.content for hit in await ann.search_memory("door")] == ["The door is blue."]
+    assert len(await ann.export()) == 2
+
+
+async def test_a_life_is_made_longer_shorter_and_endless_without_a_trace_in_the_history(memory, clock):
+    ann = memory.user("ann")
+    note = await ann.add_memory("Call the plumber.", expires_at=clock() + 60_000)
+    longer = await ann.update_memory(note.id, expires_at=clock() + 600_000, version=note.version)
+    assert (longer.version, longer.expires_at) == (note.version + 1, clock() + 600_000)
+    clock.advance(minutes=5)
+    assert await ann.get_memory(note.id) == longer
+    await ann.update_memory(note.id, expires_at="never")
+    clock.advance(days=400)
+    assert (await ann.get_memory(note.id)).expires_at is None
+    assert len(await ann.history(note.id)) == 1
+    await ann.update_memory(note.id, content="Call the plumber on Monday.", expires_at=clock() + 1_000)
+    assert [each.content for each in await ann.history(note.id)] == ["Call the plumber.", "Call the plumber on Monday."]
+
+
+async def test_what_a_memory_was_ends_with_it(memory, clock):
+    ann = memory.user("ann")
+    note = await ann.add_memory("The code is 4711.", expires_at=clock() + 60_000)
+    await ann.update_memory(note.id, content="The code is 0815.")
+    clock.advance(minutes=2)
+    assert len(await ann.export()) == 1
+
+
+async def test_the_same_text_told_again_lives_for_the_longer_of_both(memory, clock):
+    ann = memory.user("ann")
+    for minutes in (10, 1, 5):
+        note = await ann.add_memory("Buy milk.", expires_at=clock() + minutes * 60_000)
+        assert note.expires_at == clock() + 600_000
+    assert (await ann.add_memory("Buy milk.")).expires_at is None
+    assert (await ann.add_memory("Buy milk.", expires_at=clock() + 60_000)).expires_at is None
+
+
+@pytest.mark.parametrize("end", [0, -1, "2020-01-01", "never ever", 1.5, True, float("nan")])
+async def test_a_life_that_is_over_or_no_time_is_refused(memory, end):
+    ann = memory.user("ann")
+    note = await ann.add_memory("The door is blue.")
+    with pytest.raises(ValidationError, match="expires_at"):
+        await ann.add_memory("Buy milk.", expires_at=end)
+    with pytest.raises(ValidationError, match="expires_at"):
+        await ann.update_memory(note.id, expires_at=end)
+    assert await listed(ann) == ["The door is blue."]

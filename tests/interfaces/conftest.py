@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from typer.testing import CliRunner
 
 from recollect.interfaces.cli import app
+from recollect.testing.servers.postgres import shared_server
 
 
 @dataclass(frozen=True)
@@ -56,3 +59,15 @@ def lines(tmp_path):
         return str(path)
 
     return write
+
+
+@pytest.fixture
+def source_postgres():
+    """The URL of an empty schema in a real PostgreSQL, as other programs would reach it."""
+    schema = f"source_{secrets.token_hex(6)}"
+    server = shared_server().url()
+    with psycopg.connect(server, autocommit=True) as db:
+        db.execute(f"create schema {schema}".encode())
+    yield f"{server}{'&' if '?' in server else '?'}options=-csearch_path%3D{schema},public"
+    with psycopg.connect(server, autocommit=True) as db:
+        db.execute(f"drop schema {schema} cascade".encode())

@@ -32,6 +32,12 @@ async def test_from_a_thread_the_memorys_own_loop_does_the_work(memory):
     assert await asyncio.to_thread(bridge.run, memory.user("ann"), ident) == ("ann", threading.get_ident())
 
 
+async def test_a_bridge_that_is_made_in_a_thread_finds_the_memorys_loop(memory):
+    user, here = memory.user("ann"), threading.get_ident()
+    assert await asyncio.to_thread(lambda: Bridge().run(user, ident)) == ("ann", here)
+    assert await asyncio.to_thread(lambda: asyncio.run(Bridge().wait(user, ident))) == ("ann", here)
+
+
 async def test_the_callers_loop_goes_on_while_a_plain_memory_works():
     async def slowly(user):
         time.sleep(0.2)  # on the memory's own loop, not on ours

@@ -75,6 +75,31 @@ async def test_a_line_is_inserted(ask, line, expected):
     assert await content(ask) == expected
 
 
+async def test_only_a_line_feed_ends_a_line(ask):
+    odd = "one\x0cstill one\u2028and one\r\ntwo\x85\n"
+    await ask("create", path=NOTES, file_text=odd)
+    assert len((await ask("view", path=NOTES)).split("\n")) == 4
+    await ask("insert", path=NOTES, insert_line=1, insert_text="new")
+    assert await content(ask) == "one\x0cstill one\u2028and one\r\nnew\ntwo\x85\n"
+    assert "[0, 3]" in await ask("insert", path=NOTES, insert_line=4, insert_text="x")
+
+
+@pytest.mark.parametrize(
+    "shown", [["a", 2], [1], [1, 2, 3], "1-2", 7, [None, 1], [True, 2], [1.5, 2], [0, 1], [9, -1], [2, 1], {"a": 1}]
+)
+async def test_a_range_that_is_none_is_refused(ask, shown):
+    await ask("create", path=NOTES, file_text="one\ntwo\n")
+    assert "Invalid `view_range`" in await ask("view", path=NOTES, view_range=shown)
+    assert "Invalid `insert_line`" in await ask("insert", path=NOTES, insert_line=True, insert_text="x")
+
+
+async def test_a_folder_of_large_files_is_moved(ask):
+    for n in range(20):
+        await ask("create", path=f"/memories/old/{n}", file_text=f"{n} " + "x" * 60_000)
+    assert "Successfully renamed" in await ask("rename", old_path="/memories/old", new_path="/memories/new")
+    assert (await content(ask, "/memories/new/19")).startswith("19 ")
+
+
 async def test_a_line_beyond_the_file_is_refused(ask):
     await ask("create", path=NOTES, file_text="one\ntwo\n")
     assert "[0, 2]" in await ask("insert", path=NOTES, insert_line=5, insert_text="x")

@@ -228,12 +228,48 @@ async def test_reading_starts_a_life_again(store, clock, read):
         assert await (store.aget(PREFS, "code") if read == "get" else store.asearch(PREFS))
 
 
-async def test_expired_items_are_swept_for_good(store, memory, clock):
+async def test_expired_items_are_gone_at_once_and_swept_for_good_a_day_later(store, memory, clock):
     await store.aput(PREFS, "code", {"text": "4711"}, ttl=10)
     await store.aput(PREFS, "name", {"text": "Ann"})
     clock.advance(minutes=11)
-    assert await store.asweep_ttl() == 1
     assert [record.content for record in (await memory.user("ann").list_memories())[0]] == ["Ann"]
+    assert await store.asweep_ttl() == 0
+    clock.advance(hours=25)
+    assert await store.asweep_ttl() == 1
+
+
+async def test_reading_an_item_leaves_no_trace_in_its_history(store, memory, clock):
+    await store.aput(PREFS, "code", {"text": "4711"}, ttl=10)
+    for _ in range(5):
+        clock.advance(minutes=8)
+        assert await store.aget(PREFS, "code")
+    assert len(await memory.user("ann").history(item_id(PREFS, "code"))) == 1
+    assert len(await memory.user("ann").export()) == 2
+
+
+async def test_an_item_that_is_put_as_it_dies_lives(store, clock):
+    for _ in range(3):
+        await store.aput(PREFS, "code", {"text": "4711"}, ttl=10)
+        clock.advance(minutes=11)
+        await asyncio.gather(
+            store.asweep_ttl(), store.aput(PREFS, "code", {"text": "0815"}, ttl=10), store.asweep_ttl()
+        )
+        assert (await store.aget(PREFS, "code")).value == {"text": "0815"}
+        await store.adelete(PREFS, "code")
+
+
+async def test_a_put_without_a_life_ends_the_limit(store, clock):
+    await store.aput(PREFS, "code", {"text": "4711"}, ttl=10)
+    await store.aput(PREFS, "code", {"text": "4711"})
+    clock.advance(days=2)
+    assert await store.aget(PREFS, "code")
+
+
+async def test_many_large_items_are_put_at_once_and_again(store):
+    for round in range(2):
+        ops = [PutOp(PREFS, str(n), {"text": f"{round} {n} " + "é" * 25_000}) for n in range(40)]
+        await store.abatch(ops)
+    assert (await store.aget(PREFS, "39")).value["text"].startswith("1 39 ")
 
 
 async def test_a_default_life_comes_from_the_configuration(memory, clock):

@@ -112,6 +112,20 @@ async def test_of_two_writers_who_know_the_same_one_is_told(store):
     assert len((await store.load("x")).messages) == 2
 
 
+async def test_who_comes_second_leaves_nothing_behind_however_much_it_was(store, memory):
+    await store.save(Conversation(conversation_id="x", messages=[ModelRequest([UserPromptPart("first")])]))
+    pair = [await store.load("x") for _ in range(2)]
+    for number, conversation in enumerate(pair):
+        long = [ModelRequest([UserPromptPart(f"writer {number} {n} " + "x" * 30_000)]) for n in range(25)]
+        conversation.messages.extend(long)
+    done = await asyncio.gather(*(store.save(each) for each in pair), return_exceptions=True)
+    assert [type(each) for each in done].count(ConversationConflict) == 1
+    stored = (await store.load("x")).messages
+    said, _ = await memory.user("ann").session("x").messages()
+    assert len(stored) == 26
+    assert len({str(message.content)[:8] for message in said}) == 2
+
+
 async def test_a_deleted_conversation_is_forgotten_and_may_come_again(store, memory):
     conversation = Conversation(conversation_id="x", messages=[ModelRequest([UserPromptPart("I live in Oslo")])])
     await store.save(conversation)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from llama_index.core.base.llms.types import ChatMessage
@@ -93,3 +95,28 @@ async def test_what_the_typescript_package_keeps_beside_a_message_is_no_label_of
 
 def _asked(text):
     return ChatMessage(role="user", content=text)
+
+
+LONG = [f"{n} " + "long and loud " * 2_000 for n in range(60)]
+
+
+async def test_more_than_one_commit_can_hold_goes_into_several(ann, memory, clock):
+    await ChatMessageHistory(ann.session("langchain")).aadd_messages(
+        [HumanMessage([{"type": "text", "text": text}, {"type": "text", "text": "."}]) for text in LONG]
+    )
+    await Session(ann, "openai").add_items([{"role": "user", "content": text} for text in LONG])
+    await MemoryBlock(user=ann, session_id="llama")._aput([ChatMessage(content=text) for text in LONG])
+    for session in ("langchain", "openai", "llama"):
+        messages, _ = await ann.session(session).messages()
+        texts = [each.content if isinstance(each.content, str) else each.content[0]["text"] for each in messages]
+        assert texts == LONG
+
+
+async def test_a_history_that_is_made_in_a_worker_thread_is_the_same_history(ann):
+    def in_a_thread() -> list:
+        history = ChatMessageHistory(ann.session("monday"))
+        history.add_messages([HumanMessage("I park on level 3.")])
+        return history.messages
+
+    assert [message.content for message in await asyncio.to_thread(in_a_thread)] == ["I park on level 3."]
+    assert len(await ann.session("monday").window()) == 1

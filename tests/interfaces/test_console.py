@@ -625,6 +625,15 @@ async def test_a_page_that_waits_is_led_to_sign_in_and_not_filled_with_it(servic
         assert (answer.status_code, answer.headers["hx-redirect"]) == (401, "/sign-in")
 
 
+async def test_a_page_that_is_not_there_is_a_page_for_people_and_a_problem_for_programs(client):
+    person = await client.get("/nowhere", headers={"Accept": "text/html,*/*"})
+    program = await client.get("/nowhere")
+    interface = await client.get("/api/nowhere", headers={"Accept": "text/html"})
+    assert [each.status_code for each in (person, program, interface)] == [404, 404, 404]
+    assert "There is nothing here." in person.text and person.headers["x-frame-options"] == "DENY"
+    assert program.json()["status"] == interface.json()["status"] == 404
+
+
 async def test_unknown_words_in_an_address_are_refused(client):
     assert (await client.get("/users/ann/memories?limit=7")).status_code == 422
     assert (await client.get("/users/ann/graph?depth=many")).status_code == 422

@@ -9,8 +9,11 @@ import shlex
 import socket
 import subprocess
 import sys
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -77,6 +80,54 @@ def test_an_example_runs_with_the_command_in_its_first_line(program, tmp_path):
     ran = subprocess.run(whole, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=100)
     assert ran.returncode == 0, ran.stderr
     assert [line for line in SHOWN[program.name] if line not in ran.stdout] == []
+
+
+@pytest.fixture
+def endpoint():
+    """Speaks as OpenAI's endpoint does: calls its tool once, then answers. Gives its address and what it is sent."""
+    sent: list[dict[str, Any]] = []
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            sent.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            body = json.dumps(completion(sent[-1])).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1", sent
+        server.shutdown()
+
+
+def completion(asked: dict[str, Any]) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": "Noted.", "refusal": None, "annotations": []}
+    last = asked["messages"][-1]
+    if last["role"] == "tool":
+        message["content"] = f"The tool says: {last['content']}"
+    elif "tools" in asked and "weather" in str(last["content"]):
+        call = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Porto"}'}}
+        message |= {"content": None, "tool_calls": [call]}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return {"id": "1", "object": "chat.completion", "created": 1, "model": "stub", "choices": [choice]}
+
+
+@pytest.mark.parametrize("name", ["plain_openai_loop.py", "openai_compatible.py"])
+def test_with_an_endpoint_the_loops_ask_a_model_and_give_it_what_they_remember(name, endpoint, tmp_path):
+    url, sent = endpoint
+    environ = environment() | {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "sk-none"}
+    whole = [sys.executable, str(EXAMPLES / name)]
+    ran = subprocess.run(whole, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=100)
+    assert ran.returncode == 0, ran.stderr
+    assert "stand-in" not in ran.stdout and "Noted." in ran.stdout
+    assert "Porto" in json.dumps(sent[1]["messages"]) and "annotations" not in json.dumps(sent)
+    assert name != "plain_openai_loop.py" or "The tool says: It rains in Porto." in ran.stdout
 
 
 def test_the_web_application_remembers_each_user_and_forgets_one(tmp_path):

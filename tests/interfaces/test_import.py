@@ -97,6 +97,20 @@ def test_all_or_nothing_stores_nothing_when_one_line_is_bad(recollect, lines):
     assert recollect("import", "-", "--all-or-nothing", "--json", input=text).json["new"] == 99
 
 
+def test_all_or_nothing_and_a_dry_run_see_ids_that_are_taken(recollect, lines):
+    recollect("import", lines({"content": "Lisbon.", "id": "city"}))
+    items = [{"content": f"memory {n}", "id": f"m{n}"} for n in range(60)]
+    taken = lines(*items, {"content": "Faro.", "id": "city"})
+    twice = lines(*items, {"content": "another", "id": "m1"}, name="twice.jsonl")
+    for file in (taken, twice):
+        for more in ("--all-or-nothing", "--dry-run"):
+            ran = recollect("import", file, more, "--json")
+            assert (ran.code, [problem["line"] for problem in ran.json["problems"]]) == (2, [61])
+    assert _contents(recollect) == ["Lisbon."]
+    owned = [{"content": name, "id": "same", "user": name} for name in ("ann", "bob")]
+    assert recollect("import", lines(*owned), "--all-or-nothing", "--user-from", "source").code == 0
+
+
 def test_a_dry_run_stores_nothing(recollect, lines):
     ran = recollect("import", lines(GOOD, b"{}\n"), "--dry-run")
     assert ran.code == 2
@@ -254,3 +268,95 @@ def test_many_sessions_mixed_line_by_line_are_kept_apart(recollect, lines):
     assert [info["messages"] for info in listed] == [20] * 10
     said = recollect("sessions", "--show", "s3", "--json").json["messages"]
     assert [message["content"] for message in said] == [f"turn {n}" for n in range(20)]
+
+
+# ── what is told, and whose it becomes ───────────────────────────────────────────────────────────
+
+
+def test_a_report_tells_what_became_of_each_line(recollect, lines, tmp_path):
+    file = lines(GOOD, b"half\n", RECORD | {"expires_at": "2020-01-01T00:00:00Z"}, {"content": "Porto.", "id": "p"})
+    assert recollect("import", file, "--report", "first.jsonl").code == 2
+    told = [json.loads(line) for line in (tmp_path / "first.jsonl").read_text().splitlines()]
+    results = {line["line"]: line["result"] for line in told}
+    assert results == {1: "new", 2: "refused", 3: "expired", 4: "new"}
+    assert next(line for line in told if line["line"] == 4) == {
+        "line": 4, "kind": "memory", "id": "p", "result": "new"
+    }  # fmt: skip
+    assert recollect("import", file, "--report", "first.jsonl").code == 3
+    recollect("import", file, "--report", "second.jsonl")
+    again = {line["line"]: line["result"] for line in map(json.loads, (tmp_path / "second.jsonl").open())}
+    assert again == {1: "known", 2: "refused", 3: "expired", 4: "known"}
+    assert "Porto" not in (tmp_path / "first.jsonl").read_text()
+
+
+def test_facts_entities_relations_and_titles_can_be_lines_too(recollect, lines):
+    file = lines(
+        GOOD,
+        {"session": "monday", "title": "Tea"},
+        {"key": "city", "value": "Oslo", "valid_from": "2024-01-01"},
+        {"key": "city", "value": "Bergen", "valid_from": "2026-01-01"},
+        {"entity": "Ida", "type": "person", "aliases": ["Ida Berg"]},
+        {"subject": "Ida", "relation": "works_at", "object": "Acme"},
+        {"content": "The code is 4711.", "expires_at": "2999-01-01"},
+    )
+    outcome = recollect("import", file, "--json").json
+    counts = {name: outcome[name] for name in ("messages", "sessions", "facts", "entities", "relations", "memories")}
+    assert counts == {"messages": 1, "sessions": 1, "facts": 2, "entities": 1, "relations": 1, "memories": 1}
+    before = recollect("export").out.splitlines()[1:]
+    again = recollect("import", file, "--json").json
+    assert (again["new"], again["known"]) == (0, 7)
+    assert recollect("export").out.splitlines()[1:] == before
+    assert recollect("sessions", "--json").json[0]["title"] == "Tea"
+    (fact,) = [each for each in recollect("profile", "--json").json["facts"] if each["key"] == "city"]
+    assert fact["value"] == "Bergen"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"key": "city", "value": 7}, {"key": 7, "value": "x"}, {"key": "city", "value": "x", "colour": 1},
+        {"entity": 7}, {"entity": "x", "aliases": "y"}, {"subject": "a", "relation": "?", "object": "b"},
+        {"session": "{x}", "title": "t"}, {"session": "a", "title": 7}, {"key": "city"},
+        {"content": "a", "expires_at": "2020-01-01"},
+    ],
+)  # fmt: skip
+def test_a_line_of_these_that_cannot_be_is_reported(recollect, lines, line):
+    ran = recollect("import", lines({"content": "before"}, line, {"content": "after"}), "--json")
+    assert (ran.code, [problem["line"] for problem in ran.json["problems"]]) == (2, [2])
+    assert _contents(recollect) == ["before", "after"]
+
+
+def test_owners_are_taken_from_the_source_only_when_that_is_said(recollect, lines):
+    file = lines(GOOD | {"user_id": "ann"}, {"content": "Porto.", "user": "bob"}, {"content": "Nobody's."})
+    ran = recollect("import", file)
+    assert "It belonged to 2 users" in ran.out
+    assert recollect("stats", "--json").json["users"] == 1
+    ran = recollect("import", file, "--user-from", "source", "--user", "rest", "--json")
+    assert (ran.json["new"], ran.json["source_users"]) == (3, 2)
+    assert (_contents(recollect, "ann"), _contents(recollect, "bob")) == (["I drink oolong."], ["Porto."])
+    assert _contents(recollect, "rest") == ["Nobody's."]
+    assert recollect("import", file, "--user-from", "anyone").code == 2
+
+
+def test_a_name_in_the_source_that_nobody_can_have_is_refused(recollect, lines):
+    file = lines(
+        {"content": "One.", "user": "{x}"}, {"content": "Two.", "user": "ann"}, {"content": "3.", "user": "a\nb"}
+    )
+    for more in ([], ["--dry-run"], ["--all-or-nothing"]):
+        ran = recollect("import", file, "--user-from", "source", "--json", *more)
+        assert [problem["line"] for problem in ran.json["problems"]] == [1, 3]
+    assert _contents(recollect, "ann") == ["Two."]
+
+
+def test_only_what_belonged_to_one_user_is_taken(recollect, lines):
+    file = lines({"content": "One.", "user": "ann"}, {"content": "Two.", "user": "bob"}, {"content": "Three."})
+    assert recollect("import", file, "--source-user", "bob", "--json").json["new"] == 1
+    assert _contents(recollect) == ["Two."]
+
+
+def test_a_file_without_line_ends_is_given_up_after_a_while(recollect, tmp_path):
+    with open(tmp_path / "hole.jsonl", "wb") as file:
+        file.truncate(10 << 30)
+    ran = recollect("import", "hole.jsonl", "--json")
+    assert (ran.code, ran.json["bad"]) == (2, 1)
+    assert "was not read" in ran.json["problems"][0]["reason"]

@@ -24,6 +24,7 @@ FLOW = {
     "enrichment",
     "index",
     "kinship",
+    "indexing",
     "recall",
     "context",
     "sections",
@@ -48,6 +49,8 @@ FLOW = {
 }
 BELOW_FLOW = NOUNS | {"layers", "policies", "providers", "enrich", "models", "validate", "settings", "stores.contract"}
 
+SHAPES = {f"adapters.{name}_shape" for name in ("langchain", "langgraph", "openai")}
+
 SEES: dict[str, set[str]] = {
     "errors": set(),
     "records": set(),
@@ -65,6 +68,7 @@ SEES: dict[str, set[str]] = {
     "stores": NOUNS
     | {"stores.contract", "stores.sqlite_file", "stores.sqlite_codes"}
     | {"stores.postgres_functions", "stores.postgres_link", "stores.postgres_meaning", "stores.postgres_schema"}
+    | {"stores.postgres_health"}
     | {"stores.redis_url", "stores.redis_node", "stores.redis_nodes", "stores.redis_health"},
     **dict.fromkeys(FLOW, BELOW_FLOW | FLOW),
     "flow": BELOW_FLOW | FLOW,
@@ -77,14 +81,15 @@ SEES: dict[str, set[str]] = {
     | {"memory", "stores", "importers", "interfaces.agent", "interfaces.tools", "server", ""},
     "interfaces": BELOW_FLOW | FLOW | {"memory", "interfaces", "importers", "stores", "embedders", "server", ""},
     "adapters": NOUNS | {"memory", "sync", "conversation", "context"},
-    "importers": NOUNS | {"memory", "validate", "conversation", "importers"},
+    **dict.fromkeys(SHAPES, NOUNS | {"adapters"}),
+    "importers": NOUNS | {"memory", "validate", "conversation", "importers"} | SHAPES,
     "testing": BELOW_FLOW | FLOW | {"memory", "stores", "testing"},
     "__init__": {"context", "conversation", "errors", "memory", "providers", "records", "settings"},
     "__main__": {"interfaces"},
 }
 SERVER = {str(path.relative_to(PACKAGE)) for path in (PACKAGE / "server").rglob("*.py")} - {"server/keys.py"}
 DRIVERS = {
-    "sqlite3": {"stores/sqlite_file.py", "interfaces/comparing.py"},
+    "sqlite3": {"stores/sqlite_file.py", "interfaces/comparing.py", "importers/sqlite_tables.py"},
     "simsimd": {"index.py", "stores/sqlite_codes.py"},
     "tokenizers": {"providers.py", "embedders/onnx_model.py"},
     "onnxruntime": {"embedders/onnx_model.py"},
@@ -96,13 +101,15 @@ DRIVERS = {
     "uvicorn": {"server/app.py", "server/connections.py", "interfaces/mcp.py"},
     "opentelemetry": {"server/tracing.py"},
     "fastembed": {"embedders/fastembed.py"},
-    "psycopg": {f"stores/postgres{part}.py" for part in ("", "_link", "_meaning", "_schema")},
+    "psycopg": {f"stores/postgres{part}.py" for part in ("", "_link", "_meaning", "_schema")}
+    | {"importers/postgres_tables.py", "adapters/langchain_postgres.py"},
     "psycopg_pool": {"stores/postgres_link.py"},
-    "redis": {"stores/redis_node.py"},
+    "redis": {"stores/redis_node.py", "importers/redis_keys.py"},
     "azure": {"stores/cosmos_link.py"},
+    "chromadb": {"stores/chroma.py"},
     "mcp": {"interfaces/mcp.py"},
     "langchain": {"adapters/langchain.py"},
-    "langchain_core": {"adapters/langchain.py"},
+    "langchain_core": {"adapters/langchain.py", "adapters/langchain_postgres.py"},
     "langgraph": {"adapters/langgraph.py", "adapters/langchain.py"},
     "agents": {"adapters/openai_agents.py"},
     "llama_index": {"adapters/llama_index.py"},

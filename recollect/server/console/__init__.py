@@ -16,6 +16,9 @@ from recollect.server.console import (
     sessions,
     teaching,
 )
+from recollect.server.console.door import is_for_people, refused
+
+__all__ = ["is_for_people", "refused", "routes"]
 
 PAGES = (entrance, chat, sessions, memories, profile, graph, teaching, privacy, overview, operating)
 

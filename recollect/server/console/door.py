@@ -20,7 +20,7 @@ from recollect.errors import Forbidden, RecollectError, Unavailable
 from recollect.server.console.forms import Form, read_form
 from recollect.server.console.pages import HEADERS, PROOF, fragment, moved, page, wants_fragment
 from recollect.server.errors import Unauthorized, headers_of, told
-from recollect.server.gate import PRINCIPAL, Principal, admitted, is_from_elsewhere, of_this_machine
+from recollect.server.gate import PRINCIPAL, Principal, admitted, is_from_elsewhere, is_guarded, of_this_machine
 from recollect.server.routing import PUBLIC, Handler, StrictRoute
 from recollect.server.service import Service
 
@@ -59,10 +59,8 @@ class ConsoleRoute(StrictRoute):
                     request.scope[_FORM] = await _proven_form(request, cookie)
                 response = await handle(request)
             except (RecollectError, RequestValidationError, HTTPException) as error:
-                response = _refused(request, error)
-            for name, value in HEADERS.items():
-                response.headers.setdefault(name, value)
-            return response
+                return refused(request, error)
+            return _with_rules(response)
 
         return behind_the_door
 
@@ -116,9 +114,23 @@ async def _proven_form(request: Request, cookie: str) -> Form:
     return form
 
 
-def _refused(request: Request, error: Exception) -> Response:
-    if isinstance(error, Unauthorized):
-        return _to_sign_in(request)
+def is_for_people(request: Request) -> bool:
+    """Whether somebody went to a page that is not there: programs ask elsewhere, or for something else."""
+    return not is_guarded(request.scope["path"]) and "text/html" in request.headers.get("accept", "")
+
+
+def refused(request: Request, error: Exception) -> Response:
+    """What is wrong, as a page or as a part of the one that is there."""
+    return _with_rules(_to_sign_in(request) if isinstance(error, Unauthorized) else _told(request, error))
+
+
+def _with_rules(response: Response) -> Response:
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+def _told(request: Request, error: Exception) -> Response:
     view = Refusal(*told(error))
     is_part = wants_fragment(request)
     response = (fragment if is_part else page)(request, "notice" if is_part else "error", view, status=view.status)

@@ -12,9 +12,9 @@ from recollect import validate
 from recollect.errors import NotFound
 from recollect.server import sample
 from recollect.server.console.door import ANY_USER, COOKIE, OPEN, Filled, router
-from recollect.server.console.pages import LAST_USER, STATIC, TYPES, VERSION, moved, page
+from recollect.server.console.pages import HEADERS, LAST_USER, STATIC, TYPES, VERSION, moved, page
 from recollect.server.gate import PRINCIPAL, count_failure
-from recollect.server.routing import READ, Caller, Here
+from recollect.server.routing import READ, Caller, Here, StrictRoute
 
 routes = router()
 
@@ -103,10 +103,13 @@ async def load_sample(request: Request, service: Here, caller: Caller) -> Respon
     return moved(request, "users", sample.USER, "chat", notice=f"The sample memory of {sample.USER} is there.")
 
 
-@routes.get("/static/{name}", openapi_extra=OPEN)
 async def static(name: str, v: str = "") -> Response:
     """A file that pages are made with."""
     if name not in STATIC:
         raise NotFound(field="name")
-    headers = {"Cache-Control": FOR_GOOD} if v == VERSION else {}
+    headers = HEADERS | ({"Cache-Control": FOR_GOOD} if v == VERSION else {})
     return Response(STATIC[name], media_type=TYPES[name[name.rindex(".") :]], headers=headers)
+
+
+# The same for everybody: nobody has to be known for it, and it counts for nobody's rate.
+routes.add_api_route("/static/{name}", static, openapi_extra=OPEN, route_class_override=StrictRoute)

@@ -96,7 +96,7 @@ async def memories(
     view = await (_searched(owner, query, layer) if query else _listed(owner, layer or "long_term", after))
     if query:
         service.metrics.count("searches")
-    return fragment(request, "memories_found", view) if wants_fragment(request) else page(request, "memories", view)
+    return fragment(request, "memories_swapped", view) if wants_fragment(request) else page(request, "memories", view)
 
 
 async def _searched(owner: User, query: str, layer: str) -> Memories:

@@ -128,12 +128,14 @@ _templates.filters |= {name: getattr(words, name) for name in words.FILTERS} | {
 
 def frame_of(request: Request, page: str = "") -> Frame:
     """The frame of the page that a request asks for."""
+    principal: Principal | None = request.scope.get(PRINCIPAL)
+    bound = principal.user if principal is not None else None
     return Frame(
         page,
-        request.scope.get(PRINCIPAL),
+        principal,
         request.scope.get(PROOF, ""),
         request.scope.get("root_path", ""),
-        request.path_params.get("user") or unquote(request.cookies.get(LAST_USER, "")),
+        bound or request.path_params.get("user") or unquote(request.cookies.get(LAST_USER, "")),
         unquote(request.cookies.get(NOTICE, "")),
     )
 

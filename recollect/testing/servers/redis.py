@@ -15,11 +15,13 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import redis
@@ -264,12 +266,40 @@ def _ask(client: redis.Redis, *command: object) -> Any:
         client.connection_pool.release(connection)
 
 
+@cache
+def shared_server(kind: str) -> RedisServer:
+    """The one server of this kind in this test process."""
+    return RedisServer(kind)
+
+
+@cache
+def shared_cluster() -> RedisCluster:
+    """The one Cluster of this test process."""
+    return RedisCluster()
+
+
+@contextmanager
+def fresh_url(kind: str = "redis") -> Iterator[str]:
+    """The URL of a store of its own on a `redis`, a `valkey` or a `cluster`; what is left in it is cleared away."""
+    prefix = f"test-{uuid4().hex[:12]}"
+    given = os.environ.get(VARIABLE, "") if kind == "redis" else ""
+    if given:
+        url = f"{given}{'&' if '?' in given else '?'}prefix={prefix}"
+    else:
+        url = (shared_cluster() if kind == "cluster" else shared_server(kind)).url(prefix)
+    try:
+        yield url
+    finally:
+        for each in [server.url() for server in shared_cluster().masters()] if kind == "cluster" else [url]:
+            clear(each, prefix)
+
+
 def clear(url: str, prefix: str) -> None:
     """Remove what a test left under its prefix, and under longer ones."""
-    with redis.Redis.from_url(url.partition("?")[0]) as client:
-        keys: list[Any] = list(client.scan_iter(f"{prefix}*", count=1_000))
-        for start in range(0, len(keys), 500):
-            client.unlink(*keys[start : start + 500])
+    with redis.Redis.from_url(url.partition("?")[0]) as client, client.pipeline(transaction=False) as pipe:
+        for key in client.scan_iter(f"{prefix}*", count=1_000):
+            pipe.unlink(key)  # one by one: the keys of a Cluster lie in many slots
+        pipe.execute()
 
 
 def _replicate(client: redis.Redis, name: str) -> bool:

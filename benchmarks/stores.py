@@ -1,0 +1,194 @@
+"""How fast Recollect is on each store, beside what others keep on the same server: `make bench STORE=postgresql`.
+
+    python benchmarks/stores.py postgresql redis cluster cosmos sqlite
+
+The servers are real ones, started here (`recollect.testing.servers`), and every contestant of a server uses the same
+one in the same run, one after the other, round by round. Beside PostgreSQL stands LangGraph's `AsyncPostgresStore`,
+beside Redis the `RedisSession` of the OpenAI Agents SDK; both are used as their documentation does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from timing import Samples, say, table
+
+from recollect import Memory
+from recollect.stores import open_store
+from recollect.testing.fakes import CountingStore, HashingEmbedder
+from recollect.testing.stores import KINDS, fresh_url
+
+CALLERS = 32
+ADDS = 40
+"""Messages that each caller adds in a round."""
+ROUNDS = 3
+QUESTIONS = 60
+AIM = 5.0
+"""How many times the adds of LangGraph's store Recollect means to do with 32 callers."""
+DIMENSIONS = 64
+TEXT = "The parcel number {n} of {who} goes to the harbour of Bergen on Friday, with the tea and the violin."
+
+Add = Callable[[str, int], Awaitable[object]]
+
+
+async def rate(add: Add, start: int, callers: int = CALLERS, adds: int = ADDS) -> tuple[float, float]:
+    """Adds a second of so many callers, each for a user of its own and one after the other, and the CPU ms of one."""
+
+    async def call(who: str) -> None:
+        for n in range(start, start + adds):
+            await add(who, n)
+
+    began, cpu = time.perf_counter(), time.process_time()
+    await asyncio.gather(*(call(f"user{number}") for number in range(callers)))
+    count = callers * adds
+    return count / (time.perf_counter() - began), (time.process_time() - cpu) / count * 1e3
+
+
+# ── contestants ──────────────────────────────────────────────────────────────────────────────────
+
+
+@asynccontextmanager
+async def ours(url: str) -> Any:
+    async with Memory.open(url, embedder=HashingEmbedder(DIMENSIONS), worker=False) as memory:
+        yield memory
+
+
+def ours_add(memory: Memory) -> Add:
+    return lambda who, n: memory.user(who).session("s").add_message("user", TEXT.format(n=n, who=who))
+
+
+@asynccontextmanager
+async def langgraph(url: str, *, vectors: bool) -> Any:
+    import psycopg
+    from langgraph.store.postgres import AsyncPostgresStore
+
+    embedder = HashingEmbedder(DIMENSIONS)
+
+    async def embed(texts: list[str]) -> list[list[float]]:
+        return np.asarray(await embedder.embed(texts)).tolist()
+
+    index: Any = {"dims": DIMENSIONS, "embed": embed, "fields": ["text"]} if vectors else None
+    pool: Any = {"min_size": 10, "max_size": 10}  # as many connections as Recollect has
+    place, schema = url.partition("?")[0].replace("recollect@", "postgres@"), f"langgraph_{'with' * vectors}"
+    async with await psycopg.AsyncConnection.connect(place, autocommit=True) as admin:
+        await admin.execute(f"create schema {schema}".encode())
+    where = f"{place}?options=-csearch_path%3D{schema}%2Cpublic"
+    async with AsyncPostgresStore.from_conn_string(where, pool_config=pool, index=index) as store:
+        await store.setup()
+        yield lambda who, n: store.aput(("memories", who), f"m{n}", {"text": TEXT.format(n=n, who=who)})
+
+
+@asynccontextmanager
+async def agents_session(url: str) -> Any:
+    import redis.asyncio as redis
+    from agents.extensions.memory.redis_session import RedisSession
+
+    client = redis.Redis.from_url(url.partition("?")[0])
+    sessions: dict[str, RedisSession] = {}
+
+    async def add(who: str, n: int) -> None:
+        session = sessions.setdefault(who, RedisSession(f"bench-{who}", redis_client=client))
+        await session.add_items([{"role": "user", "content": TEXT.format(n=n, who=who)}])
+
+    try:
+        yield add
+    finally:
+        await client.aclose()
+
+
+# ── what is measured ─────────────────────────────────────────────────────────────────────────────
+
+
+async def adds(kind: str, url: str) -> dict[str, tuple[float, float]]:
+    """The best round of each contestant: a busy machine only ever takes away."""
+    async with AsyncExitStack() as stack:
+        memory = await stack.enter_async_context(ours(url))
+        contestants: dict[str, Add] = {"Recollect": ours_add(memory)}
+        if kind == "postgresql":
+            for name, vectors in (("LangGraph PostgresStore", False), ("LangGraph PostgresStore, with vectors", True)):
+                contestants[name] = await stack.enter_async_context(langgraph(url, vectors=vectors))
+        if kind in ("redis", "valkey"):
+            contestants["OpenAI Agents RedisSession"] = await stack.enter_async_context(agents_session(url))
+        best = dict.fromkeys(contestants, (0.0, 0.0))
+        for round in range(ROUNDS):
+            for name, add in contestants.items():
+                say(f"{kind}: adds of {name}, round {round + 1}")
+                best[name] = max(best[name], await rate(add, round * ADDS))
+        return best
+
+
+async def calls(kind: str, url: str) -> dict[str, str]:
+    """What the other verbs take, with what `adds` has left in the store."""
+    say(f"{kind}: jobs, windows, searches, contexts")
+    async with ours(url) as memory:
+        began, cpu = time.perf_counter(), time.process_time()
+        jobs = await memory.work()
+        seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+        timed = {name: Samples() for name in ("window", "search", "context")}
+        for n in range(QUESTIONS):
+            user = memory.user(f"user{n % CALLERS}")
+            chat = user.session("s")
+            question = f"where does parcel number {n} go?"
+            await timed["window"].measure(lambda chat=chat: chat.window(messages=50))
+            await timed["search"].measure(lambda user=user, q=question: user.search_memory(q))
+            await timed["context"].measure(lambda chat=chat, q=question: chat.get_context(q))
+    figures = {name: samples.figures() for name, samples in timed.items()}
+    told = {name: f"{each.p50_ms:.2f} ({each.cpu_ms:.2f})" for name, each in figures.items()}
+    return {"jobs/s": f"{jobs / seconds:.0f} ({cpu / jobs * 1e3:.2f})"} | told
+
+
+async def lookups(kind: str) -> dict[str, int]:
+    """What a search of a known user asks of the store: one look at the head, on every store."""
+    with fresh_url(kind) as url:
+        store = CountingStore(await open_store(url))
+        async with Memory.open(store, embedder=HashingEmbedder(DIMENSIONS), worker=False) as memory:
+            await memory.user("ann").add_memory("The tea is green.")
+            await memory.work()
+            await memory.user("ann").search_memory("tea")
+            store.calls.clear()
+            await memory.user("ann").search_memory("tea")
+            return dict(store.calls)
+
+
+async def measure(kind: str) -> bool:
+    """Measure one store and print it. True unless an aim was missed."""
+    with fresh_url(kind) as url:
+        rates = await adds(kind, url)
+        others = await calls(kind, url)
+    asked = await lookups(kind)
+    first, _ = rates["Recollect"]
+    rows = [[name, f"{each:,.0f}", f"{cpu:.2f}", f"{first / each:.1f}x"] for name, (each, cpu) in rates.items()]
+    header = ["", "adds/s", "CPU ms of one here", "Recollect does"]
+    print(table(f"{kind}: durable adds a second, {CALLERS} callers", header, rows))
+    header = ["jobs/s (CPU ms)", "window ms (CPU)", "search ms (CPU)", "context ms (CPU)", "a search asks the store"]
+    row = [*(others[name] for name in ("jobs/s", "window", "search", "context")), ", ".join(map(str, asked.items()))]
+    print(table(f"{kind}: the rest, p50, {CALLERS * ADDS * ROUNDS:,} messages of {CALLERS} users", header, [row]))
+    slower = [name for name, (each, _) in rates.items() if name.startswith("LangGraph") and first < AIM * each]
+    if slower:
+        print(f"  missed: {AIM:g} times the adds of {', '.join(slower)}\n")
+    return not slower
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("stores", nargs="*", default=["sqlite", "postgresql", "redis"], help=", ".join(KINDS))
+    chosen = parser.parse_args().stores
+    unknown = [kind for kind in chosen if kind not in KINDS]
+    if unknown:
+        parser.error(f"no such store: {', '.join(unknown)}; there are {', '.join(KINDS)}")
+    kept = [asyncio.run(measure(kind)) for kind in chosen]
+    raise SystemExit(not all(kept))
+
+
+if __name__ == "__main__":
+    main()

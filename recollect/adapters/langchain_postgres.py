@@ -1,0 +1,161 @@
+"""A table of `langchain_postgres` as the conversation of a session: read and written in place, beside its other users.
+
+    history = TableHistory(memory.user("ann").session("monday"), "postgresql://...", "chat_history", session_id)
+    await history.aadd_messages([HumanMessage("My car is a red Fiat.")])     # a row that every reader sees
+    await history.follow()                                                   # rows that others wrote meanwhile
+
+The table stays the truth of what was said and in which order. The session follows it: each row is one of its
+messages, once, and is searched, summed up and learned from like any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from recollect.adapters.bridge import Bridge, SessionHandle
+from recollect.adapters.langchain import to_stored
+from recollect.errors import Conflict, Unavailable, ValidationError
+from recollect.memory import Session
+
+CONNECT_S = 10
+LATE = timedelta(minutes=10)
+"""How much later than its number says a row may become visible: a transaction of another writer can take that long."""
+LOOKED_AT = 200
+"""Messages from the newest back among which the last row that was taken in is looked for."""
+
+_READ = """
+    select id, message, created_at from {table} where session_id = %(session)s
+    and created_at > coalesce((select created_at from {table} where id = %(after)s), '-infinity') - %(late)s order by id
+"""
+_ADD = """
+    insert into {table} (session_id, message) select %(session)s, %(message)s
+    where %(id)s::text is null or not exists (
+        select from {table} where session_id = %(session)s and message -> 'data' ->> 'id' = %(id)s)
+"""
+
+
+class TableHistory(BaseChatMessageHistory):
+    """The messages that a table holds of one session, for LangChain and for a session of ours.
+
+    The table says nothing of users: whoever makes this says whose session it is.
+    """
+
+    def __init__(self, session: SessionHandle, url: str, table: str, session_id: str | UUID) -> None:
+        super().__init__()
+        if not isinstance(table, str) or not table:
+            raise ValidationError("must be the name of a table", field="table")
+        try:
+            self._id = UUID(str(session_id))
+        except ValueError:
+            raise ValidationError("must be a UUID, as the table keeps them", field="session_id") from None
+        self._session = session
+        self._url = url
+        self._name = table
+        self._table = sql.Identifier(*table.split("."))
+        self._bridge = Bridge()
+
+    @property
+    def messages(self) -> list[BaseMessage]:  # type: ignore[override]
+        """What the table holds, in order."""
+        return self._bridge.run(self._session, self._read)
+
+    async def aget_messages(self) -> list[BaseMessage]:
+        return await self._bridge.wait(self._session, self._read)
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Append rows, all or none, and take them in. A message whose id the session has already is not added."""
+        self._bridge.run(self._session, lambda session: self._add(session, messages))
+
+    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
+        await self._bridge.wait(self._session, lambda session: self._add(session, messages))
+
+    def clear(self) -> None:
+        """Delete the session's rows, and forget the session with what was learned from it alone."""
+        self._bridge.run(self._session, self._clear)
+
+    async def aclear(self) -> None:
+        await self._bridge.wait(self._session, self._clear)
+
+    async def follow(self) -> int:
+        """Take in the rows that the session does not have yet, in their order. Gives how many came."""
+        return await self._bridge.wait(self._session, self._follow)
+
+    # ── the table ────────────────────────────────────────────────────────────────────────────────
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        """One transaction on a connection of its own; what the server refuses is one of our errors."""
+        try:
+            async with await psycopg.AsyncConnection.connect(self._url, connect_timeout=CONNECT_S) as connection:
+                yield connection
+        except psycopg.errors.UndefinedTable:
+            raise Unavailable("there is no such table; langchain_postgres can make it", field="table") from None
+        except psycopg.Error as error:
+            state = error.sqlstate or "no connection"
+            raise Unavailable(f"the table cannot be read or written ({state})", field="table") from None
+
+    def _composed(self, query: str) -> sql.Composed:
+        return sql.SQL(query).format(table=self._table)
+
+    async def _rows(self, after: int) -> list[tuple[int, BaseMessage, Any]]:
+        given = {"session": self._id, "after": after, "late": LATE}
+        async with self._transaction() as connection:
+            rows = await (await connection.execute(self._composed(_READ), given)).fetchall()
+        return [(row, messages_from_dict([message])[0], at) for row, message, at in rows]
+
+    async def _read(self, session: Session) -> list[BaseMessage]:
+        return [message for _, message, _ in await self._rows(after=0)]
+
+    async def _add(self, session: Session, messages: Sequence[BaseMessage]) -> None:
+        # Whoever stops waiting does not stop it between the table and the session.
+        await asyncio.shield(self._written(session, list(messages)))
+
+    async def _written(self, session: Session, messages: Sequence[BaseMessage]) -> None:
+        async with self._transaction() as connection:
+            lock = f"{self._name}/{self._id}"
+            await connection.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", [lock])
+            for message in messages:
+                given = {"session": self._id, "message": Jsonb(message_to_dict(message)), "id": message.id}
+                await connection.execute(self._composed(_ADD), given)
+        await self._follow(session)
+
+    async def _clear(self, session: Session) -> None:
+        async with self._transaction() as connection:
+            delete = self._composed("delete from {table} where session_id = %s")
+            await connection.execute(delete, [self._id])
+        await session.delete()
+
+    # ── the session ──────────────────────────────────────────────────────────────────────────────
+
+    async def _follow(self, session: Session) -> int:
+        newest, _ = await session.messages(limit=LOOKED_AT, newest_first=True)
+        known = {message.id for message in newest}
+        taken = [int(id.removeprefix(f"{self._name}:")) for id in known if self._is_row(id)]
+        came = 0
+        for row, message, at in await self._rows(after=max(taken, default=0)):
+            id = f"{self._name}:{row}"
+            if id not in known:
+                came += await self._take(session, id, to_stored(message) | {"created_at": at})
+        return came
+
+    async def _take(self, session: Session, id: str, given: dict[str, Any]) -> bool:
+        """Add a row as a message, once: its key is remembered, so that what was forgotten does not come back."""
+        try:
+            await session.add_message(**given, id=id, idempotency_key=id)
+        except Conflict:
+            return False
+        return True
+
+    def _is_row(self, id: str) -> bool:
+        return id.startswith(f"{self._name}:") and id.removeprefix(f"{self._name}:").isdecimal()

@@ -1,0 +1,65 @@
+"""LangChain's messages as it writes them down, `{"type", "data"}`, as messages of ours. Needs no LangChain."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from recollect.adapters.verbatim import HOLE, Call, arguments, hollowed, may_be_id
+
+NAME = "langchain"
+ROLES = {"human": "user", "system": "system", "tool": "tool", "function": "tool"}
+"""Roles by the type of a message; every other is some kind of assistant. A piece of a message is of its type."""
+CHAT_ROLES = {"user": "user", "human": "user", "system": "system", "developer": "system", "tool": "tool"}
+"""Roles of a `ChatMessage`, which names its own."""
+
+
+def to_stored(written: Mapping[str, Any]) -> dict[str, Any]:
+    """A message as what `add_message` takes, with all that LangChain needs to have the same message again."""
+    data = dict(written["data"])
+    shell = {**written, "data": data}
+    texts, data["content"] = hollowed(data.get("content"))
+    calls = _calls(data.get("tool_calls"))
+    if calls:
+        data["tool_calls"] = HOLE
+    given = arguments(NAME, role_of(written), texts, shell, empty="" if calls else "[empty]")
+    if calls:
+        given["tool_calls"] = [call.to_openai() for call in calls]
+    if given["role"] == "tool" and may_be_id(data.get("tool_call_id")):
+        given["tool_call_id"] = data["tool_call_id"]
+    if may_be_id(data.get("name")):
+        given["name"] = data["name"]
+    return given
+
+
+def role_of(written: Mapping[str, Any]) -> str:
+    """Who speaks.
+
+    >>> role_of({"type": "HumanMessageChunk", "data": {}}), role_of({"type": "ai", "data": {}})
+    ('user', 'assistant')
+    """
+    kind = str(written["type"]).removesuffix("MessageChunk").lower()
+    if kind == "chat":
+        return CHAT_ROLES.get(str(written["data"].get("role")), "assistant")
+    return ROLES.get(kind, "assistant")
+
+
+def tool_call(call: Call) -> dict[str, Any]:
+    """A tool call as LangChain has it."""
+    try:
+        args = json.loads(call.arguments)
+    except ValueError:
+        args = {"arguments": call.arguments}
+    return {"name": call.name, "args": args, "id": call.id, "type": "tool_call"}
+
+
+def _calls(given: Any) -> list[Call]:
+    """The tool calls, if they are the usual ones, which can be made again from what is stored."""
+    try:
+        calls = [Call(call["id"], call["name"], json.dumps(call["args"], ensure_ascii=False)) for call in given or ()]
+        same = [tool_call(call) for call in calls] == given
+    except (TypeError, KeyError, ValueError):
+        return []
+    unique = len({call.id for call in calls}) == len(calls)
+    return calls if same and unique and all(may_be_id(call.id) for call in calls) else []

@@ -1,0 +1,46 @@
+"""Items of the OpenAI Agents SDK, as it writes them down, as messages of ours. Needs no SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from recollect.adapters.verbatim import HOLE, Call, arguments, hollowed, may_be_id
+
+NAME = "openai_agents"
+ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
+SPOKEN = {"message": "content", "reasoning": "summary", "function_call_output": "output"}
+"""Which field of an item has its texts, by the type of the item."""
+
+
+def to_stored(item: Mapping[str, Any]) -> dict[str, Any]:
+    """An item as what `add_message` takes; `from_stored` gives the same item again."""
+    shell = dict(item)
+    kind = kind_of(item)
+    call = _call(item) if kind == "function_call" else None
+    if call is not None:
+        shell["arguments"] = HOLE
+        return arguments(NAME, "assistant", [], shell) | {"tool_calls": [call.to_openai()]}
+    texts: list[str] = []
+    spoken = SPOKEN.get(kind, "")
+    if spoken in item:
+        texts, shell[spoken] = hollowed(item[spoken])
+    role = ROLES.get(str(item.get("role")), "assistant") if kind == "message" else "assistant"
+    if kind.endswith("_output"):
+        role = "tool"
+    given = arguments(NAME, role, texts, shell, empty="[empty]" if kind in SPOKEN else f"[{kind}]")
+    if role == "tool" and may_be_id(item.get("call_id")):
+        given["tool_call_id"] = item["call_id"]
+    return given
+
+
+def kind_of(item: Mapping[str, Any]) -> str:
+    """What an item is."""
+    return str(item.get("type") or ("message" if "role" in item else "item"))
+
+
+def _call(item: Mapping[str, Any]) -> Call | None:
+    """A function call, if it is one that can be made again from what is stored."""
+    id, name, given = (item.get(field) for field in ("call_id", "name", "arguments"))
+    usual = isinstance(id, str) and may_be_id(id) and isinstance(name, str) and isinstance(given, str)
+    return Call(str(id), str(name), str(given)) if usual else None

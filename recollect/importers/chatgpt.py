@@ -1,0 +1,137 @@
+"""ChatGPT's data export: `conversations.json`, in its zip or out of it.
+
+A conversation is a tree, since answers can be made again and questions edited; what is read is the branch that
+was shown last. Left out is what was not said: hidden system messages and the model's thoughts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from recollect.errors import ValidationError
+from recollect.importers.conversations import Conversations, Reader, part, said, text_part
+from recollect.importers.files import opened
+from recollect.importers.items import Item, Source, labels, session_id, time_of
+from recollect.importers.options import Options
+from recollect.records import derived_id
+
+KIND = "chatgpt"
+MEMBERS = ("conversations*.json",)
+ROLES = ("system", "user", "assistant", "tool")
+UNSAID = ("thoughts", "reasoning_recap", "user_editable_context", "model_editable_context")
+"""Kinds of content that nobody was shown."""
+EVERYONE = "all"
+"""Who a message is for; one for somebody else calls a tool."""
+
+
+@contextmanager
+def open_source(where: str, options: Options) -> Iterator[Source]:
+    """The file or archive of an export."""
+    with opened(Path(where), MEMBERS) as files:
+        yield Conversations(files, _conversation)
+
+
+def _conversation(reader: Reader, given: Mapping[str, Any]) -> Iterator[Item]:
+    mapping = given.get("mapping")
+    if not isinstance(mapping, dict):
+        raise ValidationError("must have a mapping of messages", field="conversation")
+    native = str(given.get("conversation_id") or given.get("id") or derived_id(KIND, *sorted(map(str, mapping))))
+    session = session_id(native, KIND)
+    called: str | None = None
+    spoken = False
+    for message in _shown(mapping, given.get("current_node")):
+        with reader.line():
+            drafted = _message(message, called)
+            called = None
+            if drafted is None:
+                continue
+            drafted["id"] = derived_id("import", KIND, native, str(message.get("id")))
+            if drafted.get("tool_calls"):
+                called = drafted["tool_calls"][0]["id"]
+            spoken = True
+            yield reader.message(session, drafted)
+    yield from reader.title(session, given.get("title") if spoken else None)
+
+
+def _shown(mapping: Mapping[str, Any], last: Any) -> list[Mapping[str, Any]]:
+    """The messages of the branch that ends with a node, in order."""
+    here = last if isinstance(last, str) and last in mapping else _newest_leaf(mapping)
+    branch: list[Mapping[str, Any]] = []
+    seen: set[str] = set()
+    while isinstance(here, str) and here in mapping and here not in seen:
+        seen.add(here)
+        node = mapping[here]
+        if not isinstance(node, dict):
+            break
+        if isinstance(node.get("message"), dict):
+            branch.append(node["message"])
+        here = node.get("parent")
+    return branch[::-1]
+
+
+def _newest_leaf(mapping: Mapping[str, Any]) -> str | None:
+    leaves = [
+        (_seconds(node), id) for id, node in mapping.items() if isinstance(node, dict) and not node.get("children")
+    ]
+    return max(leaves)[1] if leaves else None
+
+
+def _seconds(node: Mapping[str, Any]) -> float:
+    message = node.get("message")
+    time = message.get("create_time") if isinstance(message, dict) else None
+    return float(time) if isinstance(time, int | float) else 0.0
+
+
+def _message(message: Mapping[str, Any], called: str | None) -> dict[str, Any] | None:
+    """A message as what `add_message` takes; None if it was not said."""
+    author, content, more = (_object(message, field) for field in ("author", "content", "metadata"))
+    role = author.get("role")
+    if role not in ROLES:
+        raise ValidationError(f"must be one of {', '.join(ROLES)}", field="author.role")
+    if more.get("is_visually_hidden_from_conversation") or content.get("content_type") in UNSAID:
+        return None
+    parts = list(_parts(content))
+    if not parts:
+        return None
+    given: dict[str, Any] = {
+        "role": role,
+        "content": said(parts),
+        "created_at": time_of(message.get("create_time")),
+        "metadata": labels(KIND, model=more.get("model_slug") if role == "assistant" else None),
+    }
+    recipient = message.get("recipient")
+    if role == "assistant" and isinstance(recipient, str) and recipient != EVERYONE:
+        function = {"name": recipient, "arguments": given["content"]}
+        id = derived_id(KIND, "call", str(message.get("id")))
+        given |= {"content": None, "tool_calls": [{"id": id, "type": "function", "function": function}]}
+    if role == "tool":
+        given |= {"name": str(author.get("name") or "tool")[:128]} | ({"tool_call_id": called} if called else {})
+    return given
+
+
+def _object(message: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    value = message.get(field)
+    return value if isinstance(value, dict) else {}
+
+
+def _parts(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What a message says, whatever its kind: texts, transcripts, images by their address."""
+    listed = content.get("parts")
+    if isinstance(listed, list):
+        for each in listed:
+            yield from _part(each)
+    for field in ("text", "result"):
+        if isinstance(content.get(field), str):
+            yield from text_part(content[field])
+
+
+def _part(given: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(given, str):
+        yield from text_part(given)
+    elif isinstance(given, dict) and isinstance(given.get("text"), str):
+        yield from text_part(given["text"])
+    elif isinstance(given, dict) and isinstance(given.get("asset_pointer"), str):
+        yield part("image_url", image_url={"url": given["asset_pointer"]})

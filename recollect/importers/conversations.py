@@ -1,0 +1,102 @@
+"""Exports of chat programs: long lists of conversations, read one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+from recollect.errors import RecollectError, ValidationError
+from recollect.importers.files import elements
+from recollect.importers.items import Item, Problem, Read, refused, size_of
+
+TITLE_CHARACTERS = 120
+"""A title is a line of a list."""
+
+
+class Reader:
+    """Counts the lines of an export, which are its messages, and keeps what is wrong with them."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.problems: list[Problem] = []
+
+    @contextmanager
+    def line(self) -> Iterator[None]:
+        """One line: what is wrong with it is kept, and the next one is read."""
+        self.number += 1
+        try:
+            yield
+        except RecollectError as error:
+            self.problems.append(refused(self.number, error))
+
+    def bad(self) -> Iterator[Problem]:
+        """What was wrong since this was asked last."""
+        yield from self.problems
+        self.problems.clear()
+
+    def message(self, session: str, given: Mapping[str, Any], owner: str = "") -> Item:
+        """A message of a session."""
+        return Item(
+            self.number, "message", given, session=session, owner=owner, done=self.number, size=size_of(given)
+        )  # fmt: skip
+
+    def title(self, session: str, title: object, owner: str = "") -> Iterator[Item]:
+        """The title of a session, if it has one."""
+        if isinstance(title, str) and title.strip():
+            given = {"title": " ".join(title.split())[:TITLE_CHARACTERS]}
+            yield Item(self.number, "session", given, session=session, owner=owner, done=self.number)
+
+
+ReadOne = Callable[[Reader, Mapping[str, Any]], Iterator[Item]]
+"""Gives the items of one element."""
+
+
+class Conversations:
+    """The conversations of one or more files; a bad one does not stop the others."""
+
+    def __init__(self, files: Sequence[BinaryIO], read: ReadOne) -> None:
+        self._files, self._read_one = files, read
+        self.size: int | None = None
+
+    def read(self) -> Iterator[Read]:
+        reader = Reader()
+        for file in self._files:
+            try:
+                for given in elements(file):
+                    yield from self._items(reader, given)
+            except RecollectError as error:
+                reader.number += 1
+                yield refused(reader.number, error)
+
+    def _items(self, reader: Reader, given: Any) -> Iterator[Read]:
+        try:
+            if not isinstance(given, dict):
+                raise ValidationError("must be an object", field="conversation")
+            yield from self._read_one(reader, given)
+        except RecollectError as error:
+            reader.number += 1
+            yield refused(reader.number, error)
+        yield from reader.bad()
+
+
+# ── what is said ─────────────────────────────────────────────────────────────────────────────────
+
+
+def part(type: str, **fields: Any) -> dict[str, Any]:
+    """A part of a message."""
+    return {"type": type, **fields}
+
+
+def text_part(text: str) -> Iterator[dict[str, Any]]:
+    """A text as a part, if it says something."""
+    if text.strip():
+        yield part("text", text=text)
+
+
+def said(parts: Sequence[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """The content of a message: the only text as it is, else the parts."""
+    if len(parts) == 1 and parts[0]["type"] == "text":
+        text: str = parts[0]["text"]
+        return text
+    return list(parts)

@@ -1,0 +1,192 @@
+"""Files that are read in: plain ones only, never more of them than fits, and nothing but what they should be."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import os
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, BinaryIO, cast
+
+from recollect.errors import NotFound, TooLarge, ValidationError
+
+DOCUMENT_BYTES = 4 * 1024**3
+"""A JSON file. Years of one person's chats are a tenth of it; something that never ends is found out here."""
+ELEMENT_CHARACTERS = 64 * 1024**2
+"""One element of a long list, which has to be held in memory: a conversation of some thousand long answers."""
+EXPANSION_MAX = 200
+"""How many times larger a file of an archive may be than it is packed: chats shrink to a tenth, a bomb to less."""
+MEMBERS_MAX = 1_000
+"""Files of one archive that are read."""
+
+_PIECE = 1024 * 1024
+_ZIP = b"PK\x03\x04"
+_DECODER = json.JSONDecoder()
+
+
+def open_file(path: Path, field: str = "file") -> BinaryIO:
+    """A plain file, open for reading; anything else is refused before a byte of it is read.
+
+    A folder, a pipe, a device: reading them hangs or never ends. A symbolic link as the last part of
+    the path is refused too, because it can be changed to point elsewhere between looking and reading.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        if path.is_symlink():
+            raise ValidationError("is a symbolic link; give the file that it points to", field=field)
+        descriptor = os.open(path, flags)
+    except FileNotFoundError as error:
+        raise NotFound("there is no such file", field=field) from error
+    except (OSError, ValueError) as error:
+        raise ValidationError("cannot be opened for reading", field=field) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ValidationError("must be a plain file; for a pipe, write - and send it to standard input", field=field)
+    return os.fdopen(descriptor, "rb")
+
+
+@contextmanager
+def opened(path: Path, members: Sequence[str]) -> Iterator[list[BinaryIO]]:
+    """A file, or those of a zip archive that are named so, such as `conversations*.json`, in order of their names.
+
+    Nothing is unpacked to the disk, so no name in an archive can lead anywhere.
+    """
+    with open_file(path) as file:
+        start = file.read(len(_ZIP))
+        file.seek(0)
+        if start != _ZIP:
+            yield [file]
+            return
+        with _unpacking():
+            archive = zipfile.ZipFile(file)
+        with archive:
+            yield [cast("BinaryIO", _Member(archive, each)) for each in _wanted(archive, members)]
+
+
+def _wanted(archive: zipfile.ZipFile, members: Sequence[str]) -> list[zipfile.ZipInfo]:
+    found = [
+        each
+        for each in archive.infolist()
+        if any(fnmatchcase(PurePosixPath(each.filename).name, pattern) for pattern in members)
+    ]
+    if not found:
+        raise ValidationError(f"has no {' or '.join(members)} in it", field="file")
+    if len(found) > MEMBERS_MAX:
+        raise TooLarge(f"must have at most {MEMBERS_MAX} files that are read", field="file")
+    for each in found:
+        if each.file_size > max(each.compress_size, 1) * EXPANSION_MAX:
+            raise TooLarge("unpacks to far more than conversations would", field="file")
+    return sorted(found, key=lambda each: each.filename)
+
+
+class _Member(io.RawIOBase):
+    """A file of an archive, which can be read again from its beginning."""
+
+    def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+        self._archive, self._info = archive, info
+        self._inside: IO[bytes] | None = None
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._inside = None
+        return 0
+
+    def read(self, size: int = -1) -> bytes:
+        with _unpacking():
+            if self._inside is None:
+                self._inside = self._archive.open(self._info)
+            return self._inside.read(size)
+
+
+@contextmanager
+def _unpacking() -> Iterator[None]:
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError, OSError, ValueError, struct.error) as error:
+        raise ValidationError("is not a zip archive that can be read", field="file") from error
+
+
+# ── JSON that is one long list ───────────────────────────────────────────────────────────────────
+
+
+def elements(file: BinaryIO) -> Iterator[Any]:
+    """The elements of the list that a JSON file is, one at a time; of any other JSON, the one value that it is.
+
+    A list of any length takes no more memory than its largest element.
+    """
+    file.seek(0)
+    text = _Text(file)
+    if text.next() != "[":
+        yield text.value()
+        return
+    text.skip()
+    while (start := text.next()) != "]":
+        yield text.value()
+        start = text.next()
+        if start not in (",", "]"):
+            raise ValidationError("ends in the middle, or is not JSON", field="file")
+        if start == ",":
+            text.skip()
+
+
+class _Text:
+    """The text of a file, of which only the part that is being read is held."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._held = ""
+        self._place = 0
+        self._read = 0
+
+    def next(self) -> str:
+        """The next character that is not blank, without going past it; empty at the end."""
+        while True:
+            while self._place < len(self._held):
+                if self._held[self._place] not in " \t\r\n":
+                    return self._held[self._place]
+                self._place += 1
+            if not self._more(_PIECE):
+                return ""
+
+    def skip(self) -> None:
+        """Go past one character."""
+        self._place += 1
+
+    def value(self) -> Any:
+        """The value that stands here."""
+        self.next()
+        wanted = _PIECE
+        while True:
+            try:
+                value, self._place = _DECODER.raw_decode(self._held, self._place)
+                return value
+            except RecursionError:
+                raise ValidationError("nests too deeply", field="file") from None
+            except ValueError as error:
+                # Half a value looks like a wrong one. Twice as much is read each time, so that this stays linear.
+                if len(self._held) - self._place > ELEMENT_CHARACTERS:
+                    raise TooLarge(f"has a part of more than {ELEMENT_CHARACTERS} characters", field="file") from error
+                if not self._more(wanted):
+                    raise ValidationError("ends in the middle, or is not JSON", field="file") from None
+                wanted *= 2
+
+    def _more(self, wanted: int) -> bool:
+        piece = self._file.read(wanted)
+        self._read += len(piece)
+        if self._read > DOCUMENT_BYTES:
+            raise TooLarge(f"must have at most {DOCUMENT_BYTES} bytes", field="file")
+        try:
+            text = self._decoder.decode(piece, final=not piece)
+        except UnicodeDecodeError:
+            raise ValidationError("must be UTF-8", field="file") from None
+        self._held = self._held[self._place :] + text
+        self._place = 0
+        return bool(piece)

@@ -1,0 +1,210 @@
+"""What readers give: one stream of items, whatever the source, and what became of them.
+
+A reader is pure: it looks at a source and says what is in it. It stores nothing, and an item that it
+cannot make sense of is a `Problem`, which does not stop the others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal, Protocol, TypeGuard
+
+from recollect import validate
+from recollect.errors import RecollectError, ValidationError
+from recollect.records import derived_id
+
+Kind = Literal["entity", "relation", "fact", "memory", "record", "message", "session"]
+
+KINDS: dict[Kind, str] = {
+    "entity": "entities",
+    "relation": "relations",
+    "fact": "facts",
+    "memory": "memories",
+    "record": "records",
+    "message": "messages",
+    "session": "sessions",
+}
+"""Kinds of items in the order in which they are stored, each with its name in the outcome: the ends of a relation
+stand before it, and a session has messages before it has a title."""
+PROBLEMS_KEPT = 100
+"""Bad lines that are listed; the rest are counted, so that a huge wrong file cannot fill the memory."""
+ORIGIN = "imported_from"
+"""The label that says where a message or memory came from."""
+SECONDS_MAX, MILLISECONDS_MAX = 10**11, 10**14
+"""A number below the first is seconds (up to the year 5138), one below the second milliseconds."""
+OWNERS_SHOWN = 1_000
+"""Users of a source that are told apart in the outcome; beyond that they are many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing of a source: what it is, whose, where it goes, and the arguments of the verb that stores it."""
+
+    line: int
+    kind: Kind
+    given: Mapping[str, Any]
+    session: str = ""
+    agent: str = ""
+    owner: str = ""
+    """Whose it was in the source; who it belongs to here is for the caller to say."""
+    named: bool = False
+    """Whether the source gave the id: another text under it is then a mistake, not an edit of ours."""
+    done: int = 0
+    """How much of the source was read with it, for a bar."""
+    size: int = 0
+    """About how many bytes it is when it is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A line that cannot be stored, and why. Never its content."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """A line that was good until its life was over."""
+
+    line: int
+
+
+Read = Item | Problem | Expired
+
+
+class Source(Protocol):
+    """Something that can be read, from its beginning each time."""
+
+    @property
+    def size(self) -> int | None:
+        """What `Item.done` grows to; None if nobody knows."""
+
+    def read(self) -> Iterator[Read]:
+        """Its items, in order."""
+
+
+@dataclass(slots=True)
+class Imported:
+    """What an import did, or would do."""
+
+    messages: int = 0
+    memories: int = 0
+    records: int = 0
+    sessions: int = 0
+    facts: int = 0
+    entities: int = 0
+    relations: int = 0
+    new: int = 0
+    known: int = 0
+    expired: int = 0
+    bad: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    owners: set[str] = field(default_factory=set)
+    stored: bool = True
+    tell: Callable[[Mapping[str, Any]], None] = lambda _: None
+    """Is told what became of each line."""
+
+    def keep(self, item: Item, *, new: bool) -> None:
+        """Note a good line, and whether it was not known."""
+        name = KINDS[item.kind]
+        setattr(self, name, getattr(self, name) + 1)
+        self.new += new
+        self.known += not new
+        if len(self.owners) < OWNERS_SHOWN:
+            self.owners.add(item.owner)
+        self.tell({"line": item.line, "kind": item.kind, "id": item.given.get("id"), "result": _result(new, self)})
+
+    def report(self, problem: Problem) -> None:
+        """Note that a line is bad."""
+        self.bad += 1
+        if len(self.problems) < PROBLEMS_KEPT:
+            self.problems.append(problem)
+        self.tell({"line": problem.line, "result": "refused", "reason": problem.reason})
+
+    def expire(self, line: int) -> None:
+        """Note that a line is past its life."""
+        self.expired += 1
+        self.tell({"line": line, "result": "expired"})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The outcome as documented JSON."""
+        names = (*KINDS.values(), "new", "known", "expired", "bad", "stored")
+        problems = [{"line": problem.line, "reason": problem.reason} for problem in self.problems]
+        users = len(self.owners - {""})
+        return {name: getattr(self, name) for name in names} | {"source_users": users, "problems": problems}
+
+
+def _result(new: bool, outcome: Imported) -> str:
+    return ("new" if new else "known") if outcome.stored else "good"
+
+
+def refused(line: int, error: RecollectError) -> Problem:
+    """The problem that an error is."""
+    return Problem(line, str(error))
+
+
+def is_id(value: object) -> TypeGuard[str]:
+    """Whether a name of a source may be an id here."""
+    try:
+        validate.identifier(value, "id")
+    except ValidationError:
+        return False
+    return True
+
+
+def session_id(value: object, kind: str) -> str:
+    """A session's name in a source as one of ours: itself where it may be, else one made from it.
+
+    >>> session_id("monday", "langchain"), len(session_id("{x}", "langchain"))
+    ('monday', 28)
+    """
+    name = value if isinstance(value, str) else str(value)
+    return name if is_id(name) else derived_id("import", kind, name.encode("utf-8", "backslashreplace").decode())
+
+
+def time_of(value: object, field: str = "created_at") -> int | None:
+    """A time as sources write it, in milliseconds: ISO with a zone or in UTC, or seconds or milliseconds since 1970.
+
+    >>> time_of("1970-01-01 00:01:00"), time_of(60.0), time_of("1970-01-01T01:01:00.000+01"), time_of(None)
+    (60000, 60000, 60000, None)
+    """
+    if value is None or value == "":
+        return None
+    if isinstance(value, str):
+        try:
+            parsed = datetime.fromisoformat(value.strip())
+        except ValueError:
+            raise ValidationError("is no time that can be read", field=field) from None
+        return validate.moment(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC), field)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < MILLISECONDS_MAX:
+        raise ValidationError("is no time that can be read", field=field)
+    return validate.moment(int(value if abs(value) >= SECONDS_MAX else value * 1000), field)
+
+
+def json_of(raw: object, field: str, max_bytes: int = validate.LIMITS.body_bytes) -> Any:
+    """The JSON in a cell of a table or a key of Redis."""
+    if isinstance(raw, str):
+        raw = raw.encode("utf-8", "surrogateescape")
+    return validate.json_text(raw if isinstance(raw, bytes) else b"", field, max_bytes=max_bytes)
+
+
+def object_of(raw: object, field: str) -> dict[str, Any]:
+    """The same where it must be an object."""
+    value = json_of(raw, field)
+    if not isinstance(value, dict):
+        raise ValidationError("must be a JSON object", field=field)
+    return value
+
+
+def size_of(value: object) -> int:
+    """About how many bytes a value is when it is stored; what JSON cannot say is for the gate to refuse."""
+    return len(json.dumps(value, default=str))
+
+
+def labels(kind: str, **more: Any) -> dict[str, Any]:
+    """The metadata of what came from a source: its kind, and what else there is to say."""
+    return {ORIGIN: kind} | {name: value for name, value in more.items() if value not in (None, "")}

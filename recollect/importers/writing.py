@@ -1,0 +1,254 @@
+"""Items into memory: in batches, each known by its id, so that twice is once and a stopped import goes on.
+
+Every reader's items come through here. A batch is one write for each user, session and kind; one that is
+refused is tried item by item, so that the outcome tells which it was and the others are stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from recollect.errors import Conflict, RecollectError, Unavailable
+from recollect.importers.items import KINDS, Expired, Imported, Item, Problem, Read, Source, is_id, refused
+from recollect.memory import Memory, User
+
+BATCH_ITEMS = 45
+"""Items stored together: with the job that enriches them, and a merge for each, they fit one write."""
+BATCH_BYTES = 256 * 1024
+"""Bytes stored together: parts are kept twice, as text and as they are, and a write takes 1 MiB."""
+
+UserOf = Callable[[str], User]
+"""Who gets what belonged to a user of the source."""
+Advance = Callable[[int], None]
+Tell = Callable[[Mapping[str, Any]], None]
+"""Is told what became of each line."""
+
+_UNASKED = ("session", "past")
+
+
+async def bring_in(
+    source: Source,
+    user_of: UserOf,
+    *,
+    only: str | None = None,
+    all_or_nothing: bool = False,
+    dry_run: bool = False,
+    advance: Advance = lambda _: None,
+    tell: Tell = lambda _: None,
+) -> Imported:
+    """Store what a source has, and tell what became of each line of it.
+
+    A bad line is reported and the others are stored. With `all_or_nothing` every line is tried first,
+    and one bad line means that nothing is stored. With `dry_run` lines are only tried. `only` takes what
+    belonged to one user of the source. Whatever has an owner in the source goes to `user_of(owner)`.
+    """
+    if dry_run or all_or_nothing:
+        outcome = Imported(stored=False, tell=tell if dry_run else lambda _: None)
+        await _through(source, only, _Trial(user_of).store, outcome, advance)
+        outcome.new, outcome.known = 0, 0
+        if dry_run or outcome.bad:
+            return outcome
+    return await _through(source, only, _Keeper(user_of).store, Imported(tell=tell), advance)
+
+
+_Store = Callable[[Sequence[Item], Imported], Awaitable[None]]
+
+
+async def _through(source: Source, only: str | None, store: _Store, outcome: Imported, advance: Advance) -> Imported:
+    """Read the source batch by batch and hand each to `store`."""
+    async for batch in _batches(source.read(), outcome, only):
+        await store(batch, outcome)
+        advance(batch[-1].done)
+    outcome.problems.sort(key=lambda problem: problem.line)
+    return outcome
+
+
+async def _batches(read: Iterator[Read], outcome: Imported, only: str | None) -> AsyncIterator[list[Item]]:
+    """Items that fit one write. Reading may wait for a disk or a server: it does so in a thread."""
+    batch: list[Item] = []
+    held = 0
+    while found := await asyncio.to_thread(lambda: list(islice(read, BATCH_ITEMS))):
+        for each in found:
+            item = _item(each, outcome, only)
+            if item is None:
+                continue
+            if batch and (len(batch) == BATCH_ITEMS or held + item.size > BATCH_BYTES):
+                yield batch
+                batch, held = [], 0
+            batch.append(item)
+            held += item.size
+    if batch:
+        yield batch
+
+
+def _item(read: Read, outcome: Imported, only: str | None) -> Item | None:
+    """The item, if it is one that is wanted; the rest is noted."""
+    if isinstance(read, Problem):
+        outcome.report(read)
+    elif isinstance(read, Expired):
+        outcome.expire(read.line)
+    elif only is None or read.owner == only:
+        return read
+    return None
+
+
+class _Keeper:
+    """Stores items, what is known already left as it is."""
+
+    def __init__(self, user_of: UserOf) -> None:
+        self._user_of = user_of
+
+    async def store(self, items: Sequence[Item], outcome: Imported) -> None:
+        """Store a batch, kind by kind, one write for each user and session, side by side: order holds in a session."""
+        for kind in KINDS:
+            groups: dict[tuple[str, str, str], list[Item]] = {}
+            for item in items:
+                if item.kind != kind:
+                    continue
+                if kind in _ONE_BY_ONE:
+                    await self._store_group([item], outcome)
+                else:
+                    groups.setdefault((item.owner, item.session, item.agent), []).append(item)
+            await asyncio.gather(*(self._store_group(group, outcome) for group in groups.values()))
+
+    async def _store_group(self, group: Sequence[Item], outcome: Imported) -> None:
+        """Store them together; when one is refused, each by itself, to tell which."""
+        try:
+            new = await self._add(self._user_of(group[0].owner), group)
+        except Unavailable:
+            raise
+        except RecollectError as error:
+            if len(group) == 1:
+                outcome.report(refused(group[0].line, error))
+                return
+            for item in group:
+                await self._store_group([item], outcome)
+            return
+        for item, is_new in zip(group, new, strict=True):
+            outcome.keep(item, new=is_new)
+
+    async def _add(self, user: User, group: Sequence[Item]) -> list[bool]:
+        """Store what is not known yet. Gives which of them were new."""
+        match group[0].kind:
+            case "message" | "memory":
+                return await _add_texts(user, group)
+            case "record":
+                return await _add_records(user, group)
+        add = _ONE_BY_ONE[group[0].kind]
+        return [await add(user, item) for item in group]
+
+
+class _Trial:
+    """Tries items: stores each batch in a memory that is thrown away, so every check is the real one.
+
+    What was given an id by its source is also compared with what stands under that id, here and earlier in
+    the source.
+    """
+
+    def __init__(self, user_of: UserOf) -> None:
+        self._user_of = user_of
+        self._texts: dict[tuple[str, str], int] = {}
+
+    async def store(self, items: Sequence[Item], outcome: Imported) -> None:
+        async with Memory.open("memory://", embedder="none", worker=False) as memory:
+            keeper = _Keeper(lambda owner: memory.user(self._user_of(owner).id))
+            await keeper.store([item for item in items if not await self._is_taken(item, outcome)], outcome)
+
+    async def _is_taken(self, item: Item, outcome: Imported) -> bool:
+        """Whether another text has the id of this one."""
+        id, content = item.given.get("id"), item.given.get("content")
+        if not item.named or item.kind == "record" or not is_id(id) or not isinstance(content, str):
+            return False
+        try:
+            user = self._user_of(item.owner)
+        except RecollectError:
+            return False  # the keeper says why
+        before = self._texts.setdefault((user.id, id), hash(content))
+        stored = [record.content for record in await user.get_memories([id])]
+        if before == hash(content) and stored in ([], [content]):
+            return False
+        outcome.report(refused(item.line, Conflict("is taken by another text", field="id")))
+        return True
+
+
+# ── one kind at a time ───────────────────────────────────────────────────────────────────────────
+
+
+async def _add_texts(user: User, group: Sequence[Item]) -> list[bool]:
+    ids = [item.given["id"] for item in group]
+    if len(set(ids)) < len(ids):
+        raise Conflict("the same id twice", field="id")  # one by one, the second finds the first
+    stored = {record.id: record.content for record in await user.get_memories(ids)}
+    new = [not _is_known(item, stored.get(item.given["id"])) for item in group]
+    given = [dict(item.given) for item, is_new in zip(group, new, strict=True) if is_new]
+    first = group[0]
+    if given and first.kind == "message":
+        await user.session(first.session, agent=first.agent).add_messages(given)
+    elif given:
+        await user.add_memories(given)
+    return new
+
+
+def _is_known(item: Item, stored: str | None) -> bool:
+    """Whether it is there already. Another text under the same id is for the store to refuse."""
+    content = item.given["content"]
+    differs = isinstance(content, str) and stored != content
+    return stored is not None and not (item.named and differs)
+
+
+async def _add_records(user: User, group: Sequence[Item]) -> list[bool]:
+    """Exported records. Titles and pasts cannot be asked for by id: of them only their number is known."""
+    asked = [id for item in group if is_id(id := item.given.get("id"))]
+    known = {record.id for record in await user.get_memories(asked)} if asked else set()
+    new = await user.import_records([item.given for item in group])
+    fresh = {item.given.get("id"): place for place, item in reversed(list(enumerate(group)))}
+    likely = [place for id, place in fresh.items() if id not in known]
+    likely.sort(key=lambda place: (group[place].given.get("layer") in _UNASKED, place))
+    return [place in likely[:new] for place in range(len(group))]
+
+
+async def _add_fact(user: User, item: Item) -> bool:
+    known = {fact.value for fact in await user.facts.history(item.given["key"])}
+    if item.given["value"] in known:
+        return False
+    await user.add_fact(**item.given)
+    return True
+
+
+async def _add_entity(user: User, item: Item) -> bool:
+    found = await user.graph.find(item.given["name"])
+    if found is not None:
+        return False
+    await user.graph.add_entity(**item.given)
+    return True
+
+
+async def _add_relation(user: User, item: Item) -> bool:
+    graph, given = user.graph, item.given
+    ends = [await graph.find(given[side]) for side in ("subject", "object")]
+    if ends[0] is not None and ends[1] is not None:
+        for known in await graph.relations(ends[0], ended=True):
+            if (known.subject, known.relation, known.object) == (ends[0].id, given["relation"], ends[1].id):
+                return False
+    await graph.relate(**given)
+    return True
+
+
+async def _name_session(user: User, item: Item) -> bool:
+    """Give a session its title, unless it has one: it may have been renamed since."""
+    session = user.session(item.session, agent=item.agent)
+    if await session.title() is not None:
+        return False
+    await session.rename(item.given["title"])
+    return True
+
+
+_ONE_BY_ONE: dict[str, Callable[[User, Item], Awaitable[bool]]] = {
+    "fact": _add_fact,
+    "entity": _add_entity,
+    "relation": _add_relation,
+    "session": _name_session,
+}

@@ -1,0 +1,174 @@
+"""An index beside the store: fed by jobs, asked for what is near, never the truth.
+
+A commit that changes vectors enqueues the job that tells the index of it. The job reads what the
+store holds by then and makes the index hold the same, so it does not matter how often or how late
+it runs. What the index proposes is looked up in the partition of whoever asks, and scored there;
+where it cannot be asked, the search goes on without it, and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.errors import RecollectError, Unavailable
+from recollect.filters import Filter
+from recollect.layers import LAYERS
+from recollect.ledger import Ledger
+from recollect.providers import floats
+from recollect.records import Changes, Job, Partition, Record
+from recollect.stores.contract import VectorIndex
+
+log = logging.getLogger("recollect.indexing")
+
+EMBEDDED_LAYERS = tuple(row.name for row in LAYERS.values() if row.embedded)
+NEAR = 256
+"""How many are asked for: those that meaning alone would bring among the first, and plenty behind them."""
+ANSWER_S = 2.0
+"""How long a search waits for the index: a person is waiting too."""
+AGAIN_S = 5.0
+"""How long an index that failed is left alone: not every search has to find out anew."""
+FEED_TRIES = 8
+"""How often records are read again because they changed while they were handed over."""
+PORTION = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Reindexed:
+    """What the index lacked of one partition and has now, and what it held that was no longer there."""
+
+    partition: Partition
+    records: int
+    put: int
+    dropped: int
+
+
+class Indexing:
+    """Feeds an index and asks it. Without an index it does nothing, and nobody waits for it."""
+
+    def __init__(self, ledger: Ledger, index: VectorIndex | None, model: str, *, wanted: bool = False) -> None:
+        self._ledger = ledger
+        self._index = index
+        self._model = model
+        self._wanted = wanted
+        self._failed_at = -AGAIN_S
+        self._reason = ""
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is an index to ask and to feed."""
+        return self._index is not None
+
+    # ── asking ───────────────────────────────────────────────────────────────────────────────────
+
+    async def near(self, partition: Partition, vector: NDArray[np.float32] | None) -> Sequence[str] | None:
+        """The ids that the index takes for nearest; None where it cannot be asked, and all are to be compared."""
+        if self._index is None or vector is None or time.monotonic() - self._failed_at < AGAIN_S:
+            return None
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                found = await self._index.near(partition, vector, NEAR)
+        except TimeoutError:
+            self._tell(f"it has not answered within {ANSWER_S:g} s")
+        except RecollectError as error:
+            self._tell(error.message)
+        else:
+            self._reason = ""
+            return found
+        return None
+
+    async def check(self) -> None:
+        """Say at the start if the index cannot be used."""
+        if self._index is not None:
+            try:
+                await self._index.check()
+            except RecollectError as error:
+                self._tell(error.message)
+
+    def _tell(self, reason: str) -> None:
+        self._failed_at, self._reason = time.monotonic(), reason
+        log.warning("searching without the index beside the store: %s", reason)
+
+    def describe(self) -> dict[str, Any]:
+        if self._index is None:
+            return {"index": "built in"} | ({"state": "NOT IN USE: its driver is missing"} if self._wanted else {})
+        return self._index.describe() | {"state": f"NOT IN USE: {self._reason}" if self._reason else "in use"}
+
+    # ── feeding ──────────────────────────────────────────────────────────────────────────────────
+
+    async def run(self, job: Job) -> Changes:
+        """Make the index hold of these records, or of all of the partition's, what the store holds."""
+        if self._index is None:
+            log.warning("memories changed that an index was to be told of, and none is set; run `recollect reindex`")
+            return Changes(job.partition)
+        try:
+            if job.refs:
+                await self._feed(self._index, job.partition, job.refs)
+            else:
+                await self._compare(self._index, job.partition)
+        except Unavailable as error:
+            self._tell(error.message)
+            # However much is missed while it is away, one job brings all of it when it is back.
+            return Changes(job.partition, enqueue=self._ledger.index_jobs(job.partition, later=True))
+        return Changes(job.partition)
+
+    async def _feed(self, index: VectorIndex, partition: Partition, ids: Sequence[str]) -> tuple[int, int]:
+        """Hand over what the store holds of these, until it is what it still holds. Gives how many came and went."""
+        before: dict[str, int] | None = None
+        for _ in range(FEED_TRIES):
+            found = await self._ledger.get(partition, ids)
+            rows = [(record, floats(record.vector)) for record in found if record.vector and self._is_meant(record)]
+            state = {record.id: record.version for record, _ in rows}
+            if state == before:
+                break
+            gone = [id for id in ids if id not in state]
+            await index.put(partition, rows)
+            await index.drop(partition, gone)
+            before = state
+        return len(before or ()), len(ids) - len(before or ())
+
+    async def _compare(self, index: VectorIndex, partition: Partition) -> Reindexed:
+        """The same for a whole partition: what differs is handed over."""
+        held = await index.held(partition)
+        living: set[str] = set()
+        wanting: list[str] = []
+        async for record in self._ledger.walk(Filter(partition, layers=EMBEDDED_LAYERS)):
+            if self._is_meant(record):
+                living.add(record.id)
+                if held.get(record.id) != record.version:
+                    wanting.append(record.id)
+        gone = [id for id in held if id not in living]
+        put = dropped = 0
+        for ids in (wanting, gone):
+            for start in range(0, len(ids), PORTION):
+                came, went = await self._feed(index, partition, ids[start : start + PORTION])
+                put, dropped = put + came, dropped + went
+        return Reindexed(partition, len(living), put, dropped)
+
+    def _is_meant(self, record: Record) -> bool:
+        return record.vector is not None and record.vector.model == self._model
+
+    async def reindex(self, only: Callable[[Partition], bool]) -> AsyncIterator[Reindexed]:
+        """Go over all partitions, also those that only the index still holds something of."""
+        if self._index is None:
+            raise Unavailable("no index is set; the built-in one needs no rebuilding", field="index")
+        left = await self._index.partitions()
+        after: Partition | None = None
+        while page := await self._ledger.store.partitions(after):
+            for partition in filter(only, page):
+                yield await self._compare(self._index, partition)
+            left.difference_update(page)
+            after = page[-1]
+        for partition in sorted(filter(only, left)):
+            yield await self._compare(self._index, partition)
+
+    async def close(self) -> None:
+        if self._index is not None:
+            await self._index.close()

@@ -1,0 +1,206 @@
+"""Chroma as an index beside a store: it proposes which memories are near, and is never the truth.
+
+    chroma:///vectors                a folder that one process uses
+    chroma+http://localhost:8000     a server, for any number of processes
+
+It gets ids, vectors and when they end: no text, no metadata of anyone. `?collection=name` sets what its
+collections are called, `chroma+http://:TOKEN@host` a bearer token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+import chromadb
+import numpy as np
+from chromadb.config import Settings
+
+from recollect.errors import Unavailable, ValidationError
+from recollect.records import Partition, Record
+
+COLLECTION = "recollect"
+NAME_LENGTHS = range(1, 41)
+PAGE = 1_000
+"""Entries that are read or written at a time: SQLite under it takes only so many parameters."""
+QUIET = Settings(anonymized_telemetry=False)
+"""It tells nobody what it is used for."""
+CONNECTIONS = 4
+"""Calls to a server at a time; a folder takes one after the other."""
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a Chroma is: a folder, or a server."""
+
+    folder: Path | None = None
+    host: str = ""
+    port: int = 0
+    ssl: bool = False
+    token: str = ""
+    collection: str = COLLECTION
+
+    @property
+    def shown(self) -> str:
+        """The same without the token."""
+        place = f"chroma:///{self.folder}" if self.folder else f"chroma+http{'s' * self.ssl}://{self.host}:{self.port}"
+        return place if self.collection == COLLECTION else f"{place}?collection={self.collection}"
+
+
+def read_address(url: str) -> Address:
+    """The address that a URL names; what it says beyond that is an error."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ValidationError("not a URL", field="index") from error
+    options = parse_qs(parts.query, keep_blank_values=True)
+    collection = options.pop("collection", [COLLECTION])[-1]
+    if options or len(collection) not in NAME_LENGTHS or not collection.replace("-", "a").isalnum():
+        raise ValidationError("only ?collection=NAME is known, with letters, digits and -", field="index")
+    if parts.scheme == "chroma":
+        folder = unquote(parts.path).removeprefix("/")
+        if parts.netloc or not folder:
+            raise ValidationError("must be chroma:///FOLDER or chroma+http://HOST:PORT", field="index")
+        return Address(Path(folder), collection=collection)
+    if not parts.hostname or parts.path not in ("", "/"):
+        raise ValidationError("must be chroma+http://HOST:PORT", field="index")
+    ssl = parts.scheme == "chroma+https"
+    return Address(None, parts.hostname, port or (443 if ssl else 8000), ssl, parts.password or "", collection)
+
+
+def open_index(url: str, model: str) -> ChromaIndex:
+    """The index at a URL for vectors of one model. It is reached for when it is first used."""
+    return ChromaIndex(read_address(url), model)
+
+
+class ChromaIndex:
+    """Vectors of one model, those of every partition in one collection."""
+
+    def __init__(self, address: Address, model: str) -> None:
+        self._address = address
+        self._name = f"{address.collection}-{hashlib.blake2b(model.encode(), digest_size=6).hexdigest()}"
+        self._collection: chromadb.Collection | None = None
+        self._threads = ThreadPoolExecutor(1 if address.folder else CONNECTIONS, thread_name_prefix="chroma")
+
+    async def put(self, partition: Partition, rows: Sequence[tuple[Record, np.ndarray]]) -> None:
+        """Take in the vectors of these records, in the place of those it has."""
+        owner = _owner(partition)
+
+        def write(collection: chromadb.Collection) -> None:
+            for page in _pages(rows):
+                collection.upsert(
+                    ids=[_entry(owner, record.id) for record, _ in page],
+                    embeddings=np.array([vector for _, vector in page], np.float32),
+                    metadatas=[{"owner": owner, "version": record.version} for record, _ in page],
+                )
+
+        if rows:
+            await self._call(write)
+
+    async def drop(self, partition: Partition, ids: Sequence[str]) -> None:
+        """Let go of these; what it does not have is nothing."""
+        owner = _owner(partition)
+
+        def remove(collection: chromadb.Collection) -> None:
+            for page in _pages(ids):
+                collection.delete(ids=[_entry(owner, id) for id in page])
+
+        if ids:
+            await self._call(remove)
+
+    async def near(self, partition: Partition, vector: np.ndarray, limit: int) -> list[str]:
+        """The ids nearest to a vector, nearest first. Whoever asks looks them up in the partition."""
+        owner = _owner(partition)
+
+        def ask(collection: chromadb.Collection) -> list[str]:
+            found = collection.query(
+                query_embeddings=[vector], n_results=limit, where={"owner": owner}, include=[]
+            )  # fmt: skip
+            return [_id(owner, entry) for entry in found["ids"][0]]
+
+        return await self._call(ask)
+
+    async def held(self, partition: Partition) -> dict[str, int]:
+        """What it holds of a partition: id -> version of the record."""
+        owner = _owner(partition)
+
+        def read(collection: chromadb.Collection) -> dict[str, int]:
+            return {_id(owner, entry): int(held["version"]) for entry, held in _entries(collection, owner)}
+
+        return await self._call(read)
+
+    async def partitions(self) -> set[Partition]:
+        """Whose vectors it holds."""
+        owners = await self._call(lambda collection: {held["owner"] for _, held in _entries(collection)})
+        return {Partition(*(unquote(part) for part in str(owner).split("/"))) for owner in owners}
+
+    async def check(self) -> None:
+        """Whether it can be used; raises `Unavailable` if not."""
+        await self._call(lambda collection: collection.count())
+
+    def describe(self) -> dict[str, Any]:
+        return {"index": "chroma", "url": self._address.shown, "version": str(chromadb.__version__)}
+
+    async def close(self) -> None:
+        self._collection = None
+        self._threads.shutdown(wait=False)
+
+    async def _call(self, call: Callable[[chromadb.Collection], Answer]) -> Answer:
+        """Run a call in a thread of its own; whatever goes wrong there is `Unavailable`."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: call(self._opened()))
+        except Exception as error:  # the driver raises what its server, its files and its validation give
+            self._collection = None
+            kind = type(error).__name__
+            raise Unavailable(f"Chroma cannot be used ({kind}). Is it running?", field="index") from None
+
+    def _opened(self) -> chromadb.Collection:
+        if self._collection is None:
+            # Without an embedder of its own: it would download one.
+            self._collection = self._client().get_or_create_collection(
+                self._name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
+            )
+        return self._collection
+
+    def _client(self) -> Any:
+        where = self._address
+        if where.folder is not None:
+            return chromadb.PersistentClient(path=where.folder, settings=QUIET)
+        headers = {"Authorization": f"Bearer {where.token}"} if where.token else None
+        return chromadb.HttpClient(host=where.host, port=where.port, ssl=where.ssl, headers=headers, settings=QUIET)
+
+
+def _owner(partition: Partition) -> str:
+    return f"{quote(partition.org, safe='')}/{quote(partition.user, safe='')}"
+
+
+def _entry(owner: str, id: str) -> str:
+    return f"{owner}/{quote(id, safe='')}"
+
+
+def _id(owner: str, entry: str) -> str:
+    return unquote(entry.removeprefix(f"{owner}/"))
+
+
+def _entries(collection: chromadb.Collection, owner: str | None = None) -> list[tuple[str, Any]]:
+    """Ids of entries and what is known of each, of one owner or of all."""
+    found: list[tuple[str, Any]] = []
+    where: Any = {"owner": owner} if owner else None
+    while True:
+        page = collection.get(where=where, limit=PAGE, offset=len(found), include=["metadatas"])
+        found += zip(page["ids"], page["metadatas"] or (), strict=True)
+        if len(page["ids"]) < PAGE:
+            return found
+
+
+def _pages(items: Sequence[Answer]) -> list[Sequence[Answer]]:
+    return [items[start : start + PAGE] for start in range(0, len(items), PAGE)]

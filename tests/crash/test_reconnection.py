@@ -1,0 +1,83 @@
+"""Servers that are away: told at the start with what to do, replaced only where that is asked, found again later."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+
+import pytest
+
+from recollect import Memory
+from recollect.errors import Unavailable
+from recollect.testing.fakes import HashingEmbedder
+from recollect.testing.proxy import Proxy
+from recollect.testing.stores import fresh_url
+
+BACK_S = 5.0
+"""Within this time after a server is back, it is used again."""
+NOWHERE = {
+    "postgresql": "postgresql://ann:s3cret@127.0.0.1:1/db",
+    "redis": "redis://:s3cret@127.0.0.1:1/0",
+    "cluster": "redis+cluster://:s3cret@127.0.0.1:1",
+    "cosmos": "cosmos://127.0.0.1:1/recollect/memories?key=czNjcmV0&emulator=yes",
+}
+KINDS = [
+    pytest.param(kind, marks=pytest.mark.xdist_group(kind)) for kind in ("postgresql", "redis", "valkey", "cosmos")
+]
+
+
+def opened(url, **changes):
+    given = {"embedder": HashingEmbedder(), "worker": False, "busy_timeout_s": 1.0} | changes
+    return Memory.open(url, **given)
+
+
+@pytest.mark.parametrize("kind", NOWHERE)
+async def test_a_store_that_is_away_at_the_start_is_told_with_what_to_do(kind):
+    with pytest.raises(Unavailable) as caught:
+        async with asyncio.timeout(30):
+            await opened(NOWHERE[kind]).start()
+    told = str(caught.value)
+    assert re.search(r"check|is it running|that it runs", told, re.I)
+    assert "s3cret" not in told
+    assert "czNjcmV0" not in told
+
+
+@pytest.mark.parametrize("kind", NOWHERE)
+async def test_with_a_fallback_it_starts_in_memory_and_says_so_loudly(kind, caplog):
+    with caplog.at_level(logging.WARNING, logger="recollect"):
+        async with opened(NOWHERE[kind], fallback="memory") as memory:
+            assert "in memory, because" in memory.describe()["store"]["fallback"]
+            await memory.user("ann").add_memory("kept for now")
+            assert len((await memory.user("ann").list_memories())[0]) == 1
+    assert "MEMORIES ARE NOT KEPT" in caplog.text
+    assert "s3cret" not in caplog.text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_server_that_is_lost_later_is_told_as_unavailable_and_used_again_when_it_is_back(kind):
+    with fresh_url(kind) as url:
+        port = re.search(r"127\.0\.0\.1:(\d+)", url)
+        if port is None:
+            pytest.skip("the server is elsewhere")
+        async with Proxy(int(port[1])) as way, opened(url.replace(port[0], f"127.0.0.1:{way.port}")) as memory:
+            ann = memory.user("ann")
+            await ann.add_memory("said before", id="before")
+            await way.cut()
+            for call in (ann.add_memory("said meanwhile", id="meanwhile"), ann.get_memory("before")):
+                with pytest.raises(Unavailable):
+                    async with asyncio.timeout(30):
+                        await call
+            await way.mend()
+            began = time.monotonic()
+            while True:
+                try:
+                    await ann.add_memory("said after", id="after")
+                    break
+                except Unavailable:
+                    assert time.monotonic() - began < BACK_S
+            assert time.monotonic() - began < BACK_S
+            kept = {record.id for record in (await ann.list_memories())[0]}
+            assert {"before", "after"} <= kept <= {"before", "meanwhile", "after"}
+            assert await memory.check() == []

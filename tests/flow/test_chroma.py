@@ -1,0 +1,224 @@
+"""Chroma beside a store: it proposes what is near, follows every change, and nothing rests on it."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+pytest.importorskip("chromadb", reason="no Chroma here: install recollect[chroma]")
+
+from recollect import Memory
+from recollect.errors import ValidationError
+from recollect.records import Partition
+from recollect.stores import open_index
+from recollect.stores.chroma import read_address
+from recollect.testing.fakes import HashingEmbedder
+from recollect.testing.servers.chroma import ChromaServer
+
+pytestmark = pytest.mark.xdist_group("chroma")
+ANN, BOB = Partition("default", "ann"), Partition("default", "bob")
+
+
+@pytest.fixture
+def index_url(tmp_path):
+    return f"chroma:///{tmp_path}/vectors"
+
+
+@pytest.fixture
+async def index(index_url):
+    """The index itself, to look into."""
+    index = open_index(index_url, HashingEmbedder().name)
+    yield index
+    await index.close()
+
+
+@pytest.fixture
+async def memory(open_memory, index_url):
+    return await open_memory(index=index_url)
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = ChromaServer()
+    yield server
+    server.remove()
+
+
+async def found(user, query="tea"):
+    return [hit.content for hit in await user.search_memory(query)]
+
+
+async def test_what_is_stored_edited_and_forgotten_is_so_in_the_index_too(memory, index):
+    ann = memory.user("ann")
+    tea = await ann.add_memory("Ann drinks green tea")
+    await ann.session("s").add_message("user", "The kettle is new", id="kettle")
+    assert await index.held(ANN) == {}
+    await memory.work()
+    held = await index.held(ANN)
+    assert {tea.id, "kettle"} <= held.keys()
+    await ann.update_memory(tea.id, content="Ann drinks black tea")
+    await memory.work()
+    assert (await index.held(ANN))[tea.id] > held[tea.id]
+    await ann.forget(tea.id)
+    await memory.work()
+    assert tea.id not in await index.held(ANN)
+    assert "kettle" in await index.held(ANN)
+    assert (await memory.check(), await ann.failures()) == ([], [])
+
+
+async def test_nothing_but_ids_and_vectors_leaves_the_store(memory, index_url, tmp_path):
+    await memory.user("ann").add_memory("the canaryword is here", metadata={"label": "canaryword"})
+    await memory.work()
+    files = [path for path in (tmp_path / "vectors").rglob("*") if path.is_file()]
+    assert files
+    assert not any(b"canaryword" in path.read_bytes() for path in files)
+
+
+class Synonyms(HashingEmbedder):
+    """Knows that a beverage is a tea, which words alone do not."""
+
+    async def embed(self, texts):
+        return await super().embed([text.replace("beverage", "tea") for text in texts])
+
+
+async def test_search_asks_the_index_and_scores_what_it_proposes_by_the_store(open_memory, index_url, index):
+    memory = await open_memory(index=index_url, embedder=Synonyms())
+    ann = memory.user("ann")
+    kept = await ann.add_memory("Ann drinks tea")
+    await ann.add_memory("The violin stands in the corner")
+    await memory.work()
+
+    async def nearness():
+        return {hit.id: hit.legs["meaning"].score for hit in await ann.search_memory("beverage")}[kept.id]
+
+    assert await nearness() == pytest.approx(3**-0.5, abs=0.01)
+    await index.drop(ANN, [kept.id])
+    assert await nearness() == 0.0
+
+
+async def test_what_an_index_proposes_from_elsewhere_is_looked_up_and_not_found(memory, index):
+    ann, bob = memory.user("ann"), memory.user("bob")
+    mine = await ann.add_memory("Ann drinks green tea")
+    theirs = await bob.add_memory("Bob drinks green tea")
+    await memory.work()
+    stored = (await memory._running.ledger.get(BOB, [theirs.id]))[0]
+    vectors = (await HashingEmbedder().embed(["green tea"]))[0]
+    await index.put(ANN, [(stored, vectors)])
+    assert [hit.id for hit in await ann.search_memory("green tea")] == [mine.id]
+
+
+async def test_owners_whose_ids_look_alike_stay_apart(memory, index):
+    users = [memory.user("c", org="a/b"), memory.user("b/c", org="a"), memory.user("%2F", org="a"), memory.user("a")]
+    for number, user in enumerate(users):
+        await user.add_memory(f"green tea number {number}", id="same")
+    await memory.work()
+    for number, user in enumerate(users):
+        assert await found(user, "green tea") == [f"green tea number {number}"]
+    assert len(await index.partitions()) == 4
+
+
+async def test_erasing_a_user_empties_the_index_of_them_alone(memory, index):
+    for name in ("ann", "bob"):
+        await memory.user(name).add_memory(f"{name} drinks tea")
+    await memory.work()
+    await memory.user("ann").erase()
+    await memory.work()
+    assert (await index.held(ANN), len(await index.held(BOB))) == ({}, 1)
+
+
+async def test_what_lived_out_its_life_leaves_the_index_with_upkeep(memory, index, clock):
+    await memory.user("ann").session("s").add_message("user", "The kettle is new", id="kettle")
+    await memory.work()
+    assert "kettle" in await index.held(ANN)
+    clock.advance(days=40)
+    await memory.work()
+    assert "kettle" not in await index.held(ANN)
+
+
+async def test_answers_are_those_of_the_built_in_index(open_memory, index_url, tmp_path):
+    things = ("tea", "violin", "train", "garden", "kettle", "lamp", "coat", "bread", "river", "letter")
+    places = ("kitchen", "cellar", "office", "market", "station", "school", "harbour")
+    texts = [f"number {n}: the {a} is in the {b}" for n, (a, b) in enumerate((a, b) for a in things for b in places)]
+    asked = [f"where is the {thing} near the {place}?" for thing, place in zip(things, places * 2, strict=False)]
+    answers = []
+    for name, index in (("plain", ""), ("beside", index_url)):
+        memory = await open_memory(f"sqlite:///{tmp_path}/{name}.db", index=index)
+        ann = memory.user("ann")
+        await ann.add_memories([{"content": text, "id": f"m{n}"} for n, text in enumerate(texts)])
+        await memory.work()
+        answers.append([[hit.id for hit in await ann.search_memory(question, limit=10)] for question in asked])
+    assert memory.describe()["vectors"]["state"] == "in use"
+    same = [len(set(plain) & set(beside)) / 10 for plain, beside in zip(*answers, strict=True)]
+    assert sum(same) / len(same) >= 0.98
+    assert [plain[0] for plain in answers[0]] == [beside[0] for beside in answers[1]]
+
+
+async def test_a_broken_folder_is_said_so_and_search_goes_on(open_memory, tmp_path):
+    (tmp_path / "vectors").mkdir()
+    (tmp_path / "vectors" / "chroma.sqlite3").write_bytes(b"not a database, but long enough to be looked at " * 50)
+    memory = await open_memory(index=f"chroma:///{tmp_path}/vectors")
+    await memory.user("ann").add_memory("Ann drinks green tea")
+    await memory.work()
+    assert memory.describe()["vectors"]["state"].startswith("NOT IN USE")
+    assert await found(memory.user("ann")) == ["Ann drinks green tea"]
+
+
+async def test_a_lost_index_is_made_again_from_the_store(memory, index):
+    ann = memory.user("ann")
+    added = await ann.add_memories([f"tea number {n}" for n in range(8)])
+    await memory.work()
+    await index.drop(ANN, [record.id for record in added[:5]])
+    record = (await memory._running.ledger.get(ANN, [added[0].id]))[0]
+    await index.put(BOB, [(record, (await HashingEmbedder().embed(["x"]))[0])])
+    (first, second) = await memory.reindex()
+    assert (first.partition, first.records, first.put, first.dropped) == (ANN, 8, 5, 0)
+    assert (second.partition, second.records, second.put, second.dropped) == (BOB, 0, 0, 1)
+    assert [(each.put, each.dropped) for each in await memory.reindex()] == [(0, 0)]
+
+
+async def test_an_index_that_goes_away_is_missed_but_not_needed(open_memory, server, caplog, clock):
+    memory = await open_memory(index=f"{server.url}?collection=away")
+    ann = memory.user("ann")
+    await ann.add_memory("Ann drinks green tea")
+    await memory.work()
+    assert memory.describe()["vectors"]["state"] == "in use"
+    server.stop()
+    with caplog.at_level(logging.WARNING, logger="recollect"):
+        assert await found(ann) == ["Ann drinks green tea"]
+        assert memory.describe()["vectors"]["state"].startswith("NOT IN USE: Chroma cannot be used")
+        for number in range(5):
+            await ann.add_memory(f"and tea number {number}")
+        await memory.work()
+    assert "searching without the index" in caplog.text
+    assert await ann.failures() == []
+    server.start()
+    clock.advance(minutes=3)
+    await memory.work()
+    index = open_index(f"{server.url}?collection=away", HashingEmbedder().name)
+    assert len(await index.held(ANN)) == 6
+    await index.close()
+
+
+async def test_an_index_that_cannot_be_reached_at_the_start_is_said_so(open_memory, caplog):
+    with caplog.at_level(logging.WARNING, logger="recollect"):
+        memory = await open_memory(index="chroma+http://127.0.0.1:1")
+    assert "searching without the index" in caplog.text
+    await memory.user("ann").add_memory("Ann drinks green tea")
+    assert await found(memory.user("ann")) == ["Ann drinks green tea"]
+
+
+@pytest.mark.parametrize(
+    "url", ["chroma://", "chroma://host/path", "chroma+http://", "chroma:///x?other=1", "chroma:///x?collection=a b",
+            "faiss:///x", "chroma+http://host/path", "vectors"],
+)  # fmt: skip
+async def test_an_index_url_that_means_nothing_is_refused(url):
+    with pytest.raises(ValidationError) as caught:
+        await Memory.open("memory://", index=url).start()
+    assert caught.value.field == "index"
+
+
+def test_a_token_is_never_told():
+    address = read_address("chroma+https://:s3cret@vectors.example")
+    assert address.token == "s3cret"
+    assert address.shown == "chroma+https://vectors.example:443"

@@ -1,0 +1,124 @@
+"""What `recollect doctor` says of servers: versions, extensions, durability, migrations, clocks, and what to do."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("psycopg", reason="no PostgreSQL driver here: install recollect[postgres]")
+pytest.importorskip("redis", reason="no Redis driver here: install recollect[redis]")
+
+from recollect.stores.contract import clock_finding
+from recollect.testing.conformance.stage import opened
+from recollect.testing.servers.postgres import shared_server
+from recollect.testing.servers.redis import RedisServer
+from recollect.testing.stores import fresh_url
+
+NEVER = "127.0.0.1:1"
+
+
+def checks(ran):
+    return {check["name"]: check for check in ran.json}
+
+
+@pytest.mark.xdist_group("postgresql")
+def test_a_postgresql_is_examined_from_version_to_clock(recollect):
+    with fresh_url("postgresql") as url:
+        found = checks(recollect("doctor", "--json", at=url))
+    assert found["version"]["found"].startswith("PostgreSQL 1")
+    assert found["extensions"]["found"].startswith("pgvector 0.")
+    assert found["durability"]["found"].startswith("on disk (fsync")
+    assert found["migrations"]["found"].endswith("the newest")
+    assert found["role"]["found"] == "row-level security holds for it"
+    assert found["clock"]["found"].endswith("as good as equal")
+    names = ("version", "extensions", "durability", "migrations", "role", "connections", "vacuum", "clock", "data")
+    assert {name: found[name]["state"] for name in names} == dict.fromkeys(names, "ok")
+
+
+@pytest.mark.xdist_group("postgresql")
+async def test_a_careless_postgresql_is_told_what_to_change():
+    with fresh_url("postgresql") as url:
+        async with opened(url.replace("schema=", "pgvector=off&pool_max=60&schema=")) as store:
+            findings = {finding.name: finding for finding in await store.examine()}
+    assert "create extension vector" in findings["extensions"].advice
+    assert "pool_max" in findings["connections"].advice
+    assert {findings[name].state for name in ("extensions", "connections")} == {"warn"}
+
+
+@pytest.mark.xdist_group("postgresql")
+async def test_a_superuser_is_told_of_the_lock_it_walks_past():
+    with fresh_url("postgresql") as url, shared_server().admin() as admin:
+        async with opened(url.replace("recollect@", "postgres@")) as store:
+            findings = {finding.name: finding for finding in await store.examine()}
+        admin.execute(f"alter schema {url.rpartition('schema=')[2]} owner to recollect")
+    assert findings["role"].state == "warn"
+    assert "BYPASSRLS" in findings["role"].advice
+
+
+@pytest.mark.parametrize("kind", ["redis", "valkey", "cluster"])
+def test_a_redis_is_examined_from_version_to_clock(recollect, kind):
+    with fresh_url(kind) as url:
+        found = checks(recollect("doctor", "--json", at=url))
+    assert found["version"]["found"].split()[0] == ("Redis" if kind == "redis" else "Valkey")
+    assert found["eviction"]["state"] == "ok"
+    assert found["clock"]["found"].endswith("as good as equal")
+    assert "MiB in use" in found["memory"]["found"]
+    assert found["durability"]["found"] == "on disk (AOF, fsync) when a call returns"
+    assert ("cluster" in found) == (kind == "cluster")
+    if kind == "cluster":
+        assert found["cluster"]["found"] == "3 masters, each with a replica"
+
+
+def test_a_redis_that_may_lose_a_second_is_told_so(recollect):
+    with RedisServer("redis", {"appendfsync": "everysec"}) as server:
+        found = checks(recollect("doctor", "--json", at=server.url()))
+    assert found["durability"]["state"] == "warn"
+    assert "appendfsync always" in found["durability"]["advice"]
+
+
+def test_a_careless_redis_fails_the_examination(recollect):
+    settings = {"appendonly": "no", "maxmemory": "20mb", "maxmemory-policy": "allkeys-lru"}
+    with RedisServer("redis", settings) as server:
+        ran = recollect("doctor", "--json", at=server.url())
+    found = checks(ran)
+    assert ran.code != 0
+    assert found["eviction"]["state"] == "fail"
+    assert "noeviction" in found["eviction"]["advice"]
+    assert "appendonly yes" in found["durability"]["advice"]
+
+
+@pytest.mark.xdist_group("cosmos")
+def test_a_cosmos_emulator_is_told_from_an_account(recollect):
+    with fresh_url("cosmos") as url:
+        found = checks(recollect("doctor", "--json", at=url))
+    assert found["durability"]["state"] == "warn"
+    assert found["consistency"]["state"] == "ok"
+
+
+def test_several_stores_are_examined_at_once(recollect, monkeypatch):
+    with fresh_url("redis") as cache, fresh_url("postgresql") as url:
+        monkeypatch.setenv("RECOLLECT_LAYERS", f"working={cache}")
+        found = checks(recollect("doctor", "--json", at=url))
+    assert found["the rest: version"]["found"].startswith("PostgreSQL")
+    assert found["working: version"]["found"].startswith("Redis")
+    assert {found[name]["state"] for name in ("the rest: clock", "working: clock")} == {"ok"}
+
+
+def test_of_several_stores_the_one_that_is_away_is_named(recollect, monkeypatch):
+    with fresh_url("redis") as cache:
+        monkeypatch.setenv("RECOLLECT_LAYERS", f"working={cache}")
+        monkeypatch.setenv("RECOLLECT_BUSY_TIMEOUT_S", "1")
+        ran = recollect("doctor", "--json", at=f"postgresql://ann:s3cret@{NEVER}/db")
+    found = checks(ran)
+    assert found["the rest: store"]["state"] == "fail"
+    assert found["working: store"]["state"] == "ok"
+    assert "s3cret" not in json.dumps(ran.json)
+
+
+@pytest.mark.parametrize(("ahead_ms", "state"), [(1_500, "ok"), (-5_000, "warn"), (90_000, "fail")])
+def test_clocks_that_differ_are_told_by_how_much(ahead_ms, state):
+    finding = clock_finding([0, ahead_ms])
+    assert finding.state == state
+    assert f"{abs(ahead_ms) / 1000:.1f} s {'behind' if ahead_ms < 0 else 'ahead'}" in finding.found
+    assert ("NTP" in finding.advice) == (state != "ok")

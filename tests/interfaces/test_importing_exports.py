@@ -1,0 +1,308 @@
+"""Exports of ChatGPT and Claude, and the file of the MCP memory server, made by hand in the shape that is known."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import struct
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from recollect import Memory
+from recollect.importers.kinds import KINDS
+
+
+def node(id: str, parent: str | None, children: list[str], message: dict | None) -> dict:
+    return {"id": id, "parent": parent, "children": children, "message": message}
+
+
+def said(id: str, role: str, *parts, at: float | None = 1_709_285_400.25, **more) -> dict:
+    content = {"content_type": "text", "parts": list(parts)}
+    return {"id": id, "author": {"role": role}, "create_time": at, "content": content, "metadata": {}} | more
+
+
+HIDDEN = {"metadata": {"is_visually_hidden_from_conversation": True}}
+PICTURE = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-1", "width": 8}
+CHATGPT = {
+    "title": "Tea  for\nAnn",
+    "conversation_id": "c-1",
+    "current_node": "n7",
+    "mapping": {
+        "root": node("root", None, ["n1"], None),
+        "n1": node("n1", "root", ["n2"], said("n1", "system", "You are helpful.", **HIDDEN)),
+        "n2": node("n2", "n1", ["n3", "old"], said("n2", "user", "I drink oolong.", PICTURE)),
+        "old": node("old", "n2", [], said("old", "assistant", "An answer that was made again.")),
+        "n3": node("n3", "n2", ["n4"], said("n3", "assistant", content={"content_type": "thoughts", "thoughts": []})),
+        "n4": node("n4", "n3", ["n5"], said("n4", "assistant", "", recipient="python",
+                   content={"content_type": "code", "language": "python", "text": "print(80)"})),
+        "n5": node("n5", "n4", ["n6"], said("n5", "tool", "", author={"role": "tool", "name": "python"},
+                   content={"content_type": "execution_output", "text": "80"})),
+        "n6": node("n6", "n5", ["n7"], said("n6", "assistant", "Use 80 degrees.", metadata={"model_slug": "gpt-x"})),
+        "n7": node("n7", "n6", [], said("n7", "user", "Thanks!", at=None)),
+    },
+}  # fmt: skip
+CLAUDE = {
+    "uuid": "0b5c", "name": "Boats", "created_at": "2026-03-01T09:00:00.000000Z", "account": {"uuid": "acct-1"},
+    "chat_messages": [
+        {"uuid": "m1", "sender": "human", "text": "Which boat?", "created_at": "2026-03-01T09:30:00.123456Z",
+         "content": [{"type": "text", "text": "Which boat?"}],
+         "attachments": [{"file_name": "boats.txt", "extracted_content": "A canoe and a kayak."}]},
+        {"uuid": "m2", "sender": "assistant", "text": "", "created_at": "2026-03-01T09:31:00Z", "attachments": [],
+         "content": [{"type": "thinking", "thinking": "hm"},
+                     {"type": "tool_use", "id": None, "name": "web_search", "input": {"query": "canoe"}},
+                     {"type": "tool_result", "name": "web_search", "content": [{"type": "text", "text": "found"}]},
+                     {"type": "text", "text": "The canoe."}]},
+        {"uuid": "m3", "sender": "human", "text": "An old export has the text alone.", "created_at": None},
+    ],
+}  # fmt: skip
+MEMORIES = {
+    "conversations_memory": "**Work context**\n\nAnn builds boats.\n\nShe sails on Sundays.",
+    "project_memories": {"p1": "Ann writes a book."},
+    "account_uuid": "acct-1",
+}
+
+
+def archive(path, **files: object) -> str:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in files.items():
+            file.writestr(name, content if isinstance(content, bytes) else json.dumps(content))
+    return str(path)
+
+
+def messages(recollect, session: str, user: str = "me") -> list[dict]:
+    return recollect("sessions", "--show", session, "--user", user, "--json").json["messages"]
+
+
+# ── ChatGPT ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_conversation_of_chatgpt_is_the_branch_that_was_shown_last(recollect, lines):
+    outcome = recollect("import", "--from", "chatgpt", lines([CHATGPT], name="conversations.json"), "--json").json
+    assert (outcome["messages"], outcome["sessions"], outcome["bad"]) == (5, 1, 0)
+    talk = messages(recollect, "c-1")
+    assert [message["role"] for message in talk] == ["user", "assistant", "tool", "assistant", "user"]
+    assert talk[0]["content"] == [
+        {"type": "text", "text": "I drink oolong."},
+        {"type": "image_url", "image_url": {"url": "file-service://file-1"}},
+    ]
+    (call,) = talk[1]["tool_calls"]
+    assert call["function"] == {"name": "python", "arguments": "print(80)"}
+    assert (talk[2]["content"], talk[2]["tool_call_id"], talk[2]["name"]) == ("80", call["id"], "python")
+    (session,) = recollect("sessions", "--json").json
+    assert session["title"] == "Tea for Ann"
+    rows = {row["content"]: row for row in map(json.loads, recollect("export").out.splitlines()[1:])}
+    assert rows["Use 80 degrees."]["event_at"] == "2024-03-01T09:30:00.250000Z"
+    assert rows["Use 80 degrees."]["metadata"] == {"imported_from": "chatgpt", "model": "gpt-x"}
+
+
+def test_a_zip_is_read_as_it_is_and_twice_is_once(recollect, tmp_path):
+    other = CHATGPT | {"conversation_id": "c-2", "current_node": None}
+    files = {"conversations-000.json": [CHATGPT], "nested/conversations-001.json": [other], "chat.html": b"<html>"}
+    file = archive(tmp_path / "export.zip", **files)
+    assert (
+        recollect("import", "--from", "chatgpt", file, "--json").json["new"] == 9
+    )  # without a current node, the newest leaf
+    again = recollect("import", "--from", "chatgpt", file, "--all-or-nothing", "--json").json
+    assert (again["new"], again["known"]) == (0, 9)
+    assert sorted(os.listdir(tmp_path)) == ["export.zip", "notes.db"]
+
+
+def test_a_title_that_was_changed_here_stays(recollect, lines, url):
+    async def rename() -> None:
+        async with Memory.open(url, worker=False) as memory:
+            await memory.user("me").session("c-1").rename("Oolong")
+
+    file = lines([CHATGPT], name="conversations.json")
+    recollect("import", "--from", "chatgpt", file)
+    asyncio.run(rename())
+    assert recollect("import", "--from", "chatgpt", file, "--json").json["new"] == 0
+    assert recollect("sessions", "--json").json[0]["title"] == "Oolong"
+
+
+def chain(*messages: object) -> dict:
+    """A conversation in which each message answers the one before."""
+    nodes = {f"n{n}": node(f"n{n}", f"n{n - 1}", [], message) for n, message in enumerate(messages)}
+    return {"mapping": nodes, "current_node": f"n{len(messages) - 1}"}
+
+
+ONE, TWO = said("one", "user", "one"), said("two", "user", "two")
+ROUND = {"mapping": {"a": node("a", "b", [], ONE), "b": node("b", "a", [], TWO)}, "current_node": "a"}
+
+
+@pytest.mark.parametrize(
+    ("change", "new", "bad"),
+    [
+        ({"mapping": None}, 0, 1),
+        ({"mapping": []}, 0, 1),
+        ({"mapping": {}}, 0, 0),
+        (ROUND, 2, 0),
+        ({"mapping": {"n0": 7, "n1": node("n1", "n0", [], ONE)}, "current_node": "n1"}, 1, 0),
+        (chain(said("x", "alien", "?"), ONE), 1, 1),
+        (chain(said("x", "user", "x" * 70_000), ONE), 1, 1),
+        (chain(said("x", "user", "\ud800"), ONE), 1, 1),
+        (chain(said("x", "user", "far", at=1e30), ONE), 1, 1),
+        (chain(said("x", "user", 7, {"odd": 1}), ONE), 1, 0),
+    ],
+)
+def test_a_conversation_that_is_odd_does_not_stop_the_others(recollect, lines, change, new, bad):
+    odd = {"conversation_id": "odd", "title": None} | change
+    ran = recollect("import", "--from", "chatgpt", lines([odd, CHATGPT], name="conversations.json"), "--json")
+    assert (ran.json["messages"], ran.json["bad"], ran.code) == (new + 5, bad, 2 if bad else 0)
+
+
+# ── Claude ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_conversations_and_memories_of_claude_are_brought_in(recollect, tmp_path):
+    file = archive(tmp_path / "data.zip", **{"conversations.json": [CLAUDE], "memories.json": [MEMORIES]})
+    outcome = recollect("import", "--from", "claude", file, "--json").json
+    assert (outcome["messages"], outcome["memories"], outcome["sessions"], outcome["bad"]) == (4, 3, 1, 0)
+    talk = messages(recollect, "0b5c")
+    assert [message["role"] for message in talk] == ["user", "user", "assistant", "user"]
+    assert (talk[0]["content"], talk[1]["content"]) == ("Which boat?", "A canoe and a kayak.")
+    call, result, text = talk[2]["content"]
+    assert call["function"] == {"name": "web_search", "arguments": '{"query": "canoe"}'}
+    assert result == {"type": "tool_result", "tool_call_id": call["id"], "content": "found"}
+    assert text == {"type": "text", "text": "The canoe."}
+    rows = {row["content"]: row for row in map(json.loads, recollect("export").out.splitlines()[1:])}
+    assert rows["Which boat?"]["event_at"] == "2026-03-01T09:30:00.123000Z"
+    assert {"Work context: Ann builds boats.", "She sails on Sundays.", "Ann writes a book."} <= rows.keys()
+    again = recollect("import", "--from", "claude", file, "--json").json
+    assert (again["new"], again["known"]) == (0, 8)
+
+
+def test_an_attachment_that_is_too_long_does_not_take_its_message_with_it(recollect, lines):
+    long = {"file_name": "all.txt", "extracted_content": "x" * 70_000}
+    message = CLAUDE["chat_messages"][0] | {"attachments": [long]}
+    file = lines([CLAUDE | {"chat_messages": [message]}], name="conversations.json")
+    ran = recollect("import", "--from", "claude", file, "--json")
+    assert (ran.code, ran.json["messages"], ran.json["bad"]) == (2, 1, 1)
+    assert ran.json["problems"] == [{"line": 1, "reason": "content: must have at most 65536 bytes of UTF-8"}]
+
+
+# ── hostile files ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"   ", b"[", b"[{]", b"{", b"not json", b"[1, 2", b'[{"mapping": {}}, ', b"\xff\xfe[]", b'["\xff"]',
+        b"[" * 200_000, b'[{"a": ' * 5_000, b"7", b'"text"', b"null",
+    ],
+)  # fmt: skip
+def test_a_file_that_is_no_export_is_refused(recollect, tmp_path, content):
+    (tmp_path / "conversations.json").write_bytes(content)
+    for kind in ("chatgpt", "claude"):
+        ran = recollect("import", "--from", kind, "conversations.json", "--json")
+        assert (ran.code, ran.json["new"]) == (2, 0)
+        assert ran.json["bad"] >= 1
+
+
+def test_what_stands_before_a_broken_end_is_kept(recollect, tmp_path):
+    whole = json.dumps([CHATGPT, CHATGPT | {"conversation_id": "c-2"}]).encode()
+    (tmp_path / "conversations.json").write_bytes(whole[:-40])
+    ran = recollect("import", "--from", "chatgpt", "conversations.json", "--json")
+    assert (ran.code, ran.json["messages"], ran.json["bad"]) == (2, 5, 1)
+    assert "ends in the middle" in ran.json["problems"][0]["reason"]
+
+
+def test_an_archive_cannot_write_anywhere_nor_fill_the_memory(recollect, tmp_path):
+    slip = archive(tmp_path / "slip.zip", **{"../../../tmp/conversations.json": [CHATGPT], "/etc/x": b"x"})
+    assert recollect("import", "--from", "chatgpt", slip, "--json").json["new"] == 6
+    assert not (tmp_path.parent / "conversations.json").exists()
+    bomb = archive(tmp_path / "bomb.zip", **{"conversations.json": b"[" + b" " * 50_000_000 + b"]"})
+    ran = recollect("import", "--from", "chatgpt", bomb)
+    assert (ran.code, "unpacks to far more" in ran.err) == (2, True)
+    empty = archive(tmp_path / "empty.zip", **{"other.json": []})
+    assert recollect("import", "--from", "chatgpt", empty).code == 2
+
+
+def test_an_archive_that_is_damaged_or_lies_is_refused(recollect, tmp_path):
+    good = archive(tmp_path / "good.zip", **{"conversations.json": [CHATGPT]})
+    raw = Path(good).read_bytes()
+    place = raw.rindex(b"PK\x01\x02")
+    lies = bytearray(raw)
+    lies[place + 24 : place + 28] = struct.pack("<I", 10)  # says that it unpacks to ten bytes
+    crypted = bytearray(raw)
+    crypted[place + 8] |= 1
+    for content in (raw[:200], raw[: len(raw) // 2] + raw[len(raw) // 2 + 9 :], bytes(lies), bytes(crypted)):
+        (tmp_path / "bad.zip").write_bytes(content)
+        ran = recollect("import", "--from", "chatgpt", "bad.zip")
+        assert ran.code == 2, ran
+        assert "Traceback" not in ran.out + ran.err
+
+
+@pytest.mark.parametrize(
+    "kind", ["chatgpt", "claude", "mcp", "mem0", "langchain", "openai-agents", "langgraph", "ai-sdk"]
+)
+def test_only_plain_files_are_read_whatever_the_kind(recollect, tmp_path, kind):
+    target = tmp_path / "real.json"
+    target.write_text("[]")
+    (tmp_path / "link.json").symlink_to(target)
+    os.mkfifo(tmp_path / "pipe.json")
+    for source in ("link.json", "pipe.json", "/dev/zero", "/dev/null"):
+        assert recollect("import", "--from", kind, source).code == 2, source
+    assert recollect("import", "--from", kind, "no-such-file.json").code == 1
+    assert recollect("import", "--from", kind, "-", input="").code == (0 if kind == "jsonl" else 2)
+    assert recollect("import", "--from", kind, "ftp://host/x").code in (1, 2)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_huge_hole_is_refused_in_little_memory(recollect, tmp_path, kind):
+    with open(tmp_path / "hole.json", "wb") as file:
+        file.truncate(10 << 30)
+    ran = recollect("import", "--from", kind, "hole.json")
+    assert ran.code != 0
+    assert "Traceback" not in ran.out + ran.err
+
+
+def test_a_kind_that_is_none_is_refused_with_those_there_are(recollect):
+    ran = recollect("import", "--from", "fax", "x")
+    assert (ran.code, "chatgpt" in ran.err) == (2, True)
+
+
+# ── the MCP memory server ────────────────────────────────────────────────────────────────────────
+
+GRAPH = [
+    {"type": "entity", "name": "default_user", "entityType": "person", "observations": ["Prefers short answers."]},
+    {
+        "type": "entity",
+        "name": "Ida",
+        "entityType": "Person!",
+        "observations": ["Speaks Norse", "Ida owns a canoe"],
+    },
+    {"type": "entity", "name": "Acme", "entityType": "company", "observations": []},
+    {"type": "relation", "from": "Ida", "to": "Acme", "relationType": "works at"},
+    {"type": "relation", "from": "default_user", "to": "Ida", "relationType": "knows"},
+]
+
+
+def test_the_graph_of_an_mcp_server_becomes_graph_and_memories(recollect, lines):
+    file = lines(*GRAPH, name="memory.jsonl")
+    outcome = recollect("import", "--from", "mcp", file, "--json").json
+    assert (outcome["entities"], outcome["relations"], outcome["memories"], outcome["bad"]) == (2, 2, 3, 0)
+    rows = [json.loads(line) for line in recollect("export").out.splitlines()[1:]]
+    memories = {row["content"] for row in rows if row["layer"] == "long_term"}
+    assert memories == {"Prefers short answers.", "Ida: Speaks Norse", "Ida owns a canoe"}
+    assert {"Ida (person)", "Acme (company)"} <= {row["content"] for row in rows if row["layer"] == "entity"}
+    assert {row["content"] for row in rows if row["layer"] == "relation"} >= {"Ida works at Acme"}
+    again = recollect("import", "--from", "mcp", file, "--json").json
+    assert (again["new"], again["known"]) == (0, 7)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"type": "entity"}, {"type": "thing", "name": "x"}, {"type": "relation", "from": "a", "to": "b"},
+        {"type": "relation", "from": "a", "to": "b", "relationType": "?!"}, b"half a line\n",
+        {"type": "entity", "name": "x", "observations": "y"}, {"type": "entity", "name": "x", "observations": [7]},
+        {"type": "entity", "name": "x" * 200, "observations": []}, {"type": "entity", "name": 7}, [], b'\xff\n',
+    ],
+)  # fmt: skip
+def test_a_line_of_the_graph_that_cannot_be_is_reported(recollect, lines, line):
+    ran = recollect("import", "--from", "mcp", lines(GRAPH[1], line, GRAPH[2]), "--json")
+    assert (ran.code, [problem["line"] for problem in ran.json["problems"]]) == (2, [2])
+    assert ran.json["entities"] == 2

@@ -1,0 +1,24 @@
+"""A memory can be given an end from every door: the command line and REST say it as Python does."""
+
+from __future__ import annotations
+
+from server_stage import client_of, opened
+
+
+def test_a_memory_is_added_until_a_time(recollect):
+    added = recollect("add", "The door code is 4711.", "--expires-at", "2999-01-01T00:00:00Z", "--json").json
+    assert added["expires_at"] == "2999-01-01T00:00:00Z"
+    ran = recollect("add", "Too late.", "--expires-at", "2020-01-01T00:00:00Z")
+    assert (ran.code, "expires_at: must lie in the future" in ran.err) == (2, True)
+
+
+async def test_a_memory_is_given_an_end_over_rest_and_freed_of_it():
+    async with opened() as service, client_of(service) as client:
+        at = "/api/users/ann/memories"
+        code = {"id": "code", "content": "The door code is 4711.", "expires_at": "2999-01-01T00:00:00Z"}
+        (added,) = (await client.post(at, json=code)).json()["memories"]
+        assert added["expires_at"] == "2999-01-01T00:00:00Z"
+        assert (await client.patch(f"{at}/code", json={"expires_at": "never"})).json()["expires_at"] is None
+        assert len((await client.get(f"{at}/code/history")).json()["history"]) == 1
+        late = await client.patch(f"{at}/code", json={"expires_at": "2020-01-01"})
+        assert late.status_code in (400, 422)
