@@ -4,12 +4,16 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
-.PHONY: help run test lint bench bench-adapters drills sync cosmos aisdk browser typescript requirements clean
+.PHONY: help run chat test lint bench bench-load bench-adapters drills sync cosmos aisdk browser typescript requirements clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
 
-run: $(VENV)/.run   ## talk to an assistant that remembers (plays a scene where there is no terminal)
+run: $(VENV)/.serve ## the server with its console, on this machine (SAMPLE=1: with memories to look at; no terminal: a scene)
+	@if [ -t 0 ] && [ -t 1 ] && [ -z "$$CI" ]; then trap : INT; $(PY) -m recollect serve $(if $(SAMPLE),--sample); \
+	else $(PY) -m recollect serve --play --port 0; fi
+
+chat: $(VENV)/.run  ## talk to an assistant that remembers, in this terminal
 	@trap : INT; $(PY) -m recollect chat || [ $$? -eq 130 ]
 
 test: lint cosmos aisdk browser   ## everything: types, style, unit, conformance, flow, interfaces, crash drills, docs
@@ -23,6 +27,9 @@ lint: $(VENV)/.test ## style and types
 bench: $(VENV)/.run ## speed beside Chroma, LangGraph and mem0, in an environment of their own; STORE=postgresql: on servers
 	$(PYTHON) benchmarks/environment.py
 	benchmarks/.venv/bin/python $(if $(STORE),benchmarks/stores.py $(STORE),benchmarks/compare.py $(BENCH))
+
+bench-load: $(VENV)/.serve ## requests a second over HTTP beside a bare handler, and 200 chats at once for a minute
+	$(PY) benchmarks/load.py $(BENCH)
 
 bench-adapters: $(VENV)/.test ## what each adapter costs beside the call it wraps and the framework's own
 	$(PY) benchmarks/adapters.py $(BENCH)
@@ -44,7 +51,8 @@ typescript: $(VENV)/.test ## the package for the AI SDK: types, build, tests on 
 	cd typescript && RECOLLECT_PYTHON=$(abspath $(PY)) npm test --silent
 
 requirements:       ## compile the hashed requirements again (needs uv)
-	uv pip compile -q pyproject.toml requirements/build.in --extra server $(COMPILE) -o requirements/run.txt
+	uv pip compile -q pyproject.toml requirements/build.in $(COMPILE) -o requirements/run.txt
+	uv pip compile -q pyproject.toml --extra server $(COMPILE) -o requirements/server.txt
 	uv pip compile -q pyproject.toml requirements/build.in --extra test --extra lint --extra tokens $(COMPILE) -o requirements/test.txt
 COMPILE := --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --upgrade
 
@@ -55,6 +63,11 @@ $(VENV)/.run: $(VENV)/bin/python requirements/run.txt pyproject.toml
 	@echo "installing Recollect into $(VENV) ..."
 	@$(PIP) install --require-hashes -r requirements/run.txt
 	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.serve: $(VENV)/.run requirements/server.txt
+	@echo "installing what the server needs ..."
+	@$(PIP) install --require-hashes -r requirements/server.txt
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.run requirements/test.txt rerank/pyproject.toml

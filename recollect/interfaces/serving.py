@@ -14,6 +14,7 @@ import typer
 from recollect.errors import Unavailable, ValidationError
 from recollect.interfaces.options import Json, Url, place
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
+from recollect.interfaces.playing import play
 from recollect.records import system_clock
 from recollect.server.keys import SCOPES, Key, Keys
 from recollect.settings import Settings
@@ -32,6 +33,7 @@ def serve(
     workers: Annotated[int | None, typer.Option(help="Processes that share the port and the store.", min=1)] = None,
     setting: Setting = None,
     sample: Annotated[bool, typer.Option("--sample", help="First remember an invented person to look at.")] = False,
+    scene: Annotated[bool, typer.Option("--play", help="Talk to itself over HTTP, print it, and stop.")] = False,
     url: Url = None,
 ) -> None:
     """Serve the memory over HTTP, with the console at /, until Ctrl-C. Standard error has a line for each request.
@@ -43,6 +45,9 @@ def serve(
     settings = _settings(setting or [], workers)
     where, door = settings.host if host is None else host, settings.port if port is None else port
     server = _server()
+    if scene:
+        play(server, settings, where, door)
+        return
 
     def told(address: str, needs_keys: bool) -> None:
         processes = f" with {settings.workers} processes" if settings.workers > 1 else ""

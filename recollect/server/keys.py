@@ -10,14 +10,14 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from recollect import validate
 from recollect.errors import Conflict, NotFound, ValidationError
-from recollect.filters import Filter
 from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, Changes, Clock, Partition, Record, Scope, iso, new_id
-from recollect.stores.contract import Store
+from recollect.stores.contract import Mark, Store
 
 HOME = Partition("{keys}", "")
 """Where keys are kept. Ids must not have braces, so nobody can name an org like this."""
@@ -78,6 +78,8 @@ class Keys:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
+        self._mark: Mark | None = None
+        self._held: dict[str, Record] = {}
 
     async def create(
         self, *, org: str, user: str | None = None, scope: str = "write", expires: str | None = None, name: str = ""
@@ -107,12 +109,11 @@ class Keys:
         parts = _TOKEN.match(token)
         if parts is None:
             return None
-        now = self._clock()
-        found = [each for each in await self._store.get(HOME, [parts[1]], now) if each.layer == "key"]
-        kept = bytes.fromhex(found[0].data["hash"]) if found else bytes(32)
+        record = (await self._all()).get(parts[1])
+        kept = bytes.fromhex(record.data["hash"]) if record else bytes(32)
         is_right = hmac.compare_digest(_hash(parts[2]), kept)
-        key = _key(found[0]) if found else None
-        return key if is_right and key is not None and key.state(now) == "active" else None
+        key = _key(record) if record else None
+        return key if is_right and key is not None and key.state(self._clock()) == "active" else None
 
     async def active(self, id: str) -> Key | None:
         """The key with this id, if it counts now: for who has shown its secret before."""
@@ -122,19 +123,27 @@ class Keys:
 
     async def list(self) -> list[Key]:
         """All keys, also those that no longer count, in the order in which they were made."""
-        found: list[Key] = []
-        after: str | None = None
-        while True:
-            page = await self._store.list(Filter(HOME, layers=("key",)), self._clock(), limit=1_000, after=after)
-            found += [_key(record) for record in page.records]
-            after = page.after
-            if after is None:
-                return found
+        return [_key(record) for record in sorted((await self._all()).values(), key=lambda each: each.born)]
 
     async def exist(self) -> bool:
         """Whether a key was ever made. A revoked one counts: taking a key away must never open the door."""
-        page = await self._store.list(Filter(HOME, layers=("key",)), self._clock(), limit=1)
-        return bool(page.records)
+        return bool(await self._all())
+
+    async def _all(self) -> Mapping[str, Record]:
+        """The keys by their ids, as of now. They are asked for with every request, so only what changed is read."""
+        while True:
+            mark = self._mark
+            delta = await self._store.changes(HOME, mark)
+            if self._mark is not mark:
+                continue  # another request took it in meanwhile
+            if delta.reset:
+                self._held.clear()
+            self._held.update({record.id: record for record in delta.put if record.layer == "key"})
+            for id in delta.dropped:
+                self._held.pop(id, None)
+            self._mark = delta.mark
+            if not delta.more:
+                return self._held
 
     async def revoke(self, id: str) -> Key:
         """Let a key no longer count, from the next request on. It stays in the list."""

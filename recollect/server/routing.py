@@ -146,15 +146,17 @@ IfMatch = Annotated[
 ]
 
 
-async def _owner(service: Here, principal: Caller, user: UserId) -> User:
-    return service.memory.user(user, org=principal.org)
+async def _owner(request: Request, user: UserId) -> User:
+    # Asked of the request itself: every dependency of a dependency costs a route some of its time.
+    service: Service = request.app.state.service
+    return service.memory.user(user, org=request.scope[PRINCIPAL].org)
 
 
 Owner = Annotated[User, Depends(_owner)]
 
 
-async def _chat(owner: Owner, session: SessionId) -> Session:
-    return owner.session(session)
+async def _chat(request: Request, user: UserId, session: SessionId) -> Session:
+    return (await _owner(request, user)).session(session)
 
 
 Chat = Annotated[Session, Depends(_chat)]

@@ -112,3 +112,12 @@ def test_a_flag_that_makes_no_sense_is_refused(given, field):
     with pytest.raises(ValidationError) as refused:
         _settings([given], None)
     assert refused.value.field == field
+
+
+# ── Without a terminal ───────────────────────────────────────────────────────────────────────────
+
+
+def test_it_talks_to_itself_and_leaves_nothing_behind(recollect, tmp_path):
+    ran = recollect("serve", "--play", "--port", "0", at=None)
+    assert ran.code == 0 and "Admiral. Earlier today" in ran.out and "city: Porto" in ran.out
+    assert list(tmp_path.iterdir()) == []
