@@ -201,11 +201,11 @@ class Talk:
     async def _forget(self, id: str) -> str:
         if not id:
             return "Which one? Ask me about it; /why then shows its id, and /forget ID forgets it."
-        replies = await self._quoting(id)  # which go with it, uncounted
+        replies = await self._quoting(id)  # which go with it
         receipt = await self.user.forget(id)
         self.last = None
         more = f", and {plural(len(replies), 'reply')} of mine that quoted it" if replies else ""
-        return f"Forgotten: {plural(receipt.count, 'memory')}{more}."
+        return f"Forgotten: {plural(max(receipt.count - len(replies), 1), 'memory')}{more}."
 
     async def _quoting(self, id: str) -> list[str]:
         """Replies that quote a memory, and those that quote them."""

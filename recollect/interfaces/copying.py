@@ -55,7 +55,8 @@ def _layers(names: list[str]) -> tuple[str, ...]:
     for name in names:
         if name not in COPIED_LAYERS:
             raise ValidationError(f"must be one of {', '.join(COPIED_LAYERS)}", field="layer")
-    return tuple(dict.fromkeys(each for name in names for each in ROUTES.get(name, (name,))))
+    meant = dict.fromkeys(each for name in names for each in ROUTES.get(name, (name,)))
+    return tuple(each for each in meant if each in COPIED_LAYERS)
 
 
 async def _copy(source: str, target: str, layers: tuple[str, ...], overwrite: bool, dry_run: bool) -> list[Copied]:
