@@ -65,6 +65,8 @@ ASKED = ("What is my cat called?", "How large is the budget?", "Where do I live?
 START_S = 60.0
 SERVE = [sys.executable, "-m", "recollect", "serve", "--port", "0"]
 USERS = 50
+OPEN_MAX = 2_000
+"""Connections that a flood holds open at a time."""
 
 
 @dataclass
@@ -76,6 +78,7 @@ class Measured:
     times_s: list[float] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
     cpu_s: float = 0.0
+    admitted_s: list[float] = field(default_factory=list)
 
     @property
     def rate(self) -> float:
@@ -230,6 +233,52 @@ async def _many_chats(chats: int, seconds: float, folder: Path) -> None:
     print(f"statuses {dict(whole.statuses)}; memory {' → '.join(f'{size:.0f}' for size in sizes)} MiB")
 
 
+async def _overload(seconds: float, folder: Path) -> None:
+    """Four times as much as it takes, whether it answers or not: it refuses the rest, stays small, and recovers."""
+    (folder / "over").mkdir()
+    with running([*SERVE, "--set", "worker=false"], folder / "over") as server:
+        usual = await ask("add, as much as it takes", server, add, 64, max(3.0, seconds / 6))
+        before = memory_mib(server[1])
+        flood = Measured("add, four times as much")
+        await _flood(server, flood, usual.rate * 4, seconds)
+        most = memory_mib(server[1])
+        after = await ask("add, right after", server, add, 64, 3)
+    admitted = Measured("of these, admitted", flood.seconds, flood.admitted_s)
+    for measured in (usual, flood, admitted, after):
+        print(measured.row)
+    print(f"statuses {dict(flood.statuses)}; memory {before:.0f} → {most:.0f} MiB")
+
+
+async def _flood(server: tuple[str, int], flood: Measured, rate: float, seconds: float) -> None:
+    """Send at a rate that does not wait for answers, each request over a connection of its own."""
+    host, _ = server
+    address, _, port = host.partition(":")
+
+    async def one(number: int) -> None:
+        began = time.perf_counter()
+        try:
+            reader, writer = await asyncio.open_connection(address, int(port))
+            status = await _ask(reader, writer, host, add(number, number))
+            writer.close()
+        except (OSError, asyncio.IncompleteReadError):
+            status = 0
+        took_s = time.perf_counter() - began
+        flood.times_s.append(took_s)
+        flood.statuses[status] += 1
+        if status == 201:
+            flood.admitted_s.append(took_s)
+
+    began, asked = time.perf_counter(), set()
+    while (passed := time.perf_counter() - began) < seconds:
+        while len(flood.times_s) + len(asked) < passed * rate and len(asked) < OPEN_MAX:
+            task = asyncio.create_task(one(len(flood.times_s) + len(asked)))
+            asked.add(task)
+            task.add_done_callback(asked.discard)
+        await asyncio.sleep(0.005)
+    await asyncio.gather(*asked)
+    flood.seconds = time.perf_counter() - began
+
+
 async def measure(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="recollect-load-") as name:
         folder = Path(name)
@@ -241,6 +290,8 @@ async def measure(options: argparse.Namespace) -> None:
             print(measured.row)
         ratio, cpu = found[0].rate / max(found[1].rate, 0.001), found[1].cpu_ms / max(found[0].cpu_ms, 0.001)
         print(f"an add takes {ratio:.2f} times as long as the bare insert, and {cpu:.2f} times the processor")
+        if options.overload_seconds:
+            await _overload(options.overload_seconds, folder)
         if options.chat_seconds:
             await _many_chats(options.chats, options.chat_seconds, folder)
 
@@ -250,6 +301,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--connections", type=int, default=32)
+    parser.add_argument("--overload-seconds", type=float, default=30.0)
     parser.add_argument("--chats", type=int, default=200)
     parser.add_argument("--chat-seconds", type=float, default=60.0)
     asyncio.run(measure(parser.parse_args()))
