@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from recollect.filters import Filter
+from recollect.index import Indexes
 from recollect.ledger import Ledger
 from recollect.policies import graphs
 from recollect.policies.facts import Telling, end_of, start_of
@@ -23,23 +23,27 @@ OVER = "the profile says so"
 class Agreement:
     """Lets relations of a user follow the facts that they stand for."""
 
-    def __init__(self, ledger: Ledger, partition: Partition) -> None:
+    def __init__(self, ledger: Ledger, indexes: Indexes, partition: Partition) -> None:
         self._ledger = ledger
+        self._indexes = indexes
         self._partition = partition
 
     async def follow(self, key: str) -> None:
         """End relations whose fact is over; let those hold again that ended with a fact that holds again."""
-        scope = Scope(*self._partition)
-        spells = await spells_of(self._ledger, scope, key)
+        scope, now = Scope(*self._partition), self._ledger.clock()
+        index = await self._indexes.current(self._partition)
         user = graphs.name_id(scope, graphs.USER)
-        where = Filter(self._partition, layers=("relation",))
         mine = [
             record
-            async for record in self._ledger.walk(where)
+            for record in index.held("relation", now)
             if graphs.is_whole(record)
             and (record.data["subject"], graphs.SAID_BY_FACTS.get(record.data["relation"])) == (user, key)
+            and (graphs.holds(record, now) or record.data.get("reason") == OVER)
         ]
-        now = self._ledger.clock()
+        standing = {normal(str(head.data["value"])) for head in index.of_layer("fact", now) if head.data["key"] == key}
+        if all(graphs.holds(each, now) and normal(each.data["names"][1]) in standing for each in mine):
+            return  # as most often: what a message told is in the graph already
+        spells = await spells_of(self._ledger, scope, key)
         await self._ledger.change_each(
             self._partition, [record.id for record in mine], lambda relation: _agreeing(relation, spells, now)
         )

@@ -95,7 +95,7 @@ class Enrichment:
         """The records with their vectors and their importance; one call of the embedder for all of them."""
         embedder = self._embedder
         if embedder is None:
-            return [_rated(record) for record in records]
+            return [_rated(record, record.vector) for record in records]
         wanting = [
             record
             for record in records
@@ -129,7 +129,7 @@ class Enrichment:
                 yield fold_job(scope, now)
 
 
-def _rated(record: Record, vector: Vector | None = None) -> Record:
+def _rated(record: Record, vector: Vector | None) -> Record:
     """With its vector, and with the importance that its text has unless the caller said how important it is."""
     if record.data.get("rated") or not record.content:
         return record.with_(vector=vector)

@@ -17,6 +17,7 @@ from recollect.index import Indexes, PartitionIndex
 from recollect.learnings import Learnings
 from recollect.ledger import Ledger
 from recollect.policies.fencing import unfenced
+from recollect.policies.graphs import SAID_BY_FACTS
 from recollect.policies.merging import normal
 from recollect.profile import Facts
 from recollect.records import Changes, Job, Partition, Record, Scope, new_id
@@ -125,7 +126,8 @@ class Learning:
             total = total.and_(put=changes.put, enqueue=changes.enqueue)
             is_left = is_left or bool(later)
         needs = tuple(dict.fromkeys(each.message.id for each in found)) if total.put else ()
-        return total.and_(needs=needs), is_left
+        jobs = tuple(job for job in total.enqueue if not (job.kind == "follow" and _agrees(total.put, job.refs[0])))
+        return replace(total, enqueue=jobs, needs=needs), is_left
 
     async def _read(self, job: Job, index: PartitionIndex) -> tuple[Sequence[Found], tuple[str, ...]]:
         """What the messages of a job say, and those for which one commit has no room."""
@@ -187,6 +189,17 @@ def _first(messages: Sequence[Record], found: Mapping[str, Sequence[Found]]) -> 
             break
         chosen[message.id] = None
     return chosen
+
+
+def _agrees(put: Sequence[Record], key: str) -> bool:
+    """Whether the graph was told in the same breath what the profile says now, so that it need not follow."""
+    said = {normal(str(r.data["value"])) for r in put if r.layer == "fact" and r.data["key"] == key and not r.valid_to}
+    told = {
+        normal(record.data["names"][1])
+        for record in put
+        if record.layer == "relation" and SAID_BY_FACTS.get(record.data["relation"]) == key and not record.valid_to
+    }
+    return bool(said) and said == told
 
 
 def _size(changes: Changes) -> int:

@@ -332,7 +332,7 @@ class Worker:
         return Changes(job.partition)
 
     async def _follow(self, job: Job) -> Changes:
-        await Agreement(self._ledger, job.partition).follow(job.refs[0])
+        await Agreement(self._ledger, self._indexes, job.partition).follow(job.refs[0])
         return Changes(job.partition)
 
     async def _unlearn(self, job: Job) -> Changes:
