@@ -12,7 +12,6 @@ from recollect.errors import EmbeddingError, NotFound
 from recollect.learning import Learning
 from recollect.records import Changes, Job, Partition
 from recollect.testing.fakes import FailingEmbedder, GatedEmbedder, HashingEmbedder
-from recollect.worker import Worker
 
 ANN = Partition("default", "ann")
 
@@ -63,10 +62,11 @@ async def test_reading_that_breaks_is_a_failure_of_its_own_and_the_message_is_en
     flow, ann = memory._flow, memory.user("ann")
     learning = Learning(flow.ledger, flow.indexes, BrokenEnricher())
     enrichment = Enrichment(flow.ledger, flow.indexes, HashingEmbedder(), learning, flow.settings)
-    worker = Worker(flow.ledger, flow.indexes, enrichment, flow.upkeep._consolidation, flow.settings, flow.count)
+    flow.worker._enrichment = enrichment
+    flow.worker._handlers["learn"] = enrichment.learn
     message = await ann.session("s").add_message("user", "I live in Bergen.")
     for _ in range(6):
-        await worker.work()
+        await memory.work()
         clock.advance(minutes=10)
     assert (await ann.get_memory(message.id)).vector is not None
     (failure,) = await ann.failures()
