@@ -12,6 +12,7 @@ from recollect.errors import EmbeddingError, NotFound
 from recollect.learning import Learning
 from recollect.records import Changes, Job, Partition
 from recollect.testing.fakes import FailingEmbedder, GatedEmbedder, HashingEmbedder
+from recollect.worker import Worker
 
 ANN = Partition("default", "ann")
 
