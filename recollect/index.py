@@ -253,7 +253,8 @@ class PartitionIndex:
         self._talk = None
         for id in delta.dropped:
             self._remove(id)
-        for record in delta.put:
+        # By birth, whatever order a store tells one commit in: equal scores then stand in one order everywhere.
+        for record in sorted(delta.put, key=lambda record: record.born):
             self._put(record)
         self.mark = delta.mark
 
