@@ -1,3 +1,4 @@
+# python examples/migrating_from_mem0.py
 """Moving from mem0: its memories are read where they lie, and found here under the same users.
 
 Where mem0 is installed, this makes a store with it first: a local Qdrant in a folder. Else it takes a

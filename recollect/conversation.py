@@ -19,6 +19,7 @@ from recollect.filters import Filter
 from recollect.index import PartitionIndex
 from recollect.ledger import Ledger, portions
 from recollect.policies import fitting
+from recollect.policies.commands import gives_orders
 from recollect.policies.fencing import fenced, safe
 from recollect.policies.quarantine import ASIDE, heard, is_aside
 from recollect.policies.tokens import TokenCounter, message_tokens
@@ -123,7 +124,8 @@ def draft(
 ) -> Record:
     """A message that was looked at once, on its way to a session: it has no owner and no time yet.
 
-    What a tool says is untrusted, whatever else is said; of all else it is so if the caller says so.
+    What a tool says is untrusted, whatever else is said, and so are orders to the machine; of all else it is so if
+    the caller says so.
     """
     checked_role = validate.role(role)
     calls = validate.tool_calls(tool_calls) if tool_calls is not None else None
@@ -148,14 +150,14 @@ def draft(
         data=data,
         metadata=validate.metadata(metadata),
         event_at=validate.moment(created_at, "created_at"),
-        trust=_trust(checked_role, body.parts, trust),
+        trust=_trust(checked_role, body.text, body.parts, trust),
     )
 
 
-def _trust(role: str, parts: Sequence[Mapping[str, Any]] | None, given: str | None) -> str:
+def _trust(role: str, text: str, parts: Sequence[Mapping[str, Any]] | None, given: str | None) -> str:
     chosen = "trusted" if given is None else validate.choice(given, ("trusted", "untrusted"), "trust")
     by_tool = role == "tool" or any(part.get("type") == "tool_result" for part in parts or ())
-    return "untrusted" if by_tool else chosen
+    return "untrusted" if by_tool or (role == "user" and gives_orders(text)) else chosen
 
 
 class Conversation:

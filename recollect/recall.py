@@ -85,6 +85,7 @@ class _Scored:
     alive: NDArray[np.bool_]
     talk: tuple[NDArray[np.bool_], str, NDArray[np.float32]] | None
     in_time: NDArray[np.bool_] | None
+    latest: Scores | None = None
     in_parts: Scores | None = None
 
 
@@ -110,6 +111,8 @@ class Legs(Mapping[str, Leg]):
                 self._made |= scoring.leg_shares(scored.talk[1], scored.talk[2][:, row])
             if scored.in_time is not None:
                 self._made["time"] = float(scored.in_time[row]) * scoring.TIME_ASKED
+            if scored.latest is not None:
+                self._made["latest"] = float(scored.latest[row]) * scoring.LATEST_ASKED
             self._made["recency"] = float(recency[0]) * scoring.WEIGHTS.recency
             self._made["importance"] = record.importance * scoring.WEIGHTS.importance
             if scored.in_parts is not None and scored.in_parts[row] > 0:
@@ -341,11 +344,14 @@ def _score(
     in_time = _in_time(index, question, alive)
     if in_time is not None:
         total += in_time.astype(np.float32) * np.float32(scoring.TIME_ASKED)
+    latest = scoring.latest(index.when) if scoring.asks_for_latest(question.text) else None
+    if latest is not None:
+        total += latest * np.float32(scoring.LATEST_ASKED)
     if question.vector is None:
         total[words == 0] = NOT_FOUND
     if not all_alive:
         total[~alive] = NOT_FOUND
-    return _Scored(index, total, words, word_factor, meaning, meaning_factor, question.at, alive, talk, in_time)
+    return _Scored(index, total, words, word_factor, meaning, meaning_factor, question.at, alive, talk, in_time, latest)
 
 
 def _with_parts(

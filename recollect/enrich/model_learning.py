@@ -16,6 +16,7 @@ from recollect.enrich.corrections import ANSWER_MAX
 from recollect.enrich.model_texts import is_own, is_told, lines, place_of, shown
 from recollect.models import Ask
 from recollect.models.prompts import LEARN, RATING_MAX, SURENESS
+from recollect.policies.commands import gives_orders
 from recollect.policies.keys import KEYS, PREFERENCES, key_of
 from recollect.records import Record
 
@@ -25,12 +26,6 @@ LESSON_CHARACTERS = 400
 """The same for a learning, which is a sentence."""
 _TOLD_LAYERS = ("fact", "entity", "relation")
 """Layers whose values must be words of the user. Settings and lessons are put in words of the model's own."""
-_COMMANDS = re.compile(
-    r"\b(?:ignore|disregard|forget|override)\b[^.!?\n]{0,40}\b(?:previous|prior|above|earlier|all|your|system)\b"
-    r"[^.!?\n]{0,40}\b(?:instructions?|rules?|prompts?|guidelines|messages?)\b",
-    re.IGNORECASE,
-)
-"""Words that are meant for a machine and not said of anyone. A model is not even shown such a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +45,7 @@ def readable(messages: Sequence[Record]) -> list[Record]:
         if message.data.get("role") in ("user", "assistant")
         and message.trust == "trusted"
         and message.content.strip()
-        and not _COMMANDS.search(message.content)
+        and not gives_orders(message.content)
     ]
 
 

@@ -44,6 +44,8 @@ class Weights:
 
 
 WEIGHTS = Weights()
+LATEST_ASKED = 0.05
+"""What the newest row gets where the question asks for the latest, and older ones the less of."""
 TIME_ASKED = 0.15
 """What a row gets that falls into the time that the question names."""
 
@@ -192,6 +194,11 @@ def weighs_kin(row: str) -> bool:
 _QUESTION = re.compile(r"\s*(?:what|when|where|which|who|whose|why|how|did|do|does|is|are|was|were)\b", re.IGNORECASE)
 _YOU = re.compile(r"\b(?:you|your|yours|you'd|you've|you'll)\b", re.IGNORECASE)
 _WHEN = re.compile(r"\s*(?:when|what (?:date|day|time|year|month)|how long|which (?:day|month|year))\b", re.IGNORECASE)
+_LATEST = re.compile(
+    r"\b(?:latest|newest|most recent(?:ly)?|current(?:ly)?|nowadays|these days|at the moment|right now|so far"
+    r"|last time)\b",
+    re.IGNORECASE,
+)
 _MANY = re.compile(r"\bhow (?:many|much|often|old)\b", re.IGNORECASE)
 _TIME = re.compile(
     r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|week|weekend|month|year|(?:mon|tues|wednes|thurs|fri|satur|sun)"
@@ -226,6 +233,23 @@ def recency(when: NDArray[np.int64], at: int) -> Scores:
     """1 at the moment of asking, half after the half-life; the future counts as that moment."""
     ages = np.maximum(at - when, 0).astype(np.float32)
     scores: Scores = np.exp2(ages * np.float32(-1 / RECENCY_HALF_LIFE_MS))
+    return scores
+
+
+def asks_for_latest(question: str) -> bool:
+    """Whether a question asks for what is so now, or was last.
+
+    >>> asks_for_latest("What is my current address?"), asks_for_latest("Where did I live?")
+    (True, False)
+    """
+    return _LATEST.search(question) is not None
+
+
+def latest(when: NDArray[np.int64]) -> Scores:
+    """1 for the newest row, 0 for the oldest, by their order: a store may hold a week or ten years."""
+    order = np.empty(len(when), np.float32)
+    order[np.argsort(when, kind="stable")] = np.arange(len(when), dtype=np.float32)
+    scores: Scores = order / np.float32(max(len(when) - 1, 1))
     return scores
 
 

@@ -52,6 +52,19 @@ async def test_every_hit_says_how_it_was_found(memory, clock):
     assert by_id[old.id].legs["words"].rank == 1
 
 
+async def test_a_question_for_the_latest_prefers_what_is_newer(memory, clock):
+    ann = memory.user("ann")
+    for street in ("Oak Street", "Mill Street", "Elm Street"):
+        await ann.add_memory(f"My address is {street} 7.")
+        clock.advance(hours=1)
+    await memory.work()
+    newest = (await ann.search_memory("What is my current address?"))[0]
+    assert newest.content == "My address is Elm Street 7."
+    assert newest.legs["latest"].share > 0
+    assert newest.score == pytest.approx(sum(leg.share for leg in newest.legs.values()), abs=1e-4)
+    assert "latest" not in (await ann.search_memory("What is my address?"))[0].legs
+
+
 async def test_a_layer_can_be_chosen(memory):
     ann = memory.user("ann")
     await ann.session("s").add_message("user", "the harbour by night")

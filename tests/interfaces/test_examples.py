@@ -35,6 +35,7 @@ SHOWN = {
     ],
     "langgraph_agent.py": ["I remember I am allergic to peanuts.)", "The memory itself has it too"],
     "mcp_desktop.py": ["tools: get_context, search_memory", "found: I'm Ann, and I water the plants on Fridays."],
+    "migrating_from_mem0.py": ["second import: 0 new, 3 known already", "Ann moved to Lisbon in March."],
     "one_conversation.py": [
         "LangChain: 2 messages",
         "I was given 3 items; the first is: I'm Ann. On Friday",
