@@ -5,18 +5,15 @@ from __future__ import annotations
 import html
 import json
 import re
-from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
-from server_stage import LOCAL, client_of, opened, process
+from server_stage import LOCAL, client_of, opened, process, proof_in, shown, signed_in
 
 from recollect.layers import PUBLIC_LAYERS
-from recollect.records import HOUR_MS
 from recollect.server import console, sample
 from recollect.server.console.pages import HEADERS, STATIC
-from recollect.server.seats import LIFE_S, SEATS_MAX, Seats
 from recollect.testing.fakes import FailingEmbedder
 
 NOOR = "/users/noor"
@@ -41,20 +38,6 @@ async def noor(service, clock):
     return await sample.load(service.memory, "default", clock())
 
 
-async def shown(client: httpx.AsyncClient, path: str, **more: Any) -> str:
-    """A page that has to be there."""
-    answer = await client.get(path, follow_redirects=True, **more)
-    assert answer.status_code == 200, (path, answer.status_code, answer.text[:300])
-    assert "sign-in" in path or answer.url.path != "/sign-in", path
-    return answer.text
-
-
-def proof_in(page: str) -> str:
-    found = re.search(r'name="proof" value="([0-9a-f]{64})"', page)
-    assert found, page[:500]
-    return found[1]
-
-
 async def send(client: httpx.AsyncClient, path: str, proof: str | None = None, **fields: str) -> httpx.Response:
     """Fill in a form as a page of ours has it."""
     given = proof if proof is not None else proof_in(await shown(client, "/users"))
@@ -66,11 +49,6 @@ async def sent(client: httpx.AsyncClient, path: str, **fields: str) -> str:
     answer = await send(client, path, **fields)
     assert answer.status_code == 303, (path, answer.status_code, re.sub("<[^>]+>", " ", answer.text)[-400:])
     return await shown(client, answer.headers["location"])
-
-
-async def signed_in(client: httpx.AsyncClient, token: str) -> httpx.Response:
-    proof = proof_in(await shown(client, "/sign-in"))
-    return await client.post("/sign-in", data={"proof": proof, "key": token})
 
 
 # ── Every page ───────────────────────────────────────────────────────────────────────────────────
@@ -391,29 +369,6 @@ async def test_behind_https_the_cookie_never_travels_without_it(service):
             "/sign-in", data={"proof": proof, "key": token}, headers={"Origin": "https://memory.example"}
         )
         assert "Secure" in next(each for each in answer.headers.get_list("set-cookie") if "recollect_console" in each)
-
-
-async def test_a_revoked_key_is_out_with_the_next_click(service):
-    key, token = await service.keys.create(org="default")
-    async with client_of(service) as client:
-        await signed_in(client, token)
-        await shown(client, "/users")
-        await service.keys.revoke(key.id)
-        assert (await client.get("/users")).headers["location"] == "/sign-in"
-
-
-async def test_an_expired_seat_is_no_seat(clock):
-    seconds = [0.0]
-    seats = Seats(timer=lambda: seconds[0])
-    cookie = seats.take("key")
-    seconds[0] += LIFE_S - 1
-    assert seats.key_of(cookie) == "key"
-    seconds[0] += LIFE_S + 1
-    assert seats.key_of(cookie) is None
-    first = seats.take("a")
-    for _ in range(SEATS_MAX):
-        seats.take("b")
-    assert seats.key_of(first) is None and clock() > HOUR_MS
 
 
 async def test_guessing_keys_is_slowed_down(service):

@@ -1,6 +1,6 @@
 """The door of the console: who looks is known before a page is made, and a form counts only from our own pages.
 
-Who signs in with a key gets a cookie that only this server can read; without any key, whoever sits at this
+Who signs in with a key gets a cookie that only this server can make; without any key, whoever sits at this
 machine is let in, as the gate of the interface does. Routes are those of the interface in all else: what a key
 may not do there it may not do here, and what is not its user's is not there.
 """
@@ -98,7 +98,7 @@ async def _principal(service: Service, request: Request) -> tuple[str, Principal
         except Unauthorized:
             return "", None
     cookie = request.cookies.get(COOKIE, "")
-    key_id = service.seats.key_of(cookie)
+    key_id = await service.seats.key_of(cookie)
     key = await service.keys.active(key_id) if key_id else None
     return (cookie, admitted(service, key)) if key is not None else ("", None)
 
