@@ -460,6 +460,13 @@ async def test_no_form_counts_without_the_proof_of_our_page(client, service, noo
     assert await noor.export() == before and not await service.keys.exist()
 
 
+async def test_a_form_that_has_grown_old_leads_back_to_the_same_user(client):
+    odd = quote("a/b?c#d %&ü", safe="")
+    answer = await client.post(f"/users/{odd}/chat/s", data={"proof": "old", "message": "Hello"})
+    links = re.findall(r'href="(/users/[^"/]+)/sessions"', answer.text)
+    assert answer.status_code == 403 and links == [f"/users/{odd}"]
+
+
 async def test_the_proof_of_one_visitor_is_of_no_use_to_another(service, noor):
     tokens = [(await service.keys.create(org="default", scope="admin"))[1] for _ in range(2)]
     async with client_of(service) as one, client_of(service) as other:

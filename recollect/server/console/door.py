@@ -52,17 +52,21 @@ class ConsoleRoute(StrictRoute):
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
 
-        async def behind_the_door(request: Request) -> Response:
+        async def as_page(request: Request) -> Response:
             try:
-                cookie = await _enter(request)
-                if request.method == "POST":
-                    request.scope[_FORM] = await _proven_form(request, cookie)
                 response = await handle(request)
             except (RecollectError, RequestValidationError, HTTPException) as error:
                 return refused(request, error)
             return _with_rules(response)
 
-        return behind_the_door
+        return as_page
+
+    async def _admit(self, request: Request) -> None:
+        """Whether who looks may use this page, once they are known, and a form came from one of ours."""
+        cookie = await _enter(request)
+        if request.method == "POST":
+            request.scope[_FORM] = await _proven_form(request, cookie)
+        await super()._admit(request)
 
 
 def router() -> APIRouter:
