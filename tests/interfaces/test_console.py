@@ -14,6 +14,7 @@ from server_stage import LOCAL, client_of, opened, process, proof_in, shown, sig
 from recollect.layers import PUBLIC_LAYERS
 from recollect.server import console, sample
 from recollect.server.console.pages import HEADERS, STATIC
+from recollect.server.metrics import Metrics, Shared
 from recollect.testing.fakes import FailingEmbedder
 
 NOOR = "/users/noor"
@@ -609,6 +610,15 @@ async def test_the_console_is_not_part_of_the_interface_that_programs_read(clien
 async def test_a_server_that_is_about_to_stop_says_so(client, service):
     service.draining = True
     assert (await client.get("/users")).status_code == 503
+
+
+async def test_the_overview_adds_up_what_all_processes_did(clock, tmp_path):
+    elsewhere = Metrics()
+    elsewhere.count("turns", 4_321)
+    (tmp_path / "other.json").write_text(json.dumps(elsewhere.to_dict()))
+    async with opened(clock=clock, shared=Shared(tmp_path)) as service, client_of(service) as client:
+        await client.post("/api/chat", json={"chat_id": "s", "user_id": "ann", "message": "I live in Oslo."})
+        assert "4,322" in await shown(client, "/overview")
 
 
 async def test_growth_and_latency_are_drawn_from_what_happened(client, noor):
