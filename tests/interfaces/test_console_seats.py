@@ -19,6 +19,7 @@ from recollect.server.console.door import COOKIE
 from recollect.server.seats import HOME, LIFE_MS, secret_of
 from recollect.server.service import Service
 from recollect.settings import Settings
+from recollect.testing.stores import KINDS, fresh_url
 
 SECRET = "0123456789abcdef" * 4
 FRESH = httpx.Limits(max_keepalive_connections=0)
@@ -149,18 +150,22 @@ async def test_a_revoked_key_is_out_with_the_next_click(service):
         assert not await is_in(client)
 
 
-async def test_who_left_is_kept_no_longer_than_the_cookie_would_have_counted(service, clock):
-    one, other = service.seats.take("a"), service.seats.take("b")
-    for _ in range(2):
-        await service.seats.leave(one)
-    assert await service.seats.key_of(one) is None and await service.seats.key_of(other) == "b"
-    chance = one.split(".")[2]
-    store = service.stores["everything"]
-    assert len(await store.get(HOME, [chance], clock())) == 1
-    clock.now_ms += LIFE_MS + 2 * DAY_MS
-    await service.memory.work()
-    delta = await store.changes(HOME, None)
-    assert [each.id for each in delta.put] == [] and await service.memory.failures() == []
+@pytest.mark.parametrize("kind", KINDS)
+async def test_who_left_is_kept_in_every_store_and_no_longer_than_the_cookie_would_have_counted(kind, clock):
+    with fresh_url(kind) as url:
+        async with opened(url, clock=clock, settings={"job_attempts_max": 1}) as service:
+            one, other = service.seats.take("a"), service.seats.take("b")
+            for _ in range(2):
+                await service.seats.leave(one)
+            assert await service.seats.key_of(one) is None and await service.seats.key_of(other) == "b"
+            clock.now_ms += LIFE_MS + 2 * DAY_MS
+            later = service.seats.take("c")
+            await service.seats.leave(later)
+            await service.memory.work()
+            left = (await service.stores["everything"].changes(HOME, None)).put
+            assert [each.id for each in left] == [later.split(".")[2]]
+            survey = await service.memory.survey()
+            assert set(survey.records) == {"seat"} and survey.jobs_waiting == 1, "the work comes back for the rest"
 
 
 # ── The secret ───────────────────────────────────────────────────────────────────────────────────
