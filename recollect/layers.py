@@ -80,6 +80,8 @@ _ROWS = (
     Layer("spending", "what a model has cost an org today", org_wide=True, keyed=True, public=False),
     Layer("fence", "what work across two stores has to find standing", public=False),
     Layer("key", "who may ask the server: the hash of a key, and what it allows", public=False),
+    Layer("seat", "who has left the console before their cookie ended", public=False),
+    Layer("quota", "what an org has used of the server today", public=False),
 )  # fmt: skip
 
 LAYERS: dict[str, Layer] = {row.name: row for row in _ROWS}

@@ -126,6 +126,8 @@ class Settings:
     """On which port."""
     workers: int = 1
     """Processes of the server, which share its port and its store."""
+    console_secret: str = field(default="", repr=False)
+    """Signs the cookies of the console; the same for all servers behind one name. Empty: another at every start."""
     requests_per_day: int | None = None
     """Requests that one org may send to the server in a day; not set: as many as it likes. So for the next two."""
     memories_per_day: int | None = None

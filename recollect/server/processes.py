@@ -22,6 +22,7 @@ from recollect.errors import Unavailable, ValidationError
 from recollect.server.app import address_of, check_host, listening, serve, serve_on
 from recollect.server.metrics import Shared
 from recollect.server.sample import load
+from recollect.server.seats import secret_of
 from recollect.server.service import Service
 from recollect.settings import Settings
 from recollect.stores.contract import SHARED
@@ -60,6 +61,8 @@ def serve_with(
         log_requests()
         asyncio.run(serve(Service(url, settings=settings), host, port, told=told, sample=sample))
         return
+    # Who signed in at one of them is to be known at all.
+    settings = settings.with_({"console_secret": secret_of(settings.console_secret)})
     needs_keys = asyncio.run(_looked_at(url, settings, sample))
     check_host(host, needs_keys)
     listener = listening(host, port)

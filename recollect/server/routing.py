@@ -56,7 +56,7 @@ class StrictRoute(APIRoute):
 
         async def strictly(request: Request) -> Response:
             request.scope["path_params"] = {name: _unquoted(text, name) for name, text in request.path_params.items()}
-            self._admit(request)
+            await self._admit(request)
             _check_query(request, names)
             if self.body_field is not None:
                 request = _ReadRequest(request, await _body(request))
@@ -64,7 +64,7 @@ class StrictRoute(APIRoute):
 
         return strictly
 
-    def _admit(self, request: Request) -> None:
+    async def _admit(self, request: Request) -> None:
         """Whether the caller may use this route, for this user. What is not theirs is not there."""
         principal = request.scope.get(PRINCIPAL)
         if principal is None:

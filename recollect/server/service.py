@@ -22,7 +22,7 @@ from recollect.server.keys import Keys
 from recollect.server.limits import Rate
 from recollect.server.metrics import Metrics, Shared
 from recollect.server.quotas import Quotas, read_quotas
-from recollect.server.seats import Seats
+from recollect.server.seats import Seats, secret_of
 from recollect.server.timing import TimedStore
 from recollect.settings import Settings, read_file
 from recollect.stores.contract import Store
@@ -66,7 +66,7 @@ class Service:
         self.tracing = tracing or (_tracing() if self.settings.tracing else None)
         self._shared = shared
         self.executors = Executors(self.agents, metrics=self.metrics)
-        self.seats = Seats()
+        self._secret = secret_of(self.settings.console_secret)
         # Processes share the work about evenly, and so the rate of each key.
         per_minute = max(1, self.settings.requests_per_minute // self.settings.workers)
         self.rate = Rate(per_minute, burst=max(1, per_minute * BURST_S // 60))
@@ -79,6 +79,7 @@ class Service:
         self._memory: Memory | None = None
         self._quotas: Quotas | None = None
         self._keys: Keys | None = None
+        self._seats: Seats | None = None
 
     async def __aenter__(self) -> Self:
         settings = self.settings
@@ -89,8 +90,9 @@ class Service:
         span = None if self.tracing is None else self.tracing.verb
         counted = self._quotas.note_commit if self._quotas.are_set else None
         timed: Any = TimedStore(store, self._observe_store, span, counted)
-        # Keys are no memories: they go straight to the store, which the memory then owns and closes.
+        # Keys and seats are no memories: they go straight to the store, which the memory then owns and closes.
         self._keys = Keys(timed, self.clock)
+        self._seats = Seats(timed, self.clock, self._secret)
         self.stores = store.parts if isinstance(store, RoutedStore) else {"everything": store}
         try:
             # The layers are where they belong already.
@@ -177,6 +179,12 @@ class Service:
         if self._keys is None:
             raise _not_open()
         return self._keys
+
+    @property
+    def seats(self) -> Seats:
+        if self._seats is None:
+            raise _not_open()
+        return self._seats
 
     @property
     def quotas(self) -> Quotas:

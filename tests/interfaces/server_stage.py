@@ -9,7 +9,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -75,3 +76,55 @@ def process(folder: Path, *arguments: str) -> Iterator[tuple[str, subprocess.Pop
                 running.send_signal(signal.SIGKILL)
             running.wait(START_S)
             running.stdout.close()
+
+
+# ── Several processes ────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def served_by_two(folder: Path, *more: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """A server of two processes on one file. Gives its address."""
+    with process(folder, "--workers", "2", "--url", f"sqlite:///{folder}/kept.db", *more) as (address, running):
+        until(lambda: httpx.get(f"{address}/ready").status_code == 200)
+        yield address, running
+
+
+def children(parent: int) -> list[int]:
+    """The processes that serve: of those that another started, not the one that looks after resources."""
+    started = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    return [int(pid) for pid in started if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def until(look: Callable[[], Any], wait_s: float = 20.0) -> Any:
+    """What a look gives as soon as it gives something."""
+    deadline = time.monotonic() + wait_s
+    while time.monotonic() < deadline:
+        try:
+            if found := look():
+                return found
+        except httpx.TransportError:
+            pass
+        time.sleep(0.1)
+    raise AssertionError("it did not come")
+
+
+# ── The console ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def shown(client: httpx.AsyncClient, path: str, **more: Any) -> str:
+    """A page that has to be there."""
+    answer = await client.get(path, follow_redirects=True, **more)
+    assert answer.status_code == 200, (path, answer.status_code, answer.text[:300])
+    assert "sign-in" in path or answer.url.path != "/sign-in", path
+    return answer.text
+
+
+def proof_in(page: str) -> str:
+    found = re.search(r'name="proof" value="([0-9a-f]{64})"', page)
+    assert found, page[:500]
+    return found[1]
+
+
+async def signed_in(client: httpx.AsyncClient, token: str) -> httpx.Response:
+    proof = proof_in(await shown(client, "/sign-in"))
+    return await client.post("/sign-in", data={"proof": proof, "key": token})

@@ -5,18 +5,16 @@ from __future__ import annotations
 import html
 import json
 import re
-from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
-from server_stage import LOCAL, client_of, opened, process
+from server_stage import LOCAL, client_of, opened, process, proof_in, shown, signed_in
 
 from recollect.layers import PUBLIC_LAYERS
-from recollect.records import HOUR_MS
 from recollect.server import console, sample
 from recollect.server.console.pages import HEADERS, STATIC
-from recollect.server.seats import LIFE_S, SEATS_MAX, Seats
+from recollect.server.metrics import Metrics, Shared
 from recollect.testing.fakes import FailingEmbedder
 
 NOOR = "/users/noor"
@@ -41,20 +39,6 @@ async def noor(service, clock):
     return await sample.load(service.memory, "default", clock())
 
 
-async def shown(client: httpx.AsyncClient, path: str, **more: Any) -> str:
-    """A page that has to be there."""
-    answer = await client.get(path, follow_redirects=True, **more)
-    assert answer.status_code == 200, (path, answer.status_code, answer.text[:300])
-    assert "sign-in" in path or answer.url.path != "/sign-in", path
-    return answer.text
-
-
-def proof_in(page: str) -> str:
-    found = re.search(r'name="proof" value="([0-9a-f]{64})"', page)
-    assert found, page[:500]
-    return found[1]
-
-
 async def send(client: httpx.AsyncClient, path: str, proof: str | None = None, **fields: str) -> httpx.Response:
     """Fill in a form as a page of ours has it."""
     given = proof if proof is not None else proof_in(await shown(client, "/users"))
@@ -66,11 +50,6 @@ async def sent(client: httpx.AsyncClient, path: str, **fields: str) -> str:
     answer = await send(client, path, **fields)
     assert answer.status_code == 303, (path, answer.status_code, re.sub("<[^>]+>", " ", answer.text)[-400:])
     return await shown(client, answer.headers["location"])
-
-
-async def signed_in(client: httpx.AsyncClient, token: str) -> httpx.Response:
-    proof = proof_in(await shown(client, "/sign-in"))
-    return await client.post("/sign-in", data={"proof": proof, "key": token})
 
 
 # ── Every page ───────────────────────────────────────────────────────────────────────────────────
@@ -393,29 +372,6 @@ async def test_behind_https_the_cookie_never_travels_without_it(service):
         assert "Secure" in next(each for each in answer.headers.get_list("set-cookie") if "recollect_console" in each)
 
 
-async def test_a_revoked_key_is_out_with_the_next_click(service):
-    key, token = await service.keys.create(org="default")
-    async with client_of(service) as client:
-        await signed_in(client, token)
-        await shown(client, "/users")
-        await service.keys.revoke(key.id)
-        assert (await client.get("/users")).headers["location"] == "/sign-in"
-
-
-async def test_an_expired_seat_is_no_seat(clock):
-    seconds = [0.0]
-    seats = Seats(timer=lambda: seconds[0])
-    cookie = seats.take("key")
-    seconds[0] += LIFE_S - 1
-    assert seats.key_of(cookie) == "key"
-    seconds[0] += LIFE_S + 1
-    assert seats.key_of(cookie) is None
-    first = seats.take("a")
-    for _ in range(SEATS_MAX):
-        seats.take("b")
-    assert seats.key_of(first) is None and clock() > HOUR_MS
-
-
 async def test_guessing_keys_is_slowed_down(service):
     await service.keys.create(org="default")
     async with client_of(service) as client:
@@ -503,6 +459,13 @@ async def test_no_form_counts_without_the_proof_of_our_page(client, service, noo
         answer = await client.post(path, data=fields | proof)
         assert answer.status_code == 403, (path, answer.status_code)
     assert await noor.export() == before and not await service.keys.exist()
+
+
+async def test_a_form_that_has_grown_old_leads_back_to_the_same_user(client):
+    odd = quote("a/b?c#d %&ü", safe="")
+    answer = await client.post(f"/users/{odd}/chat/s", data={"proof": "old", "message": "Hello"})
+    links = re.findall(r'href="(/users/[^"/]+)/sessions"', answer.text)
+    assert answer.status_code == 403 and links == [f"/users/{odd}"]
 
 
 async def test_the_proof_of_one_visitor_is_of_no_use_to_another(service, noor):
@@ -647,6 +610,15 @@ async def test_the_console_is_not_part_of_the_interface_that_programs_read(clien
 async def test_a_server_that_is_about_to_stop_says_so(client, service):
     service.draining = True
     assert (await client.get("/users")).status_code == 503
+
+
+async def test_the_overview_adds_up_what_all_processes_did(clock, tmp_path):
+    elsewhere = Metrics()
+    elsewhere.count("turns", 4_321)
+    (tmp_path / "other.json").write_text(json.dumps(elsewhere.to_dict()))
+    async with opened(clock=clock, shared=Shared(tmp_path)) as service, client_of(service) as client:
+        await client.post("/api/chat", json={"chat_id": "s", "user_id": "ann", "message": "I live in Oslo."})
+        assert "4,322" in await shown(client, "/overview")
 
 
 async def test_growth_and_latency_are_drawn_from_what_happened(client, noor):

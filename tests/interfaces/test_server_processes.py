@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from server_stage import process
+from server_stage import children, served_by_two, until
 
 from recollect.errors import ValidationError
 from recollect.interfaces.serving import _settings
@@ -21,29 +21,10 @@ from recollect.interfaces.serving import _settings
 POST = "/api/users/ann/sessions/s/messages"
 
 
-def children(parent: int) -> list[int]:
-    """The processes that serve: of those that another started, not the one that looks after resources."""
-    started = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    return [int(pid) for pid in started if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-
-
-def until(look, wait_s: float = 20.0):
-    deadline = time.monotonic() + wait_s
-    while time.monotonic() < deadline:
-        try:
-            if found := look():
-                return found
-        except httpx.TransportError:
-            pass
-        time.sleep(0.1)
-    raise AssertionError("it did not come")
-
-
 @pytest.fixture
 def served(tmp_path):
-    with process(tmp_path, "--workers", "2", "--url", f"sqlite:///{tmp_path}/kept.db") as (address, running):
-        until(lambda: httpx.get(f"{address}/ready").status_code == 200)
-        yield address, running
+    with served_by_two(tmp_path) as found:
+        yield found
 
 
 def say(address: str, count: int) -> Counter[int]:

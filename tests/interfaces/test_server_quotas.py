@@ -39,6 +39,16 @@ async def test_who_may_add_no_more_may_still_read_and_forget():
         assert (await client.delete(f"{ANN}/memories/tea")).status_code == 200
 
 
+async def test_upkeep_passes_by_what_the_server_keeps_for_itself():
+    async with opened(settings={"requests_per_day": 9}) as service, client_of(service) as client:
+        await client.get(f"{ANN}/profile")
+        await service.quotas.flush()
+        await service.keys.create(org="default")
+        await service.seats.leave(service.seats.take("key"))
+        assert set((await service.memory.survey()).records) == {"quota", "key", "seat"}
+        assert all(done.is_idle for done in await service.memory.maintain())
+
+
 async def test_bytes_that_were_sent_are_counted():
     async with opened(settings={"bytes_per_day": 1_000}) as service, client_of(service) as client:
         first = await client.post(f"{ANN}/memories", json={"content": "x" * 2_000})

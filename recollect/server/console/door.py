@@ -1,6 +1,6 @@
 """The door of the console: who looks is known before a page is made, and a form counts only from our own pages.
 
-Who signs in with a key gets a cookie that only this server can read; without any key, whoever sits at this
+Who signs in with a key gets a cookie that only this server can make; without any key, whoever sits at this
 machine is let in, as the gate of the interface does. Routes are those of the interface in all else: what a key
 may not do there it may not do here, and what is not its user's is not there.
 """
@@ -52,17 +52,21 @@ class ConsoleRoute(StrictRoute):
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
 
-        async def behind_the_door(request: Request) -> Response:
+        async def as_page(request: Request) -> Response:
             try:
-                cookie = await _enter(request)
-                if request.method == "POST":
-                    request.scope[_FORM] = await _proven_form(request, cookie)
                 response = await handle(request)
             except (RecollectError, RequestValidationError, HTTPException) as error:
                 return refused(request, error)
             return _with_rules(response)
 
-        return behind_the_door
+        return as_page
+
+    async def _admit(self, request: Request) -> None:
+        """Whether who looks may use this page, once they are known, and a form came from one of ours."""
+        cookie = await _enter(request)
+        if request.method == "POST":
+            request.scope[_FORM] = await _proven_form(request, cookie)
+        await super()._admit(request)
 
 
 def router() -> APIRouter:
@@ -98,7 +102,7 @@ async def _principal(service: Service, request: Request) -> tuple[str, Principal
         except Unauthorized:
             return "", None
     cookie = request.cookies.get(COOKIE, "")
-    key_id = service.seats.key_of(cookie)
+    key_id = await service.seats.key_of(cookie)
     key = await service.keys.active(key_id) if key_id else None
     return (cookie, admitted(service, key)) if key is not None else ("", None)
 

@@ -75,7 +75,7 @@ async def sign_in(request: Request, service: Here, form: Filled) -> Response:
 @routes.post("/sign-out", openapi_extra=ANY_USER | READ)
 async def sign_out(request: Request, service: Here) -> Response:
     """Leave; the cookie is worth nothing any more, whoever has a copy of it."""
-    service.seats.leave(request.cookies.get(COOKIE, ""))
+    await service.seats.leave(request.cookies.get(COOKIE, ""))
     response = moved(request, "sign-in")
     for name in (COOKIE, LAST_USER):
         response.delete_cookie(name, path="/")

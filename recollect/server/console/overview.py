@@ -75,7 +75,7 @@ async def _records(service: Service, org: str, users: Sequence[str]) -> list[Rec
 
 
 def _overview(service: Service, survey: Survey, found: Sequence[Record], is_part: bool) -> Overview:
-    now, metrics = service.clock(), service.metrics
+    now, metrics = service.clock(), service.figures_of_all()
     uses = service.describe()
     store: dict[str, Any] = uses["store"]
     contexts = metrics.total("contexts")
