@@ -51,13 +51,15 @@ class Enrichment:
     async def enrich(self, partition: Partition, refs: Sequence[str]) -> tuple[Changes, tuple[str, ...]]:
         """What to change for these records, and those that have to wait for another commit."""
         found = await self._ledger.get(partition, refs)
-        if not found:  # forgotten or expired meanwhile: what is left of them is for upkeep
-            return Changes(partition, enqueue=(upkeep_job(partition, self._ledger.clock()),)), ()
+        # Some were forgotten or have expired meanwhile: what is left of them is for upkeep.
+        upkeep = (upkeep_job(partition, self._ledger.clock()),) if len(found) < len(set(refs)) else ()
+        if not found:
+            return Changes(partition, enqueue=upkeep), ()
         records, *rest = portions(found, count_max=ENRICHED_RECORDS, bytes_max=ENRICHED_BYTES)
         later = tuple(record.id for portion in rest for record in portion)
         needs = tuple(record.id for record in records)
         if not any(record.layer in ("long_term", "conversation") for record in records):
-            return Changes(partition, put=tuple(await self._enriched(records)), needs=needs), later
+            return Changes(partition, put=tuple(await self._enriched(records)), needs=needs, enqueue=upkeep), later
         index = await self._indexes.current(partition)
         aside = self._set_aside(index, records)
         known = [aside.get(record.id, record) for record in records]
@@ -68,6 +70,7 @@ class Enrichment:
         put |= _merge_near(index, memories, self._ledger.clock())
         sessions = {record.scope.session: record for record in records if record.layer == "conversation"}
         jobs = (*_without_enriching(taught), *self._episodes(sessions.values()), *self._folds(index, sessions.values()))
+        jobs += upkeep
         needs = tuple(dict.fromkeys((*needs, *taught.needs)))
         return Changes(partition, put=tuple(put.values()), needs=needs, enqueue=jobs), later
 

@@ -31,7 +31,7 @@ from recollect.records import TRUSTS, Changes, Job, Partition, Record, Scope, So
 from recollect.seals import SEAL, break_seals
 from recollect.stores.contract import OPERATIONS_MAX, forget_whole
 from recollect.unlearning import Unlearning, unlearning_job
-from recollect.views import remake, remakings, resting_views
+from recollect.views import Remaking, remake, remakings, resting_views
 
 QUOTES = "quotes"
 """The label of a reply under which stand the ids of what it quotes: it goes with them."""
@@ -123,18 +123,26 @@ class Privacy:
         views = await resting_views(self._ledger, self._partition, doomed.values())
         left = [view for view in views if view.id not in doomed]
         again = remakings(left, self._ledger.clock(), gone=doomed)
-        await remake(self._ledger, self._partition, again)
         rested.update(view.layer for view, each in zip(left, again, strict=True) if not each.jobs)
         past = (id for record in doomed.values() for id in past_ids(record, later_edits))
         # What hangs on a record goes before it, so that after a crash the same call finds what is left.
-        ids = list(dict.fromkeys((*past, *doomed)))
+        await self._drop_with_views(list(dict.fromkeys((*past, *doomed))), messages, again)
+        return doomed
+
+    async def _drop_with_views(self, ids: Sequence[str], messages: Collection[str], again: Sequence[Remaking]) -> None:
+        """Drop records, and their views before them: all in one commit where they fit."""
         step = OPERATIONS_MAX - 2
+        together = sum(each.size for each in again) + len(ids) <= step
+        if not together:
+            await remake(self._ledger, self._partition, again)
+            again = ()
+        views = tuple(dict.fromkeys(id for each in again for id in each.views))
+        remaking = tuple({job.id: job for each in again for job in each.jobs}.values())
         for chunk in (ids[start : start + step] for start in range(0, len(ids), step)):
             # A lesson that was under way is taken back by a job too: whoever is killed here takes no second look.
             said = [id for id in chunk if id in messages]
             jobs = (unlearning_job(self._partition, said, self._ledger.clock()),) if said else ()
-            await self._ledger.commit(Changes(self._partition, drop=tuple(chunk), enqueue=jobs))
-        return doomed
+            await self._ledger.commit(Changes(self._partition, drop=(*views, *chunk), enqueue=(*jobs, *remaking)))
 
     async def _with_copies(self, records: Sequence[Record]) -> list[Record]:
         return await with_copies(self._indexes, self._partition, records, self._ledger.clock())

@@ -104,11 +104,14 @@ async def play_until(path: Path, scene: str, fault: str, at: int) -> None:
 
 
 def state_of(path: Path, user: str = "ann") -> State:
-    """What the file holds for a user: living records, and the jobs that wait. Read with SQLite alone."""
+    """What the file holds for a user: living records, and the jobs that wait. Read with SQLite alone.
+
+    Seals are left out: they are told apart by chance alone, and hold nothing.
+    """
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
         records = db.execute(
             """select id, layer, session, payload, model is not null, slot is not null
-               from records join partitions using (part, epoch) where usr = ? and dropped = 0""",
+               from records join partitions using (part, epoch) where usr = ? and dropped = 0 and layer != 'seal'""",
             (user,),
         ).fetchall()
         jobs = db.execute("select kind, refs from jobs join partitions using (part) where usr = ?", (user,)).fetchall()
