@@ -455,8 +455,10 @@ def _session_best(talk: Talk, scores: Scores) -> Scores:
 
 def _feedback(guess: Scores, vectors: NDArray[np.float32]) -> Scores:
     """How near each row is to the first guesses: what answers a question is often told more than once."""
-    first = np.argpartition(-guess, FEEDBACK_ROWS)[:FEEDBACK_ROWS] if len(guess) > FEEDBACK_ROWS else slice(None)
-    middle = vectors[first].mean(axis=0)
+    first = (
+        np.argpartition(-guess, FEEDBACK_ROWS)[:FEEDBACK_ROWS] if len(guess) > FEEDBACK_ROWS else np.arange(len(guess))
+    )
+    middle = vectors[first[guess[first] > 0]].sum(axis=0)
     length = float(np.linalg.norm(middle))
     near: Scores = vectors @ (middle / max(length, 1e-6))
     return near

@@ -121,9 +121,10 @@ SENT = [
     Operation("L0W0N4", 0, "message", "ann", ("L0W0N4P0",)),
     Operation("L0W0N5", 0, "forget", "ann", (), "L0W0N4"),
 ]
+# What a message taught is a phantom when the message is gone.
 DAMAGE = {
-    "delete from records where id = 'L0W0N0'": "lost",
-    "delete from records where payload like '%L0W0N1P1%'": "half",
+    "delete from records where id = 'L0W0N0'": "lost phantom",
+    "delete from records where payload like '%L0W0N1P1%'": "phantom half",
     "delete from records where layer = 'past'": "half",
     "update records set dropped = 1 where id = 'L0W0N2'": "lost half",
     "update records set vector = null, model = null where id = 'L0W0N0'": "half",
@@ -131,7 +132,7 @@ DAMAGE = {
     "update records set payload = replace(payload, 'L0W0N0P0', 'L9W9N9P9') where id = 'L0W0N0'": "lost phantom",
     "insert into records select row + 100, part, id || 'b', epoch, revision, born, version, layer, session, dropped,"
     " dead_at, digest, payload, model, vector, null from records where id = 'L0W0N0'": "duplicate",
-    "update records set part = 1 where id = 'L0W0N0'": "leak",
+    "update records set part = 1 where id = 'L0W0N0'": "phantom half leak",
     "update records set born = born + 9999 where id = 'L0W0N0'": "disorder",
     "update records set payload = replace(payload, ' says ', ' L0W0N4P0 ') where id = 'L0W0N0'": "phantom",
 }
