@@ -242,6 +242,11 @@ _SARCASTIC = re.compile(
     r"(?:oh,? |well,? |ha,? )?(?:yeah,? (?:right|sure)|sure,? (?:and|because) |right,? (?:and|because) i|oh,? sure"
     r"|oh,? great|oh,? yeah,? |oh,? joy|oh,? wonderful|and i'm the )"
 )
+TO_FORGET = re.compile(
+    r"(?:please,? )?(?:(?:can|could|would) you |i(?:'d like| want) you to )?(?:please )?"
+    r"(?:forget|unlearn|don't remember|do not remember|stop remembering) (?:that|about|my|our)\b"
+)
+"""What someone wants forgotten is not told once more."""
 _FAMOUS_LINES = re.compile(
     r"\b(?:yellow submarine|big butts|barbie (?:girl|world)|slim shady|inigo montoya|born in the u\.?s\.?a"
     r"|no strangers to love|poor boy|little teapot|the walrus|master of my fate|king of the world|material girl"
@@ -283,8 +288,8 @@ def sentences(text: str) -> list[Sentence]:
 
 
 def _not_meant(low: str) -> bool:
-    """True for what is taken back in the same breath, only supposed, said with a wink, or sung."""
-    supposed = _SUPPOSED.search(low)
+    """True for what is taken back in the same breath, only supposed, said with a wink, sung, or to be forgotten."""
+    supposed = _SUPPOSED.search(low) or TO_FORGET.match(low)
     return bool(supposed or _TAKEN_BACK.search(low) or _SARCASTIC.match(low) or _FAMOUS_LINES.search(low))
 
 

@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from recollect.context import Context
+from recollect.enrich.sentences import TO_FORGET
 from recollect.memory import Session
 from recollect.policies.fencing import shown
 from recollect.policies.keys import ALIASES, key_of
@@ -143,6 +144,10 @@ def _acknowledged(text: str) -> str:
     alone = len(_sentences(text)) == 1 and len(text.split()) <= 3
     if _THANKS.match(text):
         return "You're welcome."
+    if TO_FORGET.match(text.strip().lower()):
+        return (
+            "I don't forget by being told, so that nothing is lost by mistake. Choose it under Memories and forget it."
+        )
     if _GREETS.match(text):
         return "Hello! Tell me something, and ask me about it later." if alone else "Hello! I'll remember that."
     return "I'll remember that."

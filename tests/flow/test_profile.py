@@ -573,3 +573,15 @@ async def test_an_old_value_is_forgotten_alone_by_its_own_id(memory, clock):
     assert "Secretville" not in str(await ann.export())
     await ann.forget(rome.id)
     assert await ann.facts.history("city") == [], "a fact goes with all values that it had"
+
+
+async def test_asking_to_forget_something_does_not_say_it_again(memory):
+    ann = memory.user("ann")
+    await ann.session("s").add_message("user", "My cat is called Admiral.")
+    await memory.work()
+    before = (await ann.profile()).facts
+    for words in ("Please forget that my cat is called Admiral.", "Could you forget about my cat Admiral?"):
+        await ann.session("s").add_message("user", words)
+    await memory.work()
+    assert [(fact.key, fact.value) for fact in before] == [("pet", "Admiral")]
+    assert (await ann.profile()).facts == before
