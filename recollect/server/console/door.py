@@ -30,6 +30,8 @@ ANY_USER = {"x-any-user": True}
 """A route that is about no user, but that a key of one user may use."""
 OPEN = {PUBLIC: True}
 """A route that anybody may use."""
+ADDS = {"x-adds": True}
+"""A route that adds memories, of which an org may have a quota."""
 
 NOTICED = {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML"}
 """What is wrong is said at the top of the page, wherever the answer would have gone."""
@@ -63,7 +65,7 @@ class ConsoleRoute(StrictRoute):
 
     async def _admit(self, request: Request) -> None:
         """Whether who looks may use this page, once they are known, and a form came from one of ours."""
-        cookie = await _enter(request)
+        cookie = await _enter(request, adds=bool((self.openapi_extra or {}).keys() & ADDS.keys()))
         if request.method == "POST":
             request.scope[_FORM] = await _proven_form(request, cookie)
         await super()._admit(request)
@@ -82,7 +84,7 @@ async def _form(request: Request) -> Form:
 Filled = Annotated[Form, Depends(_form)]
 
 
-async def _enter(request: Request) -> str:
+async def _enter(request: Request, *, adds: bool) -> str:
     """Let in who may come in. Gives the cookie that counts; an empty one stands for nobody in particular."""
     service: Service = request.app.state.service
     if service.draining:
@@ -91,6 +93,7 @@ async def _enter(request: Request) -> str:
     request.scope[PROOF] = service.seats.proof(cookie)
     if principal is not None:
         request.scope[PRINCIPAL] = principal
+        await service.quotas.admit(principal.org, adds=adds)
     return cookie
 
 
