@@ -70,7 +70,7 @@ class Allowance:
     async def _asked(self, org: str, ask: Ask) -> Any:
         assert ask.schema is not None, "only questions with a shape are asked here"
         expected = self._count(ask.text) + SCHEMA_TOKENS + ask.tokens_max
-        await self._take(org, expected)
+        day = await self._take(org, expected)
         spent = expected
         try:
             async with self._at_once:
@@ -82,7 +82,7 @@ class Allowance:
             spent = expected if isinstance(error.__cause__, TimeoutError) else 0
             raise
         finally:
-            await self._settle(org, spent - expected)
+            await self._settle(org, day, spent - expected)
         return decoded(answer.text, ask.schema)
 
     async def _answered(self, ask: Ask) -> Answer:
@@ -115,8 +115,8 @@ class Allowance:
         found = await self._ledger.get(Partition(org, ""), [_id(self._ledger.clock() // DAY_MS)])
         return int(found[0].data["tokens"]) if found else 0
 
-    async def _take(self, org: str, tokens: int) -> None:
-        """Take tokens out of today's allowance, or tell when there are more."""
+    async def _take(self, org: str, tokens: int) -> int:
+        """Take tokens out of today's allowance, or tell when there are more. Gives the day."""
         if tokens > self._per_day:
             raise ModelError("One question costs more than llm_tokens_per_day allows. Allow more, or ask for less.")
         now = self._ledger.clock()
@@ -130,13 +130,13 @@ class Allowance:
             return before + tokens
 
         await self._spend(org, now // DAY_MS, taken)
+        return now // DAY_MS
 
-    async def _settle(self, org: str, difference: int) -> None:
-        """Put right what was taken; a count that cannot be written is not worth losing an answer for."""
+    async def _settle(self, org: str, day: int, difference: int) -> None:
+        """Put right what was taken on a day; a count that cannot be written is not worth losing an answer for."""
         if not difference:
             return
         try:
-            day = self._ledger.clock() // DAY_MS
             await asyncio.shield(self._spend(org, day, lambda before: max(before + difference, 0)))
         except RecollectError as error:
             log.warning("what a model cost could not be noted: %s", type(error).__name__)

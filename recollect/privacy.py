@@ -266,7 +266,9 @@ class Privacy:
 
     async def _import_batch(self, records: Sequence[Record]) -> int:
         known = {record.id for record in await self._ledger.get(self._partition, [record.id for record in records])}
-        new = {record.id: record for record in records if record.id not in known}
+        heads = {record.data["of"] for record in records if record.layer == "past"}
+        held = {record.id: record for record in await self._ledger.get(self._partition, sorted(heads))} if heads else {}
+        new = {record.id: record for record in records if record.id not in known and not _is_elsewhere(record, held)}
         if not new:
             return 0
         now = self._ledger.clock()
@@ -352,6 +354,13 @@ def imported(line: Mapping[str, Any], partition: Partition) -> Record:
     )
 
 
+def _is_elsewhere(record: Record, held: Mapping[str, Record]) -> bool:
+    """Whether it is the past of a record that has another one here, in whose next place it would stand."""
+    head = held.get(record.data["of"]) if record.layer == "past" else None
+    edits = record.data["data"].get("edits", 0) if head else 0
+    return head is not None and not (isinstance(edits, int) and edits < head.data.get("edits", 0))
+
+
 def in_a_new_place(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """The data of a record without versions and places, which were counted where it came from."""
     if data.keys().isdisjoint(PLACES):
@@ -372,6 +381,8 @@ def _data(layer: str, value: Any) -> dict[str, Any]:
         validate.tool_calls(data.get("tool_calls") or [])
         parts = data.get("parts", [])
         validate.content(parts if isinstance(parts, list) else [parts], may_be_empty=True)
+    if layer == "past":
+        validate.identifier(data["of"], "data.of")
     if not _is_bookkeeping(data):
         raise ValidationError("must count with whole numbers and name merges as an export does", field="data")
     return data

@@ -76,6 +76,8 @@ class Working:
     async def push(self, name: str, item: Any, *, keep: int = PUSH_KEEP) -> State:
         """Append to a list in the state and keep its newest items, as for recent actions."""
         validate.limit(keep, "keep")
+        if not isinstance(name, str):
+            raise ValidationError("must be the name of a list", field="name")
         addition = _checked({name: item})
 
         def change(state: dict[str, Any]) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def _newest_leaf(mapping: Mapping[str, Any]) -> str | None:
 def _seconds(node: Mapping[str, Any]) -> float:
     message = node.get("message")
     time = message.get("create_time") if isinstance(message, dict) else None
-    return float(time) if isinstance(time, int | float) else 0.0
+    return time if isinstance(time, int | float) else 0.0  # a whole number may be too large for a float
 
 
 def _message(message: Mapping[str, Any], called: str | None) -> dict[str, Any] | None:

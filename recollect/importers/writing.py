@@ -211,8 +211,8 @@ async def _add_records(user: User, group: Sequence[Item]) -> list[bool]:
 
 
 async def _add_fact(user: User, item: Item) -> bool:
-    known = {fact.value for fact in await user.facts.history(item.given["key"])}
-    if item.given["value"] in known:
+    # A list, not a set: the value is not looked at yet and may be anything.
+    if item.given["value"] in [fact.value for fact in await user.facts.history(item.given["key"])]:
         return False
     await user.add_fact(**item.given)
     return True

@@ -114,7 +114,7 @@ class _Exchange:
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
             headers["X-Request-Id"] = self.id
-            if self.status >= 400 and self._leaves_body():
+            if self.status >= 300 and self._leaves_body():
                 # The rest of the body would have to be read to find the next request.
                 headers["Connection"] = "close"
         await self._send(message)

@@ -16,6 +16,7 @@ from recollect import validate
 from recollect.errors import Forbidden, Unavailable
 from recollect.server.errors import TooMany, Unauthorized
 from recollect.server.keys import SCOPES, Key
+from recollect.server.quotas import may_add
 from recollect.server.service import Service
 
 PRINCIPAL = "recollect.principal"
@@ -57,7 +58,7 @@ class Gate:
             if self._service.draining:
                 raise Unavailable("the server is about to stop; ask again", field="server")
             principal = scope[PRINCIPAL] = await self._principal(scope)
-            await self._service.quotas.admit(principal.org, scope["method"], scope["path"])
+            await self._service.quotas.admit(principal.org, adds=may_add(scope["method"], scope["path"]))
         await self._app(scope, receive, send)
 
     async def _principal(self, scope: Scope) -> Principal:

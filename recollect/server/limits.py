@@ -61,11 +61,15 @@ BytesRead = Callable[[Scope, int], None]
 
 
 def check_head(scope: Scope) -> None:
-    """Refuse a request whose path and headers are too long, however they came."""
+    """Refuse a request whose path and headers are too long, however they came, or that has two ends."""
     size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
     size += sum(len(name) + len(value) + LINE_BYTES for name, value in scope["headers"])
     if size > HEAD_BYTES:
         raise Refused(431, f"must have at most {HEAD_BYTES} bytes", field="headers")
+    headers = Headers(scope=scope)
+    if "transfer-encoding" in headers and "content-length" in headers:
+        # A proxy before this server may see its end elsewhere, and take the rest for a request of somebody else.
+        raise Refused(400, "must not stand beside Transfer-Encoding", field="content-length")
 
 
 class BodyLimit:
@@ -88,18 +92,27 @@ class BodyLimit:
             raise _too_large()
         if headers.get("content-encoding", "identity").strip().lower() != "identity":
             raise Refused(415, "must not be compressed", field="content-encoding")
-        takes = LIMITS.body_bytes if "transfer-encoding" in headers else int(length)
-        if self._held + takes > BODIES_BYTES:
-            raise Busy("the server has its hands full; ask again", field="server")
-        self._held += takes
+        held = 0
+
+        def hold(size: int) -> None:
+            nonlocal held
+            # What has come, not what was announced: whoever announces and sends nothing takes no room from others.
+            if self._held + size > BODIES_BYTES:
+                raise Busy("the server has its hands full; ask again", field="server")
+            self._held += size
+            held += size
+
         try:
-            await self._app(scope, _counted(receive, self._body_s, lambda size: self._read(scope, size)), send)
+            await self._app(scope, _counted(receive, self._body_s, hold, lambda size: self._read(scope, size)), send)
         finally:
-            self._held -= takes
+            self._held -= held
 
 
-def _counted(receive: Receive, body_s: float, whole: Callable[[int], None]) -> Receive:
-    """The same stream of messages, which ends with an error when the body is too large or too slow."""
+def _counted(receive: Receive, body_s: float, hold: Callable[[int], None], whole: Callable[[int], None]) -> Receive:
+    """The same stream of messages, which ends with an error when the body is too large or too slow.
+
+    `hold` gets the size of each part, `whole` that of the body.
+    """
     read = 0
     is_whole = False
     deadline: float | None = None
@@ -114,7 +127,9 @@ def _counted(receive: Receive, body_s: float, whole: Callable[[int], None]) -> R
                 message = await receive()
         except TimeoutError:
             raise Refused(408, f"must come within {body_s:g} seconds", field="body") from None
-        read += len(message.get("body", b""))
+        size = len(message.get("body", b""))
+        hold(size)
+        read += size
         is_whole = not message.get("more_body", False)
         if read > LIMITS.body_bytes:
             raise _too_large()

@@ -64,6 +64,11 @@ def read_quotas(settings: Settings, tables: Any) -> tuple[Quota, dict[str, Quota
     return usual, found
 
 
+def may_add(method: str, path: str) -> bool:
+    """Whether a request to the interface may add memories."""
+    return method not in ("GET", "HEAD", "DELETE") and not path.endswith(WITHOUT_ADDING)
+
+
 class Quotas:
     """Counts what orgs use today and refuses what is over."""
 
@@ -81,15 +86,14 @@ class Quotas:
         """Whether any org has a quota at all."""
         return any(quota != Quota() for quota in (self._usual, *self._special.values()))
 
-    async def admit(self, org: str, method: str, path: str) -> None:
-        """Count a request, or refuse it if the org has used up what it needs."""
+    async def admit(self, org: str, *, adds: bool) -> None:
+        """Count a request, or refuse it if the org has used up what it needs; `adds`: it may add memories."""
         quota = self._special.get(org, self._usual)
         if quota == Quota():
             return
         if self._begins_a_day() or org not in self._known:
             await self._load(org)
         used = self._known[org] + self._fresh.get(org, Counter())
-        adds = method not in ("GET", "HEAD", "DELETE") and not path.endswith(WITHOUT_ADDING)
         for what in ("requests", "bytes", *(["memories"] if adds else [])):
             limit = getattr(quota, what)
             if limit is not None and used[what] >= limit:
@@ -137,27 +141,26 @@ class Quotas:
                         raise
 
     async def _write(self, org: str) -> None:
-        used = Counter(self._fresh.get(org))
-        record, known = await self._read(org)
-        total = known + used
+        day, used = self._day, Counter(self._fresh.get(org))
+        record = await self._read(org)
+        total = _used(record, day) + used
         now = self._clock()
-        data = {"day": self._day, "used": dict(total)}
+        data = {"day": day, "used": dict(total)}
         home = Partition(ORG, org)
         put = Record(ID, "quota", Scope(*home), created_at=now) if record is None else record
         await self._store.commit(Changes(home, put=(put.with_(data=data),), key=new_id(now)), now)
+        if day != self._day:
+            return  # another day began while it was written, and this is nothing of it
         self._known[org] = total
         left = self._fresh.pop(org, Counter()) - used  # what came in while it was written
         if left:
             self._fresh[org] = left
 
     async def _load(self, org: str) -> None:
-        self._known[org] = (await self._read(org))[1]
+        self._known[org] = _used(await self._read(org), self._day)
 
-    async def _read(self, org: str) -> tuple[Record | None, Counter[str]]:
-        found = await self._store.get(Partition(ORG, org), [ID], self._clock())
-        record = found[0] if found else None
-        is_today = record is not None and record.data["day"] == self._day
-        return record, Counter(record.data["used"]) if record is not None and is_today else Counter()
+    async def _read(self, org: str) -> Record | None:
+        return next(iter(await self._store.get(Partition(ORG, org), [ID], self._clock())), None)
 
     def _begins_a_day(self) -> bool:
         """Whether this is the first look at a new day; then nothing is used yet."""
@@ -168,3 +171,8 @@ class Quotas:
         self._known.clear()
         self._fresh.clear()
         return True
+
+
+def _used(record: Record | None, day: int) -> Counter[str]:
+    """What a record says was used on a day."""
+    return Counter(record.data["used"]) if record is not None and record.data["day"] == day else Counter()

@@ -74,7 +74,7 @@ def read_address(url: str) -> Address:
     if not parts.hostname or parts.path not in ("", "/"):
         raise ValidationError("must be chroma+http://HOST:PORT", field="index")
     ssl = parts.scheme == "chroma+https"
-    return Address(None, parts.hostname, port or (443 if ssl else 8000), ssl, parts.password or "", collection)
+    return Address(None, parts.hostname, port or (443 if ssl else 8000), ssl, unquote(parts.password or ""), collection)
 
 
 def open_index(url: str, model: str) -> ChromaIndex:

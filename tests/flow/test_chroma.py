@@ -220,5 +220,6 @@ async def test_an_index_url_that_means_nothing_is_refused(url):
 
 def test_a_token_is_never_told():
     address = read_address("chroma+https://:s3cret@vectors.example")
+    assert read_address("chroma+https://:s3%2Fcret%3D@vectors.example").token == "s3/cret="
     assert address.token == "s3cret"
     assert address.shown == "chroma+https://vectors.example:443"

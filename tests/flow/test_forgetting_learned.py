@@ -398,3 +398,21 @@ async def test_a_lesson_under_way_is_taken_back_although_who_forgot_was_killed(o
         await ann.forget(message.id)
     await memory.work()
     assert not await holds(memory, "Zora")
+
+
+async def test_what_is_known_already_keeps_its_own_past_and_can_be_changed_after_an_import(memory):
+    ann, bob = memory.user("ann"), memory.user("bob")
+    for city in ("Oslo", "Bergen", "Rome"):
+        await ann.add_fact("city", city)
+    await ann.add_memory("The boat is blue.")
+    (boat,) = (await ann.list_memories())[0]
+    await ann.update_memory(boat.id, content="The boat is red.")
+    await bob.add_fact("city", "Paris")
+    exported = await ann.export()
+    await bob.import_records(exported)
+    assert await bob.import_records(exported) == 0
+    await bob.add_fact("city", "Lima")
+    assert [fact.value for fact in await bob.facts.history("city")] == ["Paris", "Lima"]
+    assert [each.content for each in await bob.history(boat.id)] == ["The boat is blue.", "The boat is red."]
+    await bob.update_memory(boat.id, content="The boat is green.")
+    assert len(await bob.history(boat.id)) == 3

@@ -475,6 +475,19 @@ async def test_an_org_spends_no_more_in_a_day_than_it_may_and_goes_on_tomorrow(o
     assert len(model.asked) > asked and await memory.failures() == []
 
 
+async def test_a_question_over_midnight_costs_the_day_on_which_it_was_asked(open_memory, clock):
+    def answered(ask):
+        clock.advance(days=1)
+        return Answer(json.dumps(NOTHING), 900, 100)
+
+    memory = await open_memory(llm=ScriptedModel(learned=answered))
+    await told(memory, clock)
+    allowance = memory._running.allowance
+    today = await allowance.spent("default")
+    clock.advance(days=-1)
+    assert (today, await allowance.spent("default")) == (0, 1_000)
+
+
 async def test_one_org_does_not_spend_what_is_another_ones(open_memory, clock):
     model = ScriptedModel(learned=lambda ask: Answer(json.dumps(NOTHING), 2_000, 0))
     memory = await open_memory(llm=model, llm_tokens_per_day=4_000)

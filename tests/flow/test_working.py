@@ -43,6 +43,9 @@ async def test_a_pushed_list_keeps_its_newest_items(memory):
         await working.push("recent_actions", {"n": number})
     state = await working.get()
     assert [item["n"] for item in state["recent_actions"]] == list(range(5, PUSH_KEEP + 5))
+    for name in (["a"], {"a": 1}, 7, None):
+        with pytest.raises(ValidationError):
+            await working.push(name, 1)
     assert (await working.push("recent_actions", "last", keep=2))["recent_actions"] == [{"n": PUSH_KEEP + 4}, "last"]
     await working.set({"title": "not a list"})
     with pytest.raises(ValidationError) as caught:

@@ -314,7 +314,8 @@ def test_facts_entities_relations_and_titles_can_be_lines_too(recollect, lines):
 @pytest.mark.parametrize(
     "line",
     [
-        {"key": "city", "value": 7}, {"key": 7, "value": "x"}, {"key": "city", "value": "x", "colour": 1},
+        {"key": "city", "value": 7}, {"key": "city", "value": ["x"]}, {"key": "city", "value": {"x": 1}},
+        {"key": 7, "value": "x"}, {"key": "city", "value": "x", "colour": 1},
         {"entity": 7}, {"entity": "x", "aliases": "y"}, {"subject": "a", "relation": "?", "object": "b"},
         {"session": "{x}", "title": "t"}, {"session": "a", "title": 7}, {"key": "city"},
         {"content": "a", "expires_at": "2020-01-01"},

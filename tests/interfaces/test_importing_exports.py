@@ -145,6 +145,8 @@ ROUND = {"mapping": {"a": node("a", "b", [], ONE), "b": node("b", "a", [], TWO)}
         (chain(said("x", "user", "\ud800"), ONE), 1, 1),
         (chain(said("x", "user", "far", at=1e30), ONE), 1, 1),
         (chain(said("x", "user", 7, {"odd": 1}), ONE), 1, 0),
+        (chain(said("\ud800", "user", "half an id"), ONE), 2, 0),
+        (chain(said("x", "user", "far", at=10**400)) | {"current_node": None}, 0, 1),
     ],
 )
 def test_a_conversation_that_is_odd_does_not_stop_the_others(recollect, lines, change, new, bad):

@@ -129,3 +129,15 @@ async def test_a_span_tells_that_it_failed_but_not_what_was_in_it(spans):
     assert [span.attributes["http.response.status_code"] for span in failed] == [503]
     assert any(span.attributes.get("error.type") == "Unavailable" for span in spans.get_finished_spans())
     assert SECRET not in "".join(span.to_json() for span in spans.get_finished_spans())
+
+
+async def test_an_org_is_not_told_where_its_memories_are_kept(tmp_path):
+    layers = {"working": f"sqlite:///{tmp_path}/working.db"}
+    async with (
+        opened(f"sqlite:///{tmp_path}/kept.db", settings={"layers": layers}) as service,
+        client_of(service) as client,
+    ):
+        told = await client.get("/api/stats")
+        assert set(told.json()["uses"]["store"]["parts"]) == {"the rest", "working"}
+        for answer in (told, await client.get("/health"), await client.get("/ready"), await client.get("/metrics")):
+            assert str(tmp_path) not in answer.text

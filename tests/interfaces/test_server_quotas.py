@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from server_stage import client_of, opened
 
-from recollect.errors import ValidationError
-from recollect.server.quotas import Quota, read_quotas
+from recollect.errors import RateLimited, ValidationError
+from recollect.server.quotas import Quota, Quotas, read_quotas
 from recollect.settings import Settings
+from recollect.stores.in_memory import InMemoryStore
 from recollect.testing.fakes import ManualClock
 
 ANN = "/api/users/ann"
@@ -54,6 +57,51 @@ async def test_bytes_that_were_sent_are_counted():
         first = await client.post(f"{ANN}/memories", json={"content": "x" * 2_000})
         second = await client.post(f"{ANN}/memories", json={"content": "y"})
         assert (first.status_code, second.status_code) == (201, 429)
+
+
+async def test_the_console_is_no_way_around_a_quota():
+    async with opened(settings={"memories_per_day": 1}) as service, client_of(service) as client:
+        proof = re.search(r'name="proof" value="(\w+)"', (await client.get("/users")).text)[1]
+
+        async def send(path, **fields):
+            return (await client.post(path, data=fields | {"proof": proof})).status_code
+
+        assert await send("/users/ann/memories", content="Tea.") == 303
+        assert await send("/users/ann/memories", content="Milk.") == 429
+        assert await send("/users/ann/chat/search", message="Hello") == 429
+        assert await send("/sample") == 429
+        (kept,) = (await client.get(f"{ANN}/memories")).json()["memories"]
+        assert (await client.get("/users/ann/memories")).status_code == 200
+        assert await send(f"/users/ann/memories/{kept['id']}/forget") == 303
+    async with opened(settings={"requests_per_day": 2}) as service, client_of(service) as client:
+        assert [(await client.get("/users")).status_code for _ in range(3)] == [200, 200, 429]
+
+
+class AtMidnight(InMemoryStore):
+    """A store in which something else happens while it writes."""
+
+    async def commit(self, changes, now):
+        revision = await super().commit(changes, now)
+        await self.meanwhile()
+        return revision
+
+
+async def test_what_was_used_before_midnight_is_not_taken_from_the_day_after():
+    clock, store = ManualClock(), AtMidnight()
+    quotas = Quotas(store, clock, Quota(requests=3), {})
+
+    async def a_day_begins():
+        clock.advance(days=1)
+        await quotas.admit("acme", adds=False)
+
+    for _ in range(3):
+        await quotas.admit("acme", adds=False)
+    store.meanwhile = a_day_begins
+    await quotas.flush()
+    for _ in range(2):
+        await quotas.admit("acme", adds=False)
+    with pytest.raises(RateLimited):
+        await quotas.admit("acme", adds=False)
 
 
 async def test_what_one_process_counted_the_others_know_and_a_restart_does_not_forget(tmp_path):

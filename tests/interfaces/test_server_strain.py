@@ -256,6 +256,37 @@ async def test_bodies_that_would_fill_the_memory_are_not_read(client, monkeypatc
     assert (refused.status_code, refused.headers["retry-after"], taken.status_code) == (503, "1", 201)
 
 
+async def test_strangers_who_send_slowly_keep_nobody_waiting_who_has_a_key(service):
+    _, token = await service.keys.create(org="acme")
+    form = "Host: 127.0.0.1\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1048576\r\n\r\nk"
+    async with listening(service) as address:
+        host, port = address.removeprefix("http://").split(":")
+        slow = []
+        for path in ["/sign-in", "/users/ann/memories"] * (envelope.IN_FLIGHT_MAX // 2 + 4):
+            slow.append(await asyncio.open_connection(host, int(port)))
+            slow[-1][1].write(f"POST {path} HTTP/1.1\r\n{form}".encode())
+            await slow[-1][1].drain()
+        async with httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {token}"}) as client:
+            kept = [(await client.post(f"{ANN}/memories", json={"content": f"Tea {n}."})).status_code for n in range(3)]
+        for _, writer in slow:
+            writer.close()
+    assert kept == [201, 201, 201]
+
+
+async def test_a_request_with_two_ends_is_refused_and_nothing_after_it_is_answered(service):
+    head = "Host: 127.0.0.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
+    async with listening(service) as address:
+        host, port = address.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        for path in (f"{ANN}/memories", "/health"):
+            writer.write(f"POST {path} HTTP/1.1\r\n{head}0\r\n\r\nGET /health HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            answer = await asyncio.wait_for(reader.read(), 5)
+            assert answer.startswith(b"HTTP/1.1 400 ") and answer.count(b"HTTP/1.1 ") == 1
+            writer.close()
+            reader, writer = await asyncio.open_connection(host, int(port))
+        writer.close()
+
+
 # ── A stop in the middle of it ───────────────────────────────────────────────────────────────────
 
 

@@ -15,7 +15,7 @@ from recollect.records import new_id
 from recollect.server import schemas
 from recollect.server.chat import begun, events, streamed
 from recollect.server.console.behind import Prompt, Remembered, prompt_of, remembered_of
-from recollect.server.console.door import Filled, Refusal, router
+from recollect.server.console.door import ADDS, Filled, Refusal, router
 from recollect.server.console.pages import fragment, moved, page, rendered, wants_fragment
 from recollect.server.console.words import spoken
 from recollect.server.errors import told
@@ -94,7 +94,7 @@ async def chat_page(
     return page(request, "chat", view)
 
 
-@routes.post("/users/{user}/chat/{session}")
+@routes.post("/users/{user}/chat/{session}", openapi_extra=ADDS)
 async def say(
     request: Request, service: Here, caller: Caller, owner: Owner, session: SessionId, form: Filled
 ) -> Response:

@@ -7,6 +7,7 @@ may not do there it may not do here, and what is not its user's is not there.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recollect.errors import Forbidden, RecollectError, Unavailable
+from recollect.errors import Busy, Forbidden, RecollectError, Unavailable
 from recollect.server.console.forms import Form, read_form
 from recollect.server.console.pages import HEADERS, PROOF, fragment, moved, page, wants_fragment
 from recollect.server.errors import Unauthorized, headers_of, told
@@ -30,6 +31,10 @@ ANY_USER = {"x-any-user": True}
 """A route that is about no user, but that a key of one user may use."""
 OPEN = {PUBLIC: True}
 """A route that anybody may use."""
+ADDS = {"x-adds": True}
+"""A route that adds memories, of which an org may have a quota."""
+STRANGERS_MAX = 32
+"""Forms of strangers that are read at a time: whoever sends slowly keeps only other strangers waiting."""
 
 NOTICED = {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML"}
 """What is wrong is said at the top of the page, wherever the answer would have gone."""
@@ -51,6 +56,7 @@ class ConsoleRoute(StrictRoute):
 
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
+        self._strangers = asyncio.Semaphore(STRANGERS_MAX)
 
         async def as_page(request: Request) -> Response:
             try:
@@ -63,10 +69,19 @@ class ConsoleRoute(StrictRoute):
 
     async def _admit(self, request: Request) -> None:
         """Whether who looks may use this page, once they are known, and a form came from one of ours."""
-        cookie = await _enter(request)
-        if request.method == "POST":
-            request.scope[_FORM] = await _proven_form(request, cookie)
+        cookie = await _enter(request, adds=bool((self.openapi_extra or {}).keys() & ADDS.keys()))
         await super()._admit(request)
+        if request.method == "POST":
+            request.scope[_FORM] = await self._form(request, cookie)
+
+    async def _form(self, request: Request, cookie: str) -> Form:
+        """The form. Of strangers, who are here only where all may be, no more than some are listened to at a time."""
+        if PRINCIPAL in request.scope:
+            return await _proven_form(request, cookie)
+        if self._strangers.locked():
+            raise Busy("too many are at the door; ask again", field="server")
+        async with self._strangers:
+            return await _proven_form(request, cookie)
 
 
 def router() -> APIRouter:
@@ -82,7 +97,7 @@ async def _form(request: Request) -> Form:
 Filled = Annotated[Form, Depends(_form)]
 
 
-async def _enter(request: Request) -> str:
+async def _enter(request: Request, *, adds: bool) -> str:
     """Let in who may come in. Gives the cookie that counts; an empty one stands for nobody in particular."""
     service: Service = request.app.state.service
     if service.draining:
@@ -91,6 +106,7 @@ async def _enter(request: Request) -> str:
     request.scope[PROOF] = service.seats.proof(cookie)
     if principal is not None:
         request.scope[PRINCIPAL] = principal
+        await service.quotas.admit(principal.org, adds=adds)
     return cookie
 
 

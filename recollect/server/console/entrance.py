@@ -11,7 +11,7 @@ from starlette.responses import Response
 from recollect import validate
 from recollect.errors import NotFound
 from recollect.server import sample
-from recollect.server.console.door import ANY_USER, COOKIE, OPEN, Filled, router
+from recollect.server.console.door import ADDS, ANY_USER, COOKIE, OPEN, Filled, router
 from recollect.server.console.pages import HEADERS, LAST_USER, STATIC, TYPES, VERSION, moved, page
 from recollect.server.gate import PRINCIPAL, count_failure
 from recollect.server.routing import READ, Caller, Here, StrictRoute
@@ -96,7 +96,7 @@ async def choose_user(request: Request, form: Filled) -> Response:
     return moved(request, "users", validate.identifier(form.get("user").strip(), "user"), "chat")
 
 
-@routes.post("/sample")
+@routes.post("/sample", openapi_extra=ADDS)
 async def load_sample(request: Request, service: Here, caller: Caller) -> Response:
     """Remember an invented person, so that every page has something to show."""
     await sample.load(service.memory, caller.org, service.clock())

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from recollect.layers import PUBLIC_LAYERS, SEARCHED_LAYERS
 from recollect.memory import User
 from recollect.records import Hit, Record
-from recollect.server.console.door import Filled, router
+from recollect.server.console.door import ADDS, Filled, router
 from recollect.server.console.pages import fragment, moved, page, wants_fragment
 from recollect.server.memories import MemoryId
 from recollect.server.routing import Here, Owner
@@ -122,7 +122,7 @@ def _legs(hit: Hit, longest: float) -> Iterator[Leg]:
         yield Leg(name, share, min(1.0, abs(share) / longest))
 
 
-@routes.post("/users/{user}/memories")
+@routes.post("/users/{user}/memories", openapi_extra=ADDS)
 async def add_memory(request: Request, owner: Owner, form: Filled) -> Response:
     """Remember a text."""
     record = await owner.add_memory(form.get("content"))

@@ -14,7 +14,7 @@ from recollect.errors import NotFound
 from recollect.memory import Session
 from recollect.records import new_id
 from recollect.server.console.chat import Bubble, bubble
-from recollect.server.console.door import Filled, router
+from recollect.server.console.door import ADDS, Filled, router
 from recollect.server.console.pages import attached, moved, page
 from recollect.server.routing import Chat, Here, Owner
 from recollect.server.sessions import must_be_there
@@ -75,7 +75,7 @@ async def rename(request: Request, owner: Owner, chat: Chat, form: Filled) -> Re
     return _back(request, chat, owner.id, "Renamed.")
 
 
-@routes.post("/users/{user}/sessions/{session}/branch")
+@routes.post("/users/{user}/sessions/{session}/branch", openapi_extra=ADDS)
 async def branch(request: Request, service: Here, owner: Owner, chat: Chat, form: Filled) -> Response:
     """Begin another session with this one's messages, up to and with one of them."""
     branched = await chat.branch(form.get("message"), new_id(service.clock()))
