@@ -67,7 +67,7 @@ def test_the_services_have_settings_and_commands_that_there_are(service):
     }
     chosen = settings_of(environ)
     assert chosen.url == "postgresql://recollect:secret@database/recollect" and not chosen.worker
-    assert chosen.layers == dict.fromkeys(("working", "entity_cache"), "redis://redis:6379/0")
+    assert chosen.layers == dict.fromkeys(("working", "conversation", "entity_cache"), "redis://redis:6379/0")
     assert {"database", "redis"} == set(told["depends_on"]) <= set(COMPOSE["services"])
 
 
