@@ -52,6 +52,8 @@ _OF_ME = re.compile(
 _OWN = re.compile(r"\b(?:I|my|me|mine|I'm|I've)\b", re.IGNORECASE)
 _NO_KEY = frozenset(terms("current currently now these days please remember remind know recall tell again called"))
 """Words of a question that do not tell what it is about."""
+_BEFORE = re.compile(r"\b(?:before|previous(?:ly)?|former(?:ly)?|used to|in the past|once)\b", re.IGNORECASE)
+_OF_BEFORE = frozenset(terms("before previous previously former formerly used past once"))
 _GREETS = re.compile(r"(?:hello|hi|hey|good (?:morning|evening|day|afternoon))\b", re.IGNORECASE)
 _THANKS = re.compile(r"(?:thanks|thank you|cheers)\b", re.IGNORECASE)
 
@@ -90,7 +92,16 @@ class MemoryAgent:
         if not questions:
             return Answer(_acknowledged(text), (), context)
         facts = await _asked_for(chat, asked)
-        if facts:
+        if facts and _BEFORE.search(asked):
+            facts, current = await _ended(chat, facts[0].key), facts
+            if facts:
+                return Answer(
+                    _was(facts, current),
+                    (),
+                    context,
+                    tuple(fact.source_message_id for fact in facts if fact.source_message_id),
+                )
+        elif facts:
             text, sources = await _told(chat, facts, now)
             return Answer(text, (), context, sources)
         hits, sure = _that_answer(asked, context.hits)
@@ -102,11 +113,31 @@ async def _asked_for(chat: Session, question: str) -> list[Fact]:
     if not _OWN.search(question):
         return []
     wanted = {term for term in query_terms(question) if term not in _NO_KEY}
+    if _BEFORE.search(question):
+        wanted -= _OF_BEFORE
     by_key: dict[str, list[Fact]] = {}
     for fact in (await chat.user.profile()).facts:
-        if wanted and wanted <= _names_of(fact.key):
+        # "Before Bergen" names the value beside what is asked for.
+        if wanted - set(terms(fact.value)) and wanted - set(terms(fact.value)) <= _names_of(fact.key):
             by_key.setdefault(fact.key, []).append(fact)
     return next(iter(by_key.values()), [])
+
+
+async def _ended(chat: Session, key: str) -> list[Fact]:
+    """What was so before, the latest first."""
+    over = [fact for fact in await chat.user.facts.history(key) if fact.status == "ended"]
+    return over[::-1][:QUOTES_MAX]
+
+
+def _was(facts: Sequence[Fact], current: Sequence[Fact]) -> str:
+    """The values that are over, with when they ended, and what is so now."""
+    told = [
+        shown(fact.value, QUOTE_CHARACTERS)
+        + (f", until {fact.valid_to.day} {fact.valid_to:%B %Y}" if fact.valid_to is not None else "")
+        for fact in facts
+    ]
+    now = ", ".join(shown(fact.value, QUOTE_CHARACTERS) for fact in current)
+    return f"{_capital('; before that '.join(told))}. Now it is {now}."
 
 
 @lru_cache
@@ -184,8 +215,10 @@ def _that_answer(question: str, hits: Sequence[Hit]) -> tuple[list[Hit], bool]:
 
 
 def _may_be_quoted(record: Record, question: str) -> bool:
-    """Not the user's own earlier questions, nor the assistant's words unless they are asked for."""
+    """Not the user's own earlier questions, nor the assistant's words unless they are asked for, nor a bare name."""
     role = record.data.get("role")
+    if record.layer == "entity":
+        return False
     if role == "assistant":
         return _OF_YOU.search(question) is not None
     return not all(is_question(sentence) for sentence in _sentences(record.content))

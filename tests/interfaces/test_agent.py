@@ -119,3 +119,15 @@ async def test_who_asks_what_is_known_hears_what_matters_most(question):
 )  # fmt: skip
 def test_questions_are_told_from_statements(text, asks):
     assert is_question(text) is asks
+
+
+async def test_what_was_so_before_is_told_with_its_end(memory, clock):
+    chat = memory.user("ann").session("s")
+    await chat.add_message("user", "I live in Oslo.")
+    await memory.work()
+    clock.advance(days=30)
+    await chat.add_message("user", "I moved to Bergen.")
+    await memory.work()
+    for question in ("Where did I live before?", "Where did I live before Bergen?"):
+        told = await MemoryAgent().reply(chat, question)
+        assert told.startswith("Oslo, until ") and told.endswith("Now it is Bergen.")
