@@ -204,6 +204,8 @@ def _show_import(outcome: Imported, as_json: bool, *, kept_apart: bool) -> None:
     expired = f", {plural(outcome.expired, 'record')} past their life" if outcome.expired else ""
     refused = f", {plural(outcome.bad, 'line')} refused" if outcome.bad else ""
     say(f"Read {read}: {stored}{expired}{refused}.")
+    if read == "nothing" and not outcome.bad:
+        say("Nothing in it is of that kind: does --from name what wrote it?")
     users = len(outcome.owners - {""})
     if users > 1 and not kept_apart:
         say(f"It belonged to {users:,} users and is one user's here: --user-from source keeps them apart.")
