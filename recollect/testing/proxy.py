@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 from contextlib import suppress
 from types import TracebackType
@@ -42,7 +43,9 @@ class Proxy:
             self._server.close()
             self._server = None
         for writer in self._writers:
-            writer.transport.abort()
+            # A TLS transport of Python 3.11 whose connection is gone cannot be aborted any more.
+            with contextlib.suppress(AttributeError):
+                writer.transport.abort()
         self._writers.clear()
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
