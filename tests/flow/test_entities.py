@@ -96,7 +96,12 @@ async def test_who_stops_waiting_does_not_stop_the_load_for_others(cache):
 
 async def test_a_failing_loader_fails_for_all_who_wait_and_is_asked_again(cache):
     shop = Shop(a=OSError("down"))
-    results = await asyncio.gather(*(cache.get("customer", "a", loader=shop) for _ in range(4)), return_exceptions=True)
+    shop.open.clear()
+    asking = [asyncio.create_task(cache.get("customer", "a", loader=shop)) for _ in range(4)]
+    await shop.asked.wait()
+    await asyncio.sleep(0.2)  # until all of them wait for the one that asks
+    shop.open.set()
+    results = await asyncio.gather(*asking, return_exceptions=True)
     assert [type(each) for each in results] == [OSError] * 4
     assert shop.calls == 1
     shop.customers["a"] = {"n": 1}
