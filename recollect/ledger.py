@@ -18,7 +18,7 @@ from recollect.errors import Conflict, NotFound
 from recollect.filters import Filter
 from recollect.layers import Layer
 from recollect.policies.masking import masked_value
-from recollect.records import DAY_MS, MINUTE_MS, Changes, Clock, Job, Partition, Record, new_id, payload_of
+from recollect.records import DAY_MS, MINUTE_MS, Changes, Clock, Job, Partition, Record, in_portions, new_id, payload_of
 from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX, PAYLOAD_MAX_BYTES, Page, Store
 
 UPDATE_TRIES = 8
@@ -271,14 +271,8 @@ def portions(
     records: Iterable[Record], *, count_max: int = PORTION_RECORDS, bytes_max: int = PAYLOAD_MAX_BYTES
 ) -> Iterator[list[Record]]:
     """The records in order, in pieces of which each fits into one commit."""
-    portion: list[Record] = []
-    size = 0
-    for record in records:
-        needs = len(payload_of(record).encode()) + (len(record.vector.data) if record.vector else 0)
-        if portion and (len(portion) == count_max or size + needs > bytes_max):
-            yield portion
-            portion, size = [], 0
-        portion.append(record)
-        size += needs
-    if portion:
-        yield portion
+    return in_portions(records, _bytes_of, count_max=count_max, size_max=bytes_max)
+
+
+def _bytes_of(record: Record) -> int:
+    return len(payload_of(record).encode()) + (len(record.vector.data) if record.vector else 0)

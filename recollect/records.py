@@ -11,11 +11,13 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+Portioned = TypeVar("Portioned")
 
 Clock = Callable[[], int]
 """Gives "now" in milliseconds. `system_clock` by default; tests pass their own."""
@@ -367,3 +369,20 @@ def _told(name: str, leg: Leg) -> str:
 
 def _begin(text: str) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
+
+
+def in_portions(
+    items: Iterable[Portioned], size_of: Callable[[Portioned], int], *, count_max: int, size_max: int
+) -> Iterator[list[Portioned]]:
+    """The items in order, in pieces of which each fits into one commit, by their number and by their size."""
+    portion: list[Portioned] = []
+    held = 0
+    for item in items:
+        size = size_of(item)
+        if portion and (len(portion) == count_max or held + size > size_max):
+            yield portion
+            portion, held = [], 0
+        portion.append(item)
+        held += size
+    if portion:
+        yield portion

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from recollect.conversation import Message
 from recollect.errors import ValidationError
 from recollect.memory import Session
-from recollect.records import Record
+from recollect.records import Record, in_portions
 
 FRAMEWORKS = ("langchain", "openai_agents", "pydantic_ai", "ai_sdk")
 """Names under which shells are kept; the last one by the TypeScript package, over REST."""
@@ -156,17 +156,9 @@ async def all_messages(session: Session) -> AsyncIterator[Message]:
 
 def pieces(items: Sequence[Item], count_max: int = BATCH) -> Iterator[list[Item]]:
     """The items in order, in pieces of which each fits into one commit, by their number and by their size."""
-    piece: list[Item] = []
-    held = 0
-    for item in items:
-        size = len(json.dumps(item, default=str))
-        if piece and (len(piece) == count_max or held + size > BATCH_BYTES):
-            yield piece
-            piece, held = [], 0
-        piece.append(item)
-        held += size
-    if piece:
-        yield piece
+    return in_portions(
+        items, lambda item: len(json.dumps(item, default=str)), count_max=count_max, size_max=BATCH_BYTES
+    )
 
 
 async def in_pieces(

@@ -15,12 +15,12 @@ from recollect.errors import Unavailable
 from recollect.interfaces.output import one_line, say
 
 SCENE = (
-    ("monday", "Hi! I'm Ann. I live in Porto and my cat is called Admiral."),
-    ("monday", "Please keep your answers short. I'm allergic to peanuts."),
-    ("friday", "What is my cat called?"),
-    ("friday", "What am I allergic to?"),
+    ("first chat", "Hi! I'm Ann. I live in Porto and my cat is called Admiral."),
+    ("first chat", "Please keep your answers short. I'm allergic to peanuts."),
+    ("another chat", "What is my cat called?"),
+    ("another chat", "What am I allergic to?"),
 )
-"""What Ann says, and in which chat: told on Monday, asked in another one."""
+"""What Ann says, and in which chat: told in one, asked in another."""
 ANSWER_S, LEARN_S = 30.0, 20.0
 
 
@@ -50,7 +50,7 @@ def _talk(address: str) -> None:
             if chat:
                 _wait_until_learned(address)
             chat = chat_id
-            say(f"── {chat.title()} ──", style="dim")
+            say(f"── {chat.capitalize()} ──", style="dim")
         turn = _ask(f"{address}/api/chat", {"chat_id": chat_id, "user_id": "ann", "message": message})
         say(f"Ann        {message}")
         say(f"Assistant  {one_line(turn['reply'], 300)}")

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from recollect.policies.dates import COUNT
+
 PARTS_MAX = 3
 """Parts of one question; who asks for more is better served by the question as a whole."""
 QUESTION_CHARACTERS = 500
@@ -25,7 +27,7 @@ _FIRST_OR = re.compile(
 
 _SUBJECT = r"(?:i|we|he|she|they|my|our|his|her|their|the|[a-z]+ing|[a-z]+'s)"
 _EVENT = re.compile(
-    r"\b(?P<count>\d{1,3}|a couple of|a few|an?|one|two|three|four|five|six|seven|eight|nine|ten)\s+"
+    rf"\b(?P<count>{COUNT})\s+"
     rf"(?P<unit>day|week|month|year)s?\s+(?P<side>before|after)\s+(?P<event>{_SUBJECT}\b[^,;?]{{3,120}})",
     re.IGNORECASE,
 )

@@ -28,15 +28,16 @@ _NAMES_OF_MONTHS = {name: number for number, name in enumerate(_MONTHS, 1)} | {
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """The month each begins with, in the north."""
 _MONTH = "|".join(sorted(_NAMES_OF_MONTHS, key=len, reverse=True))
-_COUNT = rf"\d{{1,3}}|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))}"
+COUNT = rf"\d{{1,3}}|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))}"
+"""How a number is said in a question."""
 _DATE = re.compile(
     rf"\b(?:(?P<day_first>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?(?P<month>{_MONTH})\b\.?"
     r"(?:\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?!\d))?(?:,?\s+(?:of\s+)?(?P<year>\d{4}))?"
 )
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
 _YEAR = re.compile(r"\b(?:in|during|since|of|year|before|after|until)\s+((?:19|20)\d\d)\b")
-_AGO = re.compile(rf"\b(?P<count>{_COUNT}) (?P<unit>day|week|weekend|month|year)s? ago\b")
-_PAST = re.compile(rf"\bthe (?:last|past) (?:(?P<count>{_COUNT}) )?(?P<unit>day|week|month|year)s?\b(?! of)")
+_AGO = re.compile(rf"\b(?P<count>{COUNT}) (?P<unit>day|week|weekend|month|year)s? ago\b")
+_PAST = re.compile(rf"\bthe (?:last|past) (?:(?P<count>{COUNT}) )?(?P<unit>day|week|month|year)s?\b(?! of)")
 _LAST = re.compile(rf"\b(?:last|this past) (week(?! of)|weekend|month|year|{'|'.join(_DAYS)}|{_MONTH})\b")
 _SEASON = re.compile(
     r"\b(?:(?P<last>last|this past)|this|in (?:the )?(?:early |late )?|during (?:the )?|since)\s*"
