@@ -126,11 +126,16 @@ async def test_a_file_that_is_opened_for_reading_answers_and_refuses_to_write(pa
     assert path.read_bytes() == before
 
 
-async def read_as_nobody(url: str) -> None:
-    """Read and try to write, as a user who may only read."""
+async def read_as_nobody(url: str, rehearsal: str) -> None:
+    """Read and try to write, as a user who may only read. The rehearsal imports what such a user may not reach."""
+    await read_and_try_to_write(rehearsal)
     os.setgroups([])
     os.setgid(NOBODY)
     os.setuid(NOBODY)
+    await read_and_try_to_write(url)
+
+
+async def read_and_try_to_write(url: str) -> None:
     async with opened(url) as memory:
         chat = memory.user("ann").session("chat")
         assert len((await chat.messages())[0]) == 6
@@ -149,7 +154,7 @@ async def test_in_a_place_without_write_permission_reads_work_and_writes_are_una
         copy = Path(shutil.copy(path, folder))
         copy.chmod(0o444)
         copy.parent.chmod(0o777 if folder_is_writable else 0o555)
-        assert ended(start(read_as_nobody, f"sqlite:///{copy}{mode}")) == 0
+        assert ended(start(read_as_nobody, f"sqlite:///{copy}{mode}", f"sqlite:///{path}?mode=ro")) == 0
         assert copy.read_bytes() == path.read_bytes()
 
 
