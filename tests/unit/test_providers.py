@@ -139,9 +139,9 @@ def test_only_the_beginning_of_a_very_long_text_is_read(embedder):
 )
 def test_hostile_texts_take_no_time(embedder, text):
     embed(embedder, "warm")
-    started = time.perf_counter()
+    started = time.process_time()
     embed(embedder, text)
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5
 
 
 def test_more_words_than_are_remembered_do_not_change_any_vector(embedder):

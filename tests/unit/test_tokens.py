@@ -128,9 +128,9 @@ def test_nothing_has_no_tokens():
 
 @pytest.mark.parametrize("text", ["a" * 1_000_000, " " * 1_000_000, "漢" * 300_000, "aB3" * 300_000, "." * 1_000_000])
 def test_hostile_texts_take_little_time(text):
-    started = time.perf_counter()
+    started = time.process_time()
     estimate(text)
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
 
 
 @pytest.mark.parametrize(
