@@ -17,6 +17,7 @@ chat: $(VENV)/.run  ## talk to an assistant that remembers, in this terminal
 	@trap : INT; $(PY) -m recollect chat || [ $$? -eq 130 ]
 
 test: lint cosmos aisdk browser   ## everything: types, style, unit, conformance, flow, interfaces, crash drills, docs
+	$(PY) -m recollect.testing.labelled
 	$(PY) -m pytest -n 2 --dist loadgroup -rs
 
 lint: $(VENV)/.test ## style and types

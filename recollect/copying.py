@@ -21,7 +21,7 @@ from recollect.layers import LAYERS
 from recollect.ledger import Ledger, portions
 from recollect.privacy import in_a_new_place
 from recollect.records import Changes, Clock, Job, Partition, Record, Scope, digest_of, new_id, payload_of, system_clock
-from recollect.stores.contract import OPERATIONS_MAX, Store
+from recollect.stores.contract import OPERATIONS_MAX, Store, named_partitions
 
 PAGE = 500
 CONFLICT_TRIES = 3
@@ -106,11 +106,8 @@ class Copying:
 
     async def run(self) -> AsyncIterator[Copied]:
         """Copy all there is, or the chosen layers of it."""
-        after: Partition | None = None
-        while partitions := await self._source.partitions(after):
-            for partition in partitions:
-                yield await self._partition(partition)
-            after = partitions[-1]
+        async for partition in named_partitions(self._source):
+            yield await self._partition(partition)
 
     async def _partition(self, partition: Partition) -> Copied:
         now = self._clock()  # one moment for both sides: what expires meanwhile is not missed on either

@@ -24,7 +24,7 @@ from recollect.layers import LAYERS
 from recollect.ledger import Ledger
 from recollect.providers import floats
 from recollect.records import Changes, Job, Partition, Record
-from recollect.stores.contract import VectorIndex
+from recollect.stores.contract import VectorIndex, named_partitions
 
 log = logging.getLogger("recollect.indexing")
 
@@ -160,12 +160,10 @@ class Indexing:
         if self._index is None:
             raise Unavailable("no index is set; the built-in one needs no rebuilding", field="index")
         left = await self._index.partitions()
-        after: Partition | None = None
-        while page := await self._ledger.store.partitions(after):
-            for partition in filter(only, page):
+        async for partition in named_partitions(self._ledger.store):
+            if only(partition):
                 yield await self._compare(self._index, partition)
-            left.difference_update(page)
-            after = page[-1]
+            left.discard(partition)
         for partition in sorted(filter(only, left)):
             yield await self._compare(self._index, partition)
 

@@ -54,7 +54,7 @@ from recollect.reprocessing import READERS, Reprocessed
 from recollect.reranking import Reranker
 from recollect.settings import Settings
 from recollect.stores import check_index, open_index
-from recollect.stores.contract import Finding, Store, Survey, VectorIndex, examined
+from recollect.stores.contract import Finding, Store, Survey, VectorIndex, examined, named_partitions
 from recollect.stores.in_memory import InMemoryStore
 from recollect.stores.routed import FALLBACKS, check_routes, open_stores
 from recollect.trust import SetAside, Trust, Undone
@@ -271,11 +271,8 @@ class Memory:
         return [each for each in await self._partitions() if (await ledger.list(Filter(each), limit=1)).records]
 
     async def _partitions(self) -> list[Partition]:
-        found: list[Partition] = []
-        while page := await self._running.ledger.store.partitions(found[-1] if found else None):
-            found += page
         # What no user can name is the library's own: the keys of a server.
-        return [each for each in found if "{" not in each.org]
+        return [each async for each in named_partitions(self._running.ledger.store) if "{" not in each.org]
 
     async def failures(self) -> list[Record]:
         """Work that was given up, of all users: for operators."""
@@ -712,8 +709,11 @@ class Org:
         """
         ledger = self._flow.ledger
         since = "" if after is None else validate.identifier(after, "after")
-        page = await ledger.store.partitions(Partition(self.id, since), validate.limit(limit))
-        own = [each for each in page if each.org == self.id]
+        own: list[Partition] = []
+        async for each in named_partitions(ledger.store, Partition(self.id, since), validate.limit(limit)):
+            if each.org != self.id or len(own) == limit:
+                break
+            own.append(each)
         found = [each.user for each in own if (await ledger.list(Filter(each), limit=1)).records]
         return found, own[-1].user if len(own) == limit else None
 

@@ -29,7 +29,7 @@ from recollect.policies.wholeness import is_whole
 from recollect.profile import is_old_value
 from recollect.records import TRUSTS, Changes, Job, Partition, Record, Scope, Source, iso, new_id
 from recollect.seals import SEAL, break_seals
-from recollect.stores.contract import OPERATIONS_MAX, forget_whole
+from recollect.stores.contract import OPERATIONS_MAX, forget_whole, named_partitions
 from recollect.unlearning import Unlearning, unlearning_job
 from recollect.views import Remaking, remake, remakings, resting_views
 
@@ -284,12 +284,9 @@ class Privacy:
 async def erase_org(ledger: Ledger, indexes: Indexes, org: str) -> Receipt:
     """Forget everything of an org: each of its users, and what belongs to the org itself."""
     counts: Counter[str] = Counter()
-    after: Partition | None = None
-    while page := await ledger.store.partitions(after):
-        for partition in page:
-            if partition.org == org:
-                counts += await Privacy(ledger, indexes, partition).forget_everything()
-        after = page[-1]
+    async for partition in named_partitions(ledger.store):
+        if partition.org == org:
+            counts += await Privacy(ledger, indexes, partition).forget_everything()
     await ledger.store.compact()
     return Receipt(dict(counts), iso(ledger.clock()), compacted=True)
 

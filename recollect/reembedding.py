@@ -20,6 +20,7 @@ from recollect.layers import LAYERS
 from recollect.ledger import Ledger, portions
 from recollect.providers import Embedder, embed_checked
 from recollect.records import Changes, Partition, Record, Vector
+from recollect.stores.contract import named_partitions
 
 log = logging.getLogger("recollect.reembedding")
 
@@ -65,10 +66,13 @@ class Reembedding:
 
     async def peek(self) -> None:
         """A glance at the oldest memories when a store is opened: if another model embedded them, it is said."""
+        if self._embedder is None:
+            return
         try:
-            for partition in await self._ledger.store.partitions(limit=1) if self._embedder else ():
+            async for partition in named_partitions(self._ledger.store, page_size=PEEKED):
                 page = await self._ledger.list(Filter(partition, layers=EMBEDDED_LAYERS), limit=PEEKED)
                 self._indexes.tell_of({record.vector.model for record in page.records if record.vector})
+                return
         except RecollectError:
             pass  # a store that cannot be read says so to whoever wants to read it
 
@@ -78,11 +82,9 @@ class Reembedding:
         """Go over the partitions, one after the other, and embed what is not of the present model."""
         if self._embedder is None:
             raise EmbeddingError("There is no embedder to embed with. Check the setting embedder.")
-        after: Partition | None = None
-        while partitions := await self._ledger.store.partitions(after):
-            for partition in filter(only, partitions):
+        async for partition in named_partitions(self._ledger.store):
+            if only(partition):
                 yield await self._partition(self._embedder, partition, dry_run, told or (lambda _: None))
-            after = partitions[-1]
 
     async def _partition(self, embedder: Embedder, partition: Partition, dry_run: bool, told: Told) -> Reembedded:
         found: Counter[str] = Counter()

@@ -24,6 +24,7 @@ from recollect.policies.recurring import RESTS_ON
 from recollect.policies.retention import Pruned, to_prune
 from recollect.records import DAY_MS, Changes, Partition, Record, Scope
 from recollect.settings import Settings
+from recollect.stores.contract import is_veil
 
 CHUNK = 90
 
@@ -82,6 +83,8 @@ class Upkeep:
 
     async def _maintain_one(self, partition: Partition, dry_run: bool) -> Maintained:
         purged = 0 if dry_run else await self._purge(partition)
+        if is_veil(partition):
+            return Maintained(partition, purged, dry_run=dry_run)
         consolidated = await self._consolidation.run(partition, dry_run=dry_run)
         retired = await self._to_retire(partition)
         if not dry_run:
@@ -118,7 +121,7 @@ class Upkeep:
             purged += gone.count
             if gone.done:
                 break
-        if purged and (jobs := self._ledger.index_jobs(partition)):
+        if purged and not is_veil(partition) and (jobs := self._ledger.index_jobs(partition)):
             await self._ledger.commit(Changes(partition, enqueue=jobs))
         return purged
 

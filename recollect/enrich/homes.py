@@ -42,6 +42,10 @@ GREW_UP = re.compile(
     r"(?:was |were )?(?:grew up|raised|brought up|born and raised|born & raised|born n raised|born and bred"
     r"|born) (?:mostly |and raised )?in (?:a (?:\w+ ){1,3}(?:called|named) )?"
 )
+BEEN_IN = re.compile(
+    r"in (?=.*\bfor (?:about |over |almost |nearly |the (?:last|past) )?(?:\d{1,2}|two|three|four|five|six|seven|eight"
+    r"|nine|ten|twelve|fifteen|twenty|thirty|several|many)\+? years\b)"
+)
 HOMETOWN = re.compile(r"my (?:home ?town|birthplace|place of birth)(?:'s| is| was)(?: actually| in)? ")
 HOME = re.compile(
     r"home(?: for (?:me|us))?(?: now| these days)?(?:'s| is)(?: now| currently)? (?!where|when|not|the|a|my|your|so"
@@ -80,6 +84,13 @@ def lives_in(said: Said, match: Match) -> Drafts:
     ):
         return
     yield from _residence(said, match.end(), 0.92)
+
+
+def been_in(said: Said, match: Match) -> Drafts:
+    """'I've been in Leeds for ten years': a place that is known as one, and years, not days."""
+    place = listed_place(said.clause, match.end())
+    if place and said.clause.low.startswith(("i've been", "ive been", "i have been")) and not said.ended:
+        yield from _residence(said, match.end(), 0.8)
 
 
 _NOT_A_HOME = re.compile(

@@ -98,6 +98,18 @@ def nicknames(said: Said, match: Match) -> Drafts:
         yield said.fact("nickname", found, 0.9)
 
 
+NAME_IS_NOT = re.compile(
+    r"(?:my (?:\w+ )?name(?: is(?: actually| really)? not| isn't|'s not)|(?:i'm|im|i am) not (?:called|named)) "
+)
+
+
+def name_is_not(said: Said, match: Match) -> Drafts:
+    """'My name is not Daniel': the end of it, should it have been believed."""
+    found = person(said.clause, match.end(), named=True)
+    if found and said.clause.text[found.first].isupper() and not said.clause.low[found.last :].strip(" .!\x00"):
+        yield said.denied_fact("name", found, 0.85)
+
+
 NOT_TO_BE_CALLED = re.compile(r"(?:don't|do not|dont|never|stop) (?:ever )?call(?:ing)? me ")
 
 
@@ -290,8 +302,8 @@ BIRTHDAY = re.compile(
 )
 BORN_ON = re.compile(r"(?:was )?born (?:on |in )?(?=(?:the )?(?:\d|[a-z]{3,9} \d))")
 BIRTHDAY_TODAY = re.compile(
-    r"(?:it's|its|it is) my (?:birthday|bday|\d\d(?:th|st|nd|rd) birthday) (?P<near>today|tomorrow)|(?P<first>today"
-    r"|tomorrow|yesterday) (?:is|was|'s) my (?:birthday|bday)\b"
+    r"(?:it's|its|it is) my (?:birthday|bday|(?P<years>\d\d)(?:th|st|nd|rd) birthday) (?P<near>today|tomorrow)"
+    r"|(?P<first>today|tomorrow|yesterday) (?:is|was|'s) my (?:birthday|bday)\b"
 )
 _BIRTH_YEAR = re.compile(r"(?:in )?(?P<year>(?:19|20)\d\d)\b")
 
@@ -302,6 +314,8 @@ def birthday(said: Said, match: Match) -> Drafts:
     if match.re is BIRTHDAY_TODAY:
         near = match["near"] or match["first"]
         yield said.fact("birthday", Value(_near_day(near, said.at), match.start(), match.end()), 0.9)
+        if match["years"] and near == "today":
+            yield said.fact("age", Value(match["years"], *match.span("years")), 0.85)
         return
     found = DATE.match(low, match.end())
     if found is None:
@@ -312,10 +326,22 @@ def birthday(said: Said, match: Match) -> Drafts:
             yield said.fact("birthday", Value(name.capitalize(), *month.span()), 0.85)
         if year and match.re is BORN_ON:
             yield said.fact("birthday", Value(year["year"], *year.span("year")), 0.85)
+            yield from _born_there(said, year.end())
         return
     text = _near_day(found["near"], said.at) if found["near"] else day_of(found)
     if text:
         yield said.fact("birthday", Value(text, *found.span()), 0.92)
+
+
+_BORN_THERE = re.compile(r" (?:in|at) ")
+
+
+def _born_there(said: Said, at: int) -> Drafts:
+    """'I was born in 1991 in Cork'."""
+    joint = _BORN_THERE.match(said.clause.low, at)
+    place = listed_place(said.clause, joint.end()) if joint else None
+    if place:
+        yield said.fact("hometown", place.value, 0.8)
 
 
 def _near_day(near: str, at: int) -> str:

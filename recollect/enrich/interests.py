@@ -40,9 +40,10 @@ INTO = re.compile(
     r"|obsessed with|keen on|fond of|addicted to|hooked on|getting into) (?:doing |playing )?"
 )
 PLAY = re.compile(
-    r"(?:also |still |regularly |mostly )*(?:play|playing|love playing|like playing|enjoy playing|love to play"
-    r"|like to play|learning to play|been playing|have been playing|played) (?:a lot of |some |the |a bit of "
-    r"|competitive |club )*"
+    r"(?:also |still |regularly |mostly |just |recently |finally )*(?:play|playing|love playing|like playing"
+    r"|enjoy playing|love to play|like to play|learning to play|been playing|have been playing|played|started playing"
+    r"|(?:love|took up|picked up|practi[cs]e|practi[cs]ing|learning|started learning)(?= the )) (?:a lot of |some |the "
+    r"|a bit of |competitive |club )*"
 )
 _HOBBY_TABLE = {hobby: hobby for hobby in HOBBIES}
 _INTEREST_TABLE = {interest: interest for interest in HOBBIES | INTERESTS}

@@ -208,6 +208,11 @@ _NOT_A_ROLE = words(
 )
 
 
+def _is_no_role(words_: str) -> bool:
+    first = words_.split(maxsplit=1)[0].lower()
+    return first in _NOT_A_ROLE and not words_.lower().startswith(("team lead", "group lead", "group manager"))
+
+
 def _open_role(said: Said, at: int) -> Value | None:
     """Whatever stands where an occupation has to."""
     found = phrase(said.clause, at, words_max=6)
@@ -216,7 +221,7 @@ def _open_role(said: Said, at: int) -> Value | None:
         if found
         else ""
     )
-    if not found or not cut or len(cut.split()) > 4 or cut.split()[0].lower() in _NOT_A_ROLE:
+    if not found or not cut or len(cut.split()) > 4 or _is_no_role(cut):
         return None
     return Value(cut, found.first, found.first + len(cut))
 

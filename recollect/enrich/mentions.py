@@ -83,8 +83,9 @@ def from_facts(drafts: Iterable[Draft]) -> Iterator[Draft]:
     facts = [draft for draft in drafts if draft.layer == "fact" and draft.key in _GRAPH]
     for fact in facts:
         kind, relation = _GRAPH[fact.key]
-        # "Bruno died" ends a pet of that name, if there was one; it does not say that Bruno was one.
-        if fact.value and not (fact.ends and fact.key == "pet"):
+        # "Bruno died" ends a pet of that name, if there was one; it does not say that Bruno was one. Nor does a denial.
+        denied = fact.ends and fact.valid_from is not None
+        if fact.value and not denied and not (fact.ends and fact.key == "pet"):
             yield Draft("entity", kind, fact.value, fact.confidence, fact.span)
         within = _within(fact, facts)
         subject = within.value if within else ""
@@ -213,6 +214,19 @@ def named(sentence: Sentence, told: Collection[str]) -> Iterator[Draft]:
 
 
 _SURNAME = re.compile(r" ([A-ZÀ-Þ][a-zà-ÿ-]+)(?![\w-])(?! [A-ZÀ-Þ])")
+_NO_SURNAMES = words(
+    """
+    research, institute, institution, group, labs, laboratories, logistics, solutions, systems, services, software,
+    partners, holdings, industries, foundation, association, society, agency, consulting, capital, ventures, media,
+    studios, studio, press, books, records, pictures, entertainment, games, airlines, airways, motors, energy, foods,
+    bakery, cafe, café, restaurant, hotel, inn, bank, insurance, clinic, hospital, university, college, school, academy,
+    church, library, museum, gallery, theatre, theater, park, garden, gardens, beach, bay, lake, river, falls, island,
+    islands, mountain, mountains, valley, hills, forest, station, airport, street, avenue, road, square, bridge, tower,
+    castle, palace, festival, fair, awards, cup, prize, day, week, city, town, county, project, program, programme,
+    conference, summit, club, team, league, united, rangers, collection, edition, series, sauce, cheese, tea, coffee
+    """
+)
+"""What makes the first name before it the name of a place, a firm or a thing: Marine Research, Victoria Falls."""
 
 
 def _mention(clause: Clause, first: int) -> Draft | None:
@@ -236,6 +250,8 @@ def _mention(clause: Clause, first: int) -> Draft | None:
     if not familiar or first == 0 or not _meets_someone(clause, first, word):
         return None
     surname = _SURNAME.match(clause.text, first + len(word))
+    if surname and surname[1].lower() in _NO_SURNAMES:
+        return None
     last = surname.end() if surname else first + len(word)
     if _CAPITAL_AFTER.match(clause.text, last):
         return None

@@ -151,6 +151,19 @@ _GOODBYE = re.compile(r"\b(?:goodbye to|put down|put) \Z")
 _AFTER_IS = re.compile(r"[\s\x00]*(?:[,.!;()\x00]|\Z|(?:and|but|or)\b)")
 
 
+NOT_NAMED = re.compile(
+    rf"my (?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?: is(?: actually| really)? not| isn't|'s not) (?:called"
+    rf"|named) |my (?P<of>{_DESCRIBED})(?P<whose>{_ANY})'?s? name(?: is(?: actually| really)? not| isn't|'s not) "
+)
+
+
+def not_named(said: Said, match: Match) -> Drafts:
+    """'My cat is not called Admiral': the end of that name, and of nothing else."""
+    found = _sure_name(said.clause, match.end())
+    if found and not said.clause.low[found.last :].strip(" .!\x00"):
+        yield said.denied_fact(KEY_OF_RELATION[match["relation"] or match["whose"]], found, 0.85)
+
+
 def mine(said: Said, match: Match) -> Drafts:
     """'My sister Ana', 'our dog is called Rex', 'my kids, Emma and Noah'."""
     said = replace(said, ended=_GOODBYE.search(said.clause.low, 0, match.start()) is not None)
@@ -160,6 +173,19 @@ def mine(said: Said, match: Match) -> Drafts:
     if said.clause.low[match.end("relation") :].startswith("-in") or "late " in match["described"] or lost:
         return
     yield from _people(said, match)
+
+
+_NAMING_ASKED = re.compile(r"\b(?:call(?:ed)?|names?|named|naming|rename|if|whether|imagine)\b")
+_GIVEN = re.compile(r"\b(?:for|with|to|of|from|about|and|by|at) \Z")
+
+
+def presupposed(said: Said) -> Drafts:
+    """'What is a good gift for my daughter Mia?' asks about the gift, and says that there is a Mia."""
+    if _NAMING_ASKED.search(said.clause.low):
+        return
+    for match in MINE.finditer(said.clause.low):
+        if match["joint"] in (" ", ", ") and _GIVEN.search(said.clause.low, 0, match.start()):
+            yield from mine(replace(said, first=match.start()), match)
 
 
 def have(said: Said, match: Match) -> Drafts:

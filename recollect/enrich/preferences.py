@@ -60,7 +60,7 @@ _TONES = {
 _THINGS = {
     "bullet points": "bullet ?points?|bullets|bulleted lists?|bullet lists?",
     "lists": "(?:numbered )?lists",
-    "tables": "tables?",
+    "tables": "tables|(?<!a )table(?:s| format| form)?",
     "markdown": "markdown",
     "headings": "headings|headers",
     "plain text": "plain text",

@@ -37,7 +37,7 @@ from recollect.enrich.corrections import (
 )
 from recollect.enrich.names import words
 from recollect.enrich.preferences import preferences
-from recollect.enrich.sentences import HEAD_MAX, READ_MAX, TAIL_MAX, Sentence, lowered, sentences
+from recollect.enrich.sentences import HEAD_MAX, READ_MAX, TAIL_MAX, Sentence, lowered, parts
 from recollect.enrich.values import Said
 from recollect.records import Record
 
@@ -93,6 +93,7 @@ _AM: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (homes.FROM, homes.comes_from),
     (homes.GREW_UP, homes.grew_up),
     (homes.LIVES_IN, homes.lives_in),
+    (homes.BEEN_IN, homes.been_in),
     (identity.TURNED, identity.age),
     (livelihood.PLAIN_STATUS, livelihood.status),
     (livelihood.BY_TRADE, livelihood.by_trade),
@@ -186,6 +187,7 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (skills.LEARNING, skills.learns),
     (interests.TRYING, interests.goal),
     (tastes.LIKE, tastes.likes),
+    (tastes.PREFER, tastes.prefers),
     (tastes.DISLIKE, tastes.dislikes),
 )
 _AM_NOT: tuple[tuple[re.Pattern[str], Rule], ...] = (
@@ -236,6 +238,7 @@ _MY: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (health.ALLERGY_IS, health.allergic),
     (interests.HOBBIES_ARE, interests.hobbies_are),
     (interests.GOAL_IS, interests.goal),
+    (people.NOT_NAMED, people.not_named),
 )
 """What begins with "my"."""
 _IS_MY: tuple[tuple[re.Pattern[str], Rule], ...] = (
@@ -249,6 +252,7 @@ _OTHER: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.NAME_IS, identity.names),
     (identity.NICKNAME_IS, identity.nicknames),
     (identity.NOT_TO_BE_CALLED, identity.not_called),
+    (identity.NAME_IS_NOT, identity.name_is_not),
     (people.NAMED_DIED, people.named_died),
     (identity.THIS_IS, identity.this_is_name),
     (identity.THE_NAME_IS, identity.this_is_name),
@@ -315,10 +319,11 @@ def read(text: str, at: int, *, answered: str = "") -> list[Draft]:
     """
     if not promising(text):
         return []
-    stated = sentences(text)
+    said = parts(text)
+    stated = [part for part in said if not part.asked]
     found: list[Draft] = []
-    for sentence in stated:
-        found += _of_sentence(sentence, at)
+    for part in said:
+        found += _of_question(part, at) if part.asked else _of_sentence(part, at)
     if not any(draft.key == "name" for draft in found):
         found += names_put_right(stated, answered)
     found += corrections(stated, answered, found)
@@ -349,6 +354,13 @@ def _of_sentence(sentence: Sentence, at: int) -> list[Draft]:
     meant = [setting.span for setting in settings]
     facts = [draft for draft in facts if draft.key not in _TASTES or not any(_overlap(draft.span, s) for s in meant)]
     return facts + settings
+
+
+def _of_question(asked: Sentence, at: int) -> Iterator[Draft]:
+    """A question says nothing, but for what it takes for granted."""
+    if "my " not in asked.low:
+        return iter(())
+    return people.presupposed(Said(Clause(asked.text, asked.low, asked.start, asked.start), "other", 0, at))
 
 
 def _put_right(sentence: Sentence, at: int) -> Iterator[Draft]:

@@ -21,11 +21,12 @@ SENTENCE_MAX = 400
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A statement of the user: as written, in small letters (same length), and where it stands."""
+    """What the user states, or asks: as written, in small letters (same length), and where it stands."""
 
     text: str
     low: str
     start: int
+    asked: bool = False
 
 
 def lowered(text: str) -> str:
@@ -156,6 +157,10 @@ OPENER = (
 )
 OPENERS = re.compile(OPENER + "{0,6}")
 _ASKED = re.compile(_ASKS)
+_ANY_LATER = re.compile(
+    r"[,;:–—-]\s{0,3}(?:so |and |but )?(?:any|got any|know any|thoughts|ideas|recommendations|tips)\b"
+)
+"""Where a question begins without a verb of its own: "I hate small talk, any icebreakers?"."""
 _ASKED_LATER = re.compile(
     rf"(?:[,;:)–—]|\s-|\s(?:so|and|but))\s{{0,3}}(?:(?:so|and|but|then|please|now)\s)?{_ASKS}|\s(?:(?:what|how|where"
     r"|which|why|who)\s(?:should|do|can|would|could|are|is|does|much|many|long|often|kind|sort|type)|(?:can|could"
@@ -177,7 +182,10 @@ def _statement_end(low: str, mark: str) -> int:
     asked = _ASKED_LATER.search(low, begins)
     if asked is not None:
         return asked.start()
-    return 0 if "?" in mark else len(low)
+    if "?" not in mark:
+        return len(low)
+    wanted = _ANY_LATER.search(low, begins)
+    return wanted.start() if wanted else 0
 
 
 # ── Speech that is not meant ─────────────────────────────────────────────────────────────────────
@@ -200,11 +208,18 @@ _PLAYED = re.compile(
 _STAGED = re.compile(
     r"(?:you are|you're|your name is|your role is|you will be|you will act|system:|user:|human:|assistant:|q:)\b"
 )
+_TEXT = (
+    r"(?:text|essay|e-?mail|letter|grammar|english|spelling|sentences?|paragraphs?|draft|resume|cv|cover|bio|post"
+    r"|message|statement|report|speech|story|poem|article|writing|summary|intro|introduction|blog|caption|review|code"
+    r"|function|script|query|translation|wording|prompt|tweet|profile|thesis|paper|abstract|reply|response)\b"
+)
+"""What one has worked on: who wants to improve their running has no text in mind."""
 _EDITED = re.compile(
     r"(?<!\bi )\b(?:translat(?:e|ion)|proof-?read|paraphrase|rephrase|re-?write|reword|summari[sz]e|classify|extract"
     r"|parse|transcribe|critique|spell ?check|grammar|grammatically|sentiment|reformat|analy[sz]e (?:this|the)"
     r"|how (?:do|would|can) (?:you|i|we) say|(?:correct|fix|edit|improve|polish|revise|shorten|simplify|check"
-    r"|review) (?:this|the|my|these|following)|make (?:this|it|my \w+) (?:sound|more|better|shorter)|(?:reply|respond"
+    rf"|review) (?:this|these|(?:the |my )?following|(?:the|my) (?:\w+ ){{0,2}}?{_TEXT})"
+    r"|make (?:this|it|my \w+) (?:sound|more|better|shorter)|(?:reply|respond"
     r"|answer) to (?:this|the|my)|what does .{0,60} mean|following (?:text|sentence|paragraph|email|message|story"
     r"|passage)|here(?:'s| is) (?:my|the|a|an) (?:\w+ )?(?:draft|essay|text|email|letter|paragraph|bio|resume|cv"
     r"|story|poem|sample|message|statement|post|article|log|code|transcript))\b"
@@ -232,7 +247,8 @@ _JOKED = re.compile(
 
 _TAKEN_BACK = re.compile(
     r"[\s,.…-](?:i wish|in my dreams|as if|yeah,? right|not|i think|i guess|i suppose|hopefully|or so (?:it|i"
-    r"|they) .{2,20}|allegedly|supposedly|apparently|if only|or something|or whatever|at heart|in spirit|deep down"
+    r"|they) .{2,20}|allegedly|supposedly|apparently|or so my .{2,20}|if only|or something|or whatever|at heart"
+    r"|in spirit|deep down"
     r"|mentally)\W*\Z"
 )
 _SUPPOSED = re.compile(
@@ -260,6 +276,11 @@ def sentences(text: str) -> list[Sentence]:
     >>> [sentence.text for sentence in sentences('Hi! I am vegan, what can I eat? She said "I cook".')]
     ['Hi', 'I am vegan', 'She said \\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00']
     """
+    return [part for part in parts(text) if not part.asked]
+
+
+def parts(text: str) -> list[Sentence]:
+    """What the user states and asks in a message, in order; a sentence that turns into a question is two parts."""
     window, tail, moved = _window(text)
     own = spoken(window)
     low = lowered(own)
@@ -279,9 +300,11 @@ def sentences(text: str) -> list[Sentence]:
         if not goes_on and _EDITED.search(sentence) and _POINTS.search(sentence):
             return []  # what was said before was only the text to work on
         end = min(_statement_end(sentence, mark), len(sentence) if unmeant is None else unmeant)
+        start = first if first < tail else first + moved
         if end > 0:
-            start = first if first < tail else first + moved
             found.append(Sentence(own[first : first + end], sentence[:end], start))
+        if unmeant is None and end < len(sentence):
+            found.append(Sentence(own[first + end : last], sentence[end:], start + end, asked=True))
         if not goes_on or (sentence.endswith(":") and not _INTRODUCES.search(sentence, 0, len(sentence) - 1)):
             break
     return found

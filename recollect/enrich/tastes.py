@@ -26,6 +26,10 @@ LIKE = re.compile(
     rf"|watching "
     r"|listening to |playing )?"
 )
+PREFER = re.compile(
+    r"(?:(?:always|generally|usually|normally|typically|really|much|definitely|strongly|tend to) )*"
+    r"prefer (?:(?:a|an) )?"
+)
 DISLIKE = re.compile(
     rf"{_REALLY}(?:hate|detest|loathe|despise|dislike|can't stand|cannot stand|cant stand|can't bear|cannot bear"
     r"|(?:don't|do not|dont|never) "
@@ -37,7 +41,10 @@ FAN_OF = re.compile(
     r"|crazy about |mad about |partial to "
 )
 NOT_A_FAN_OF = re.compile(r"(?:not|never been) (?:really )?(?:a |much of a )(?:big |huge |massive |great )*fan of ")
-FAN = re.compile(r"an? (?:really )?(?:big |huge |massive |lifelong |die-?hard |avid )+(?P<what>[\w' &-]{2,30}?) fan\b")
+FAN = re.compile(
+    r"an? (?:really )?(?:(?:big |huge |massive |lifelong |die-?hard |avid )+(?P<what>[\w' &-]{2,30}?) (?:fan|buff)"
+    r"|(?:(?:big|huge|massive|lifelong|avid|total|true) )*(?P<loved>[a-z][\w'-]{2,20}(?: [a-z]+)?) lover)\b"
+)
 
 TOPPED = re.compile(r"\b(?:don't|do not|dont) (?:\w+ )?like\b.*\bi (?:\w+ )?(?:love|adore) (?:it|them|that)\b")
 """More than a liking, not less: "I don't like tea, I love it"."""
@@ -91,6 +98,45 @@ def likes(said: Said, match: Match) -> Drafts:
     yield from _tastes(said, match, "likes")
 
 
+_CHOSEN = re.compile(
+    r"\b(?:over|to|rather|instead|if(?! (?:that|it) (?:helps|matters))|you|your|this|it(?! (?:helps|matters))"
+    r"|that(?! (?:helps|matters))|option|version|draft|answer|one|ones)\b| for (?:the|my|our)\b| in the\b"
+)
+"""What is preferred to another thing is told with it (`preferences`); what is chosen among answers is no taste."""
+
+
+def prefers(said: Said, match: Match) -> Drafts:
+    """'I prefer a window seat', 'I prefer working alone'."""
+    low = said.clause.low
+    if said.ended or _CHOSEN.search(low, match.end()) or _PASSING.search(low) or low.startswith("the ", match.end()):
+        return
+    value = _single(said.clause, match.end()) or _doing(said.clause, match.end())
+    value = _furnished(said.clause, value) if value else None
+    if value and CALENDAR.isdisjoint(value.text.lower().split()):
+        yield said.fact("likes", value, 0.7)
+        yield from _no_longer(said, value, "likes", active=False)
+
+
+_DOING = re.compile(
+    r"[a-z]{3,}ing(?: (?:alone|outdoors|outside|indoors|early|late|remotely|online|by [a-z]+|at night))?"
+    r"(?=[\s\x00]*(?:[,.;!]|\Z|(?:and|but|because|so|when)\b))"
+)
+
+
+_WITH = re.compile(r" (?:with|without|near|close to) (?:a |an |the )?[a-z-]+(?: [a-z]+)?(?=[\s\x00]*(?:[,.;!]|\Z))")
+
+
+def _furnished(clause: Clause, value: Value) -> Value:
+    """'Hotels with a pool' are not just hotels."""
+    more = _WITH.match(clause.low, value.last)
+    return Value(value.text + clause.text[value.last : more.end()], value.first, more.end()) if more else value
+
+
+def _doing(clause: Clause, at: int) -> Value | None:
+    match = _DOING.match(clause.low, at)
+    return Value(match.group(), at, match.end()) if match else None
+
+
 def dislikes(said: Said, match: Match) -> Drafts:
     """'I can't stand horror movies', 'I don't like mushrooms'."""
     if not said.ended and not _LESS.search(said.clause.low):
@@ -99,7 +145,7 @@ def dislikes(said: Said, match: Match) -> Drafts:
 
 def fan(said: Said, match: Match) -> Drafts:
     """'I'm a huge Star Wars fan'."""
-    value = _thing(said.clause, match.start("what"), match.end("what"))
+    value = _thing(said.clause, *match.span("what" if match["what"] else "loved"))
     if value:
         yield said.fact("likes", value, 0.7)
 

@@ -62,18 +62,28 @@ class Said:
             return self.denied_fact(key, value, confidence)
         if self.ended:
             return self.ended_fact(key, value, confidence)
-        return Draft("fact", key, value.text, confidence, span, **more)
+        return Draft("fact", key, bare(value.text), confidence, span, **more)
 
     def ended_fact(self, key: str, value: Value, confidence: float) -> Draft:
         """A fact of the user that is over."""
         span = self.clause.span(min(self.first, value.first), value.last)
-        return Draft("fact", key, value.text, confidence, span, ends=True, valid_to=since(self.clause.low, self.at))
+        over = since(self.clause.low, self.at)
+        return Draft("fact", key, bare(value.text), confidence, span, ends=True, valid_to=over)
 
     def denied_fact(self, key: str, value: Value, confidence: float) -> Draft:
         """A fact that is not so, and need never have been: its end, without a time before it."""
         draft = self.ended_fact(key, value, confidence)
         end = self.at if draft.valid_to is None else draft.valid_to
         return replace(draft, valid_from=end, valid_to=end)
+
+
+_ARTICLE = re.compile(r"(?:the|a|an) (?=\S)")
+
+
+def bare(text: str) -> str:
+    """A value without its article, so that one thing has one name: "the cello" is "cello". A title keeps its "The"."""
+    article = _ARTICLE.match(text)
+    return text[article.end() :] if article else text
 
 
 # ── Names ────────────────────────────────────────────────────────────────────────────────────────

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+from urllib.parse import quote
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +39,9 @@ KEY_LIFE_MS = DAY_MS
 """How long an idempotency key is remembered."""
 FORGET_ROWS = 1_000
 """Rows one call of `forget` touches, so that each call is short."""
+
+VEIL = "{erased}"
+"""How the user of an erased partition begins. No user can be called so: braces are refused in ids."""
 
 VECTOR_SEARCH = "vector_search"
 TEXT_SEARCH = "text_search"
@@ -193,7 +198,7 @@ class Store(Protocol):
     # For operators: what there is to look after, and how it is kept.
 
     async def partitions(self, after: Partition | None = None, limit: int = 1_000) -> Sequence[Partition]:
-        """Partitions in order, for upkeep and for moving house."""
+        """Partitions in order, for upkeep and for moving house; those that were erased under their veil."""
         ...
 
     async def survey(self, now: int) -> Survey:
@@ -211,6 +216,29 @@ class Store(Protocol):
     def describe(self) -> dict[str, Any]:
         """What it is, where it is and how durable it is. Never a secret."""
         ...
+
+
+def name_of(partition: Partition) -> str:
+    """A partition as one text, percent-encoded: no id can leave its place in it."""
+    return f"{quote(partition.org, safe='')}/{quote(partition.user, safe='')}"
+
+
+def veil_of(partition: Partition) -> Partition:
+    """The name under which an erased partition keeps its epoch, so that its id need not stay.
+
+    It begins with the checksum of the plain name, by which a store can choose a place: both then lie in the same.
+    """
+    if is_veil(partition):
+        return partition
+    name = name_of(partition).encode()
+    return Partition(
+        partition.org, f"{VEIL}{crc32(name):08x}{hashlib.blake2b(name, digest_size=16, person=b'veil').hexdigest()}"
+    )
+
+
+def is_veil(partition: Partition) -> bool:
+    """Whether this is what is left of an erased partition: a number, and nobody's name."""
+    return partition.user.startswith(VEIL)
 
 
 class VectorIndex(Protocol):
@@ -485,6 +513,17 @@ def check_limit(limit: int, least: int = 1) -> None:
     """A page size must be a positive whole number."""
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < least:
         raise ValidationError(f"at least {least}", field="limit")
+
+
+async def named_partitions(
+    store: Store, after: Partition | None = None, page_size: int = 1_000
+) -> AsyncIterator[Partition]:
+    """Every partition that has a name, in order: those that were erased have none, and nothing to look at."""
+    while page := await store.partitions(after, page_size):
+        for partition in page:
+            if not is_veil(partition):
+                yield partition
+        after = page[-1]
 
 
 async def forget_whole(store: Store, partition: Partition, now: int) -> int:

@@ -42,9 +42,11 @@ from recollect.stores.contract import (
     clock_finding,
     decide,
     forget_part,
+    is_veil,
     prepare,
     read_cursor,
     reads_from,
+    veil_of,
     whole_revisions,
     write_cursor,
 )
@@ -55,15 +57,18 @@ from recollect.stores.cosmos_documents import (
     held_from,
     is_whole,
     job_of,
+    key_name,
     known_from,
     listed,
     lives,
     pack,
     partition_name,
+    plain,
     record_name,
     record_of,
     taken,
     touched_names,
+    veil_head,
     write_head,
     writes_of,
 )
@@ -136,6 +141,8 @@ class CosmosStore:
             async with self._turn(where.partition):
                 epoch, count = await self._end_epoch(where, now)
                 swept = await self._sweep(partition_name(where.partition), limit)
+                if swept < limit:
+                    await self._draw_veil(where.partition)
                 return Forgotten(count, done=swept < limit, epoch=epoch)
 
     async def compact(self) -> None:
@@ -186,7 +193,7 @@ class CosmosStore:
         check_limit(limit, CHANGES_MIN)
         with self._link.use():
             for _ in range(READS_MAX):
-                head = (await self._head(partition_name(partition))).head
+                head = (await self._held(partition)).head
                 reset, revision, floor_seen = reads_from(head, mark)
                 if mark is not None and not reset and mark.revision == head.revision:
                     return Delta(mark)
@@ -276,22 +283,80 @@ class CosmosStore:
         partition = prepared.changes.partition
         name = partition_name(partition)
         for pause in self._link.pauses():
-            held = await self._head(name)
-            documents = await self._metas(name, touched_names(prepared)) if held.etag else {}
+            held = await self._held(partition)
+            documents = await self._metas(name, touched_names(prepared)) if held.etag and not held.veiled else {}
+            documents |= await self._veiled_key(prepared, held)
             plan = decide(prepared, known_from(held.head, prepared, documents, now), now)
             if plan.replayed:
                 return plan.revision
-            writes = writes_of(prepared, plan, held, documents, now)
+            # Who was erased gets the plain name back with what is new, and not before.
+            stays = held.veiled and not plan.changes_records and not prepared.changes.enqueue
+            home = veil_of(partition) if stays else partition
+            writes = writes_of(prepared, plan, held, documents, now, home)
             if held.etag and not writes:
                 return plan.revision
-            head = write_head(partition, held, replace(held.head, revision=plan.revision))
-            if await self._link.send(name, [head, *writes]):
+            head = write_head(home, held, replace(held.head, revision=plan.revision))
+            if await self._link.send(partition_name(home), [head, *writes]):
+                if held.veiled and not stays:
+                    await self._lift_veil(partition, held)
                 return plan.revision
             await asyncio.sleep(pause)
         raise _overtaken()
 
     async def _head(self, name: str) -> Held:
         return held_from(await self._link.read(name, "head"))
+
+    async def _held(self, partition: Partition) -> Held:
+        """The head of a partition, also if that was erased: then it stands under its veil."""
+        held = await self._head(partition_name(partition))
+        if held.etag or is_veil(partition):
+            return held
+        veiled = await self._head(partition_name(veil_of(partition)))
+        return replace(veiled, veiled=True) if veiled.etag else held
+
+    async def _veiled_key(self, prepared: Prepared, held: Held) -> dict[str, Document]:
+        """The key of a commit, where it was remembered before the partition was erased."""
+        if prepared.key_hash is None or not (held.veiled or held.had_veil):
+            return {}
+        name = partition_name(veil_of(prepared.changes.partition))
+        found = await self._link.read(name, key_name(prepared.key_hash))
+        return {found["id"]: found} if found else {}
+
+    async def _draw_veil(self, partition: Partition) -> None:
+        """Bring what is left of an erased partition under its veil, unless somebody writes to it again.
+
+        Two logical partitions share no transaction, so the plain head goes last of all that counts: until then it
+        is the one that holds. Keys that are left behind by a crash are removed by the next call.
+        """
+        if is_veil(partition):
+            return
+        name, veil = partition_name(partition), partition_name(veil_of(partition))
+        held = await self._head(name)
+        erased = 0 < held.head.forgot == held.head.revision
+        if held.etag and (not erased or await self._has_rows(name)):
+            return
+        keys = await self._link.ask("SELECT * FROM c WHERE c.partition = @partition AND IS_DEFINED(c.at)", name)
+        if held.etag:
+            for start in range(0, len(keys), BATCH_MAX):
+                some = keys[start : start + BATCH_MAX]
+                await self._link.send(veil, [Operation("upsert", plain(key) | {"partition": veil}) for key in some])
+            await self._link.send(veil, [veil_head(partition, held.head)])
+            if not await self._link.send(name, [Operation("delete", {"id": "head"}, held.etag)]):
+                return
+        await self._link.remove(name, keys)
+
+    async def _has_rows(self, name: str) -> bool:
+        """Whether a partition holds a record or a job."""
+        found = await self._link.ask(
+            "SELECT TOP 1 VALUE c.id FROM c WHERE c.partition = @partition AND IS_DEFINED(c.epoch)", name
+        )
+        return bool(found)
+
+    async def _lift_veil(self, partition: Partition, held: Held) -> None:
+        """Who was erased is back, with a head of their own: the one under the veil says no more."""
+        await self._link.send(
+            partition_name(veil_of(partition)), [Operation("delete", {"id": "head"}, held.etag)]
+        )  # fmt: skip
 
     async def _metas(self, name: str, ids: Sequence[str]) -> dict[str, Document]:
         return {row["id"]: row for row in await self._ask_by_id(_METAS, name, ids)}
@@ -372,10 +437,10 @@ class CosmosStore:
 
     async def _end_epoch(self, where: Filter, now: int) -> tuple[int, int]:
         """Raise the epoch, unless the one that is named has ended; gives that epoch, and how much lived in it."""
-        name = partition_name(where.partition)
         for pause in self._link.pauses():
-            held = await self._head(name)
-            head = held.head
+            held = await self._held(where.partition)
+            home = veil_of(where.partition) if held.veiled else where.partition
+            name, head = partition_name(home), held.head
             if where.epoch is not None and where.epoch != head.epoch:
                 return where.epoch, 0
             counts = await self._link.ask(
@@ -387,7 +452,7 @@ class CosmosStore:
             )
             revision = head.revision + 1
             raised = replace(head, epoch=head.epoch + 1, revision=revision, forgot=revision)
-            if await self._link.send(name, [write_head(where.partition, held, raised)]):
+            if await self._link.send(name, [write_head(home, held, raised)]):
                 return head.epoch, sum(counts)
             await asyncio.sleep(pause)
         raise _overtaken()
@@ -395,7 +460,10 @@ class CosmosStore:
     async def _sweep(self, name: str, limit: int) -> int:
         """Remove records and jobs of epochs that have ended, some at a time."""
         sql = f"SELECT TOP {limit} c.id, c._etag FROM c WHERE c.partition = @partition AND c.epoch < @epoch"
-        swept = await self._link.ask(sql, name, epoch=(await self._head(name)).head.epoch)
+        held = await self._head(name)
+        if not held.etag:
+            return 0  # it is under its veil, and so was swept
+        swept = await self._link.ask(sql, name, epoch=held.head.epoch)
         await self._link.remove(name, swept)
         return len(swept)
 
@@ -406,17 +474,28 @@ class CosmosStore:
         count = 0
         while count < room and (dead := await self._remove_dead(partition, before, min(room - count, BATCH_MAX - 1))):
             count += dead
+        held = await self._held(partition)
+        names = [name, partition_name(veil_of(partition))] if held.veiled or held.had_veil else [name]
+        keys = max([await self._purge_keys(each, before, limit) for each in names])
+        if swept < limit:
+            await self._draw_veil(partition)
+        deaths = [at for each in names if (at := await self._next_death(each)) is not None]
+        done = swept < limit and count < room and keys < limit
+        return Forgotten(swept + count, done, min(deaths, default=None))
+
+    async def _purge_keys(self, name: str, before: int, limit: int) -> int:
         sql = f"SELECT TOP {limit} c.id, c._etag FROM c WHERE c.partition = @partition AND c.at < @before"
         keys = await self._link.ask(sql, name, before=before)
         await self._link.remove(name, keys)
-        done = swept < limit and count < room and len(keys) < limit
-        return Forgotten(swept + count, done, await self._next_death(name))
+        return len(keys)
 
     async def _remove_dead(self, partition: Partition, before: int, count: int) -> int:
         """Remove some of the dead for good, and raise the floor in the same batch."""
         name = partition_name(partition)
         for pause in self._link.pauses():
             held = await self._head(name)
+            if not held.etag:
+                return 0
             rows = await self._link.ask(
                 f"SELECT TOP {count} c.id, c.revision FROM c WHERE c.partition = @partition AND c.dead_at < @before"
                 " AND c.epoch = @epoch ORDER BY c.partition ASC, c.dead_at ASC",

@@ -5,6 +5,9 @@
     j:<id>     a job
     k:<hash>   a remembered idempotency key
 
+An erased partition keeps its head and its keys in another logical partition, under its veil. When it comes back, its
+new head says so (`veil`): keys of before are still looked for there.
+
 Fields are told apart by name: only records have `born` and `layer`, records and what is left of them
 `revision`, jobs `due_at`, keys `at`, heads `listed`. So each query walks an index of what it means.
 """
@@ -13,7 +16,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -21,7 +24,20 @@ from urllib.parse import quote
 
 from recollect.errors import Corrupt
 from recollect.records import Job, Partition, Record, Vector, digest_of, record_from
-from recollect.stores.contract import KEY_LIFE_MS, Head, Known, Meta, Plan, Prepared, Sealed, Written, touched_ids
+from recollect.stores.contract import (
+    KEY_LIFE_MS,
+    Head,
+    Known,
+    Meta,
+    Plan,
+    Prepared,
+    Sealed,
+    Written,
+    is_veil,
+    name_of,
+    touched_ids,
+    veil_of,
+)
 from recollect.stores.cosmos_link import Document, Operation
 
 NAME_MAX = 900
@@ -36,7 +52,7 @@ META_FIELDS = ("id", "_etag", "epoch", "version", "digest", "born", "dropped", "
 
 def partition_name(partition: Partition) -> str:
     """The partition key of a partition: readable, and another one for every other partition."""
-    return _short(f"{quote(partition.org, safe='')}/{quote(partition.user, safe='')}")
+    return _short(name_of(partition))
 
 
 def record_name(id: str) -> str:
@@ -85,16 +101,21 @@ def end_of(revision: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A partition's head as it was read; without an ETag there is none yet."""
+    """A partition's head as it was read; without an ETag there is none yet.
+
+    `veiled`: it was erased, and this head stands under its veil. `had_veil`: it was, and is back.
+    """
 
     head: Head = field(default_factory=Head)
     etag: str | None = None
+    veiled: bool = False
+    had_veil: bool = False
 
 
 def held_from(document: Document | None) -> Held:
     if document is None:
         return Held()
-    return Held(Head(**document["head"]), document["_etag"])
+    return Held(Head(**document["head"]), document["_etag"], had_veil="veil" in document)
 
 
 def lives(document: Document, epoch: int, now: int) -> bool:
@@ -176,7 +197,7 @@ def _meta(document: Document) -> Meta:
 
 def write_head(partition: Partition, held: Held, head: Head) -> Operation:
     """Make a head, or replace the one that was read."""
-    document = {
+    document: Document = {
         "id": "head",
         "partition": partition_name(partition),
         "org": partition.org,
@@ -184,15 +205,25 @@ def write_head(partition: Partition, held: Held, head: Head) -> Operation:
         "listed": listed(partition),
         "head": asdict(head),
     }
-    return Operation("replace", document, held.etag) if held.etag else Operation("create", document)
+    returns = held.veiled and not is_veil(partition)
+    if returns or held.had_veil:
+        document["veil"] = True
+    return Operation("replace", document, held.etag) if held.etag and not returns else Operation("create", document)
+
+
+def veil_head(partition: Partition, head: Head) -> Operation:
+    """The head of an erased partition under its veil, whatever stood there before."""
+    return Operation("upsert", write_head(veil_of(partition), Held(), head).document)
 
 
 def writes_of(
-    prepared: Prepared, plan: Plan, held: Held, documents: Mapping[str, Document], now: int
+    prepared: Prepared, plan: Plan, held: Held, documents: Mapping[str, Document], now: int, home: Partition
 ) -> list[Operation]:
-    """All writes of a commit but the head's. That the head is still the same covers all but the jobs,
-    which a claim changes without it."""
-    name, epoch = partition_name(prepared.changes.partition), held.head.epoch
+    """All writes of a commit but the head's, into the partition where that stands.
+
+    That the head is still the same covers all but the jobs, which a claim changes without it.
+    """
+    name, epoch = partition_name(home), held.head.epoch
     writes = [Operation("upsert", _record_document(name, epoch, plan.revision, each)) for each in plan.write]
     for id in plan.drop:
         left = {"id": record_name(id), "partition": name, "record": id, "epoch": epoch, "revision": plan.revision}
@@ -268,6 +299,10 @@ def _job_document(name: str, epoch: int, job: Job) -> Document:
 
 
 def taken(document: Document, due_at: int) -> Document:
-    """A job's document for its next attempt, without what the service adds of its own."""
-    own: Sequence[str] = [name for name in document if not name.startswith("_")]
-    return {name: document[name] for name in own} | {"attempt": document["attempt"] + 1, "due_at": due_at}
+    """A job's document for its next attempt."""
+    return plain(document) | {"attempt": document["attempt"] + 1, "due_at": due_at}
+
+
+def plain(document: Document) -> Document:
+    """A document without what the service adds of its own."""
+    return {name: value for name, value in document.items() if not name.startswith("_")}

@@ -37,6 +37,7 @@ from recollect.stores.contract import (
     read_cursor,
     reads_from,
     touched_ids,
+    veil_of,
     whole_revisions,
     write_cursor,
 )
@@ -148,10 +149,10 @@ class InMemoryStore:
     async def commit(self, changes: Changes, now: int) -> int:
         prepared = prepare(changes)
         with self._open():
-            room = self._rooms.get(changes.partition) or _Room()
+            room = self._room(changes.partition)
             plan = decide(prepared, room.known(prepared, now), now)
             if not plan.replayed:
-                self._rooms[changes.partition] = room
+                self._settle(changes, plan, room)
                 room.apply(prepared, plan, now)
             return plan.revision
 
@@ -234,7 +235,8 @@ class InMemoryStore:
                 return Forgotten(0, done=True, epoch=where.epoch)
             revision = old.head.revision + 1
             head = Head(old.head.epoch + 1, revision, old.head.floor, revision)
-            self._rooms[where.partition] = _Room(head=head, once=old.once)
+            self._rooms.pop(where.partition, None)
+            self._rooms[veil_of(where.partition)] = _Room(head=head, once=old.once)
             count = sum(row.meta.lives(now) for row in old.rows.values())
             return Forgotten(count, done=True, epoch=old.head.epoch)
 
@@ -274,7 +276,16 @@ class InMemoryStore:
         return {"store": "memory", "url": "memory://", "durability": "none: gone with the process"}
 
     def _room(self, partition: Partition) -> _Room:
-        return self._rooms.get(partition) or _Room()
+        return self._rooms.get(partition) or self._rooms.get(veil_of(partition)) or _Room()
+
+    def _settle(self, changes: Changes, plan: Plan, room: _Room) -> None:
+        """Give a partition its place. Who was erased gets the plain name back with what is new, and not before."""
+        veil = veil_of(changes.partition)
+        if self._rooms.get(veil) is room:
+            if not plan.changes_records and not changes.enqueue:
+                return
+            del self._rooms[veil]
+        self._rooms[changes.partition] = room
 
     def _open(self) -> threading.Lock:
         if self._closed:

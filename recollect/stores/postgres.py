@@ -47,6 +47,7 @@ from recollect.stores.contract import (
     prepare,
     read_cursor,
     reads_from,
+    veil_of,
     whole_revisions,
     write_cursor,
 )
@@ -223,8 +224,7 @@ class PostgresStore:
         plain = [record.vector and record.vector.data for record in records]
         halves = [data and as_half(data) for data in plain] if self._with_vectors else [None] * len(plain)
         return [
-            changes.partition.org,
-            changes.partition.user,
+            *_named(changes.partition),
             waiting.now,
             KEY_LIFE_MS,
             prepared.key_hash,
@@ -270,16 +270,16 @@ class PostgresStore:
     async def forget(self, where: Filter, now: int, limit: int = FORGET_ROWS) -> Forgotten:
         check_limit(limit)
         if where.dead_before is not None:
-            sql = _call("removed, purged, next_at", "purge_dead", ("text", "text", "bigint", "integer"))
-            values = (*where.partition, where.dead_before, limit)
+            sql = _call("removed, purged, next_at", "purge_dead", ("text", "text", "text", "bigint", "integer"))
+            values = (*_named(where.partition), where.dead_before, limit)
             removed, purged, next_at = await self._link.finish(lambda db: _one(db, sql, values))
             return Forgotten(removed + purged, removed < limit and purged < max(limit - removed, 1), next_at)
         if not where.is_whole:
             return await forget_part(self, where, now, limit)
-        sql = _call("counted, removed, ended", "forget_whole", ("text", "text", "bigint", "bigint", "integer"))
+        sql = _call("counted, removed, ended", "forget_whole", ("text", "text", "text", "bigint", "bigint", "integer"))
         # Without an epoch a second try would also forget what was written after the first.
         count, removed, epoch = await self._link.finish(
-            lambda db: _one(db, sql, (*where.partition, now, where.epoch, limit)), again=where.epoch is not None
+            lambda db: _one(db, sql, (*_named(where.partition), now, where.epoch, limit)), again=where.epoch is not None
         )
         return Forgotten(count, done=removed < limit, epoch=epoch)
 
@@ -350,10 +350,10 @@ class PostgresStore:
 
     async def changes(self, partition: Partition, mark: Mark | None, limit: int = 1_000) -> Delta:
         check_limit(limit, CHANGES_MIN)
-        types = ("text", "text", "bigint", "bigint", "bigint", "integer")
+        types = ("text", "text", "text", "bigint", "bigint", "bigint", "integer")
         sql = _call(f"head_epoch, head_revision, head_floor, {self._changed}", "changes_since", types)
         seen = (mark.epoch, mark.revision, mark.floor_seen) if mark else (None, None, None)
-        (epoch, revision, floor, *_), *rows = await self._rows(sql, (*partition, *seen, limit + 1))
+        (epoch, revision, floor, *_), *rows = await self._rows(sql, (*_named(partition), *seen, limit + 1))
         head = Head(epoch, revision, floor)
         reset, _, floor_seen = reads_from(head, mark)
         cut = whole_revisions([row[-2] for row in rows], limit)
@@ -469,6 +469,11 @@ class PostgresStore:
                 return await (await db.execute(sql.encode(), values, binary=True)).fetchall()
 
         return await self._link.run(work)
+
+
+def _named(partition: Partition) -> tuple[str, str, str]:
+    """The org, the user, and the name that the user has once erased."""
+    return (*partition, veil_of(partition).user)
 
 
 def _call(columns: str, function: str, types: Sequence[str]) -> bytes:

@@ -17,13 +17,34 @@ PLACE_BITS = 7
 _ENTER = "perform set_config('recollect.org', of_org, true), set_config('recollect.usr', of_usr, true);"
 _LOCK = "perform pg_advisory_xact_lock(hashtextextended(of_org || chr(31) || of_usr, 0));"
 _PLANS = "set plan_cache_mode = force_generic_plan set enable_seqscan = off"
+# An erased partition stands under a name that does not tell whose it was (`veil`); `named` is the one it has now.
+# The veil is looked under only where the plain name is unknown, which costs those who are there nothing.
+_HEAD = """
+  named := of_usr;
+  select * into head from heads where org = of_org and usr = of_usr;
+  if not found then
+    perform set_config('recollect.usr', veil, true);
+    select * into head from heads where org = of_org and usr = veil;
+    if found then
+      named := veil;
+    else
+      head := row(of_org, of_usr, 1, 0, 0, 0);
+      perform set_config('recollect.usr', of_usr, true);
+    end if;
+  end if;"""
+_RENAME = """
+    perform set_config('recollect.reach', 'org', true);
+    update heads set usr = {new} where org = of_org and usr = {old};
+    update once set usr = {new} where org = of_org and usr = {old};
+    perform set_config('recollect.reach', '', true), set_config('recollect.usr', {new}, true);
+    named := {new};"""
 _LIVING = """select r.version, r.digest, r.born from records r
       where r.org = of_org and r.usr = of_usr and r.id = p.id and r.epoch = head.epoch
         and not r.dropped and (r.dead_at is null or r.dead_at > at_time) limit 1"""
 
 
 _COMMIT_TYPES = (
-    "text", "text", "bigint", "bigint", "bytea", "bytea", "bigint", "text[]", "text[]", "integer[]",
+    "text", "text", "text", "bigint", "bigint", "bytea", "bytea", "bigint", "text[]", "text[]", "integer[]",
     "text[]", "bigint[]", "text[]", "text[]", "bigint[]", "bytea[]", "text[]", "text[]", "bytea[]", "halfvec[]",
     "text[]", "text[]", "text[]", "text[]", "bigint[]", "integer[]",
 )  # fmt: skip
@@ -35,13 +56,10 @@ def commit_types(*, with_vectors: bool) -> list[str]:
 
 
 _CHECK = f"""
-  select * into head from heads where org = of_org and usr = of_usr;
-  if not found then
-    head := row(of_org, of_usr, 1, 0, 0, 0);
-  end if;
+  {_HEAD}
   if key_hash is not null then
     select * into known from once
-      where org = of_org and usr = of_usr and key = key_hash and at > at_time - key_life;
+      where org = of_org and usr = named and key = key_hash and at > at_time - key_life;
     if found then
       outcome := case when known.digest = key_digest then 'done' else 'key' end;
       reached := known.revision;
@@ -75,12 +93,17 @@ _CHECK = f"""
     return;
   end if;"""
 
+_UNVEIL = f"""
+  if named <> of_usr and (put_ids is not null or job_ids is not null) then
+    {_RENAME.format(old="veil", new="of_usr")}
+  end if;"""
+
 _SETTLE = """
   if written + buried = 0 then
     reached := head.revision;
   end if;
   insert into heads (org, usr, epoch, revision, floor, forgot)
-    values (of_org, of_usr, head.epoch, reached, head.floor, head.forgot)
+    values (of_org, named, head.epoch, reached, head.floor, head.forgot)
     on conflict (org, usr) do update set revision = excluded.revision where heads.revision <> excluded.revision;
   if ended is not null then
     delete from jobs where org = of_org and usr = of_usr and id = any(ended);
@@ -93,7 +116,7 @@ _SETTLE = """
   end if;
   if key_hash is not null then
     insert into once (org, usr, key, digest, revision, at)
-      values (of_org, of_usr, key_hash, key_digest, reached, at_time)
+      values (of_org, named, key_hash, key_digest, reached, at_time)
       on conflict (org, usr, key) do update
         set digest = excluded.digest, revision = excluded.revision, at = excluded.at;
   end if;"""
@@ -108,7 +131,7 @@ def commit_function(*, with_vectors: bool) -> str:
     embeddings = "put_embeddings halfvec[]," if with_vectors else ""
     return f"""
 create or replace function commit_changes(
-  of_org text, of_usr text, at_time bigint, key_life bigint, key_hash bytea, key_digest bytea,
+  of_org text, of_usr text, veil text, at_time bigint, key_life bigint, key_hash bytea, key_digest bytea,
   epoch_read bigint, needed text[], ended text[], ended_attempts integer[],
   put_ids text[], put_versions bigint[], put_layers text[], put_sessions text[], put_dead_at bigint[],
   put_digests bytea[], put_payloads text[], put_models text[], put_vectors bytea[], {embeddings}
@@ -117,6 +140,7 @@ create or replace function commit_changes(
 language plpgsql {_PLANS} as $$
 declare
   head heads%rowtype;
+  named text;
   known once%rowtype;
   written bigint := 0;
   buried bigint := 0;
@@ -124,6 +148,7 @@ begin
   {_ENTER}
   {_LOCK}
   {_CHECK}
+  {_UNVEIL}
   {_write_records(with_vectors=with_vectors)}
   {_SETTLE}
   outcome := 'done';
@@ -179,18 +204,16 @@ end $$"""
 
 CHANGES = f"""
 create or replace function changes_since(
-  of_org text, of_usr text, mark_epoch bigint, mark_revision bigint, mark_floor bigint, most integer)
+  of_org text, of_usr text, veil text, mark_epoch bigint, mark_revision bigint, mark_floor bigint, most integer)
 returns table (head_epoch bigint, head_revision bigint, head_floor bigint, changed records)
 language plpgsql stable {_PLANS} as $$
 declare
   head heads%rowtype;
+  named text;
   start bigint := mark_revision;
 begin
   {_ENTER}
-  select * into head from heads where org = of_org and usr = of_usr;
-  if not found then
-    head := row(of_org, of_usr, 1, 0, 0, 0);
-  end if;
+  {_HEAD}
   head_epoch := head.epoch;
   head_revision := head.revision;
   head_floor := head.floor;
@@ -265,19 +288,28 @@ _PURGE_GARBAGE = """
   where r.org = of_org and r.usr = of_usr and r.id = g.id;
   get diagnostics removed = row_count;"""
 
+# Rows that wait to be removed still stand under the plain name: the veil falls when the last of them is gone.
+_DRAW = f"""
+  if head.forgot > 0 and head.forgot = head.revision and named <> veil
+    and not exists (select from records where org = of_org and usr = of_usr)
+    and not exists (select from jobs where org = of_org and usr = of_usr) then
+    {_RENAME.format(old="of_usr", new="veil")}
+  end if;"""
+
 FORGET = f"""
 create or replace function forget_whole(
-  of_org text, of_usr text, at_time bigint, ending bigint, most integer,
+  of_org text, of_usr text, veil text, at_time bigint, ending bigint, most integer,
   out counted bigint, out removed bigint, out ended bigint)
 language plpgsql {_PLANS} as $$
 declare
   head heads%rowtype;
+  named text;
 begin
   {_ENTER}
   {_LOCK}
-  insert into heads (org, usr, epoch, revision, floor, forgot) values (of_org, of_usr, 1, 0, 0, 0)
+  {_HEAD}
+  insert into heads (org, usr, epoch, revision, floor, forgot) values (of_org, named, 1, 0, 0, 0)
     on conflict do nothing;
-  select * into head from heads where org = of_org and usr = of_usr;
   counted := 0;
   ended := coalesce(ending, head.epoch);
   if ended = head.epoch then
@@ -285,24 +317,26 @@ begin
       where org = of_org and usr = of_usr and epoch = head.epoch and not dropped
         and (dead_at is null or dead_at > at_time);
     update heads set epoch = epoch + 1, revision = revision + 1, forgot = revision + 1
-      where org = of_org and usr = of_usr returning * into head;
+      where org = of_org and usr = named returning * into head;
     delete from jobs where org = of_org and usr = of_usr;
   end if;
   {_PURGE_GARBAGE}
+  {_DRAW}
 end $$"""
 
 PURGE = f"""
 create or replace function purge_dead(
-  of_org text, of_usr text, before bigint, most integer,
+  of_org text, of_usr text, veil text, before bigint, most integer,
   out removed bigint, out purged bigint, out next_at bigint)
 language plpgsql {_PLANS} as $$
 declare
   head heads%rowtype;
+  named text;
   highest bigint;
 begin
   {_ENTER}
   {_LOCK}
-  select * into head from heads where org = of_org and usr = of_usr;
+  {_HEAD}
   {_PURGE_GARBAGE}
   with gone as (
     delete from records r using (
@@ -312,12 +346,13 @@ begin
     where r.org = of_org and r.usr = of_usr and r.id = d.id returning r.revision)
   select count(*), max(revision) into purged, highest from gone;
   -- In the same transaction: a reader from below the floor has to start again.
-  update heads set floor = highest where org = of_org and usr = of_usr and floor < highest;
-  delete from once where org = of_org and usr = of_usr and at < before;
+  update heads set floor = highest where org = of_org and usr = named and floor < highest;
+  delete from once where org = of_org and usr = named and at < before;
   select least(
     (select min(dead_at) from records
       where org = of_org and usr = of_usr and dead_at is not null and epoch = head.epoch),
-    (select min(at) from once where org = of_org and usr = of_usr)) into next_at;
+    (select min(at) from once where org = of_org and usr = named)) into next_at;
+  {_DRAW}
 end $$"""
 
 CLAIM = f"""

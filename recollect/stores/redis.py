@@ -19,7 +19,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote
-from zlib import crc32
 
 from recollect.errors import Conflict, Corrupt, RecollectError, Unavailable, ValidationError
 from recollect.filters import Filter, Reach
@@ -33,6 +32,7 @@ from recollect.stores.contract import (
     KEY_LIFE_MS,
     SCAN_MAX_ROWS,
     SHARED,
+    VEIL,
     Candidate,
     Delta,
     Finding,
@@ -45,8 +45,10 @@ from recollect.stores.contract import (
     Survey,
     check_limit,
     forget_part,
+    name_of,
     prepare,
     read_cursor,
+    veil_of,
     whole_revisions,
     write_cursor,
 )
@@ -61,15 +63,15 @@ PAGE_MAX = 1_000
 """Rows that one script reads: while it runs, nobody else is served."""
 SURVEY_PARTITIONS = 100
 _TURN = 1 << 53
-_READS = 6  # the first keys of a partition are all that reading needs
+_READS = 7  # the first keys of a partition are all that reading needs
 
 _log = logging.getLogger(__name__)
-_COMMIT = Script("shard", "rows", "commit")
+_COMMIT = Script("shard", "rows", "veil", "commit")
 _GET = Script("shard", "rows", "get")
 _LIST = Script("shard", "rows", "list")
-_CHANGES = Script("shard", "rows", "changes")
-_FORGET = Script("shard", "rows", "forget")
-_PURGE = Script("shard", "rows", "purge")
+_CHANGES = Script("shard", "rows", "veil", "changes")
+_FORGET = Script("shard", "rows", "veil", "forget")
+_PURGE = Script("shard", "rows", "veil", "purge")
 _AUDIT = Script("shard", "rows", "audit")
 _SURVEY = Script("shard", "rows", "survey")
 _PARTITIONS = Script("shard", "partitions")
@@ -164,7 +166,15 @@ class RedisStore:
         epoch = "" if where.epoch is None else where.epoch
         # Forgetting twice would also take what was written in between, unless the epoch is named.
         count, ended = await self._run(
-            _FORGET, shard, keys, epoch, now, name, _listed(where.partition), repeatable=where.epoch is not None
+            _FORGET,
+            shard,
+            keys,
+            epoch,
+            now,
+            name,
+            _listed(where.partition),
+            _listed(veil_of(where.partition)),
+            repeatable=where.epoch is not None,
         )
         return Forgotten(count, done=True, epoch=ended)
 
@@ -357,7 +367,7 @@ class RedisStore:
         keys = [*_keys(self._prefix, shard, "made")]
         for partition in some:
             of = self._place(partition)[1]
-            keys += [of[2], of[4], of[6]]
+            keys += [of[2], of[4], of[7]]
         flat = await self._run(_SURVEY, shard, keys, now)
         return Counter({unquote(layer.decode()): count for layer, count in zip(flat[::2], flat[1::2], strict=True)})
 
@@ -446,15 +456,18 @@ def _keys(prefix: str, shard: int, *names: str) -> tuple[str, ...]:
 def _place(prefix: str, partition: Partition) -> tuple[int, tuple[str, ...], str]:
     """The shard of a partition, its keys in the order that scripts expect, and its name in keys.
 
-    The name is percent-encoded: no id can leave its place in a key or move the key to another slot.
+    The name is percent-encoded: no id can leave its place in a key or move the key to another slot. A veil says
+    which checksum its partition had, and so lies in the same shard.
     """
-    name = f"{quote(partition.org, safe='')}/{quote(partition.user, safe='')}"
-    shard = crc32(name.encode()) % SHARDS
-    of = ("head", "metas", "records", "index", "log", "expiring", "dropped", "once", "kept", "own_jobs")
+    name, veil = name_of(partition), name_of(veil_of(partition))
+    shard = int(veil_of(partition).user.removeprefix(VEIL)[:8], 16) % SHARDS
+    of = ("expiring", "dropped", "once", "kept", "own_jobs")
     keys = (
         *_keys(prefix, shard, "made"),
+        *_keys(prefix, shard, *(f"{kind}:{name}" for kind in ("head", "metas", "records", "index", "log"))),
+        *_keys(prefix, shard, f"head:{veil}"),
         *_keys(prefix, shard, *(f"{kind}:{name}" for kind in of)),
-        *_keys(prefix, shard, "due", "jobs", "partitions"),
+        *_keys(prefix, shard, "due", "jobs", "partitions", f"once:{veil}", f"kept:{veil}"),
     )
     return shard, keys, name
 
@@ -500,6 +513,7 @@ def _commit_arguments(prepared: Prepared, name: str, waits: bool, now: int) -> S
         int(waits),
         name,
         _listed(changes.partition),
+        _listed(veil_of(changes.partition)),
         len(changes.finish),
         len(changes.needs),
         len(changes.put),

@@ -47,6 +47,7 @@ from recollect.stores.contract import (
     read_cursor,
     reads_from,
     touched_ids,
+    veil_of,
     whole_revisions,
     write_cursor,
 )
@@ -129,6 +130,8 @@ class SqliteStore:
             if not plan.replayed:
                 if part == 0:
                     part = _make_partition(db, changes.partition)
+                elif plan.changes_records or changes.enqueue:
+                    _unveil(db, part, changes.partition)
                 _apply(db, part, head, prepared, plan, slots, now)
             return plan.revision
 
@@ -307,16 +310,23 @@ class SqliteStore:
 
 
 def _head(db: Connection, partition: Partition) -> tuple[int, Head]:
-    row = db.execute(
-        "select part, epoch, revision, floor, forgot from partitions where org = ? and usr = ?",
-        (partition.org, partition.user),
-    ).fetchone()
-    return (row[0], Head(*row[1:])) if row else (0, Head())
+    for name in (partition, veil_of(partition)):
+        row = db.execute(
+            "select part, epoch, revision, floor, forgot from partitions where org = ? and usr = ?", name
+        ).fetchone()
+        if row:
+            return row[0], Head(*row[1:])
+    return 0, Head()
 
 
 def _data_version(db: Connection) -> int:
     """A number that changes with every commit of another connection."""
     return int(db.execute("pragma data_version").fetchone()[0])
+
+
+def _unveil(db: Connection, part: int, partition: Partition) -> None:
+    """Who was erased and is back has the plain name again."""
+    db.execute("update partitions set usr = ? where part = ? and usr <> ?", (partition.user, part, partition.user))
 
 
 def _make_partition(db: Connection, partition: Partition) -> int:
@@ -521,8 +531,9 @@ def _forget_whole(db: Connection, where: Filter, now: int, limit: int) -> Forgot
             (part, epoch, now),
         ).fetchone()[0]
         db.execute(
-            "update partitions set epoch = epoch + 1, revision = revision + 1, forgot = revision + 1 where part = ?",
-            (part,),
+            """update partitions set usr = ?, epoch = epoch + 1, revision = revision + 1, forgot = revision + 1
+               where part = ?""",
+            (veil_of(where.partition).user, part),
         )
         db.execute("delete from jobs where part = ?", (part,))
     removed = _purge_garbage(db, where.partition, part, limit)

@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from recollect.errors import Busy, Corrupt, RecollectError, Unavailable, ValidationError
+from recollect.records import Partition
+from recollect.stores.contract import veil_of
 
 T = TypeVar("T")
 Connection = sqlite3.Connection
@@ -76,7 +78,15 @@ def migrate_1(db: Connection) -> None:
         db.execute(statement)
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (migrate_1,)
+def migrate_2(db: Connection) -> None:
+    """Who was erased and never came back keeps no name here. Until now, erasing left the id of the user."""
+    empty = """select part, org, usr from partitions p where forgot = revision and forgot > 0
+      and not exists (select 1 from records r where r.part = p.part) and part not in (select part from jobs)"""
+    for part, org, user in db.execute(empty).fetchall():
+        db.execute("update partitions set usr = ? where part = ?", (veil_of(Partition(org, user)).user, part))
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (migrate_1, migrate_2)
 """In order; the file's `user_version` says how many of them it has had."""
 
 

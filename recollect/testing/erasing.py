@@ -194,7 +194,6 @@ WAYS: dict[str, Way] = {
 
 WAITING = "work that still waits"
 USER_ID = "id of the user"
-"""It stays, as the name of a partition that is empty: so late work finds that its time is over."""
 
 
 class MoodyEmbedder(HashingEmbedder):
@@ -294,7 +293,7 @@ class Outcome:
         unproven = [
             f"{way}: not in the files before, so this proves nothing" for way, n in self.before.items() if not n
         ]
-        left = [f"{way}: {n} copies left" for way, n in self.after.items() if n and way != USER_ID]
+        left = [f"{way}: {n} copies left" for way, n in self.after.items() if n]
         logged = [f"{way}: {n} copies in the logs" for way, n in self.logged.items() if n]
         return [*unproven, *left, *logged, *self.problems]
 
@@ -351,7 +350,7 @@ async def erase_user(folder: Path, seed: int) -> Outcome:
             kept = len((await bob.messages(limit=1000))[0])
         outcome.after = counted(bytes_of(folder), words)
     outcome.logged = counted(["\n".join(heard.lines).encode()], words)
-    outcome.problems += [f"{way}: {n} copies when erase returned" for way, n in left.items() if n and way != USER_ID]
+    outcome.problems += [f"{way}: {n} copies when erase returned" for way, n in left.items() if n]
     if kept != BOBS or not receipt.compacted:
         outcome.problems.append(f"bob has {kept} of {BOBS} messages, compacted: {receipt.compacted}")
     return outcome

@@ -153,7 +153,7 @@ async def test_a_store_that_somebody_waits_on_closes_at_once(url):
 async def test_a_store_describes_its_server_its_schema_and_its_durability(store):
     told = store.describe()
     assert told["store"] == "postgres"
-    assert told["schema_version"] == 1
+    assert told["schema_version"] == 2
     assert told["server"].split(".")[0].isdigit()
     assert told["pgvector"].count(".") == 2
     assert told["durability"] == "on disk (fsync, synchronous_commit=on) when a call returns"

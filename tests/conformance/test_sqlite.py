@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from recollect.stores import open_store
+from recollect.stores.contract import forget_whole, is_veil
 from recollect.stores.sqlite import living_by_ids
 from recollect.testing.conformance import StoreConformance
+from recollect.testing.conformance.stage import ANN, BOB, NOW, mark_of, message, opened, put
 
 
 class TestSqlite(StoreConformance):
@@ -26,3 +28,22 @@ async def test_records_are_looked_up_by_their_ids_however_many_a_user_has(tmp_pa
         query = f"explain query plan {living_by_ids(count)}"
         plan = [row[3] for row in db.execute(query, (1, 1, 0, *(str(n) for n in range(count))))]
     assert plan == ["SEARCH records USING INDEX records_id (part=? AND id=?)"]
+
+
+async def test_who_was_erased_before_veils_were_known_loses_the_name_when_the_file_is_brought_up_to_date(
+    tmp_path: Path,
+):
+    path = tmp_path / "old.db"
+    async with opened(f"sqlite:///{path}") as store:
+        await put(store, message("a"))
+        await put(store, message("b", partition=BOB))
+        await forget_whole(store, ANN, NOW)
+        before = await mark_of(store)
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("update partitions set usr = 'ann' where usr like '{erased}%'")
+        db.execute("pragma user_version = 1")
+    async with opened(f"sqlite:///{path}") as store:
+        assert [each for each in await store.partitions() if not is_veil(each)] == [BOB]
+        assert await mark_of(store) == before
+        await put(store, message("a", "new"))
+        assert (await mark_of(store)).revision == before.revision + 1

@@ -2,8 +2,8 @@
 if emptied(MARKER) then return redis.error_reply(EMPTIED) end
 
 local now, oldest_key, key, digest, epoch = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5], ARGV[6]
-local waits, name, member = ARGV[7] == '1', ARGV[8], ARGV[9]
-local cursor = 15
+local waits, name, member, veil = ARGV[7] == '1', ARGV[8], ARGV[9], ARGV[10]
+local cursor = 16
 
 local function parts(count, width)
   local list = {}
@@ -18,8 +18,8 @@ local function parts(count, width)
   return list
 end
 
-local finish, needs = parts(ARGV[10], 2), parts(ARGV[11], 1)
-local puts, drops, enqueue = parts(ARGV[12], 6), parts(ARGV[13], 1), parts(ARGV[14], 4)
+local finish, needs = parts(ARGV[11], 2), parts(ARGV[12], 1)
+local puts, drops, enqueue = parts(ARGV[13], 6), parts(ARGV[14], 1), parts(ARGV[15], 4)
 
 if key ~= '' then
   local once = redis.call('HGET', ONCE, key)
@@ -111,6 +111,7 @@ end
 -- with such a write and is refused whole; what only removes begins by removing, and is let through.
 local adds = #written > 0 or #enqueue > 0
 if adds then write_head() end
+if adds and veiled then rename(VEIL, PLAIN, veil, member) end
 for _, row in ipairs(dropped) do bury(row) end
 for _, job in ipairs(finish) do
   local kept = name .. ':' .. job[1]

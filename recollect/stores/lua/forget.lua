@@ -1,4 +1,5 @@
--- Forget a whole partition: everything but its head and the hashes of remembered keys is let go of at once.
+-- Forget a whole partition: everything but its head and the hashes of remembered keys is let go of at once,
+-- and these go under their veil.
 if emptied(MARKER) then return redis.error_reply(EMPTIED) end
 local head = redis.call('HMGET', HEAD, 'epoch', 'revision')
 local epoch, revision = tonumber(head[1] or 1), tonumber(head[2] or 0)
@@ -12,5 +13,9 @@ end
 -- The data goes first: a full server lets a script remove, and what has removed may then write the head.
 redis.call('UNLINK', METAS, RECORDS, INDEX, LOG, EXPIRING, DROPPED, OWN_JOBS)
 redis.call('HSET', HEAD, 'epoch', whole(epoch + 1), 'revision', whole(revision + 1))
-redis.call('ZADD', PARTITIONS, 0, ARGV[5])
+if veiled then
+  redis.call('ZADD', PARTITIONS, 0, ARGV[6])
+else
+  rename(PLAIN, VEIL, ARGV[5], ARGV[6])
+end
 return {living, epoch}

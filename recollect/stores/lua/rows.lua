@@ -1,7 +1,8 @@
 -- What stands in the keys of a partition, in the order in which Python declares them.
 local MARKER, HEAD, METAS, RECORDS, INDEX, LOG = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local EXPIRING, DROPPED, ONCE, KEPT = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local OWN_JOBS, DUE, JOBS, PARTITIONS = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local VEILED_HEAD, EXPIRING, DROPPED, ONCE, KEPT = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
+local OWN_JOBS, DUE, JOBS, PARTITIONS = KEYS[12], KEYS[13], KEYS[14], KEYS[15]
+local VEILED_ONCE, VEILED_KEPT = KEYS[16], KEYS[17]
 
 -- A meta is "version revision born state dead_at digest layer:session"; `state` is p (put) or d (dropped).
 local META = '^(%d+) (%d+) (%d+) (%a) (%S+) (%S+) (%S*)$'

@@ -7,7 +7,7 @@ import asyncio
 from recollect.errors import Conflict
 from recollect.filters import Filter, Test
 from recollect.records import DAY_MS, Changes
-from recollect.stores.contract import FORGET_ROWS, LeaseLost, Store, forget_whole
+from recollect.stores.contract import FORGET_ROWS, LeaseLost, Store, forget_whole, is_veil
 from recollect.testing.conformance.stage import (
     ANN,
     BOB,
@@ -83,6 +83,37 @@ class ForgetConformance(Stage):
         assert await second.commit(told, NOW + DAY_MS - 1) == answer
         assert await listed(store, Filter(ANN)) == []
         assert not await store.claim(NOW + DAY_MS, LEASE_S, 10)
+
+    async def test_an_erased_partition_is_known_by_no_name_until_something_new_is_written(
+        self, store: Store, second: Store
+    ) -> None:
+        told = Changes(ANN, put=(message("a", "secret"),), enqueue=(work("j", refs=("a",)),), key="told")
+        await store.commit(told, NOW)
+        await put(store, message("other", partition=BOB))
+        before = await mark_of(store)
+        await forget_whole(store, ANN, NOW)
+        assert [each for each in await second.partitions() if not is_veil(each)] == [BOB]
+        with refused(Conflict, "epoch"):
+            await second.commit(Changes(ANN, put=(message("late"),), epoch=before.epoch), NOW)
+        await second.commit(told, NOW)
+        await second.commit(Changes(ANN, drop=("a",), key="late drop"), NOW)
+        (veil,) = [each for each in await second.partitions() if is_veil(each)]
+        assert "ann" not in veil.user, "what is refused, replayed or changes nothing brings no name back"
+        await put(second, message("a", "new"))
+        assert list(await store.partitions()) == [ANN, BOB]
+        back = await mark_of(store)
+        assert (back.epoch, back.revision) == (before.epoch + 1, before.revision + 2)
+        assert (await one(second, "a")).version == back.revision, "above every version that was ever read"
+
+    async def test_a_purge_takes_the_remembered_keys_of_the_erased(self, store: Store) -> None:
+        told = Changes(ANN, put=(message("a", "secret"),), key="told")
+        answer = await store.commit(told, NOW)
+        await forget_whole(store, ANN, NOW)
+        (veil,) = await store.partitions()
+        await purge(store, veil, NOW + 1)
+        assert await store.commit(Changes(ANN, put=(message("a", "secret"),), key="told"), NOW) > answer
+        await forget_whole(store, ANN, NOW)
+        assert list(await store.partitions()) == [veil], "each erased partition has one veil"
 
     async def test_writers_and_workers_that_run_during_a_forget_bring_nothing_old_back(
         self, store: Store, second: Store

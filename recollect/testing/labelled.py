@@ -1,8 +1,19 @@
-"""Utterances with what may be learned from them, as the files beside this one hold them."""
+"""How right the rules are, and how much they miss, on utterances whose labels were written before.
+
+    python -m recollect.testing.labelled                 # every set, in a line each
+    python -m recollect.testing.labelled judge --faults  # one of them, with what was read wrongly
+    python -m recollect.testing.labelled mine.txt        # a set of your own
+
+A line of a set is `utterance => key=value | -key=value`: what it says of the user, and with a minus what it says is
+over. Nothing after the arrow is a trap: it teaches nothing. `answer >> utterance` is said after an answer.
+"""
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +23,9 @@ from recollect.records import DAY_MS
 
 AT = 19_797 * DAY_MS + DAY_MS // 2
 """Noon of 15 March 2024: when all of the utterances are said."""
-_FOLDER = Path(__file__).parent / "data"
+FOLDER = Path(__file__).parent / "utterances"
+PRECISION_MIN, RECALL_MIN = 0.98, 0.9
+"""What must hold of every set that the rules have seen."""
 
 Learned = tuple[str, bool, str]
 """Key, whether it is no longer so, value."""
@@ -27,9 +40,15 @@ class Utterance:
     says: frozenset[Learned]
 
 
+def names() -> list[str]:
+    """The sets that come with the package."""
+    return sorted(path.stem for path in FOLDER.glob("*.txt"))
+
+
 def utterances(name: str) -> list[Utterance]:
-    """The labelled utterances of a file."""
-    lines = (_FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    """The labelled utterances of a set, by its name or by the path of its file."""
+    path = Path(name) if name.endswith(".txt") else FOLDER / f"{name}.txt"
+    lines = path.read_text(encoding="utf-8").splitlines()
     return [_utterance(line) for line in lines if line.strip() and not line.startswith("#")]
 
 
@@ -74,7 +93,7 @@ class Tally:
         return f"precision {self.precision:.3f}  recall {self.recall:.3f}  ({counts})"
 
 
-def measure(said: list[Utterance]) -> tuple[Tally, dict[str, Tally], list[str]]:
+def measure(said: Sequence[Utterance]) -> tuple[Tally, dict[str, Tally], list[str]]:
     """The figures over all, by key, and a line for each utterance that was not read rightly."""
     total, by_key, faults = Tally(), defaultdict[str, Tally](Tally), []
     for utterance in said:
@@ -93,3 +112,33 @@ def measure(said: list[Utterance]) -> tuple[Tally, dict[str, Tally], list[str]]:
         if wrong or left:
             faults.append(f"{utterance.text!r}: wrong {wrong}, missed {sorted(left)}")
     return total, dict(by_key), faults
+
+
+def report(name: str, said: Sequence[Utterance], *, faults: bool = False) -> tuple[str, bool]:
+    """A set in a line, with what was read wrongly if that is asked for; and whether it is good enough."""
+    total, _, wrong = measure(said)
+    traps = sum(not utterance.says for utterance in said)
+    line = f"{name:<12} {len(said):>5} utterances, {traps:>4} traps   {total}"
+    good = total.precision >= PRECISION_MIN and total.recall >= RECALL_MIN
+    return "\n".join([line, *(f"  {fault}" for fault in wrong if faults)]), good
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m recollect.testing.labelled", description=__doc__.splitlines()[0])
+    parser.add_argument("sets", nargs="*", help=f"of {', '.join(names())}, or files of your own; all without one")
+    parser.add_argument("--faults", action="store_true", help="say what was read wrongly")
+    chosen = parser.parse_args()
+    sets = {name: utterances(name) for name in chosen.sets or names()}
+    every = [utterance for said in sets.values() for utterance in said]
+    good = True
+    for name, said in sets.items():
+        line, enough = report(name, said, faults=chosen.faults)
+        print(line)
+        good &= enough
+    if len(sets) > 1:
+        print(report("all", every)[0])
+    sys.exit(not good)
+
+
+if __name__ == "__main__":
+    main()
