@@ -110,7 +110,7 @@ def running(command: list[str], folder: Path) -> Iterator[Server]:
         process = subprocess.Popen(command, cwd=folder, env=environ, stdout=log, stderr=log)
         try:
             deadline = time.monotonic() + START_S
-            while not (found := re.search(r"http://([\d.]+):(\d+)", said.read_text())):
+            while not (found := re.search(r"http://([\w.]+):(\d+)", said.read_text())):
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise SystemExit(said.read_text())
                 time.sleep(0.05)
