@@ -25,11 +25,12 @@ lint: $(VENV)/.test ## style and types
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-bench: $(VENV)/.run ## speed beside Chroma, LangGraph and mem0, in an environment of their own; STORE=postgresql: on servers
+bench: $(VENV)/.serve ## speed beside Chroma, LangGraph and mem0, in an environment of their own, and over HTTP; STORE=postgresql: on servers
 	$(PYTHON) benchmarks/environment.py
 	benchmarks/.venv/bin/python $(if $(STORE),benchmarks/stores.py $(STORE),benchmarks/compare.py $(BENCH))
+	$(if $(STORE),,$(PY) benchmarks/load.py --quick)
 
-bench-load: $(VENV)/.serve ## requests a second over HTTP beside a bare handler, and 200 chats at once for a minute
+bench-load: $(VENV)/.serve ## requests a second over HTTP beside a bare handler and Chroma's server, a flood, 200 chats at once for a minute
 	$(PY) benchmarks/load.py $(BENCH)
 
 bench-adapters: $(VENV)/.test ## what each adapter costs beside the call it wraps and the framework's own
@@ -43,6 +44,7 @@ drills: $(VENV)/.test ## the long forms: 500 kills, bad inputs on every store, f
 	$(PY) -m recollect.testing.crowds postgresql
 	$(PY) -m recollect.testing.crowds cluster
 	$(PY) -m recollect.testing.moving
+	$(PY) -m recollect.testing.overload
 
 sync: $(VENV)/.test ## write recollect/sync.py again from the async front door
 	$(PY) tools/generate_sync.py

@@ -48,6 +48,10 @@ from recollect.server.service import Service
 
 GRACE_S = 6
 """How long requests may go on after a signal to stop; with two seconds for the memory it is under ten."""
+BACKLOG = 2_048
+"""Connections that wait to be taken in; the system turns more of them away itself."""
+ACCEPTED_AT_ONCE = 32
+"""Of these, so many are taken in before what is at hand goes on: a flood at the door must not stop the work inside."""
 COMPRESSED_BYTES = 1_024
 """Shorter answers are not worth compressing."""
 COMPRESSION = 5
@@ -139,6 +143,7 @@ async def serve_on(service: Service, listener: socket.socket, stop: asyncio.Even
         server_header=False,
         proxy_headers=False,
         h11_max_incomplete_event_size=HEAD_BYTES,
+        backlog=ACCEPTED_AT_ONCE,
         timeout_graceful_shutdown=GRACE_S,
     )
     server = DrainingServer(config, service)
@@ -161,6 +166,11 @@ class DrainingServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self._service = service
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(BACKLOG)  # uvicorn has one number for this and for what is taken in at once
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         # uvicorn would send itself the signal again when it is done, before the memory is closed.

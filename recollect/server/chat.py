@@ -21,6 +21,7 @@ from recollect.errors import Conflict, ModelError, NotFound, RecollectError, Una
 from recollect.memory import Session, User
 from recollect.records import Record, derived_id, new_id
 from recollect.server import schemas
+from recollect.server.admission import VISIT
 from recollect.server.answers import Json
 from recollect.server.envelope import REQUEST_ID
 from recollect.server.errors import problem
@@ -119,6 +120,8 @@ async def chat(
             return told
 
         return events(streamed(turn, prepared, _as_it_is, failed))
+    # A model may take a minute, and nobody need wait here for that.
+    request.scope[VISIT].rest()
     reply = "".join([piece async for piece in turn.executor.answer(prepared)])
     return Json(await turn.end(prepared, reply))
 

@@ -9,13 +9,15 @@ import os
 import re
 import secrets
 import time
+from contextlib import nullcontext
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from recollect.errors import Busy, RecollectError, Unavailable
+from recollect.errors import RecollectError, Unavailable
+from recollect.server.admission import ALWAYS, IN_LINE, VISIT, Admission, Visit, caller
 from recollect.server.errors import problem
 from recollect.server.limits import check_head
 from recollect.server.service import Service
@@ -24,10 +26,6 @@ REQUEST_ID = "recollect.request_id"
 """Where the id of a request stands in its scope."""
 LEFT = 499
 """The status in the log when the client left before it was answered."""
-IN_FLIGHT_MAX = 256
-"""Requests that are worked on at a time. More would only make all of them slower; they are told to come back."""
-ALWAYS = ("/health", "/ready")
-"""What is answered however much there is to do."""
 DEBUG = "RECOLLECT_DEBUG"
 HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
@@ -41,7 +39,6 @@ class Envelope:
     def __init__(self, app: ASGIApp, *, service: Service) -> None:
         self._app = app
         self._service = service
-        self._in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -49,11 +46,9 @@ class Envelope:
             return
         exchange = _Exchange(scope, receive, send)
         began = time.perf_counter()
-        self._in_flight += 1
         try:
             await self._traced(scope, exchange)
         finally:
-            self._in_flight -= 1
             seconds = time.perf_counter() - began
             route, status = _template(scope), exchange.status or LEFT
             self._service.metrics.observe(
@@ -73,10 +68,10 @@ class Envelope:
 
     async def _answered(self, scope: Scope, exchange: _Exchange) -> None:
         try:
-            check_head(scope)
-            if self._in_flight > IN_FLIGHT_MAX and scope["path"] not in ALWAYS:
-                raise Busy("the server has its hands full; ask again", field="server")
-            await self._app(scope, exchange.receive, exchange.send)
+            is_let_in = scope["path"] in ALWAYS
+            with nullcontext() if is_let_in else exchange.visiting(self._service.admission):
+                check_head(scope)
+                await self._app(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
             exchange.status = exchange.status or LEFT
         except Exception as error:
@@ -100,7 +95,16 @@ class _Exchange:
         self._scope = scope
         self._receive = receive
         self._send = send
+        self._visit: Visit | None = None
         scope[REQUEST_ID] = self.id
+
+    def visiting(self, admission: Admission) -> Visit:
+        """The visit of the request, to be entered; the work for it is over when its answer begins."""
+        who = self._scope.get(IN_LINE)
+        if who is None:
+            who = caller(Headers(scope=self._scope).get("authorization", "").encode("latin-1"))
+        visit = self._visit = self._scope[VISIT] = Visit(admission, who, is_in_line=IN_LINE in self._scope)
+        return visit
 
     async def receive(self) -> Message:
         message = await self._receive()
@@ -110,6 +114,8 @@ class _Exchange:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            if self._visit is not None:
+                self._visit.rest()
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.errors import Busy, TooLarge
+from recollect.server.admission import VISIT
 from recollect.server.errors import Refused
 from recollect.validate import LIMITS
 
@@ -102,13 +103,24 @@ class BodyLimit:
             self._held += size
             held += size
 
+        async def whole(size: int) -> None:
+            if size:
+                self._read(scope, size)
+            # Only now: whoever sends slowly keeps nobody from working.
+            if VISIT in scope:
+                await scope[VISIT].begin()
+
         try:
-            await self._app(scope, _counted(receive, self._body_s, hold, lambda size: self._read(scope, size)), send)
+            if length == "0" and "transfer-encoding" not in headers:
+                await whole(0)
+            await self._app(scope, _counted(receive, self._body_s, hold, whole), send)
         finally:
             self._held -= held
 
 
-def _counted(receive: Receive, body_s: float, hold: Callable[[int], None], whole: Callable[[int], None]) -> Receive:
+def _counted(
+    receive: Receive, body_s: float, hold: Callable[[int], None], whole: Callable[[int], Awaitable[None]]
+) -> Receive:
     """The same stream of messages, which ends with an error when the body is too large or too slow.
 
     `hold` gets the size of each part, `whole` that of the body.
@@ -133,8 +145,8 @@ def _counted(receive: Receive, body_s: float, hold: Callable[[int], None], whole
         is_whole = not message.get("more_body", False)
         if read > LIMITS.body_bytes:
             raise _too_large()
-        if is_whole and read:
-            whole(read)
+        if is_whole:
+            await whole(read)
         return message
 
     return counted

@@ -16,6 +16,7 @@ from recollect.memory import Memory
 from recollect.models import Given
 from recollect.providers import Embedder
 from recollect.records import Clock, system_clock
+from recollect.server.admission import Admission
 from recollect.server.agents import read_agents
 from recollect.server.executors import Executors
 from recollect.server.keys import Keys
@@ -65,6 +66,7 @@ class Service:
         self.metrics = Metrics()
         self.tracing = tracing or (_tracing() if self.settings.tracing else None)
         self._shared = shared
+        self.admission = Admission()
         self.executors = Executors(self.agents, metrics=self.metrics)
         self._secret = secret_of(self.settings.console_secret)
         # Processes share the work about evenly, and so the rate of each key.

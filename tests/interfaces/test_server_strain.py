@@ -17,9 +17,10 @@ from server_stage import client_of, listening, opened, process
 
 from recollect.errors import Conflict
 from recollect.records import system_clock
-from recollect.server import answers, envelope, limits
+from recollect.server import admission, answers, limits
+from recollect.server.admission import Admission
 from recollect.server.connections import PatientProtocol
-from recollect.testing.fakes import FailingEmbedder
+from recollect.testing.fakes import FailingEmbedder, HashingEmbedder
 
 ANN = "/api/users/ann"
 
@@ -223,18 +224,21 @@ async def test_who_does_not_read_is_hung_up_on(service):
     assert len(whole) > 17_000_000 and read < len(whole) // 2
 
 
-async def test_too_many_at_once_are_told_to_come_back_and_then_all_is_as_before(service, client, monkeypatch):
-    monkeypatch.setattr(envelope, "IN_FLIGHT_MAX", 8)
-    gate = asyncio.Event()
+class SlowEmbedder(HashingEmbedder):
+    """An embedder that waits until it is told to go on."""
 
-    class Slow:
-        name, dimensions = "slow", 4
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_go_on = asyncio.Event()
 
-        async def embed(self, texts):
-            await gate.wait()
-            return [[1.0, 0.0, 0.0, 0.0] for _ in texts]
+    async def embed(self, texts):
+        await self.may_go_on.wait()
+        return await super().embed(texts)
 
-    service.memory._running.recall._embedder = Slow()
+
+async def test_too_many_at_once_are_told_to_come_back_and_then_all_is_as_before(service, client):
+    service.admission = Admission(turns=4, line=8)
+    service.memory._running.recall._embedder = slow = SlowEmbedder()
     await service.memory.user("ann").add_memory("Tea.")
     asked = [asyncio.create_task(client.post(f"{ANN}/memories/search", json={"query": "tea"})) for _ in range(40)]
     await asyncio.sleep(0.2)
@@ -244,9 +248,68 @@ async def test_too_many_at_once_are_told_to_come_back_and_then_all_is_as_before(
     assert {each.status_code for each in refused} == {503} and {each.headers["retry-after"] for each in refused} == {
         "1"
     }
-    gate.set()
+    slow.may_go_on.set()
     assert Counter([(await task).status_code for task in asked]) == {503: 32, 200: 8}
     assert (await client.get(f"{ANN}/profile")).status_code == 200
+
+
+async def test_one_key_that_asks_too_much_leaves_room_for_the_others(service):
+    service.admission = Admission(turns=4, line=8)
+    service.memory._running.recall._embedder = slow = SlowEmbedder()
+    _, greedy = await service.keys.create(org="acme")
+    _, modest = await service.keys.create(org="acme")
+    await service.memory.user("ann", org="acme").add_memory("Tea.")
+    async with listening(service) as address, httpx.AsyncClient(base_url=address, timeout=20) as client:
+
+        def asking(token: str) -> asyncio.Task[httpx.Response]:
+            headers = {"Authorization": f"Bearer {token}"}
+            return asyncio.create_task(client.post(f"{ANN}/memories/search", json={"query": "tea"}, headers=headers))
+
+        many = [asking(greedy) for _ in range(30)]
+        await asyncio.sleep(0.3)
+        refused = [task.result() for task in many if task.done()]
+        few = [asking(modest) for _ in range(2)]
+        await asyncio.sleep(0.3)
+        waiting = [task for task in few if not task.done()]
+        alive = (await client.get("/health")).status_code
+        slow.may_go_on.set()
+        answers = [(await task).status_code for task in (*many, *few)]
+        figures = service.metrics.total("refused")
+    assert 22 <= len(refused) <= 26 and {each.json()["code"] for each in refused} == {"Busy"}
+    assert len(waiting) == 2 and alive == 200 and answers[-2:] == [200, 200]
+    assert set(answers) == {200, 503} and 0 < figures <= len(refused)
+
+
+async def test_a_connection_on_which_requests_were_refused_unread_goes_on(service):
+    service.admission = Admission(turns=1, line=2)
+    service.memory._running.recall._embedder = slow = SlowEmbedder()
+    await service.memory.user("ann").add_memory("Tea.")
+    body = b'{"query": "tea"}'
+    head = f"POST {ANN}/memories/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    async with listening(service) as address:
+        host, port = address.removeprefix("http://").split(":")
+        lines = [await asyncio.open_connection(host, int(port)) for _ in range(3)]
+
+        async def status(line: int) -> int:
+            head = await asyncio.wait_for(lines[line][0].readuntil(b"\r\n\r\n"), 5)
+            await lines[line][0].readexactly(int(head.lower().partition(b"content-length: ")[2].split()[0]))
+            return int(head[9:12])
+
+        for _, writer in lines[:2]:
+            writer.write(request)
+            await asyncio.sleep(0.2)  # the first is worked on, the second waits
+        refused = []
+        for _ in range(3):
+            lines[2][1].write(request)
+            refused.append(await status(2))
+        slow.may_go_on.set()
+        served = [await status(line) for line in (0, 1)]
+        lines[2][1].write(request)
+        served.append(await status(2))
+        for _, writer in lines:
+            writer.close()
+    assert refused == [503] * 3 and served == [200] * 3
 
 
 async def test_bodies_that_would_fill_the_memory_are_not_read(client, monkeypatch):
@@ -262,7 +325,7 @@ async def test_strangers_who_send_slowly_keep_nobody_waiting_who_has_a_key(servi
     async with listening(service) as address:
         host, port = address.removeprefix("http://").split(":")
         slow = []
-        for path in ["/sign-in", "/users/ann/memories"] * (envelope.IN_FLIGHT_MAX // 2 + 4):
+        for path in ["/sign-in", "/users/ann/memories"] * (admission.PLACES_MAX // 2 + 4):
             slow.append(await asyncio.open_connection(host, int(port)))
             slow[-1][1].write(f"POST {path} HTTP/1.1\r\n{form}".encode())
             await slow[-1][1].drain()

@@ -1,0 +1,112 @@
+"""Who is let in under load: fairly, in time, and nothing is lost on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from recollect.errors import Busy
+from recollect.server.admission import Admission, Visit
+
+ANN, BOB = b"rk_ann", b"rk_bob"
+
+
+async def work(admission: Admission, who: bytes, done: asyncio.Event, order: list[bytes]) -> None:
+    with Visit(admission, who) as visit:
+        await visit.begin()
+        order.append(who)
+        await done.wait()
+
+
+async def settle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_one_caller_never_takes_the_last_places():
+    admission = Admission(places=8)
+    held = [Visit(admission, ANN) for _ in range(4)]
+    for visit in held:
+        visit.__enter__()
+    with pytest.raises(Busy), Visit(admission, ANN):
+        pass
+    with Visit(admission, BOB), Visit(admission, BOB), pytest.raises(Busy), Visit(admission, BOB):
+        pass
+    for visit in held:
+        visit.__exit__(None, None, None)
+    with Visit(admission, ANN):
+        assert admission.join_line(ANN)
+
+
+async def test_a_turn_that_is_free_goes_to_who_has_the_fewest():
+    admission, order = Admission(turns=2), []
+    first = asyncio.Event()
+    tasks = [asyncio.create_task(work(admission, ANN, first, order)) for _ in range(2)]
+    await settle()
+    later = asyncio.Event()
+    tasks += [asyncio.create_task(work(admission, who, later, order)) for who in (ANN, ANN, ANN, BOB, BOB)]
+    await settle()
+    assert order == [ANN, ANN]
+    first.set()
+    await settle()
+    assert Counter(order[2:]) == {ANN: 1, BOB: 1}
+    later.set()
+    await asyncio.gather(*tasks)
+    assert Counter(order) == {ANN: 5, BOB: 2}
+
+
+async def test_who_finds_the_line_full_is_refused_at_once_and_others_still_find_room():
+    admission, done, order = Admission(turns=1, line=4), asyncio.Event(), []
+    tasks = [asyncio.create_task(work(admission, ANN, done, order)) for _ in range(5)]
+    await settle()
+    refused = [task for task in tasks if task.done()]
+    assert len(refused) == 2 and all(isinstance(task.exception(), Busy) for task in refused)
+    assert not admission.join_line(ANN) and admission.join_line(BOB)
+    admission.leave_line(BOB)
+    tasks.append(asyncio.create_task(work(admission, BOB, done, order)))
+    await settle()
+    done.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert Counter(order) == {ANN: 3, BOB: 1} and admission.join_line(ANN)
+
+
+async def test_who_waited_too_long_is_told_to_come_back_and_leaves_no_trace():
+    admission, done, order = Admission(turns=1, wait_s=0.01), asyncio.Event(), []
+    first = asyncio.create_task(work(admission, ANN, done, order))
+    await settle()
+    with pytest.raises(Busy):
+        await work(admission, BOB, done, order)
+    done.set()
+    await first
+    await work(admission, BOB, done, order)
+    assert order == [ANN, BOB] and admission.join_line(BOB)
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_a_turn_is_not_lost_with_who_leaves_the_line_at_any_moment(steps):
+    admission, first, done, order = Admission(turns=1), asyncio.Event(), asyncio.Event(), []
+    done.set()
+    holder = asyncio.create_task(work(admission, ANN, first, order))
+    await settle()
+    leaving = asyncio.create_task(work(admission, BOB, done, order))
+    await settle()
+    first.set()
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    leaving.cancel()
+    await asyncio.gather(holder, leaving, return_exceptions=True)
+    await asyncio.wait_for(work(admission, ANN, done, order), 1)
+
+
+async def test_a_request_that_waits_for_others_keeps_no_turn():
+    admission, order = Admission(turns=1), []
+    with Visit(admission, ANN) as visit:
+        await visit.begin()
+        visit.rest()
+        await visit.begin()  # it had its turn
+        done = asyncio.Event()
+        done.set()
+        await asyncio.wait_for(work(admission, BOB, done, order), 1)
+    assert order == [BOB]
