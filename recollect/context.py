@@ -21,7 +21,6 @@ from recollect.policies.fencing import fenced, shown
 from recollect.policies.fitting import Item, LeftOut, Section
 from recollect.policies.tokens import TokenCounter, message_tokens
 from recollect.policies.trimming import trimmed
-from recollect.policies.words import terms
 from recollect.recall import Question, Recall
 from recollect.records import Clock, Hit, Partition, Record, Scope, iso
 from recollect.reranking import Reranker
@@ -216,13 +215,7 @@ class _Found:
 
     def answerable(self) -> float:
         """The best of the first hits, by what it has of the question."""
-        return max(map(self._relevance, self.hits[:JUDGED]), default=0.0)
-
-    def _relevance(self, hit: Hit) -> float:
-        has = self.wanted.keys() & set(terms(hit.record.told))
-        cover = sum(self.wanted[term] for term in has) / max(sum(self.wanted.values()), 1e-6)
-        known = self.question.vector is not None and "meaning" in hit.legs
-        return scoring.relevance(cover, hit.legs["meaning"].score if known else None)
+        return max((hit.relevance for hit in self.hits[:JUDGED]), default=0.0)
 
 
 class ContextBuilder:
@@ -385,7 +378,7 @@ class ContextBuilder:
                 for record in (by_id[each.id], *found.also.get(each.id, ()))
             ),
             hits=tuple(found.hits),
-            answerable=round(found.answerable(), 3),
+            answerable=found.answerable(),
         )
 
     def _system_tokens(self, text: str) -> int:

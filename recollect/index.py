@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import logging
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from recollect.kinship import Kinship
 from recollect.layers import LAYERS, is_current
 from recollect.policies import scoring
+from recollect.policies.keys import KEYS
 from recollect.policies.quarantine import ASIDE, is_aside
 from recollect.policies.scoring import K1, B, Scores, Talk, rarity, signs
 from recollect.policies.words import terms
@@ -98,6 +99,16 @@ class Words:
 
     def lengths(self) -> Scores:
         return np.array(self._lengths, np.float32)
+
+    def covers(self, rows: Iterable[int], query: Sequence[str]) -> list[float]:
+        """The share of these terms that each of some rows has, by rarity."""
+        held = [self._postings.get(term, []) for term in query]
+        weights = [rarity(len(self._lengths), len(entries)) for entries in held]
+        total = max(sum(weights), 1e-6)
+        return [
+            sum(weight for weight, entries in zip(weights, held, strict=True) if _has(entries, row)) / total
+            for row in rows
+        ]
 
     def scores(self, query: Iterable[str], size: int) -> Scores:
         """How well each row answers these terms."""
@@ -416,7 +427,7 @@ class PartitionIndex:
     def words(self, query: Iterable[str]) -> Scores:
         """BM25 of each row."""
         for row in range(len(self._words), len(self.records)):
-            self._words.add(self.records[row].told)
+            self._words.add(_worded(self.records[row]))
         return self._words.scores(query, len(self.records))
 
     @property
@@ -499,6 +510,10 @@ class PartitionIndex:
     def posted(self, query: Iterable[str]) -> list[tuple[NDArray[np.intp], Scores] | None]:
         """For each term its rows and counts."""
         return [self._words.posted(term) for term in query]
+
+    def covers(self, rows: Iterable[int], query: Sequence[str]) -> list[float]:
+        """The share of these terms that each of some rows has, by rarity."""
+        return self._words.covers(rows, query)
 
     def rarities(self, words: Iterable[str]) -> list[float]:
         """How much each of these words tells here, in whatever form it stands."""
@@ -646,6 +661,18 @@ class Indexes:
     def _make_room(self) -> None:
         while self._bytes > self._bytes_max and len(self._held) > 1:
             self.drop(next(iter(self._held)))
+
+
+def _worded(record: Record) -> str:
+    """The text that a record is found by: of a fact also how people would say it, as "works at" of an employer."""
+    key = KEYS.get(record.data.get("key", "")) if record.layer in ("fact", "preference") else None
+    return f"{record.told} ({key.label})" if key else record.told
+
+
+def _has(entries: list[int], row: int) -> bool:
+    """Whether a row is among the postings of a term, which are in order."""
+    place = bisect_left(entries, row << COUNT_BITS)
+    return place < len(entries) and entries[place] >> COUNT_BITS == row
 
 
 def _alike(scores: Scores, others: Scores) -> Scores:

@@ -60,7 +60,7 @@ class Learning:
             confidence=record.confidence,
             usage_count=int(data.get("usage_count", 0)),
             last_used=as_datetime(used) if isinstance(used, int) else None,
-            created_at=as_datetime(record.created_at),
+            created_at=as_datetime(record.when),
             org_wide=not record.scope.user,
             retired=data.get("retired"),
             source_message_id=record.source.message_id if record.source else None,
@@ -106,6 +106,7 @@ class Learnings:
         type: str = "pattern",
         confidence: float | None = None,
         source_message_id: str | None = None,
+        created_at: Any = None,
         org_wide: bool = False,
     ) -> Learning:
         """Keep what was learned. The same again makes it surer, and takes it back if it was retired."""
@@ -116,7 +117,8 @@ class Learnings:
         scope = Scope(self._scope.org) if everyone else self._scope
         source = Source(message_id) if message_id else None
         text = self._ledger.masked(validate.learning(content))
-        draft = self._draft(text, kind, given, source).with_(scope=scope)
+        learned_at = validate.moment(created_at, "created_at")
+        draft = self._draft(text, kind, given, source).with_(scope=scope, event_at=learned_at)
         stored = draft
 
         def decide(known: Record | None, now: int) -> Changes | None:

@@ -432,11 +432,12 @@ class User:
         type: str = "pattern",
         confidence: float | None = None,
         source_message_id: str | None = None,
+        created_at: Any = None,
     ) -> Learning:
-        """Keep what was learned: a `preference`, a `pattern` or a `correction`."""
+        """Keep what was learned: a `preference`, a `pattern` or a `correction`; long ago, if a time is given."""
         return await self.learnings.add(
-            content, type=type, confidence=confidence, source_message_id=source_message_id
-        )  # fmt: skip
+            content, type=type, confidence=confidence, source_message_id=source_message_id, created_at=created_at
+        )
 
     async def customize(self, text: str, *, agent: str = "", id: str | None = None) -> Customization:
         """Give a standing instruction, to all agents or to one."""

@@ -38,6 +38,8 @@ SORTED_ROWS = 512
 """Up to so many rows are simply sorted; of more, the best are picked out first."""
 KIN_ROWS = 128
 """Turns that are compared with the question word by word: the best by all else. More change nothing."""
+ECHO_ROWS = 32
+"""Of the best rows, those that are looked at for questions which only repeat the one that is asked."""
 PART_LESS = 0.1
 """What fits a part of a question stands behind what fits the whole of it as well."""
 FIRST_HITS, NAMES_MAX = 3, 4
@@ -85,6 +87,8 @@ class _Scored:
     alive: NDArray[np.bool_]
     talk: tuple[NDArray[np.bool_], str, NDArray[np.float32]] | None
     in_time: NDArray[np.bool_] | None
+    terms: tuple[str, ...]
+    echoes: frozenset[int]
     latest: Scores | None = None
     in_parts: Scores | None = None
 
@@ -111,6 +115,8 @@ class Legs(Mapping[str, Leg]):
                 self._made |= scoring.leg_shares(scored.talk[1], scored.talk[2][:, row])
             if scored.in_time is not None:
                 self._made["time"] = float(scored.in_time[row]) * scoring.TIME_ASKED
+            if row in scored.echoes:
+                self._made["echo"] = -scoring.ECHO_LESS
             if scored.latest is not None:
                 self._made["latest"] = float(scored.latest[row]) * scoring.LATEST_ASKED
             self._made["recency"] = float(recency[0]) * scoring.WEIGHTS.recency
@@ -267,6 +273,7 @@ class Recall:
         asked = await self._one(" ".join((question.text, *names)), question.at)
         again = _score(first.index, asked, layers, now, None).total  # names have no kin
         again[leads] = NOT_FOUND  # they led there
+        again[first.index.mask(now, ("entity",))[0]] = NOT_FOUND  # the name alone, which is known already
         return _the_better(first, again - np.float32(SECOND_LESS))
 
     def _new_names(self, index: PartitionIndex, rows: Sequence[int], question: Question) -> list[str]:
@@ -351,7 +358,25 @@ def _score(
         total[words == 0] = NOT_FOUND
     if not all_alive:
         total[~alive] = NOT_FOUND
-    return _Scored(index, total, words, word_factor, meaning, meaning_factor, question.at, alive, talk, in_time, latest)
+    echoes = _echoes(index, question, words, total)
+    total[list(echoes)] -= np.float32(scoring.ECHO_LESS)
+    return _Scored(
+        index, total, words, word_factor, meaning, meaning_factor, question.at, alive, talk, in_time,
+        question.terms, echoes, latest,
+    )  # fmt: skip
+
+
+def _echoes(index: PartitionIndex, question: Question, words: Scores, total: Scores) -> frozenset[int]:
+    """The rows among the best that only ask what is asked now, by the words that they share with it."""
+    records = index.records
+    return frozenset(
+        row
+        for row in _ordered(total, ECHO_ROWS).tolist()
+        if words[row] > 0
+        and records[row].layer == "conversation"
+        and scoring.asks(records[row].content)
+        and scoring.is_echo(query_terms(records[row].content), question.terms)
+    )
 
 
 def _with_parts(
@@ -469,9 +494,24 @@ def _select(scored: Sequence[_Scored], question: Question, test: Condition | Non
 
 def _hits(scored: Sequence[_Scored], chosen: Sequence[Chosen], now: int) -> list[Hit]:
     return [
-        Hit(record, score, number, Legs(scored[place], row, record, gain), _near(scored[place].index, record, now))
+        Hit(
+            record,
+            score,
+            number,
+            Legs(scored[place], row, record, gain),
+            _near(scored[place].index, record, now),
+            _relevance(scored[place], row),
+        )
         for number, (score, record, place, row, gain) in enumerate(chosen, 1)
     ]
+
+
+def _relevance(scored: _Scored, row: int) -> float:
+    """How likely a row answers the question, by what it has of it: also where nothing else does."""
+    (cover,) = scored.index.covers([row], scored.terms)
+    cosine = None if scored.meaning is None else float(scored.meaning[row])
+    worth = scoring.ECHO_WORTH if row in scored.echoes else 1.0
+    return round(scoring.relevance(cover, cosine) * worth, 3)
 
 
 def _is_same_question(record: Record, question: Question) -> bool:

@@ -319,6 +319,8 @@ class Hit(NamedTuple):
     place: int
     legs: Mapping[str, Leg] = MappingProxyType({})
     neighbours: tuple[Record, ...] = ()
+    relevance: float = 0.0
+    """How likely it is that this answers the question, 0 to 1, whatever else was found. The score only orders."""
 
     @property
     def id(self) -> str:
@@ -340,6 +342,21 @@ class Hit(NamedTuple):
         legs = sorted(self.legs.items(), key=lambda item: -item[1].share)
         told = [REASONS[name] for name, leg in legs if name in REASONS and leg.share >= REASON_LEAST][:REASONS_MAX]
         return ", ".join(told) or "little speaks for it"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The hit as documented JSON: where it stands, and why."""
+        return {
+            "id": self.id,
+            "content": self.content,
+            "score": self.score,
+            "relevance": self.relevance,
+            "place": self.place,
+            "reason": self.reason,
+            "legs": {
+                name: {"score": leg.score, "rank": leg.rank, "share": leg.share} for name, leg in self.legs.items()
+            },
+            "record": self.record.to_dict(),
+        }
 
     def __repr__(self) -> str:
         return f"Hit(#{self.place}, {self.score:.2f}, {_begin(self.content)!r}, id={self.id!r})"

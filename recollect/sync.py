@@ -331,11 +331,14 @@ class User:
         type: str = "pattern",
         confidence: float | None = None,
         source_message_id: str | None = None,
+        created_at: Any = None,
     ) -> Learning:
-        """Keep what was learned: a `preference`, a `pattern` or a `correction`."""
+        """Keep what was learned: a `preference`, a `pattern` or a `correction`; long ago, if a time is given."""
         return self._running.run(
             "User.add_learning",
-            self._inner.add_learning(content, type=type, confidence=confidence, source_message_id=source_message_id),
+            self._inner.add_learning(
+                content, type=type, confidence=confidence, source_message_id=source_message_id, created_at=created_at
+            ),
         )
 
     def customize(self, text: str, *, agent: str = "", id: str | None = None) -> Customization:
@@ -920,13 +923,19 @@ class Learnings:
         type: str = "pattern",
         confidence: float | None = None,
         source_message_id: str | None = None,
+        created_at: Any = None,
         org_wide: bool = False,
     ) -> Learning:
         """Keep what was learned. The same again makes it surer, and takes it back if it was retired."""
         return self._running.run(
             "Learnings.add",
             self._inner.add(
-                content, type=type, confidence=confidence, source_message_id=source_message_id, org_wide=org_wide
+                content,
+                type=type,
+                confidence=confidence,
+                source_message_id=source_message_id,
+                created_at=created_at,
+                org_wide=org_wide,
             ),
         )
 

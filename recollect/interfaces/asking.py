@@ -28,6 +28,7 @@ from recollect.interfaces.output import (
     visible,
 )
 from recollect.memory import Session, User
+from recollect.policies.scoring import FITS
 from recollect.privacy import Receipt
 from recollect.records import Hit
 
@@ -73,18 +74,15 @@ def search(
     asked = {"layer": layer or None, "where": filter_of(where), "limit": limit}
     hits = for_user(url, org, user, lambda who: who.search_memory(query, **asked))
     if as_json:
-        emit([_hit_json(hit) for hit in hits])
+        emit([hit.to_dict() for hit in hits])
     elif hits:
         entries([(hit.place, _hit_text(hit, explain)) for hit in hits])
+        if all(hit.relevance < FITS for hit in hits):
+            say("Nothing here really fits; this is what comes nearest.")
     else:
         say(f"Nothing found for {one_line(user, 60)} in {place(url)}.")
     if not hits:
         raise typer.Exit(NOT_FOUND)
-
-
-def _hit_json(hit: Hit) -> dict[str, Any]:
-    legs = {name: {"score": leg.score, "rank": leg.rank, "share": leg.share} for name, leg in hit.legs.items()}
-    return {"place": hit.place, "score": hit.score, "legs": legs, "record": hit.record.to_dict()}
 
 
 def _hit_text(hit: Hit, explain: bool) -> Text:
@@ -92,7 +90,7 @@ def _hit_text(hit: Hit, explain: bool) -> Text:
     record = hit.record
     source = visible(str(record.data.get("role") or record.layer))
     where = f"{source} in {visible(record.scope.session)}" if record.scope.session else source
-    more = f"id {record.id}\n{hit.explain()}" if explain else f"score {hit.score:.2f}"
+    more = f"relevance {hit.relevance:.0%}" + (f", id {record.id}\n{hit.explain()}" if explain else "")
     text = Text(one_line(record.content, 300))
     return text.append(f"\n{day_and_time(record.when)}, {where}, {more}", style="dim")
 

@@ -216,7 +216,9 @@ def tell_entity(
         id = _free_id(sheet, name, type)
         data = {"names": [name], "type": type, "seen": 1, "messages": telling.messages}
         entity = Record(id, "entity", sheet.scope, created_at=sheet.now, data=data, version=_version(sheet, id))
-        entity = entity.with_(confidence=telling.confidence, source=telling.source, trust=telling.trust)
+        entity = entity.with_(
+            event_at=telling.said, confidence=telling.confidence, source=telling.source, trust=telling.trust
+        )
         # It must stand before its other names can point to it.
         sheet.put(entity)
     else:
@@ -293,7 +295,7 @@ def tell_relation(sheet: Sheet, subject: str, relation: str, object: str, tellin
         data = {"subject": subject, "relation": relation, "object": object, "names": names}
         content = f"{names[0]} {relation.replace('_', ' ')} {names[1]}"
         head = Record(id, "relation", sheet.scope, content, {**data, "seen": 1, "messages": telling.messages})
-        head = _during(head, telling.start, end).with_(created_at=sheet.now, trust=telling.trust)
+        head = _during(head, telling.start, end).with_(created_at=sheet.now, event_at=telling.said, trust=telling.trust)
         sheet.put(head.with_(confidence=telling.confidence, source=telling.source))
     else:
         for record in _told_again(_counted(head, telling), telling, end):

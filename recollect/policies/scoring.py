@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,10 +49,17 @@ LATEST_ASKED = 0.05
 TIME_ASKED = 0.15
 """What a row gets that falls into the time that the question names."""
 
+ECHO_SHARE, ECHO_LESS, ECHO_WORTH = 0.5, 0.4, 0.1
+"""A turn that asks, with this share of its words from the question, asks the same once more. It loses this much of its
+score, and as an answer it is worth this part of what it would be."""
+
 RELEVANCE = (3.7, 7.7, -5.0)
 """Weights of cover and cosine, and the level, of `relevance`, fitted by tools/fit_relevance.py on LongMemEval."""
 RELEVANCE_WORDS = (6.7, 0.0, -3.2)
 """The same where there is no embedder."""
+FITS = 0.2
+"""Where nothing that was found is more relevant than this, people are told that nothing really fits: most questions
+about other things stay below, few of those that have an answer do."""
 
 LEG_OF = {
     "words": "words",
@@ -213,10 +220,15 @@ SIGNS_CHARACTERS = 2_000
 """How much of a turn is looked at for times and numbers."""
 
 
+def asks(text: str) -> bool:
+    """Whether a turn ends with a question."""
+    return text.rstrip().endswith("?")
+
+
 def signs(text: str) -> tuple[bool, bool, bool]:
     """Whether a turn asks, tells a time, tells a number."""
     seen = text[:SIGNS_CHARACTERS]
-    return text.rstrip().endswith("?"), bool(_TIME.search(seen)), bool(_NUMBER.search(seen))
+    return asks(text), bool(_TIME.search(seen)), bool(_NUMBER.search(seen))
 
 
 def word_factor(best: float) -> float:
@@ -416,6 +428,15 @@ def _lexical(talk: Talk, posted: Sequence[tuple[Rows, Scores] | None]) -> dict[s
         "session_cover": (session_cover / total)[talk.session],
         "session_user_cover": (user_cover / total)[talk.session],
     }
+
+
+def is_echo(own: Sequence[str], asked: Collection[str]) -> bool:
+    """Whether the words of a turn that asks are mostly those of the question: it asks the same, and answers nothing.
+
+    >>> is_echo(["dog", "call"], {"dog", "name"}), is_echo(["food", "rex", "dog", "gram"], {"dog", "name"})
+    (True, False)
+    """
+    return bool(own) and sum(word in asked for word in own) >= ECHO_SHARE * len(own)
 
 
 def kin_features(talk: Talk, rows: Rows, nearest: NDArray[np.float32], rarities: Sequence[float]) -> Scores:

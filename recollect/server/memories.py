@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Path, Query
 from starlette.responses import Response
@@ -27,20 +27,6 @@ routes = router("/api/users/{user}", "memories")
 
 MemoryId = Annotated[str, Path(description="The memory.", examples=["seat"])]
 Where = Annotated[str | None, Query(description='A filter as JSON, such as {"metadata.topic": "travel"}.')]
-
-
-def hit_to_dict(hit: Hit) -> dict[str, Any]:
-    """A hit as documented JSON: where it stands, and why."""
-    legs = {name: {"score": leg.score, "rank": leg.rank, "share": leg.share} for name, leg in hit.legs.items()}
-    return {
-        "id": hit.id,
-        "content": hit.content,
-        "score": hit.score,
-        "place": hit.place,
-        "reason": hit.reason,
-        "legs": legs,
-        "record": hit.record.to_dict(),
-    }
 
 
 @routes.post("/context", responses=shapes(schemas.ContextShape), openapi_extra=READ)
@@ -87,7 +73,7 @@ async def search_memory(service: Here, owner: Owner, body: schemas.Search) -> Re
     """What answers a question best, with the reasons of each hit; of very many the last are only counted."""
     hits = await owner.search_memory(**given(body))
     service.metrics.count("searches")
-    return bounded("hits", hits, hit_to_dict)
+    return bounded("hits", hits, Hit.to_dict)
 
 
 @routes.post("/memories/forget", responses=shapes(schemas.ReceiptShape))

@@ -134,17 +134,18 @@ INSTRUCTIONS = (
     ("no-emoji", "No emoji, please."),
 )
 LEARNINGS = (
-    ("Reads on a boat with a weak signal: no long tables.", 0.85),
-    ("Asks for the source before trusting a figure.", 0.6),
+    ("Reads on a boat with a weak signal: no long tables.", 0.85, 29),
+    ("Asks for the source before trusting a figure.", 0.6, 11),
 )
 RELATIONS = (
-    ("Jonas", "works_at", "University of Bergen"),
-    ("Ingrid", "friend_of", "Jonas"),
-    ("Magnus", "lives_in", "Bergen Aquarium"),
-    ("Bergen Aquarium", "located_in", "Bergen"),
-    ("University of Bergen", "located_in", "Bergen"),
-    ("Fjordlab", "located_in", "Tromsø"),
+    ("Jonas", "works_at", "University of Bergen", 13),
+    ("Ingrid", "friend_of", "Jonas", 27),
+    ("Magnus", "lives_in", "Bergen Aquarium", 1),
+    ("Bergen Aquarium", "located_in", "Bergen", 20),
+    ("University of Bergen", "located_in", "Bergen", 13),
+    ("Fjordlab", "located_in", "Tromsø", 36),
 )
+"""What else is known of Noor's world, with how many days ago it came up."""
 
 
 async def load(memory: Memory, org: str, now: int) -> User:
@@ -160,10 +161,10 @@ async def load(memory: Memory, org: str, now: int) -> User:
         await noor.session(talk.id).close()
     for text, metadata, days_ago in KNOWLEDGE:
         await noor.add_memory(text, metadata=metadata, created_at=today - timedelta(days=days_ago))
-    for subject, relation, object in RELATIONS:
-        await noor.graph.relate(subject, relation, object)
-    for content, confidence in LEARNINGS:
-        await noor.add_learning(content, confidence=confidence)
+    for subject, relation, object, days_ago in RELATIONS:
+        await noor.graph.relate(subject, relation, object, valid_from=today - timedelta(days=days_ago))
+    for content, confidence, days_ago in LEARNINGS:
+        await noor.add_learning(content, confidence=confidence, created_at=today - timedelta(days=days_ago))
     for id, text in INSTRUCTIONS:
         await noor.customize(text, id=id)
     await memory.work()

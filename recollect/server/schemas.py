@@ -330,6 +330,7 @@ class HitShape(Shape):
     id: str
     content: str
     score: float
+    relevance: float
     place: int
     reason: str
     legs: dict[str, dict[str, float]]

@@ -345,3 +345,37 @@ async def test_each_part_of_a_compound_question_is_looked_for(memory):
     machine = next(hit for hit in hits if "sewing machine" in hit.content)
     assert machine.score == pytest.approx(sum(leg.share for leg in machine.legs.values()), abs=1e-4)
     assert any("bicycle" in hit.content for hit in hits)
+
+
+async def test_an_old_question_stands_behind_what_answers_it(memory):
+    ann = memory.user("ann")
+    await ann.session("old").add_interaction("I have a dog called Biscuit.", "A fine name.")
+    for asked in ("What is my dog called?", "dog"):
+        await ann.session("new").add_interaction("What is the name of my dog?", "Let me think.")
+        await memory.work()
+        hits = await ann.search_memory(asked)
+        places = {hit.content: hit.place for hit in hits}
+        assert places["I have a dog called Biscuit."] < places["What is the name of my dog?"]
+        (echo,) = (hit for hit in hits if hit.content == "What is the name of my dog?")
+        assert echo.legs["echo"].share < 0
+        assert echo.score == pytest.approx(sum(leg.share for leg in echo.legs.values()), abs=1e-4)
+        assert echo.relevance < 0.2
+
+
+async def test_a_fact_is_found_by_how_people_would_ask_for_it(memory):
+    ann = memory.user("ann")
+    await ann.add_fact("employer", "Polaria")
+    await ann.add_fact("city", "Bergen")
+    await memory.work()
+    assert (await found(ann, "Where do I work?"))[0] == "employer: Polaria"
+    assert (await found(ann, "Where do I live?"))[0] == "city: Bergen"
+
+
+async def test_relevance_is_on_one_scale_for_all_questions(memory):
+    ann = memory.user("ann")
+    await ann.add_memories(["The lighthouse near Oslo holds forty guests.", "The hydrophones need new batteries."])
+    await memory.work()
+    fits = await ann.search_memory("How many guests does the lighthouse hold?")
+    assert fits[0].relevance > 0.8
+    nonsense = await ann.search_memory("quantum tax helicopter zebra")
+    assert nonsense and all(hit.relevance < 0.2 for hit in nonsense)

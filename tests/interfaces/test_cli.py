@@ -180,6 +180,13 @@ def test_what_came_in_is_found_and_explained(recollect, lines):
     assert set(first["legs"]) >= {"words", "meaning"}
 
 
+def test_a_search_says_when_nothing_really_fits(recollect, lines):
+    _remember(recollect, lines, TEA, PORTO)
+    fits = recollect("search", "What do I drink?").out
+    assert "relevance" in fits and "Nothing here really fits" not in fits
+    assert "Nothing here really fits" in recollect("search", "quantum tax helicopter zebra").out
+
+
 def test_nothing_found_is_exit_1_and_valid_json(recollect, lines):
     _remember(recollect, lines, TEA)
     ran = recollect("search", "oolong", "--layer", "preference", "--json")

@@ -62,6 +62,7 @@ PAGES = {
     f"{NOOR}/sessions/moving": "Claim BX-2291",
     f"{NOOR}/memories": "hydrophones of Aquatone",
     f"{NOOR}/memories?q=accordion": "Has words of the question",
+    f"{NOOR}/memories?q=quantum+tax+helicopter+zebra": "Nothing here really fits.",
     f"{NOOR}/memories?layer=fact": "allergy: shellfish",
     f"{NOOR}/profile": "Through time",
     f"{NOOR}/profile?as_of=2020-01-01": "Nothing was known of this user then",
@@ -72,6 +73,25 @@ PAGES = {
     "/jobs": "Nothing was given up",
     "/keys": "No keys yet",
 }
+
+
+async def test_what_is_found_has_the_bar_of_its_relevance(client, noor):
+    answered = await shown(client, f"{NOOR}/memories?q=Who+gets+married+in+the+lighthouse%3F")
+    assert "Nothing here really fits." not in answered
+    bars = [float(width) for width in re.findall(r'relevance</span>.*?<rect width="([\d.]+)"', answered)]
+    assert bars[0] > 90 and min(bars) < 10, bars
+    nonsense = await shown(client, f"{NOOR}/memories?q=quantum+tax+helicopter+zebra")
+    assert all(float(width) < 20 for width in re.findall(r'relevance</span>.*?<rect width="([\d.]+)"', nonsense))
+
+
+async def test_layers_have_the_names_that_people_type(client, noor):
+    listed = await shown(client, f"{NOOR}/memories")
+    assert all(f">{layer}</a>" in listed for layer in PUBLIC_LAYERS)
+
+
+async def test_the_sample_was_learned_over_weeks(client, noor):
+    days = set(re.findall(r"since (\d+ \w+ \d{4})", await shown(client, f"{NOOR}/learnings")))
+    assert len(days) >= 4, days
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from recollect.layers import PUBLIC_LAYERS, SEARCHED_LAYERS
 from recollect.memory import User
+from recollect.policies.scoring import FITS
 from recollect.records import Hit, Record
 from recollect.server.console.door import ADDS, Filled, router
 from recollect.server.console.pages import fragment, moved, page, wants_fragment
@@ -44,6 +45,7 @@ class Found:
     """A hit with its reasons as bars."""
 
     record: Record
+    relevance: float
     score: float
     place: int
     reason: str
@@ -60,6 +62,11 @@ class Memories:
     found: tuple[Found, ...]
     listed: tuple[Record, ...]
     after: str | None
+
+    @property
+    def fits(self) -> bool:
+        """Whether anything that was found is likely to answer the question."""
+        return any(hit.relevance >= FITS for hit in self.found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +117,15 @@ async def _listed(owner: User, layer: str, after: str | None) -> Memories:
 
 
 def _found(hits: list[Hit]) -> list[Found]:
-    """Bars of one scale over all hits, so that they can be compared."""
-    longest = max((abs(leg.share) for hit in hits for leg in hit.legs.values()), default=1.0) or 1.0
-    return [Found(hit.record, hit.score, hit.place, hit.reason, tuple(_legs(hit, longest))) for hit in hits]
+    """Hits with bars whose scale is the same for every question, so that a poor answer looks like one."""
+    return [Found(hit.record, hit.relevance, hit.score, hit.place, hit.reason, tuple(_legs(hit))) for hit in hits]
 
 
-def _legs(hit: Hit, longest: float) -> Iterator[Leg]:
+def _legs(hit: Hit) -> Iterator[Leg]:
     shares = sorted(((leg.share, name) for name, leg in hit.legs.items()), key=lambda each: -abs(each[0]))
     rest = sum(share for share, _ in shares[LEGS_SHOWN:])
     for share, name in [*shares[:LEGS_SHOWN], *([(rest, "other")] if len(shares) > LEGS_SHOWN else [])]:
-        yield Leg(name, share, min(1.0, abs(share) / longest))
+        yield Leg(name, share, min(1.0, abs(share)))
 
 
 @routes.post("/users/{user}/memories", openapi_extra=ADDS)
@@ -189,7 +195,7 @@ def _version(text: str) -> int | None:
 async def forget_memory(request: Request, owner: Owner, id: MemoryId) -> Response:
     """Forget a memory, with all that rests on it."""
     receipt = await owner.forget(id)
-    what = ", ".join(f"{count} {layer.replace('_', ' ')}" for layer, count in sorted(receipt.forgotten.items()))
+    what = ", ".join(f"{count} {layer}" for layer, count in sorted(receipt.forgotten.items()))
     return moved(request, "users", owner.id, "memories", notice=f"Forgotten for good: {what}.")
 
 

@@ -14,7 +14,7 @@ from recollect.records import DAY_MS, Record, as_datetime
 from recollect.server.console.door import router
 from recollect.server.console.pages import page
 from recollect.server.console.plots import Area, Bar, area, bars
-from recollect.server.console.words import count, day, named
+from recollect.server.console.words import count, day
 from recollect.server.metrics import Latency
 from recollect.server.routing import ADMIN, Caller, Here
 from recollect.server.service import Service
@@ -87,7 +87,7 @@ def _overview(service: Service, survey: Survey, found: Sequence[Record], is_part
         store=str(store.get("store", "store")),
         durability=str(store.get("durability", "")),
         growth=_growth(found, now),
-        layers=bars([(named(layer), number) for layer, number in survey.records.items()]),
+        layers=bars(list(survey.records.items())),
         ages=_ages(found, now),
         latencies=_latencies(metrics.latencies()),
         turns=metrics.total("turns"),

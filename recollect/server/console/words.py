@@ -10,14 +10,6 @@ from recollect.records import as_datetime
 
 FILTERS = ("day", "clock", "moment", "iso8601", "percent", "named", "size", "count")
 """What templates may call."""
-LAYER_NAMES = {
-    "conversation": "message",
-    "long_term": "knowledge",
-    "episodic": "episode",
-    "customization": "instruction",
-    "entity_cache": "cached entity",
-}
-"""What people call a layer, where its own name is not it."""
 STEPS = ("bytes", "KB", "MB", "GB", "TB")
 
 
@@ -54,12 +46,12 @@ def percent(share: float) -> str:
 
 
 def named(name: str) -> str:
-    """The name of a layer, a key or a relation in words.
+    """The name of a key or a relation in words. Layers keep theirs: it is what people type elsewhere.
 
-    >>> named("long_term"), named("favourite_food")
-    ('knowledge', 'favourite food')
+    >>> named("favourite_food")
+    'favourite food'
     """
-    return LAYER_NAMES.get(name, name.replace("_", " "))
+    return name.replace("_", " ")
 
 
 def size(count: int | None) -> str:
