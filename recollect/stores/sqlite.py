@@ -252,12 +252,14 @@ class SqliteStore:
                     (now,),
                 ).fetchall()
             )
-            jobs, running, oldest = db.execute(
-                "select count(*), coalesce(sum(attempt > 0 and due_at > ?), 0), min(due_at) from jobs", (now,)
+            waiting, running, scheduled, oldest = db.execute(
+                """select count(*) filter (where due_at <= :now), count(*) filter (where due_at > :now and attempt > 0),
+                     count(*) filter (where due_at > :now and attempt = 0), min(due_at) from jobs""",
+                {"now": now},
             ).fetchone()
             partitions = db.execute("select count(*) from partitions").fetchone()[0]
             size = sum(path.stat().st_size for path in self._paths() if path.exists())
-            return Survey(partitions, records, jobs - running, running, oldest, size)
+            return Survey(partitions, records, waiting, running, oldest, size, scheduled)
 
         return await self._file.read(work)
 
