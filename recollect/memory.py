@@ -270,14 +270,16 @@ class Memory:
         ledger = self._running.ledger
         return [each for each in await self._partitions() if (await ledger.list(Filter(each), limit=1)).records]
 
-    async def _partitions(self) -> list[Partition]:
+    async def _partitions(self, *, with_own: bool = False) -> list[Partition]:
         # What no user can name is the library's own: the keys of a server.
-        return [each async for each in named_partitions(self._running.ledger.store) if "{" not in each.org]
+        named = named_partitions(self._running.ledger.store)
+        return [each async for each in named if with_own or "{" not in each.org]
 
     async def failures(self) -> list[Record]:
-        """Work that was given up, of all users: for operators."""
+        """Work that was given up, of all users and of the library itself: for operators."""
         worker = self._running.worker
-        return [failure for each in await self._partitions() for failure in await worker.failures(each)]
+        everywhere = await self._partitions(with_own=True)
+        return [failure for each in everywhere for failure in await worker.failures(each)]
 
     async def retry(self, failure: Record) -> None:
         """Give failed work of any user another round of tries."""

@@ -130,6 +130,11 @@ class Imported:
         self.expired += 1
         self.tell({"line": line, "result": "expired"})
 
+    @property
+    def read(self) -> int:
+        """How much the source had of its kind, good or bad."""
+        return self.new + self.known + self.expired + self.bad
+
     def to_dict(self) -> dict[str, Any]:
         """The outcome as documented JSON."""
         names = (*KINDS.values(), "new", "known", "expired", "bad", "stored")

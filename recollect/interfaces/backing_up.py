@@ -126,7 +126,7 @@ async def _checked(draft: Path, target: Path) -> Saved:
         found = await copy.survey(system_clock())
     finally:
         await copy.close()
-    jobs = found.jobs_waiting + found.jobs_running
+    jobs = found.jobs_waiting + found.jobs_running + found.jobs_scheduled
     return Saved(str(target), found.partitions, sum(found.records.values()), jobs, draft.stat().st_size)
 
 

@@ -74,7 +74,7 @@ async def _copy(source: str, target: str, layers: tuple[str, ...], overwrite: bo
 
 async def _between(old: Store, new: Store, layers: tuple[str, ...], overwrite: bool, dry_run: bool) -> list[Copied]:
     survey = await old.survey(system_clock())
-    if survey.oldest_job_at is not None and survey.oldest_job_at <= system_clock():
+    if survey.jobs_waiting:
         complain("work is due in the source: `recollect worker --once` there first, or what it would learn is lost")
     seen = 0
     with progress("Copying", sum(survey.records.values())) as advance:

@@ -13,7 +13,7 @@ from typing import Any
 
 from recollect.embedders import open_embedder
 from recollect.errors import Corrupt, RecollectError
-from recollect.interfaces.options import place
+from recollect.interfaces.options import file_of, is_missing, place
 from recollect.memory import Memory
 from recollect.records import HOUR_MS, system_clock
 from recollect.settings import Settings
@@ -59,6 +59,10 @@ async def examine(url: str | None) -> AsyncIterator[Check]:
         return
     yield Check(OK, "settings", f"read for {platform.system()}")
     chosen = settings.url if url is None else url
+    if is_missing(file_of(chosen)) and not settings.layers:
+        for check in _nothing_yet(chosen, OK if url is None else WARN):
+            yield check
+        return
     try:
         async with Memory.open(_for_reading(chosen), settings=settings, worker=False) as memory:
             async for check in _look_inside(memory, settings):
@@ -77,6 +81,9 @@ async def _each_alone(url: str, settings: Settings, error: RecollectError) -> As
     for layer, where in settings.layers.items():
         named.setdefault(where, []).append(layer)
     for where, holds in named.items():
+        if is_missing(file_of(where)):
+            yield replace(_nothing_yet(where, OK)[0], name=f"{', '.join(holds)}: store")
+            continue
         try:
             store = await open_store(_for_reading(where), busy_timeout_s=settings.busy_timeout_s)
         except RecollectError as refused:
@@ -85,6 +92,13 @@ async def _each_alone(url: str, settings: Settings, error: RecollectError) -> As
         else:
             yield Check(OK, f"{', '.join(holds)}: store", f"{absolute(store.describe())} opens")
             await store.close()
+
+
+def _nothing_yet(url: str, state: str) -> list[Check]:
+    """A file that is not there is no fault: it is made on first use."""
+    path = Path(place(url)).absolute()
+    advice = "begin with `recollect chat`, `recollect add` or `recollect import`; the file is made then"
+    return [Check(state, "store", f"{path}: nothing is kept there yet", advice), _free_space(path)]
 
 
 def _for_reading(url: str) -> str:
@@ -177,8 +191,8 @@ def _free_space(path: Path) -> Check:
 
 def _work(survey: Survey) -> list[Check]:
     """Whether work is being done, and what was given up."""
-    overdue_ms = system_clock() - survey.oldest_job_at if survey.oldest_job_at is not None else 0
-    waiting = f"{survey.jobs_waiting} waiting, {survey.jobs_running} running"
+    overdue_ms = system_clock() - survey.waits_since if survey.waits_since is not None else 0
+    waiting = f"{survey.jobs_waiting} waiting, {survey.jobs_running} running, {survey.jobs_scheduled} for later"
     if overdue_ms > STUCK_MS:
         hours = overdue_ms / HOUR_MS
         jobs = Check(WARN, "jobs", f"{waiting}; the oldest is {hours:.0f} h late", "run `recollect worker`")

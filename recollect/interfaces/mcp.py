@@ -24,7 +24,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
 from recollect import __version__
-from recollect.errors import Forbidden, RecollectError, Unavailable
+from recollect.errors import Forbidden, RecollectError, TooLarge, Unavailable
 from recollect.errors import ValidationError as NotAllowed
 from recollect.interfaces import tools
 from recollect.interfaces.tool_shapes import PAGE_MAX, GetProfile, ListSessions
@@ -95,7 +95,7 @@ class Desk:
             given = tool.takes.model_validate(asked.arguments or {})
             result = await tool.run(caller, given)
         except ValidationError as error:
-            return _refused(f"ValidationError: {_mistakes(error)}. {tool.name} takes: {_taken(tool)}.")
+            return _refused(f"{_kind(error)}: {_mistakes(error)}. {tool.name} takes: {_taken(tool)}.")
         except RecollectError as error:
             return _refused(f"{type(error).__name__}: {error}")
         except Exception as error:
@@ -248,6 +248,15 @@ def _cursor(query: str) -> str | None:
 
 def _refused(told: str) -> types.CallToolResult:
     return types.CallToolResult(content=[_text(told)], is_error=True)
+
+
+def _kind(error: ValidationError) -> str:
+    """The error of the tree that the first mistake is."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    is_long = first["type"] in ("string_too_long", "too_long")
+    # A name that is too long is no name: there is nothing to split.
+    is_too_large = is_long and first["ctx"]["max_length"] != LIMITS.id_chars
+    return TooLarge.__name__ if is_too_large else NotAllowed.__name__
 
 
 def _mistakes(error: ValidationError) -> str:

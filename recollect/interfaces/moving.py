@@ -149,6 +149,8 @@ def import_file(
     _show_import(outcome, as_json, kept_apart=user_from == SOURCE or source_user is not None)
     if outcome.bad:
         raise typer.Exit(BAD_INPUT)
+    if not outcome.read:
+        raise typer.Exit(NOT_FOUND)
 
 
 @contextlib.contextmanager
@@ -204,7 +206,7 @@ def _show_import(outcome: Imported, as_json: bool, *, kept_apart: bool) -> None:
     expired = f", {plural(outcome.expired, 'record')} past their life" if outcome.expired else ""
     refused = f", {plural(outcome.bad, 'line')} refused" if outcome.bad else ""
     say(f"Read {read}: {stored}{expired}{refused}.")
-    if read == "nothing" and not outcome.bad:
+    if not outcome.read:
         say("Nothing in it is of that kind: does --from name what wrote it?")
     users = len(outcome.owners - {""})
     if users > 1 and not kept_apart:

@@ -102,8 +102,9 @@ def worker(
         if not as_json:
             say(f"Taking in what was said, in {place(url)}." + ("" if once else " Ctrl-C stops."))
         jobs = run(url, lambda memory: _work(memory, once, quiet=as_json))
-        later = f" {plural(jobs['waiting'], 'job')} for later." if jobs["waiting"] else ""
-        emit(jobs) if as_json else say(_told(jobs) + later)
+        left = {"wait": jobs["waiting"], "are for later": jobs["scheduled"]}
+        more = "".join(f" {count:,} {what}." for what, count in left.items() if count)
+        emit(jobs) if as_json else say(_told(jobs) + more)
 
 
 def _told(jobs: Mapping[str, int]) -> str:
@@ -137,7 +138,8 @@ async def _work(memory: Memory, once: bool, *, quiet: bool) -> dict[str, int]:
         await asyncio.wait([stopped], timeout=poll_s)
     stopped.cancel()
     jobs: dict[str, int] = memory.describe()["jobs"]
-    return jobs | {"waiting": (await memory.survey()).jobs_waiting}
+    survey = await memory.survey()
+    return jobs | {"waiting": survey.jobs_waiting, "scheduled": survey.jobs_scheduled}
 
 
 async def _retry(memory: Memory, id: str) -> None:
@@ -172,7 +174,11 @@ def stats(url: Url = None, as_json: Json = False) -> None:
         return {
             "users": survey.partitions,
             "records": dict(survey.records),
-            "jobs": {"waiting": survey.jobs_waiting, "running": survey.jobs_running},
+            "jobs": {
+                "waiting": survey.jobs_waiting,
+                "running": survey.jobs_running,
+                "scheduled": survey.jobs_scheduled,
+            },
             "bytes": survey.bytes,
             "uses": memory.describe(),
         }
@@ -185,7 +191,8 @@ def stats(url: Url = None, as_json: Json = False) -> None:
     store = {name: value for name, value in uses["store"].items() if name != "url"}
     rows = [("users", plural(found["users"], "user"))]
     rows += [(layer, plural(records, "record")) for layer, records in sorted(found["records"].items())]
-    rows += [("jobs", f"{jobs['waiting']} waiting, {jobs['running']} running"), ("size", size(found["bytes"]))]
+    rows += [("jobs", f"{jobs['waiting']} waiting, {jobs['running']} running, {jobs['scheduled']} for later")]
+    rows += [("size", size(found["bytes"]))]
     rows += [("where", health.absolute(uses["store"]))]
     rows += [(name.replace("_", " "), _yes_or_no(value)) for name, value in store.items()]
     rows += [("embedder", uses["embedder"]), ("enrichment", uses["enrichment"]), ("token counts", uses["tokens"])]

@@ -46,7 +46,7 @@ def run(url: str | None, step: Callable[[Memory], Awaitable[T]]) -> T:
 
 def look(url: str | None, step: Callable[[Memory], Awaitable[T]]) -> T:
     """The same for what makes no sense without memories: a file that is not there is not made."""
-    if not _is_missing(file_of(url)):
+    if not is_missing(file_of(url)):
         return run(url, step)
     # What was asked for is still looked at: a mistake in it is told before the missing file is.
     with contextlib.suppress(NotFound):
@@ -77,7 +77,7 @@ def file_of(url: str | None) -> Path | None:
     return Path(name) if scheme == "sqlite" and name else None
 
 
-def _is_missing(path: Path | None) -> bool:
+def is_missing(path: Path | None) -> bool:
     """Whether the file alone is missing; whatever else is wrong with its name is for the store to say."""
     if path is None:
         return False

@@ -24,9 +24,12 @@ async def metrics(service: Here) -> Response:
 
 
 def _gauges(service: Service, survey: Survey) -> Iterator[Gauge]:
-    for state, count in (("waiting", survey.jobs_waiting), ("running", survey.jobs_running)):
-        yield Gauge("jobs", "Jobs in the store, by state.", count, {"state": state})
-    oldest = survey.oldest_job_at
+    states = {"waiting": survey.jobs_waiting, "running": survey.jobs_running, "scheduled": survey.jobs_scheduled}
+    for state, count in states.items():
+        yield Gauge(
+            "jobs", "Jobs in the store, by state; those for a later time are scheduled.", count, {"state": state}
+        )
+    oldest = survey.waits_since
     age_s = 0.0 if oldest is None else max(0.0, (service.clock() - oldest) / SECOND_MS)
     yield Gauge("oldest_job_age_seconds", "How long the oldest job waits beyond its time.", age_s)
     for layer, count in sorted(survey.records.items()):

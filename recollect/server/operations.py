@@ -93,9 +93,16 @@ async def stats(service: Here) -> Response:
     """How much is remembered in the whole store, what waits, and what is in use."""
     survey = await service.memory.survey()
     uses = _without_addresses(service.describe())
-    jobs = {"waiting": survey.jobs_waiting, "running": survey.jobs_running, "oldest_at": iso(survey.oldest_job_at)}
+    jobs = {"waiting": survey.jobs_waiting, "running": survey.jobs_running, "scheduled": survey.jobs_scheduled}
+    jobs_told = jobs | {"oldest_at": iso(survey.waits_since)}
     return Json(
-        {"users": survey.partitions, "records": dict(survey.records), "jobs": jobs, "bytes": survey.bytes, "uses": uses}
+        {
+            "users": survey.partitions,
+            "records": dict(survey.records),
+            "jobs": jobs_told,
+            "bytes": survey.bytes,
+            "uses": uses,
+        }
     )
 
 

@@ -116,7 +116,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What an operator sees: how much there is. Never reached from a user's handle."""
+    """What an operator sees: how much there is. Never reached from a user's handle.
+
+    A job waits when its time has come and nobody works on it; it is scheduled while its time is to come.
+    """
 
     partitions: int
     records: Mapping[str, int]
@@ -124,6 +127,12 @@ class Survey:
     jobs_running: int
     oldest_job_at: int | None
     bytes: int | None = None
+    jobs_scheduled: int = 0
+
+    @property
+    def waits_since(self) -> int | None:
+        """Since when the oldest job waits; None when none does."""
+        return self.oldest_job_at if self.jobs_waiting else None
 
 
 OK, WARN, FAIL = "ok", "warn", "fail"

@@ -236,8 +236,10 @@ class CosmosStore:
             sql = "SELECT c.partition, c.epoch, c.due_at, c.attempt FROM c WHERE IS_DEFINED(c.due_at)"
             jobs = [row for row in await self._link.ask(sql) if row["epoch"] == epochs.get(row["partition"])]
             running = sum(job["attempt"] > 0 and job["due_at"] > now for job in jobs)
+            scheduled = sum(job["attempt"] == 0 and job["due_at"] > now for job in jobs)
             oldest = min((job["due_at"] for job in jobs), default=None)
-            return Survey(len(epochs), dict(records), len(jobs) - running, running, oldest)
+            waiting = len(jobs) - running - scheduled
+            return Survey(len(epochs), dict(records), waiting, running, oldest, jobs_scheduled=scheduled)
 
     async def check(self) -> Sequence[str]:
         """What does not fit together, and how many records are not what was written; empty when all is well."""

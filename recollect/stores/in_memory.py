@@ -263,8 +263,10 @@ class InMemoryStore:
             layers = Counter(row.layer for room in rooms for row in room.rows.values() if row.meta.lives(now))
             jobs = [job for room in rooms for job in room.jobs.values()]
             running = sum(job.attempt > 0 and job.due_at > now for job in jobs)
+            scheduled = sum(job.attempt == 0 and job.due_at > now for job in jobs)
             oldest = min((job.due_at for job in jobs), default=None)
-            return Survey(len(rooms), layers, len(jobs) - running, running, oldest)
+            waiting = len(jobs) - running - scheduled
+            return Survey(len(rooms), layers, waiting, running, oldest, jobs_scheduled=scheduled)
 
     async def compact(self) -> None:
         """Nothing to do: what is forgotten is gone from memory."""

@@ -385,18 +385,20 @@ class PostgresStore:
         return [Partition(org, user) for org, user in rows]
 
     async def survey(self, now: int) -> Survey:
-        ((partitions, jobs, running, oldest, size),) = await self._overview(
-            """select (select count(*) from heads), count(*), count(*) filter (where attempt > 0 and due_at > %s),
-                 min(due_at), (select sum(pg_total_relation_size(oid))::bigint from pg_class
+        ((partitions, waiting, running, scheduled, oldest, size),) = await self._overview(
+            """select (select count(*) from heads), count(*) filter (where due_at <= %s),
+                 count(*) filter (where due_at > %s and attempt > 0),
+                 count(*) filter (where due_at > %s and attempt = 0), min(due_at),
+                 (select sum(pg_total_relation_size(oid))::bigint from pg_class
                    where relnamespace = to_regnamespace(%s) and relkind = 'r') from jobs""",
-            (now, self._link.address.schema),
+            (now, now, now, self._link.address.schema),
         )
         records = await self._overview(
             """select layer, count(*) from records join heads using (org, usr, epoch)
                where not dropped and (dead_at is null or dead_at > %s) group by layer""",
             (now,),
         )
-        return Survey(partitions, dict(records), jobs - running, running, oldest, size)
+        return Survey(partitions, dict(records), waiting, running, oldest, size, scheduled)
 
     async def check(self) -> Sequence[str]:
         """What is wrong with the stored data: every living record is read and compared with its digest."""

@@ -285,15 +285,16 @@ class RedisStore:
 
     async def survey(self, now: int) -> Survey:
         partitions, records, size = 0, Counter[str](), await memory_bytes(self._nodes)
-        jobs, running, dues = 0, 0, list[int]()
+        jobs, dues = Counter[str](), list[int]()
         for shard in range(SHARDS):
-            count, busy, oldest = await self._run(_QUEUE, shard, self._queue(shard), now)
-            jobs, running = jobs + count, running + busy
+            waiting, running, scheduled, oldest = await self._run(_QUEUE, shard, self._queue(shard), now)
+            jobs.update(waiting=waiting, running=running, scheduled=scheduled)
             dues += [int(oldest)] if oldest is not None else []
             async for some in self._walk(shard):
                 partitions += len(some)
                 records += await self._count(shard, some, now)
-        return Survey(partitions, dict(+records), jobs - running, running, min(dues, default=None), size)
+        oldest = min(dues, default=None)
+        return Survey(partitions, dict(+records), jobs["waiting"], jobs["running"], oldest, size, jobs["scheduled"])
 
     async def check(self) -> Sequence[str]:
         """What does not fit together, and how many records are not what was written; empty when all is well."""

@@ -379,6 +379,7 @@ class RoutedStore:
             sum(each.jobs_running for each in found),
             min((each.oldest_job_at for each in found if each.oldest_job_at is not None), default=None),
             sum(sizes) if sizes else None,
+            sum(each.jobs_scheduled for each in found),
         )
 
     async def compact(self) -> None:

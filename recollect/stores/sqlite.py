@@ -255,13 +255,15 @@ class SqliteStore:
                     (now,),
                 ).fetchall()
             )
-            jobs, running, oldest = db.execute(
-                "select count(*), coalesce(sum(attempt > 0 and due_at > ?), 0), min(due_at) from jobs", (now,)
+            waiting, running, scheduled, oldest = db.execute(
+                """select count(*) filter (where due_at <= :now), count(*) filter (where due_at > :now and attempt > 0),
+                     count(*) filter (where due_at > :now and attempt = 0), min(due_at) from jobs""",
+                {"now": now},
             ).fetchone()
             partitions = db.execute("select count(*) from partitions").fetchone()[0]
             # By its pages, not by its files: the log beside it is work in progress and is written over.
             size = db.execute("pragma page_count").fetchone()[0] * db.execute("pragma page_size").fetchone()[0]
-            return Survey(partitions, records, jobs - running, running, oldest, size)
+            return Survey(partitions, records, waiting, running, oldest, size, scheduled)
 
         return await self._file.read(work)
 

@@ -1,7 +1,7 @@
 """Bad inputs of the front door: what is called with what, the error it must raise, and the field it must name.
 
-Whatever the store, after each of them nothing was stored, another user's data is as it was, and no
-content stands in the error. `examine` tries them; `matrix.py` does so on every store.
+Whatever the store and the way in, after each of them nothing was stored, another user's data is as it was, and
+no content stands in the error. `examine` tries them; `matrix.py` does so on every store and over every surface.
 """
 
 from __future__ import annotations
@@ -19,28 +19,50 @@ from recollect.validate import LIMITS
 
 SECRET = "zebracanary"
 """Stands in what is refused and in what belongs to others: it may be seen nowhere else."""
+UNSAID = "not said: that surface has no such verb, or cannot carry the value"
 
 
 class Cast:
-    """Ann and Bob, with something of each in place: who the cases are about."""
+    """Ann and Bob, with something of each in place: who the cases are about.
 
-    def __init__(self, memory: Memory) -> None:
+    `memory` is one, or one that is reached over a surface (`surfaces`); what is stored is looked up in Python.
+    """
+
+    def __init__(self, memory: Any) -> None:
         self.memory = memory
+        self.truth: Memory = getattr(memory, "truth", memory)
+        self.whole: str = getattr(memory, "whole", "")
         self.ann, self.bob = memory.user("ann"), memory.user("bob")
         self.chat = self.ann.session("s")
 
     async def prepare(self) -> Self:
-        await self.ann.add_memory("something of Ann's own", id="mine")
-        await self.chat.add_message("user", "something Ann said", id="said")
-        await self.bob.add_memory(f"something of Bob's {SECRET}", id="foreign")
-        await self.bob.session("b").add_message("user", f"Bob said {SECRET}", id="theirs")
-        await self.memory.work()
+        ann, bob = self.truth.user("ann"), self.truth.user("bob")
+        await ann.add_memory("something of Ann's own", id="mine")
+        await ann.session("s").add_message("user", "something Ann said", id="said")
+        await bob.add_memory(f"something of Bob's {SECRET}", id="foreign")
+        await bob.session("b").add_message("user", f"Bob said {SECRET}", id="theirs")
+        await self.truth.work()
         return self
 
     async def state(self) -> Any:
         """All that is stored of both, to be compared."""
-        counts = replace(await self.memory.survey(), bytes=None)  # a server's memory moves by itself
-        return (await self.ann.export())[1:], (await self.bob.export())[1:], counts
+        counts = replace(await self.truth.survey(), bytes=None)  # a server's memory moves by itself
+        return (await self.truth.user("ann").export())[1:], (await self.truth.user("bob").export())[1:], counts
+
+    @property
+    def sent(self) -> int:
+        """Calls that went over the surface, to see whether another one did. In Python all do."""
+        return getattr(self.memory, "sent", 0)
+
+    def expected(self, error: type[RecollectError]) -> str:
+        """The name of an error as it is told on the surface."""
+        told: type[RecollectError] = self.memory.as_told(error) if self.is_reached else error
+        return told.__name__
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the memory is reached over a surface."""
+        return self.memory is not self.truth
 
 
 Way = Callable[[Cast, Any], Awaitable[Any]]
@@ -60,6 +82,11 @@ class Case:
 
     async def answer(self, cast: Cast) -> str:
         """What it is answered with, in a few words that are the same on every store."""
+        sent = cast.sent
+        answer = await self._answer(cast)
+        return UNSAID if cast.is_reached and cast.sent == sent else answer
+
+    async def _answer(self, cast: Cast) -> str:
         try:
             await self.call(cast, self.value)
         except RecollectError as error:
@@ -69,13 +96,10 @@ class Case:
             return f"{type(error).__name__}, which is none of ours"
         return "nothing: it was taken"
 
-    def is_right(self, answer: str) -> bool:
+    def is_right(self, answer: str, cast: Cast) -> bool:
         kind, _, field = answer.partition(" ")
-        return kind == self.error.__name__ and field.startswith(self.field) and field != "None" and "," not in field
-
-
-async def _later(call: Callable[..., Any], *given: Any, **named: Any) -> Any:
-    return call(*given, **named)
+        is_named = field.startswith(self.field) or field == cast.whole
+        return kind == cast.expected(self.error) and is_named and field != "None" and "," not in field
 
 
 def _each(case: str, error: type[RecollectError], field: str, values: Any, **ways: Way) -> Iterator[Case]:
@@ -226,9 +250,9 @@ NO_IDS: dict[str, tuple[Any, ...]] = {
     "C5": ("a\x00b", "a\nb", "a\r\nb", "{tag}", "x" * 129, "x" * 1_000_000, "a\ud800"),
 }
 BY_ID: dict[str, tuple[str, Way]] = {
-    "user": ("user", lambda cast, id: _later(cast.memory.user, id)),
-    "org": ("org", lambda cast, id: _later(cast.memory.user, "ann", org=id)),
-    "session": ("session", lambda cast, id: _later(cast.ann.session, id)),
+    "user": ("user", lambda cast, id: cast.memory.user(id).list_memories()),
+    "org": ("org", lambda cast, id: cast.memory.user("ann", org=id).list_memories()),
+    "session": ("session", lambda cast, id: cast.ann.session(id).messages()),
     "get": ("id", lambda cast, id: cast.ann.get_memory(id)),
     "history": ("id", lambda cast, id: cast.ann.history(id)),
     "restore": ("id", lambda cast, id: cast.ann.restore(id)),
@@ -262,7 +286,11 @@ def _ids() -> Iterator[Case]:
                 yield from _each(case, ValidationError, field, ids, **{way: call})
         agents = [value for value in given if value]
         yield from _each(
-            case, ValidationError, "agent", agents, agent=lambda cast, id: _later(cast.ann.session, "s", agent=id)
+            case,
+            ValidationError,
+            "agent",
+            agents,
+            agent=lambda cast, id: cast.ann.session("s", agent=id).add_message("user", SECRET),
         )
     for way, (field, call) in OF_OTHERS.items():
         yield from _each("C7", NotFound, field, ("foreign", "theirs", "unknown", "*", "%"), **{way: call})
@@ -373,14 +401,17 @@ class Outcome:
 
 
 async def examine(cast: Cast, cases: Sequence[Case] = CASES) -> list[Outcome]:
-    """Give a memory these inputs; case by case, nothing may have changed after them."""
+    """Give a memory these inputs; case by case, nothing may have changed after them.
+
+    What cannot be said over a surface is left out.
+    """
     before = await cast.state()
     outcomes = []
     for label in dict.fromkeys(case.case for case in cases):
-        own = [case for case in cases if case.case == label]
-        answers = {f"{case.way}: {case.name}": await case.answer(cast) for case in own}
-        told = zip(own, answers.items(), strict=True)
-        wrong = [f"{name}: {answer}" for case, (name, answer) in told if not case.is_right(answer)]
+        own = {f"{case.way}: {case.name}": case for case in cases if case.case == label}
+        answers = {name: await case.answer(cast) for name, case in own.items()}
+        answers = {name: answer for name, answer in answers.items() if answer != UNSAID}
+        wrong = [f"{name}: {answer}" for name, answer in answers.items() if not own[name].is_right(answer, cast)]
         if await cast.state() != before:
             wrong.append("what is stored has changed")
         outcomes.append(Outcome(label, answers, tuple(wrong)))

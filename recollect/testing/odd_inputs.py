@@ -7,6 +7,7 @@ on every store.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -45,6 +46,10 @@ QUERIES = (
     '"', "NEAR(", "a AND", "col:x", "^", "*", "-", "(" * 3_000, "x\x00y", "@{}[]()|-~*\"':;!&%", "a-b-c", "a &", "!",
     "<->", "%", "_", "' OR 1=1 --", "$where", "{$ne: 1}", "\\", "/.*/",
 )  # fmt: skip
+QUESTIONS = int(os.environ.get("RECOLLECT_QUESTIONS", "600"))
+"""The same question by two users; `make drills` asks it 10,000 times."""
+AT_ONCE = 50
+"""Fewer than a server lets wait."""
 WIDE: tuple[dict[str, Any], ...] = (
     {"or": [{"layer": "long_term"}, {"not": {"layer": "long_term"}}]},
     {"not": {"metadata.none": {"exists": True}}},
@@ -172,7 +177,9 @@ async def _questions_at_once(open_memory: OpenMemory) -> None:
     async def ask(user: User, name: str) -> bool:
         return all(hit.content.endswith(name) for hit in await user.search_memory("the apple"))
 
-    assert all(await asyncio.gather(*(ask(*who) for _ in range(300) for who in ((ann, "Ann"), (bob, "Bob")))))
+    for _ in range(QUESTIONS // AT_ONCE):
+        pairs = ((ann, "Ann"), (bob, "Bob")) * (AT_ONCE // 2)
+        assert all(await asyncio.gather(*(ask(*who) for who in pairs)))
 
 
 async def _queries(open_memory: OpenMemory) -> None:

@@ -94,7 +94,8 @@ async def test_what_is_dead_is_removed_for_good_a_day_later_by_itself(memory, cl
     clock.advance(hours=2)
     await memory.work()
     assert [record.id for record in (await store.changes(ANN, None)).put] == [kept.id]
-    assert (await memory.survey()).jobs_waiting == 0, "nothing that can die is left to look after"
+    survey = await memory.survey()
+    assert survey.jobs_waiting == survey.jobs_scheduled == 0, "nothing that can die is left to look after"
 
 
 async def test_upkeep_looks_after_a_partition_for_weeks_without_failing(memory, clock):
@@ -105,7 +106,8 @@ async def test_upkeep_looks_after_a_partition_for_weeks_without_failing(memory, 
         clock.advance(hours=13)
         await memory.work()
     assert await ann.failures() == []
-    assert (await memory.survey()).jobs_waiting == 1
+    survey = await memory.survey()
+    assert (survey.jobs_waiting, survey.jobs_scheduled, survey.waits_since) == (0, 1, None)
 
 
 async def test_maintain_purges_on_demand(memory, clock):

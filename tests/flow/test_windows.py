@@ -245,7 +245,9 @@ async def test_many_folds_a_day_are_ordinary_work(open_memory, clock):
     assert await ann.failures() == []
     clock.advance(hours=4)
     await memory.work()
-    assert (await memory.survey()).jobs_waiting == 1, "once the session rests, only the upkeep of tomorrow waits"
+    survey = await memory.survey()
+    told = (survey.jobs_waiting, survey.jobs_scheduled)
+    assert told == (0, 1), "once the session rests, only the upkeep of tomorrow is left"
     summary, *rest = await chat.window("sliding_window_summary")
     assert summary.metadata["covers"]["count"] + len(rest) == 240
 

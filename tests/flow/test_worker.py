@@ -10,7 +10,7 @@ from recollect import Memory
 from recollect.enrichment import Enrichment
 from recollect.errors import EmbeddingError, NotFound
 from recollect.learning import Learning
-from recollect.records import Changes, Job, Partition
+from recollect.records import Changes, Job, Partition, Record, Scope
 from recollect.testing.fakes import FailingEmbedder, GatedEmbedder, HashingEmbedder
 from recollect.worker import Worker
 
@@ -297,3 +297,13 @@ async def test_a_worker_elsewhere_finds_what_this_process_left(tmp_path):
         async with asyncio.timeout(10):
             while (await here.user("ann").get_memory(message.id)).vector is None:
                 await asyncio.sleep(0.01)
+
+
+async def test_work_of_the_library_itself_that_was_given_up_is_told_to_the_operator(memory, clock):
+    store = memory._running.ledger.store
+    own = Partition("{server}", "keys")
+    scope = Scope(own.org, own.user)
+    reason = Record(id="f1", layer="failure", scope=scope, content="a reason", data={"kind": "upkeep", "attempts": 3})
+    await store.commit(Changes(own, put=(reason,)), clock())
+    assert [failure.content for failure in await memory.failures()] == ["a reason"]
+    assert await memory.users() == [], "and stays no user's"

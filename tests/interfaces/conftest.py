@@ -4,27 +4,14 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from typer.testing import CliRunner
 
-from recollect.interfaces.cli import app
 from recollect.testing.servers.postgres import shared_server
-
-
-@dataclass(frozen=True)
-class Ran:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
+from recollect.testing.surfaces.commands import Ran, run_command
 
 
 @pytest.fixture
@@ -43,8 +30,7 @@ def in_a_folder_of_its_own(tmp_path, monkeypatch):
 def recollect(url):
     def call(*arguments: str, input: str | bytes | None = None, at: str | None = url) -> Ran:
         where = ["--url", at] if at else []
-        result = CliRunner().invoke(app, [*arguments, *where], input=input)
-        return Ran(result.exit_code, result.stdout, result.stderr)
+        return run_command([*arguments, *where], input=input)
 
     return call
 

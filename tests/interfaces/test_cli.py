@@ -488,7 +488,7 @@ def test_the_doctor_finds_a_healthy_store_well_and_changes_nothing(recollect, li
 
 def test_the_doctor_makes_no_file(recollect, tmp_path):
     ran = recollect("doctor")
-    assert ran.code == 1
+    assert ran.code == 0 and "nothing is kept there yet" in ran.out
     assert list(tmp_path.iterdir()) == []
 
 
@@ -692,7 +692,7 @@ def test_the_worker_ends_cleanly_when_it_is_asked_to(recollect, lines, tmp_path,
 
 def _waits(recollect, tmp_path) -> bool:
     jobs = recollect("stats", "--json").json["jobs"]
-    return jobs["waiting"] + jobs["running"] < 2  # what comes of it: upkeep tomorrow, an episode when the session rests
+    return jobs["waiting"] + jobs["running"] == 0
 
 
 class Terminal:

@@ -165,7 +165,7 @@ async def test_who_left_is_kept_in_every_store_and_no_longer_than_the_cookie_wou
             left = (await service.stores["everything"].changes(HOME, None)).put
             assert [each.id for each in left] == [later.split(".")[2]]
             survey = await service.memory.survey()
-            assert set(survey.records) == {"seat"} and survey.jobs_waiting == 1, "the work comes back for the rest"
+            assert set(survey.records) == {"seat"} and survey.jobs_scheduled == 1, "the work comes back for the rest"
 
 
 # ── The secret ───────────────────────────────────────────────────────────────────────────────────

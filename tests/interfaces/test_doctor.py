@@ -19,6 +19,29 @@ def a_memory_with_meaning(recollect):
     recollect("worker", "--once")
 
 
+def test_a_folder_without_memories_is_well_and_told_how_to_begin(recollect, tmp_path, monkeypatch):
+    (tmp_path / "fresh").mkdir()
+    monkeypatch.chdir(tmp_path / "fresh")
+    ran = recollect("doctor", "--json", at=None)
+    (store,) = [check for check in ran.json if check["name"] == "store"]
+    assert (ran.code, store["state"]) == (0, "ok")
+    assert "nothing is kept there yet" in store["found"] and "recollect add" in store["advice"]
+    assert list((tmp_path / "fresh").iterdir()) == []
+
+
+def test_a_server_that_cannot_be_reached_stays_a_failure(recollect):
+    ran = recollect("doctor", "--json", at="redis://127.0.0.1:1/0")
+    assert ran.code == 1
+    assert "fail" in [check["state"] for check in ran.json if "store" in check["name"]]
+
+
+def test_work_for_later_does_not_count_as_waiting(recollect):
+    jobs = recollect("stats", "--json").json["jobs"]
+    assert (jobs["waiting"], jobs["running"]) == (0, 0) and jobs["scheduled"] > 0
+    (check,) = [check for check in recollect("doctor", "--json").json if check["name"] == "jobs"]
+    assert check["state"] == "ok" and check["found"].startswith("0 waiting, 0 running")
+
+
 def test_the_doctor_finds_the_usual_embedder_well(embedder_check):
     assert embedder_check()["state"] == "ok"
 

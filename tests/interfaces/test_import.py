@@ -361,3 +361,8 @@ def test_a_file_without_line_ends_is_given_up_after_a_while(recollect, tmp_path)
     ran = recollect("import", "hole.jsonl", "--json")
     assert (ran.code, ran.json["bad"]) == (2, 1)
     assert "was not read" in ran.json["problems"][0]["reason"]
+
+
+def test_a_source_that_has_nothing_of_its_kind_is_told_by_the_exit_code(recollect, lines):
+    ran = recollect("import", lines(name="empty.jsonl"))
+    assert ran.code == 1 and "--from" in ran.out

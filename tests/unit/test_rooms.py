@@ -84,6 +84,10 @@ SEES: dict[str, set[str]] = {
     **dict.fromkeys(SHAPES, NOUNS | {"adapters"}),
     "importers": NOUNS | {"memory", "validate", "conversation", "importers"} | SHAPES,
     "testing": BELOW_FLOW | FLOW | {"memory", "stores", "testing"},
+    **dict.fromkeys(
+        (f"testing.surfaces.{way}" for way in ("rest", "tools", "commands")),
+        BELOW_FLOW | FLOW | {"memory", "testing", "interfaces", "server"},
+    ),
     "__init__": {"context", "conversation", "errors", "memory", "providers", "records", "settings"},
     "__main__": {"interfaces"},
 }

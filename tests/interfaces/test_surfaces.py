@@ -1,0 +1,82 @@
+"""Bad and odd inputs end the same way over REST, over MCP and by commands as they do in Python."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect.testing.bad_inputs import CASES
+from recollect.testing.matrix import on_store, said_in, wrong_in
+from recollect.testing.odd_inputs import SCENES, TELLING, TEXTS
+from recollect.testing.stores import fresh_url
+from recollect.testing.surfaces import SURFACES
+
+MANY = ("C3", "C9", "C14")
+"""Scenes of hundreds of calls: where each is a program or a client of its own, `make drills` plays them."""
+FEW = [name for name in TELLING if not name.startswith(MANY)]
+ODD = {
+    "rest": [*TEXTS, *TELLING],
+    "mcp": [*TEXTS, *FEW],
+    "cli": ["A3 NUL", "A7 tags", "A11 controls", "D1 signs of query languages"],
+}
+LEAST = {"rest": 560, "mcp": 225, "cli": 350}
+"""Inputs that have words there. Fewer would mean that the table is passed by."""
+
+
+@pytest.mark.parametrize("way", ODD)
+async def test_bad_and_odd_inputs_end_as_they_do_in_python(way):
+    scenes = {name: SCENES[name] for name in ODD[way]}
+    result = await on_store(lambda: fresh_url("sqlite"), scenes, SURFACES[way])
+    assert wrong_in(result) == []
+    assert said_in(result) >= LEAST[way]
+
+
+async def test_what_a_way_in_has_no_words_for_is_not_counted_as_said():
+    bytes_in_json = [case for case in CASES if case.name == "bytes"]
+    assert bytes_in_json
+    result = await on_store(lambda: fresh_url("memory"), {}, SURFACES["rest"], bytes_in_json)
+    assert said_in(result) == 0
+
+
+async def test_a_way_in_that_takes_what_python_refuses_is_told():
+    """The table itself: a surface that says nothing of a bad input is seen."""
+    result = await on_store(lambda: fresh_url("memory"), {}, _deaf, CASES[:4])
+    assert len(wrong_in(result)) >= 4
+
+
+class _Deaf:
+    """Takes everything, and does nothing."""
+
+    whole = ""
+
+    def __init__(self, truth):
+        self.truth, self.sent = truth, 0
+
+    def as_told(self, kind):
+        return kind
+
+    def user(self, *_, **__):
+        return self
+
+    session = user
+
+    def __getattr__(self, verb):
+        async def take(*_, **__):
+            self.sent += 1
+            return []
+
+        return take
+
+
+def _deaf(url):
+    return _Reaching(SURFACES["python"](url))
+
+
+class _Reaching:
+    def __init__(self, memory):
+        self._memory = memory
+
+    async def __aenter__(self):
+        return _Deaf(await self._memory.__aenter__())
+
+    async def __aexit__(self, *ended):
+        await self._memory.__aexit__(*ended)
