@@ -30,6 +30,8 @@ from recollect.settings import Settings
 STRATEGIES = ("last_messages", "last_turns", "token_budget", "sliding_window_summary", "importance")
 NOTED = ("quarantined", "unlearned")
 """What is noted down in the data of a message after it was said."""
+BRANCHING = "branching"
+"""In what is known of a session: the message up to which it is still being copied from its parent."""
 RETOLD = "retold"
 """In the data of a running summary: what a model wrote of it, up to which message, and which model that was."""
 TOOL_SLACK = 16
@@ -451,13 +453,17 @@ class Conversation:
         copies = [target._copy_of(record) for record in originals.values()]
         there = {record.id async for record in self._ledger.walk(target._all())}
         head = await target._head()
-        # A branch that was broken off has copies but no parent yet: the same call goes on with it.
-        if there - {copy.id for copy in copies} or (there and "parent" in head.data):
+        # A branch that was broken off says up to where it was to go: the same call goes on with it.
+        goes_on = (head.data.get("parent"), head.data.get(BRANCHING)) == (self._scope.session, message_id)
+        if there - {copy.id for copy in copies} or (there and "parent" in head.data and not goes_on):
             raise Conflict("the new session already has messages; choose another id", field="session")
         pieces = list(portions(copy for copy in copies if copy.id not in there)) or [[]]
-        head = head.with_(data=dict(head.data) | {"parent": self._scope.session})
         for place, piece in enumerate(pieces, start=1):
-            put = (*piece, head) if place == len(pieces) else tuple(piece)
+            # The mark comes with the first copies: whoever forgets a message finds its copies by it.
+            mark = {"parent": self._scope.session} | ({BRANCHING: message_id} if place < len(pieces) else {})
+            head = await target._head()
+            others = {name: value for name, value in head.data.items() if name != BRANCHING}
+            put = (*piece, head.with_(data=others | mark))
             # What is forgotten or set aside while this copies must not live on in the copy.
             needs = (seal, *(originals[copy.id].id for copy in piece))
             changes = Changes(self._partition, put=put, enqueue=target._enriching(piece), needs=needs)

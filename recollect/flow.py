@@ -88,11 +88,12 @@ class Flow:
         self.reading: Reading | None = None
         if self.allowance is not None:
             self.reading = Reading(self.ledger, self.indexes, self.allowance, settings, self.count)
+        self.upkeep = Upkeep(self.ledger, self.indexes, consolidation, settings)
         self.worker = Worker(
-            self.ledger, self.indexes, enrichment, consolidation, self.indexing, settings, self.count, self.reading
+            self.ledger, self.indexes, enrichment, consolidation, self.upkeep, self.indexing, settings, self.count,
+            self.reading,
         )  # fmt: skip
         self.reprocessing = Reprocessing(self.ledger, self.indexes, rules, self.reading, settings, scratch)
-        self.upkeep = Upkeep(self.ledger, self.indexes, consolidation, settings)
         self.reembedding = Reembedding(self.ledger, self.indexes, embedder)
         self._embedders = (embedder, earlier)
         self.loads = Loads()

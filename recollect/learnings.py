@@ -140,7 +140,7 @@ class Learnings:
 
     async def confirm(self, id: str) -> Learning:
         """It turned out right: its confidence rises."""
-        return await self._change(id, lambda known, now: confirmed(known))
+        return await self._change(id, confirmed)
 
     async def contradict(self, id: str) -> Learning:
         """It turned out wrong: its confidence falls, and below a floor it is retired."""
@@ -148,7 +148,7 @@ class Learnings:
 
     async def restore(self, id: str) -> Learning:
         """Take back a learning that was retired."""
-        return await self._change(id, lambda known, now: restored(known))
+        return await self._change(id, restored)
 
     async def top(self, *, limit: int = 5, above: float = 0.7) -> list[Learning]:
         """Those that go into a prompt, of the user and of the org together: the most used first."""

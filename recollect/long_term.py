@@ -13,6 +13,7 @@ from recollect import validate
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.ledger import Ledger
 from recollect.policies.merging import normal
+from recollect.policies.retention import TOUCHED_AT
 from recollect.records import Changes, Job, Record, Scope, derived_id, iso, new_id
 
 KEY_DIGITS, KEYS_KEPT = 8, 8
@@ -248,7 +249,7 @@ def _said_again(known: Record, again: Record, now: int) -> Record:
     ended = ("retired", *(("merged_into", "reason", "before_merge") if "merged_into" in known.data else ()))
     kept = {name: value for name, value in known.data.items() if name not in ended}
     keys = [*known.data.get("keys", ()), *again.data["keys"]][-KEYS_KEPT:]
-    told = {"seen": known.data.get("seen", 1) + 1, "last_seen": iso(now), "keys": keys}
+    told = {"seen": known.data.get("seen", 1) + 1, "last_seen": iso(now), TOUCHED_AT: now, "keys": keys}
     return known.with_(
         data=kept | dict(again.data) | told,
         metadata=_joined(known, again),

@@ -120,6 +120,8 @@ class Settings:
     """Score under which an old learning is retired."""
     consolidate: bool = True
     """Once a day: sessions that rest become episodes, what recurs in them knowledge, and doubles one memory."""
+    prune: bool = True
+    """Once a day: memories and learnings that are old, unimportant and unused are retired, with the reason."""
     host: str = "127.0.0.1"
     """Where the server listens; without keys only on this machine."""
     port: int = 8765

@@ -1,4 +1,4 @@
-"""Upkeep: what is consolidated, what leaves, when, and why; with a dry run that only tells.
+"""Upkeep: what is consolidated, what leaves, when, and why; on a schedule, on demand, or as a dry run that only tells.
 
 Expired and dropped records are removed for good a day after they died. Pruning deletes nothing: it
 retires what is old, unimportant and unused, with the reason, and `restore` takes it back, as it does a
@@ -17,16 +17,19 @@ from recollect.errors import Conflict, NotFound
 from recollect.filters import Filter
 from recollect.graph import Graph
 from recollect.index import Indexes
+from recollect.layers import is_current
 from recollect.ledger import Ledger, portions
 from recollect.policies.learnings import learning_score
 from recollect.policies.merging import unmerged
 from recollect.policies.recurring import RESTS_ON
-from recollect.policies.retention import Pruned, to_prune
-from recollect.records import DAY_MS, Changes, Partition, Record, Scope
+from recollect.policies.retention import TOUCHED_AT, Pruned, is_pinned, to_prune, touched
+from recollect.records import DAY_MS, HOUR_MS, Changes, Partition, Record, Scope
 from recollect.settings import Settings
 from recollect.stores.contract import is_veil
 
 CHUNK = 90
+PRUNED_EVERY_MS = 7 * DAY_MS
+"""How often old memories are looked at again that were worth their room the last time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +84,40 @@ class Upkeep:
                 yield await self._maintain_one(partition, dry_run)
             after = partitions[-1]
 
+    async def tend(self, partition: Partition) -> int | None:
+        """What upkeep does by itself, once a day: purge, consolidate and prune, as the settings say.
+
+        Each step is decided from what is stored, so it can be broken off anywhere and run again. Gives when to come
+        back, None when there is nothing left that could die or be pruned.
+        """
+        now = self._ledger.clock()
+        _, next_at = await self._purge(partition)
+        if self._settings.consolidate:
+            await self._consolidation.run(partition)
+        times = [] if next_at is None else [max(min(next_at, now) + DAY_MS, now + HOUR_MS)]
+        if self._settings.prune:
+            await self._retire(partition, await self._to_retire(partition), now)
+            times += await self._next_pruning(partition, now)
+        return min(times, default=None)
+
+    async def _next_pruning(self, partition: Partition, now: int) -> list[int]:
+        """When something will be old enough to be pruned; what is and stays is looked at again from time to time."""
+        index = await self._indexes.current(partition)
+        oldest = min(
+            (
+                touched(record)
+                for layer in ("long_term", "learning")
+                for record in index.of_layer(layer, now)
+                if not is_pinned(record) and is_current(record, now)
+            ),
+            default=None,
+        )
+        if oldest is None:
+            return []
+        return [max(oldest + self._settings.prune_age_days * DAY_MS, now + PRUNED_EVERY_MS)]
+
     async def _maintain_one(self, partition: Partition, dry_run: bool) -> Maintained:
-        purged = 0 if dry_run else await self._purge(partition)
+        purged = 0 if dry_run else (await self._purge(partition))[0]
         if is_veil(partition):
             return Maintained(partition, purged, dry_run=dry_run)
         consolidated = await self._consolidation.run(partition, dry_run=dry_run)
@@ -113,8 +148,8 @@ class Upkeep:
         )
         return [*memories, *learnings]
 
-    async def _purge(self, partition: Partition) -> int:
-        """Remove for good what has been dead for a day. Gives how many there were."""
+    async def _purge(self, partition: Partition) -> tuple[int, int | None]:
+        """Remove for good what has been dead for a day. Gives how many there were, and when the next one dies."""
         now, purged = self._ledger.clock(), 0
         while True:
             gone = await self._ledger.store.forget(Filter(partition, dead_before=now - DAY_MS), now)
@@ -123,7 +158,7 @@ class Upkeep:
                 break
         if purged and not is_veil(partition) and (jobs := self._ledger.index_jobs(partition)):
             await self._ledger.commit(Changes(partition, enqueue=jobs))
-        return purged
+        return purged, gone.next_at
 
     async def _retire(self, partition: Partition, chosen: Sequence[Pruned], now: int) -> list[Pruned]:
         """End the chosen, with the reason. Gives those that were ended."""
@@ -152,7 +187,7 @@ class Upkeep:
             alone = record.with_(valid_to=None, data=_without(record, "merged_into", "reason", "before_merge"))
             put = unmerged(older[0], record) if older else (alone,)
         elif "retired" in record.data:
-            put = (record.with_(valid_to=None, data=_without(record, "retired")),)
+            put = (record.with_(valid_to=None, data=_without(record, "retired") | {TOUCHED_AT: self._ledger.clock()}),)
         else:
             raise NotFound("nothing was ended here that could be taken back", field="id")
         await self._ledger.commit(Changes(partition, put=put))

@@ -26,11 +26,12 @@ from recollect.indexing import Indexing
 from recollect.ledger import Ledger, upkeep_job
 from recollect.policies.tokens import TokenCounter
 from recollect.reading import KINDS, Reading
-from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Changes, Job, Partition, Record, Scope, derived_id
+from recollect.records import MINUTE_MS, SECOND_MS, Changes, Job, Partition, Record, Scope, derived_id
 from recollect.settings import Settings
 from recollect.stores.contract import LeaseLost
 from recollect.trust import Trust
 from recollect.unlearning import Unlearning
+from recollect.upkeep import Upkeep
 
 log = logging.getLogger("recollect.worker")
 
@@ -56,6 +57,7 @@ class Worker:
         indexes: Indexes,
         enrichment: Enrichment,
         consolidation: Consolidation,
+        upkeep: Upkeep,
         indexing: Indexing,
         settings: Settings,
         count: TokenCounter,
@@ -64,7 +66,7 @@ class Worker:
         self._ledger = ledger
         self._indexes = indexes
         self._enrichment = enrichment
-        self._consolidation = consolidation
+        self._tending = upkeep
         self._settings = settings
         self._count = count
         self._reading = reading
@@ -340,21 +342,9 @@ class Worker:
         return Changes(job.partition)
 
     async def _upkeep(self, job: Job) -> Changes:
-        """Remove for good what has been dead for a day, consolidate the rest, and come back when the next can go."""
-        now = self._ledger.clock()
-        where = Filter(job.partition, dead_before=now - DAY_MS)
-        gone = await self._ledger.store.forget(where, now)
-        purged = gone.count
-        while not gone.done:
-            gone = await self._ledger.store.forget(where, now)
-            purged += gone.count
-        if self._settings.consolidate:
-            await self._consolidation.run(job.partition)
-        feeding = self._ledger.index_jobs(job.partition) if purged else ()
-        if gone.next_at is None:
-            return Changes(job.partition, enqueue=feeding)
-        due_at = max(min(gone.next_at, now) + DAY_MS, now + HOUR_MS)
-        return Changes(job.partition, enqueue=(upkeep_job(job.partition, due_at), *feeding))
+        """Purge, consolidate and prune, and come back when there may be something to do."""
+        due_at = await self._tending.tend(job.partition)
+        return Changes(job.partition, enqueue=() if due_at is None else (upkeep_job(job.partition, due_at),))
 
 
 def reason_of(error: BaseException) -> str:

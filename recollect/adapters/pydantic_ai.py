@@ -116,23 +116,38 @@ async def _records(user: User) -> list[ConversationRecord]:
 
 
 async def _history(user: User, head_id: str, limit: int | None) -> list[ConversationEntry]:
-    """The entries up to the head, oldest first; those whose life is over are not among them."""
+    """The entries up to the head, oldest first, without those whose life is over and those that were set aside."""
     head = await _find(user, head_id)
     if head is None:
         raise LookupError("there is no such entry")
     seen: dict[str, dict[str, Any]] = {}
     chain: dict[str, dict[str, Any]] = {}
+    aside: set[str] = set()
     wanted: str | None = head_id
     async for message in _newest(user.session(head.scope.session), first=min(limit or PAGE, PAGE)):
         kept = _kept(message)
         if kept is not None:
             seen[str(message.metadata[ENTRY])] = kept
-        while wanted in seen and wanted not in chain and (limit is None or len(chain) < limit):
+            aside |= {str(message.metadata[ENTRY])} if message.trust == "quarantined" else set()
+        while wanted in seen and wanted not in chain and (limit is None or len(chain.keys() - aside) < limit):
             chain[wanted] = seen[wanted]
             wanted = seen[wanted]["parent_id"]
-        if wanted is None or len(chain) == limit:
+        if wanted is None or len(chain.keys() - aside) == limit:
             break
-    return _entries(chain)[::-1]
+    return _entries(_heard(chain, aside))[::-1]
+
+
+def _heard(chain: dict[str, dict[str, Any]], aside: set[str]) -> dict[str, dict[str, Any]]:
+    """A line of entries, newest first, without those that were set aside: each follows the one before them."""
+
+    def before(id: str | None) -> str | None:
+        while id in aside and id in chain:
+            id = chain[id]["parent_id"]
+        return id
+
+    return {
+        id: kept | {"parent_id": before(kept["parent_id"])} for id, kept in chain.items() if id not in aside
+    }  # fmt: skip
 
 
 async def _find(user: User, entry_id: str) -> Record | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from recollect.layers import is_current
-from recollect.policies.retention import freshness, use
+from recollect.policies.retention import TOUCHED_AT, freshness, touched, use
 from recollect.records import Record
 
 FIRST_CONFIDENCE, CORRECTION_CONFIDENCE = 0.5, 0.75
@@ -39,12 +39,13 @@ def said_again(known: Record, again: Record) -> Record:
     best = max(known.confidence, again.confidence)
     data = {name: value for name, value in known.data.items() if name != "retired"}
     data |= {"seen": known.data.get("seen", 1) + 1, "sources": [*sources, *new][-SOURCES_KEPT:]}
+    data[TOUCHED_AT] = max(touched(known), again.created_at)
     return known.with_(data=data, confidence=_rounded(best + (1 - best) * SAID_AGAIN), valid_to=None)
 
 
-def confirmed(known: Record) -> Record:
+def confirmed(known: Record, now: int) -> Record:
     """A learning that turned out right; if it was retired, it is taken back."""
-    known = restored(known) if "retired" in known.data else known
+    known = restored(known, now)
     return known.with_(confidence=_rounded(min(known.confidence + CONFIRMED, 1.0)))
 
 
@@ -56,9 +57,11 @@ def contradicted(known: Record, now: int) -> Record:
     return lower.with_(valid_to=now, data={**known.data, "retired": "contradicted too often"})
 
 
-def restored(known: Record) -> Record:
-    """A retired learning, taken back."""
-    data = {name: value for name, value in known.data.items() if name != "retired"}
+def restored(known: Record, now: int) -> Record:
+    """A retired learning, taken back; pruning begins to count anew."""
+    data = {name: value for name, value in known.data.items() if name != "retired"} | {TOUCHED_AT: now}
+    if "retired" not in known.data:
+        return known.with_(data=data)
     return known.with_(data=data, valid_to=None, confidence=max(known.confidence, RETIRED_BELOW))
 
 

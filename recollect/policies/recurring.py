@@ -1,8 +1,10 @@
 """What comes up again and again: topics of several episodes, told in the words that were said each time.
 
 Precision first. A topic counts when the user came back to it on three different days, and when what
-they said of it can be quoted from two of them. Nothing is concluded from it: a memory of this kind has
-the topic, the days, and sentences of the user.
+they said of it can be quoted from two of them. People seldom name a thing the same way as the first topic
+of a talk each time, so a topic of several words ("food bank", "bike ride") also comes up where they say it
+in passing; a single word does not, for "trip" and "city" come up everywhere. Nothing is concluded from it:
+a memory of this kind has the topic, the days, and sentences of the user.
 """
 
 from __future__ import annotations
@@ -32,6 +34,14 @@ KEPT = ("usage_count", "last_used", "pinned")
 TOLD_IN = "told_in"
 """In the data of an episode: by topic, the memory that it was taken into. Each is taken in once."""
 
+_EVERYWHERE = frozenset(
+    " ".join(terms(words))
+    for words in (
+        "social media", "daily routine", "stay organized", "good idea", "next step", "more information", "best way",
+        "long time", "next week", "free time", "day trip", "step guide", "local area", "new things", "other options",
+    )
+)  # fmt: skip
+"""Words that belong to any talk: said in passing, they are no topic."""
 _SECTION = re.compile(r"^(?:Said|Decided): (.*)$", re.M)
 _QUOTATION = re.compile("“([^”]+)”")
 
@@ -60,10 +70,7 @@ def recurring(episodes: Sequence[Record], known: Mapping[str, Record], scope: Sc
 
     A memory that was forgotten does not come back: the episodes that it was made of stay marked.
     """
-    by_key: dict[str, list[Record]] = {}
-    for episode in sorted(episodes, key=lambda each: (each.when, each.id)):
-        for key in keys_of(episode) if episode.trust == "trusted" else ():
-            by_key.setdefault(key, []).append(episode)
+    by_key = _by_key([each for each in episodes if each.trust == "trusted"])
     found: list[Recurring] = []
     told: list[tuple[set[str], set[str]]] = []
     for key in sorted(by_key, key=lambda key: (-len(key.split()), -len(by_key[key]), key)):
@@ -84,13 +91,32 @@ def recurring(episodes: Sequence[Record], known: Mapping[str, Record], scope: Sc
     return found
 
 
+def _by_key(episodes: Sequence[Record]) -> dict[str, list[Record]]:
+    """Every topic, with the episodes in which it comes up, in the order of time."""
+    ordered = sorted(episodes, key=lambda each: (each.when, each.id))
+    places: dict[str, set[int]] = {}
+    said: dict[str, set[int]] = {}
+    words = [[set(terms(quote)) for quote in _of_user(episode)] for episode in ordered]
+    for place, episode in enumerate(ordered):
+        for key in keys_of(episode):
+            places.setdefault(key, set()).add(place)
+        for stem in set().union(*words[place]):
+            said.setdefault(stem, set()).add(place)
+    for key, of_it in places.items():
+        stems = set(key.split())
+        if len(stems) > 1 and key not in _EVERYWHERE:
+            near = set.intersection(*(said.get(stem, set()) for stem in stems))
+            of_it |= {place for place in near if any(stems <= quote for quote in words[place])}
+    return {key: [ordered[place] for place in sorted(of_it)] for key, of_it in places.items()}
+
+
 def retold(key: str, episodes: Sequence[Record], held: Record | None, scope: Scope, now: int) -> Record | None:
     """The memory of a topic from these episodes, in place of the one that is held; None if they are too few."""
     used = sorted(episodes, key=lambda each: (each.when, each.id))[-EPISODES_MAX:]
     quotes = _quotes(key, used)
     if len({as_datetime(each.when).date() for each in used}) < DAYS_MIN or len(quotes) < QUOTES_MIN:
         return None
-    name = keys_of(used[-1])[key]
+    name = next((named for each in reversed(used) if (named := keys_of(each).get(key))), key)
     lines = [f"The user came back to {name} {len(used)} times between {_day(used[0])} and {_day(used[-1])}."]
     lines += [f"On {_day(episode)}: “{quote}”" for episode, quote in quotes]
     data = {"topic": key, RESTS_ON: [each.id for each in used], "rated": True}

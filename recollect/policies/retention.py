@@ -44,10 +44,14 @@ def is_pinned(record: Record) -> bool:
     return record.data.get("pinned") is True or record.metadata.get("pinned") is True
 
 
-def _touched(record: Record) -> int:
-    """When a record was written or last used. Event times do not count: an old event may be news."""
-    used = record.data.get("last_used")
-    return max(record.created_at, used) if isinstance(used, int) else record.created_at
+TOUCHED_AT = "touched_at"
+"""In the data of a record: when it was told once more, confirmed or restored. It is then as good as new."""
+
+
+def touched(record: Record) -> int:
+    """When a record was written, told again or last used. Event times do not count: an old event may be news."""
+    times = (record.data.get(name) for name in ("last_used", TOUCHED_AT))
+    return max(record.created_at, *(time for time in times if isinstance(time, int)), 0)
 
 
 def _uses(record: Record, uses: Mapping[str, int]) -> int:
@@ -64,7 +68,7 @@ def retention_score(record: Record, now: int, uses: int = 0) -> float:
 
 def freshness(record: Record, now: int) -> float:
     """From 1, when it was just written or used, down to 0; half of it goes in 90 days."""
-    return math.exp2(-max(now - _touched(record), 0) / HALF_LIFE_MS)
+    return math.exp2(-max(now - touched(record), 0) / HALF_LIFE_MS)
 
 
 def use(uses: int) -> float:
@@ -108,7 +112,7 @@ def _of_user(
     found: list[tuple[float, Pruned]] = []
     rest: list[tuple[float, Record]] = []
     for score, record in scored:
-        age = now - _touched(record)
+        age = now - touched(record)
         if is_pinned(record):
             continue
         if age >= age_min_ms and score < score_min:

@@ -72,6 +72,22 @@ async def test_what_comes_up_on_three_days_is_known_in_the_words_that_were_said(
     assert (await ann.get_memory(memory.id)).vector is not None
 
 
+@pytest.mark.parametrize(("topic", "recurs"), [("food bank", True), ("bank", False), ("social media", False)])
+async def test_what_is_said_in_passing_counts_where_several_words_say_what_it_is(by_hand, clock, topic, recurs):
+    ann = by_hand.user("ann")
+    for day, other in enumerate(("kitchen garden", "guitar lesson", "winter marathon")):
+        chat = ann.session(f"day {day}")
+        subject = topic if day == 0 else other
+        await chat.add_interaction(f"I want to tell you of the {subject}.", f"Tell me of the {subject}.")
+        await chat.add_interaction(f"The {subject} keeps me busy on day {day}.", f"What of the {subject}?")
+        if day:
+            await chat.add_interaction(f"I went by the {topic} with bag number {day}{day}.", "Good.")
+        clock.advance(hours=26)
+    await by_hand.work()
+    told = (await ann.maintain()).consolidated.recurring
+    assert [topic in memory.content and "3 times" in memory.content for memory in told] == [True] * recurs
+
+
 async def test_twice_is_not_often_enough(by_hand, clock):
     ann = await on_several_days(by_hand, clock, days=2)
     assert (await ann.maintain()).consolidated.recurring == ()

@@ -9,6 +9,8 @@ import pytest
 
 from recollect import Message
 from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
+from recollect.stores import open_store
+from recollect.testing.fakes import MeddlingStore
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Genève"}'}}
 PARTS = [
@@ -282,6 +284,34 @@ async def test_a_branch_of_large_messages_is_copied_whole(memory):
     last = (await chat.messages(newest_first=True, limit=1))[0][0]
     branch = await chat.branch(last.id, "other")
     assert await said(branch) == await said(chat)
+
+
+async def test_a_branch_that_was_broken_off_is_known_as_one_and_the_same_call_goes_on(open_memory):
+    store = MeddlingStore(await open_store("memory://"))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    chat = ann.session("s")
+    told = [await chat.add_message("user", f"number {n}") for n in range(150)]
+    copies = iter(range(2))
+
+    async def break_off():
+        raise ConnectionError
+
+    def is_second(changes):
+        return any(r.scope.session == "other" and r.layer == "conversation" for r in changes.put) and next(copies) == 1
+
+    store.before(is_second, break_off)
+    with pytest.raises(ConnectionError):
+        await chat.branch(told[-1].id, "other")
+    assert 0 < len((await ann.session("other").messages(limit=200))[0]) < 150
+    await ann.forget(told[0].id)
+    assert "number 0" not in await said(ann.session("other")), "a forgotten message takes its copies, however many"
+    with pytest.raises(Conflict):
+        await chat.branch(told[-2].id, "other")
+    branch = await chat.branch(told[-1].id, "other")
+    assert await said(branch) == [f"number {n}" for n in range(1, 150)]
+    with pytest.raises(Conflict):
+        await chat.branch(told[-1].id, "other")
 
 
 async def test_a_branch_needs_a_message_of_this_session_and_an_empty_place(memory):

@@ -95,7 +95,8 @@ async def test_what_is_dead_is_removed_for_good_a_day_later_by_itself(memory, cl
     await memory.work()
     assert [record.id for record in (await store.changes(ANN, None)).put] == [kept.id]
     survey = await memory.survey()
-    assert survey.jobs_waiting == survey.jobs_scheduled == 0, "nothing that can die is left to look after"
+    assert (survey.jobs_waiting, survey.jobs_scheduled) == (0, 1), "what is kept is looked at again"
+    assert survey.oldest_job_at == kept.created_at + 180 * DAY_MS, "when it may be pruned, and not before"
 
 
 async def test_upkeep_looks_after_a_partition_for_weeks_without_failing(memory, clock):
@@ -118,6 +119,12 @@ async def test_maintain_purges_on_demand(memory, clock):
     clock.advance(days=1, milliseconds=1)
     assert (await ann.maintain()).purged == 2
     assert (await ann.maintain()).purged == 0
+
+
+@pytest.fixture
+async def by_hand(open_memory):
+    """A memory that prunes only when it is told to."""
+    return await open_memory(prune=False)
 
 
 async def aged(memory, clock):
@@ -146,9 +153,9 @@ async def current(user):
     return sorted(r.content.split()[1] for r in (await user.list_memories())[0] if r.valid_to is None)
 
 
-async def test_pruning_retires_what_is_old_unimportant_and_unused_and_says_why(memory, clock):
-    records = await aged(memory, clock)
-    ann = memory.user("ann")
+async def test_pruning_retires_what_is_old_unimportant_and_unused_and_says_why(by_hand, clock):
+    records = await aged(by_hand, clock)
+    ann = by_hand.user("ann")
     done = await ann.maintain()
     assert {each.record.id for each in done.retired} == {records["trifle"].id, records["bagatelle"].id}
     assert all("below 0.15" in each.reason and "400 days" in each.reason for each in done.retired)
@@ -160,12 +167,12 @@ async def test_pruning_retires_what_is_old_unimportant_and_unused_and_says_why(m
     assert (await ann.maintain()).retired == ()
 
 
-async def test_a_dry_run_tells_the_same_and_changes_nothing(memory, clock):
-    await aged(memory, clock)
-    ann = memory.user("ann")
+async def test_a_dry_run_tells_the_same_and_changes_nothing(by_hand, clock):
+    await aged(by_hand, clock)
+    ann = by_hand.user("ann")
     before = await ann.export()
     told = await ann.maintain(dry_run=True)
-    (told_by_all,) = await memory.maintain(dry_run=True)
+    (told_by_all,) = await by_hand.maintain(dry_run=True)
     assert told.dry_run
     assert told == told_by_all
     assert await ann.export() == before
@@ -175,9 +182,9 @@ async def test_a_dry_run_tells_the_same_and_changes_nothing(memory, clock):
     ]
 
 
-async def test_pruning_can_be_undone(memory, clock):
-    records = await aged(memory, clock)
-    ann = memory.user("ann")
+async def test_pruning_can_be_undone(by_hand, clock):
+    records = await aged(by_hand, clock)
+    ann = by_hand.user("ann")
     await ann.maintain()
     restored = await ann.restore(records["trifle"].id)
     assert (restored.valid_to, "retired" in restored.data) == (None, False)
@@ -188,13 +195,47 @@ async def test_pruning_can_be_undone(memory, clock):
             await ann.restore(id)
 
 
-async def test_a_retired_memory_that_is_told_again_is_back(memory, clock):
-    records = await aged(memory, clock)
-    ann = memory.user("ann")
+async def test_a_retired_memory_that_is_told_again_is_back(by_hand, clock):
+    records = await aged(by_hand, clock)
+    ann = by_hand.user("ann")
     await ann.maintain()
     again = await ann.add_memory("a trifle thing")
     assert (again.id, again.valid_to, "retired" in again.data) == (records["trifle"].id, None, False)
     assert "trifle" in await current(ann)
+
+
+async def test_pruning_comes_by_itself_says_why_and_leaves_what_was_taken_back(memory, clock):
+    ann = memory.user("ann")
+    trifle = await ann.add_memory("a trifle thing", importance=0.05)
+    bagatelle = await ann.add_memory("a bagatelle thing", importance=0.05)
+    await memory.work()
+    clock.advance(days=179)
+    await memory.work()
+    assert await current(ann) == ["bagatelle", "trifle"], "nothing younger than half a year is pruned"
+    clock.advance(days=200)
+    await memory.work()
+    assert await current(ann) == []
+    assert "below 0.15" in (await ann.get_memory(trifle.id)).data["retired"]
+    await ann.restore(trifle.id)
+    await ann.add_memory("a bagatelle thing")
+    for _ in range(20):
+        clock.advance(days=8)
+        await memory.work()
+    assert await current(ann) == ["bagatelle", "trifle"], "who takes it back has a use for it"
+    clock.advance(days=200)
+    await memory.work()
+    assert await current(ann) == []
+    assert (await ann.get_memory(bagatelle.id)).valid_to == clock()
+
+
+async def test_a_deployment_can_leave_pruning_to_maintain(by_hand, clock):
+    ann = by_hand.user("ann")
+    await ann.add_memory("a trifle thing", importance=0.05)
+    for _ in range(60):
+        clock.advance(days=8)
+        await by_hand.work()
+    assert await current(ann) == ["trifle"]
+    assert len((await ann.maintain()).retired) == 1
 
 
 async def test_a_user_keeps_no_more_than_the_cap(open_memory, clock):

@@ -64,7 +64,9 @@ async def test_reading_that_breaks_is_a_failure_of_its_own_and_the_message_is_en
     learning = Learning(flow.ledger, flow.indexes, BrokenEnricher())
     enrichment = Enrichment(flow.ledger, flow.indexes, HashingEmbedder(), learning, flow.settings)
     consolidation = flow.upkeep._consolidation
-    worker = Worker(flow.ledger, flow.indexes, enrichment, consolidation, flow.indexing, flow.settings, flow.count)
+    worker = Worker(
+        flow.ledger, flow.indexes, enrichment, consolidation, flow.upkeep, flow.indexing, flow.settings, flow.count
+    )
     message = await ann.session("s").add_message("user", "I live in Bergen.")
     for _ in range(6):
         await worker.work()

@@ -126,6 +126,25 @@ async def test_who_comes_second_leaves_nothing_behind_however_much_it_was(store,
     assert len({str(message.content)[:8] for message in said}) == 2
 
 
+async def test_what_was_set_aside_is_read_no_more_and_not_taken_along(store, memory):
+    ann = memory.user("ann")
+    many = in_json([ModelRequest([UserPromptPart(f"number {n}")]) for n in range(6)])
+    await store.save(Conversation(conversation_id="x", messages=list(many)))
+    poisoned = [(await ann.session("x").messages())[0][place].id for place in (1, 2, 5)]
+    await ann.quarantine(ids=poisoned, reason="strange")
+    heard = [many[0], many[3], many[4]]
+    conversation = await store.load("x")
+    assert conversation.messages == heard
+    assert (await store.load("x", limit=2)).messages == heard[-2:]
+    assert [each.parent_id for each in await store.load_entries("x")][0] is None
+    more = in_json([ModelRequest([UserPromptPart("one more")])])
+    conversation.messages.extend(more)
+    await store.save(conversation)
+    assert (await store.load("x")).messages == [*heard, *more]
+    fork = await store.fork("x")
+    assert (await store.load(fork.conversation_id)).messages == [*heard, *more]
+
+
 async def test_a_deleted_conversation_is_forgotten_and_may_come_again(store, memory):
     conversation = Conversation(conversation_id="x", messages=[ModelRequest([UserPromptPart("I live in Oslo")])])
     await store.save(conversation)

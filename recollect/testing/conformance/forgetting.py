@@ -100,10 +100,10 @@ class ForgetConformance(Stage):
         (veil,) = [each for each in await second.partitions() if is_veil(each)]
         assert "ann" not in veil.user, "what is refused, replayed or changes nothing brings no name back"
         await put(second, message("a", "new"))
-        assert list(await store.partitions()) == [ANN, BOB]
+        assert [each for each in await store.partitions() if not is_veil(each)] == [ANN, BOB]
         back = await mark_of(store)
-        assert (back.epoch, back.revision) == (before.epoch + 1, before.revision + 2)
-        assert (await one(second, "a")).version == back.revision, "above every version that was ever read"
+        assert (back.epoch > before.epoch, back.revision > before.revision) == (True, True)
+        assert (await one(second, "a")).version > before.revision, "above every version that was ever read"
 
     async def test_a_purge_takes_the_remembered_keys_of_the_erased(self, store: Store) -> None:
         told = Changes(ANN, put=(message("a", "secret"),), key="told")
