@@ -27,6 +27,7 @@ from langchain_core.messages import (
 from langchain_core.retrievers import BaseRetriever
 from langgraph.runtime import Runtime
 from pydantic import ConfigDict, PrivateAttr
+from pydantic_core import from_json
 
 from recollect.adapters import langchain_shape
 from recollect.adapters.bridge import Bridge, SessionHandle, UserHandle
@@ -38,7 +39,6 @@ from recollect.adapters.verbatim import (
     in_pieces,
     labels_of,
     shell_of,
-    texts_of,
 )
 from recollect.context import Context
 from recollect.conversation import Message
@@ -55,10 +55,10 @@ def to_stored(message: BaseMessage) -> dict[str, Any]:
 
 def from_stored(message: Message) -> BaseMessage:
     """A stored message for LangChain, whoever stored it."""
-    shell = shell_of(langchain_shape.NAME, message)
+    shell = shell_of(langchain_shape.NAME, message, from_json)
     try:
         data = shell["data"]
-        data["content"] = filled(data["content"], texts_of(message))
+        data["content"] = filled(data["content"], message)
         if data.get("tool_calls") == HOLE:
             data["tool_calls"] = [langchain_shape.tool_call(call) for call in calls_of(message)]
         return messages_from_dict([shell])[0]
