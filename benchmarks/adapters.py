@@ -19,6 +19,7 @@ import argparse
 import asyncio
 import itertools
 import json
+import random
 import statistics
 import tempfile
 import warnings
@@ -354,13 +355,13 @@ def calm(cpu_ns: list[int]) -> float:
 
 
 async def run(race: Race, rounds: int) -> dict[str, Any]:
-    """Let the four take turns; who begins changes every turn."""
+    """Let the four take turns, in another order each time: what one leaves running is not always on the same other."""
     calls = [race.ours, race.wrapped, race.alone, race.own]
     samples = [Samples() for _ in calls]
-    for number in range(rounds):
-        for place in range(len(calls)):
-            chosen, given = (place + number) % len(calls), race.given()
-            await samples[chosen].measure(partial(calls[chosen], given))
+    turns = random.Random(7)
+    for _ in range(rounds):
+        for place in turns.sample(range(len(calls)), len(calls)):
+            await samples[place].measure(partial(calls[place], race.given()))
     cpu = [calm(each.cpu_ns) / 1e3 for each in samples]
     wall = [statistics.median(each.wall_ns) / 1e3 for each in samples]
     added = cpu[0] - cpu[1] - cpu[2]

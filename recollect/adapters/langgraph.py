@@ -280,10 +280,13 @@ class Store(BaseStore):
 
     async def _refresh(self, user: User, records: Sequence[Record]) -> None:
         """Start the lives of items again that were read; one that is gone meanwhile stays gone."""
+        mortal = [record for record in records if LIFE in record.metadata]
+        if not mortal:
+            return
         now = self._clock()
         due = []
-        for record in records:
-            life_ms = record.metadata.get(LIFE, 0) * MINUTE_MS
+        for record in mortal:
+            life_ms = record.metadata[LIFE] * MINUTE_MS
             if life_ms and record.expires_at and record.expires_at - now < life_ms * (1 - REFRESH_SHARE):
                 due.append({"id": record.id, "expires_at": now + int(life_ms)})
         try:
