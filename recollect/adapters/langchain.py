@@ -129,7 +129,10 @@ async def _add(session: Session, messages: Sequence[BaseMessage]) -> None:
 
 
 class Retriever(BaseRetriever):
-    """What the user's memory has on a question, as documents with score, layer, id and the time it was said."""
+    """What the user's memory has on a question, as documents with score, layer, id and the time it was said.
+
+    `invoke(question, k=10)` gives another number of them.
+    """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -140,17 +143,20 @@ class Retriever(BaseRetriever):
     quality: Literal["fast", "best"] | None = None
     _bridge: Bridge = PrivateAttr(default_factory=Bridge)
 
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        return self._bridge.run(self.user, lambda user: self._found(user, query))
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        return self._bridge.run(self.user, lambda user: self._found(user, query, k))
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        return await self._bridge.wait(self.user, lambda user: self._found(user, query))
+        return await self._bridge.wait(self.user, lambda user: self._found(user, query, k))
 
-    async def _found(self, user: User, query: str) -> list[Document]:
+    async def _found(self, user: User, query: str, k: int | None) -> list[Document]:
+        limit = self.k if k is None else k
         hits = await user.search_memory(
-            query, layer=self.layer, where=self.where, limit=self.k, quality=self.quality
+            query, layer=self.layer, where=self.where, limit=limit, quality=self.quality
         )  # fmt: skip
         return [_document(hit) for hit in hits]
 
