@@ -96,8 +96,8 @@ class LongTerm:
         self._scope = Scope(scope.org, scope.user)
         self._partition = scope.partition
 
-    async def add(self, drafts: Sequence[Record], key: str | None = None) -> list[Record]:
-        """Store memories in one commit. What is already known is not stored again but counted."""
+    async def add(self, drafts: Sequence[Record], key: str | None = None, *, only_new: bool = False) -> list[Record]:
+        """Store memories in one commit. What is already known is not stored again but counted, or a `Conflict`."""
         records = [self._owned(self._ledger.masked_record(each), key) for each in drafts]
         asked = list(dict.fromkeys(record.id for record in records))
         adding = _Adding(records)
@@ -111,6 +111,8 @@ class LongTerm:
 
         try:
             revision = await self._add_new(adding, key)
+            if revision is None and only_new:
+                raise Conflict("such a memory is already there", field="id")
             while revision is None:
                 revision = await self._ledger.update_all(self._partition, list(asked), decide)
         except Conflict as conflict:

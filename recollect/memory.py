@@ -334,8 +334,6 @@ class User:
         self._flow = flow
         self._scope = scope
         self._long_term = LongTerm(flow.ledger, scope)
-        self._privacy = Privacy(flow.ledger, flow.indexes, scope.partition)
-        self._trust = Trust(flow.ledger, flow.indexes, scope)
 
     def __repr__(self) -> str:
         return f"<User {self.id!r} of org {self._scope.org!r}>"
@@ -343,6 +341,14 @@ class User:
     @property
     def id(self) -> str:
         return self._scope.user
+
+    @property
+    def _privacy(self) -> Privacy:
+        return Privacy(self._flow.ledger, self._flow.indexes, self._scope.partition)
+
+    @property
+    def _trust(self) -> Trust:
+        return Trust(self._flow.ledger, self._flow.indexes, self._scope)
 
     def session(self, id: str, *, agent: str = "") -> Session:
         """The handle of a session; it is made on first use."""
@@ -460,23 +466,36 @@ class User:
         expires_at: Any = None,
         trust: str = "trusted",
         idempotency_key: str | None = None,
+        only_new: bool = False,
     ) -> Record:
-        """Remember a text, for good or until a time. The same text again is the same memory, made stronger."""
+        """Remember a text, for good or until a time. The same text again is the same memory, made stronger.
+
+        With `only_new` it is a `Conflict` instead if the text, or the id that is given, is already there.
+        """
         draft = long_term.draft(
             content, layer=layer, id=id, metadata=metadata, importance=importance, confidence=confidence,
             created_at=created_at, expires_at=expires_at, trust=trust,
         )  # fmt: skip
-        return (await self._long_term.add([draft], _key(idempotency_key)))[0]
+        added = self._long_term.add([draft], _key(idempotency_key), only_new=validate.switch(only_new, "only_new"))
+        return (await added)[0]
 
     async def add_memories(
-        self, items: Sequence[str | Mapping[str, Any]], *, idempotency_key: str | None = None
+        self,
+        items: Sequence[str | Mapping[str, Any]],
+        *,
+        idempotency_key: str | None = None,
+        only_new: bool = False,
     ) -> list[Record]:
-        """Remember up to 90 texts in one commit, all or none. An item is a text or the arguments of `add_memory`."""
+        """Remember up to 90 texts in one commit, all or none. An item is a text or the arguments of `add_memory`.
+
+        With `only_new` it is a `Conflict` if any of them is already there.
+        """
         drafts = []
         for item in validate.batch(items):
             given = {"content": item} if isinstance(item, str) else item
             drafts.append(_call(long_term.draft, given))
-        return await self._long_term.add(drafts, _key(idempotency_key))
+        chosen = validate.switch(only_new, "only_new")
+        return await self._long_term.add(drafts, _key(idempotency_key), only_new=chosen)
 
     async def get_memory(self, id: str) -> Record:
         """One memory by its id."""

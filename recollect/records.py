@@ -339,9 +339,9 @@ class Hit(NamedTuple):
     @property
     def reason(self) -> str:
         """Why it was found, in plain words: what spoke for it the most, at most three things."""
-        legs = sorted(self.legs.items(), key=lambda item: -item[1].share)
-        told = [REASONS[name] for name, leg in legs if name in REASONS and leg.share >= REASON_LEAST][:REASONS_MAX]
-        return ", ".join(told) or "little speaks for it"
+        told = [(leg.share, name) for name, leg in self.legs.items() if leg.share >= REASON_LEAST and name in REASONS]
+        told.sort(key=lambda each: -each[0])
+        return ", ".join(REASONS[name] for _, name in told[:REASONS_MAX]) or "little speaks for it"
 
     def to_dict(self) -> dict[str, Any]:
         """The hit as documented JSON: where it stands, and why."""

@@ -358,8 +358,12 @@ class User:
         expires_at: Any = None,
         trust: str = "trusted",
         idempotency_key: str | None = None,
+        only_new: bool = False,
     ) -> Record:
-        """Remember a text, for good or until a time. The same text again is the same memory, made stronger."""
+        """Remember a text, for good or until a time. The same text again is the same memory, made stronger.
+
+        With `only_new` it is a `Conflict` instead if the text, or the id that is given, is already there.
+        """
         return self._running.run(
             "User.add_memory",
             self._inner.add_memory(
@@ -373,14 +377,20 @@ class User:
                 expires_at=expires_at,
                 trust=trust,
                 idempotency_key=idempotency_key,
+                only_new=only_new,
             ),
         )
 
     def add_memories(
-        self, items: Sequence[str | Mapping[str, Any]], *, idempotency_key: str | None = None
+        self, items: Sequence[str | Mapping[str, Any]], *, idempotency_key: str | None = None, only_new: bool = False
     ) -> list[Record]:
-        """Remember up to 90 texts in one commit, all or none. An item is a text or the arguments of `add_memory`."""
-        return self._running.run("User.add_memories", self._inner.add_memories(items, idempotency_key=idempotency_key))
+        """Remember up to 90 texts in one commit, all or none. An item is a text or the arguments of `add_memory`.
+
+        With `only_new` it is a `Conflict` if any of them is already there.
+        """
+        return self._running.run(
+            "User.add_memories", self._inner.add_memories(items, idempotency_key=idempotency_key, only_new=only_new)
+        )
 
     def get_memory(self, id: str) -> Record:
         """One memory by its id."""

@@ -88,10 +88,14 @@ async def _view(user: User, given: Given) -> str:
 
 
 async def _create(user: User, given: Given) -> str:
-    path = _path(given, "path")
-    if path == ROOT or await _find(user, path) is not None or await _has_files(user, path):
+    path, text = _path(given, "path"), _string(given, "file_text")
+    if path == ROOT or await _has_files(user, path):
         raise _Refused(f"Error: File {path} already exists")
-    await user.add_memory(id=_id(path), **_draft(path, _string(given, "file_text")))
+    await _check_folders(user, path)
+    try:
+        await user.add_memory(id=_id(path), only_new=True, **_draft(path, text))
+    except Conflict:
+        raise _Refused(f"Error: File {path} already exists") from None
     return f"File created successfully at: {path}"
 
 
@@ -149,6 +153,7 @@ async def _rename(user: User, given: Given) -> str:
         raise _Refused(f"Error: The path {old} does not exist")
     if await _find(user, new) is not None or await _has_files(user, new):
         raise _Refused(f"Error: The destination {new} already exists")
+    await _check_folders(user, new)
     places = [new + record.metadata[PATH].removeprefix(old) for record in moved]
     drafts = [
         _draft(place, _text(record)) | {"id": _id(place)} for place, record in zip(places, moved, strict=True)
@@ -221,6 +226,15 @@ async def _has_files(user: User, folder: str) -> bool:
     async for _ in _under(user, folder, page_size=1):
         return True
     return False
+
+
+async def _check_folders(user: User, path: str) -> None:
+    """Refuse a path that leads through a file."""
+    parts = path.split("/")
+    folders = ["/".join(parts[:depth]) for depth in range(3, len(parts))]
+    files = await user.get_memories([_id(folder) for folder in folders]) if folders else ()
+    if files:
+        raise _Refused(f"Error: {files[0].metadata[PATH]} is a file, and no folder")
 
 
 async def _forget(user: User, ids: list[str]) -> None:

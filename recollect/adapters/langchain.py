@@ -27,6 +27,7 @@ from langchain_core.messages import (
 from langchain_core.retrievers import BaseRetriever
 from langgraph.runtime import Runtime
 from pydantic import ConfigDict, PrivateAttr
+from pydantic_core import from_json
 
 from recollect.adapters import langchain_shape
 from recollect.adapters.bridge import Bridge, SessionHandle, UserHandle
@@ -38,7 +39,6 @@ from recollect.adapters.verbatim import (
     in_pieces,
     labels_of,
     shell_of,
-    texts_of,
 )
 from recollect.context import Context
 from recollect.conversation import Message
@@ -55,10 +55,10 @@ def to_stored(message: BaseMessage) -> dict[str, Any]:
 
 def from_stored(message: Message) -> BaseMessage:
     """A stored message for LangChain, whoever stored it."""
-    shell = shell_of(langchain_shape.NAME, message)
+    shell = shell_of(langchain_shape.NAME, message, from_json)
     try:
         data = shell["data"]
-        data["content"] = filled(data["content"], texts_of(message))
+        data["content"] = filled(data["content"], message)
         if data.get("tool_calls") == HOLE:
             data["tool_calls"] = [langchain_shape.tool_call(call) for call in calls_of(message)]
         return messages_from_dict([shell])[0]
@@ -129,7 +129,10 @@ async def _add(session: Session, messages: Sequence[BaseMessage]) -> None:
 
 
 class Retriever(BaseRetriever):
-    """What the user's memory has on a question, as documents with score, layer, id and the time it was said."""
+    """What the user's memory has on a question, as documents with score, layer, id and the time it was said.
+
+    `invoke(question, k=10)` gives another number of them.
+    """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -140,17 +143,20 @@ class Retriever(BaseRetriever):
     quality: Literal["fast", "best"] | None = None
     _bridge: Bridge = PrivateAttr(default_factory=Bridge)
 
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        return self._bridge.run(self.user, lambda user: self._found(user, query))
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        return self._bridge.run(self.user, lambda user: self._found(user, query, k))
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        return await self._bridge.wait(self.user, lambda user: self._found(user, query))
+        return await self._bridge.wait(self.user, lambda user: self._found(user, query, k))
 
-    async def _found(self, user: User, query: str) -> list[Document]:
+    async def _found(self, user: User, query: str, k: int | None) -> list[Document]:
+        limit = self.k if k is None else k
         hits = await user.search_memory(
-            query, layer=self.layer, where=self.where, limit=self.k, quality=self.quality
+            query, layer=self.layer, where=self.where, limit=limit, quality=self.quality
         )  # fmt: skip
         return [_document(hit) for hit in hits]
 

@@ -13,11 +13,22 @@ ROLES = {"human": "user", "system": "system", "tool": "tool", "function": "tool"
 """Roles by the type of a message; every other is some kind of assistant. A piece of a message is of its type."""
 CHAT_ROLES = {"user": "user", "human": "user", "system": "system", "developer": "system", "tool": "tool"}
 """Roles of a `ChatMessage`, which names its own."""
+USUAL: Mapping[str, Any] = {
+    "additional_kwargs": {},
+    "response_metadata": {},
+    "name": None,
+    "id": None,
+    "tool_calls": [],
+    "invalid_tool_calls": [],
+    "usage_metadata": None,
+    "artifact": None,
+}
+"""Fields as they are in most messages, and in every one that does not name them: they are not written down."""
 
 
 def to_stored(written: Mapping[str, Any]) -> dict[str, Any]:
     """A message as what `add_message` takes, with all that LangChain needs to have the same message again."""
-    data = dict(written["data"])
+    data = {name: value for name, value in written["data"].items() if name not in USUAL or value != USUAL[name]}
     shell = {**written, "data": data}
     texts, data["content"] = hollowed(data.get("content"))
     calls = _calls(data.get("tool_calls"))

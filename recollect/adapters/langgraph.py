@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from langgraph.store.base import (
@@ -54,6 +55,8 @@ PAGE, FOUND_MAX, ADDED, EDITED = 1_000, 1_000, 90, 45
 """Records of a page, hits of a search, and writes of one commit, as the front door allows."""
 TRIES = 5
 """How often a write is decided again when others write the same items."""
+KNOWN_MAX = 10_000
+"""Items of which is remembered that they are there."""
 REFRESH_SHARE = 0.05
 """Reading an item starts its life again once this share of it has passed; each start is a write."""
 
@@ -85,6 +88,7 @@ class Store(BaseStore):
         self._user, self._org, self._user_segment = user, org, user_segment
         self._fields = tuple(fields)
         self._clock = clock
+        self._known: set[str] = set()
         self._bridge = Bridge()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -123,6 +127,8 @@ class Store(BaseStore):
     async def _run(self, memory: Memory, ops: Sequence[Op]) -> list[Result]:
         results: list[Result] = [await self._read(memory, op) for op in ops]
         puts = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
+        if not puts:
+            return results
         by_user: dict[str, list[PutOp]] = defaultdict(list)
         users: dict[str, User] = {}
         for op in puts.values():
@@ -146,12 +152,12 @@ class Store(BaseStore):
 
     async def _get(self, memory: Memory, op: GetOp) -> Item | None:
         user = self._user_of(memory, op.namespace)
-        found = await user.get_memories([item_id(op.namespace, op.key)])
-        record = next(iter(_items(found)), None)
-        if record is None:
+        found = _items(await user.get_memories([item_id(op.namespace, op.key)]))
+        if not found:
             return None
+        record = found[0]
         if op.refresh_ttl:
-            await self._refresh(user, [record])
+            await self._refresh(user, found)
         return Item(**_fields_of(record))
 
     async def _search(self, memory: Memory, op: SearchOp) -> list[SearchItem]:
@@ -209,6 +215,8 @@ class Store(BaseStore):
     async def _write(self, user: User, writes: Sequence[PutOp]) -> None:
         """Put and delete; decided again when somebody else wrote one of the items meanwhile."""
         drafts = {item_id(op.namespace, op.key): self._draft(op) for op in writes}
+        if await self._written_blind(user, drafts):
+            return None
         for left in range(TRIES - 1, -1, -1):
             try:
                 return await self._write_once(user, drafts)
@@ -216,6 +224,28 @@ class Store(BaseStore):
                 if not left:
                     raise
         return None
+
+    async def _written_blind(self, user: User, drafts: Mapping[str, dict[str, Any] | None]) -> bool:
+        """Write items that are all new or all there, as far as is known, without a look; False if that is wrong."""
+        given = [draft | {"id": id} for id, draft in drafts.items() if draft is not None]
+        known = [id in self._known for id in drafts]
+        if len(given) < len(drafts) or any(known) != all(known):
+            return False
+        try:
+            if all(known):
+                return await _changed(user, given)
+            await in_pieces(partial(user.add_memories, only_new=True), given, ADDED)
+        except (Conflict, NotFound):
+            return False
+        finally:
+            self._know(drafts)
+        return True
+
+    def _know(self, ids: Iterable[str]) -> None:
+        """Remember which items are there, so that they are not taken for new ones. To be wrong costs a look."""
+        if len(self._known) > KNOWN_MAX:
+            self._known.clear()
+        self._known.update(ids)
 
     async def _write_once(self, user: User, drafts: Mapping[str, dict[str, Any] | None]) -> None:
         known: dict[str, Record] = {}
@@ -226,14 +256,10 @@ class Store(BaseStore):
                 await user.restore(id)
         gone = [id for id, draft in drafts.items() if draft is None and id in known]
         added = [draft | {"id": id} for id, draft in drafts.items() if draft is not None and id not in known]
-        edits = [
-            {"expires_at": "never", "id": id} | draft
-            for id, draft in drafts.items()
-            if draft is not None and id in known
-        ]
+        changed = [draft | {"id": id} for id, draft in drafts.items() if draft is not None and id in known]
         await in_pieces(user.forget, gone, ADDED)
         await in_pieces(user.add_memories, added, ADDED)
-        await in_pieces(user.update_memories, edits, EDITED)
+        await _changed(user, changed)
 
     def _draft(self, op: PutOp) -> dict[str, Any] | None:
         """The text and labels of an item; None if it is to go."""
@@ -254,10 +280,13 @@ class Store(BaseStore):
 
     async def _refresh(self, user: User, records: Sequence[Record]) -> None:
         """Start the lives of items again that were read; one that is gone meanwhile stays gone."""
+        mortal = [record for record in records if LIFE in record.metadata]
+        if not mortal:
+            return
         now = self._clock()
         due = []
-        for record in records:
-            life_ms = record.metadata.get(LIFE, 0) * MINUTE_MS
+        for record in mortal:
+            life_ms = record.metadata[LIFE] * MINUTE_MS
             if life_ms and record.expires_at and record.expires_at - now < life_ms * (1 - REFRESH_SHARE):
                 due.append({"id": record.id, "expires_at": now + int(life_ms)})
         try:
@@ -267,6 +296,14 @@ class Store(BaseStore):
 
     async def _sweep(self, memory: Memory) -> int:
         return sum([(await user.maintain()).purged for user in await self._users_under(memory, ())])
+
+
+async def _changed(user: User, drafts: Sequence[dict[str, Any]]) -> bool:
+    """Change items; False if one of them is none any longer, as it was merged or retired."""
+    live = True
+    for piece in pieces([{"expires_at": "never"} | draft for draft in drafts], EDITED):
+        live &= all(record.valid_to is None for record in await user.update_memories(piece))
+    return live
 
 
 # ── items and records ────────────────────────────────────────────────────────────────────────────

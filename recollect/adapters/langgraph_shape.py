@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from recollect.adapters.verbatim import fits_beside
 from recollect.errors import ValidationError
 from recollect.records import MINUTE_MS, derived_id
 
@@ -29,7 +30,7 @@ def item_draft(
     if ttl_minutes is not None:
         metadata[LIFE] = ttl_minutes
         given["expires_at"] = now + int(ttl_minutes * MINUTE_MS)
-    if len(json.dumps(whole, ensure_ascii=False).encode()) <= VALUE_BYTES:
+    if fits_beside(whole, VALUE_BYTES):
         given["content"] = text[:TEXT_CHARACTERS] or f"[{key}]"
         metadata[VALUE] = whole
     return given

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from agents.items import TResponseInputItem
 from agents.memory import SessionSettings
+from pydantic_core import from_json
 
 from recollect.adapters.bridge import Bridge, UserHandle
 from recollect.adapters.openai_shape import NAME, SPOKEN, kind_of, to_stored
@@ -108,15 +109,14 @@ class Session:
 
 def from_stored(message: Message) -> list[TResponseInputItem]:
     """The items of a stored message, whoever stored it: one that says something and calls tools is several."""
-    shell = shell_of(NAME, message)
+    shell = shell_of(NAME, message, from_json)
     if not isinstance(shell, dict):
         return cast("list[TResponseInputItem]", _plain(message))
     kind = kind_of(shell)
     spoken = SPOKEN.get(kind, "")
     if spoken in shell:
-        shell[spoken] = filled(shell[spoken], texts_of(message))
-    calls = calls_of(message)
-    if calls and kind == "function_call" and shell.get("arguments") == HOLE:
+        shell[spoken] = filled(shell[spoken], message)
+    if kind == "function_call" and shell.get("arguments") == HOLE and (calls := calls_of(message)):
         shell["arguments"] = calls[0].arguments
     return [cast("TResponseInputItem", shell)]
 

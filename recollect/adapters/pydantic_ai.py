@@ -23,13 +23,14 @@ from pydantic_ai.conversation_store import (
     ConversationStore,
 )
 from pydantic_ai.messages import ModelMessagesTypeAdapter
+from pydantic_core import from_json, to_json
 
 from recollect.adapters.bridge import Bridge, UserHandle
 from recollect.adapters.verbatim import (
     HOLE,
-    SHELL_BYTES,
     Call,
     arguments,
+    fits_beside,
     in_pieces,
     may_be_id,
     pieces,
@@ -45,6 +46,8 @@ NAME, ENTRY = "pydantic_ai", "pydantic_ai_entry"
 SPOKEN = {"user": ("user-prompt",), "tool": ("tool-return",), "assistant": ("text",), "system": ("system-prompt",)}
 """Which parts of a message are its text, by its role."""
 PAGE, FEW, SESSIONS_MAX = 100, 4, 1_000
+HEADS_MAX = 1_000
+"""Conversations of which is remembered where their newest entry is."""
 RECORDS = TypeAdapter(ConversationRecord)
 
 
@@ -53,10 +56,16 @@ class Store(ConversationStore):
 
     def __init__(self, user: UserHandle) -> None:
         self._user = user
+        self._heads: dict[str, str] = {}
         self._bridge = Bridge()
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
-        return await self._bridge.wait(self._user, lambda user: _record(user.session(conversation_id)))
+        record = await self._bridge.wait(self._user, lambda user: _record(user.session(conversation_id)))
+        if record is not None and record.head_id is not None:
+            if len(self._heads) > HEADS_MAX:
+                self._heads.clear()
+            self._heads[record.head_id] = conversation_id
+        return record
 
     async def read_records(self, *, scope: str | None = None, limit: int | None = None) -> Sequence[ConversationRecord]:
         found = await self._bridge.wait(self._user, _records)
@@ -76,12 +85,16 @@ class Store(ConversationStore):
         await self._bridge.wait(self._user, lambda user: _delete(user, conversation_id, expected_revision))
 
     async def read_entry(self, entry_id: str) -> ConversationEntry:
-        return (await self.read_history(entry_id, limit=1))[0]
+        found = await self.read_history(entry_id, limit=1)
+        if not found or found[0].id != entry_id:
+            raise LookupError("there is no such entry")  # or it was set aside
+        return found[0]
 
     async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
         if head_id is None or limit == 0:
             return []
-        return await self._bridge.wait(self._user, lambda user: _history(user, head_id, limit))
+        home = self._heads.get(head_id)
+        return await self._bridge.wait(self._user, lambda user: _history(user, head_id, limit, home))
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────
@@ -103,7 +116,7 @@ async def _newest(session: Session, first: int = PAGE) -> AsyncIterator[Message]
 async def _record(session: Session) -> ConversationRecord | None:
     """What was saved last of the conversation as a whole."""
     async for message in _newest(session, first=FEW):
-        shell = shell_of(NAME, message)
+        shell = shell_of(NAME, message, from_json)
         if isinstance(shell, dict) and "record" in shell:
             return RECORDS.validate_python(shell["record"])
     return None
@@ -115,39 +128,42 @@ async def _records(user: User) -> list[ConversationRecord]:
     return [record for record in found if record is not None]
 
 
-async def _history(user: User, head_id: str, limit: int | None) -> list[ConversationEntry]:
-    """The entries up to the head, oldest first, without those whose life is over and those that were set aside."""
-    head = await _find(user, head_id)
-    if head is None:
+async def _history(user: User, head_id: str, limit: int | None, home: str | None = None) -> list[ConversationEntry]:
+    """The entries up to the head, oldest first, without those whose life is over and those that were set aside.
+
+    `home` is the session where the head was seen; it is looked for where it is not there any longer.
+    """
+    chain = await _chain(user.session(home), head_id, limit) if home is not None else None
+    if chain is None:
+        head = await _find(user, head_id)
+        chain = await _chain(user.session(head.scope.session), head_id, limit) if head is not None else None
+    if chain is None:
         raise LookupError("there is no such entry")
+    return _entries(chain)[::-1]
+
+
+async def _chain(session: Session, head_id: str, limit: int | None) -> dict[str, dict[str, Any]] | None:
+    """What was kept of the entries from the head back, by their ids; None where the head is not in the session."""
     seen: dict[str, dict[str, Any]] = {}
+    aside: set[Any] = set()
     chain: dict[str, dict[str, Any]] = {}
-    aside: set[str] = set()
     wanted: str | None = head_id
-    async for message in _newest(user.session(head.scope.session), first=min(limit or PAGE, PAGE)):
+    async for message in _newest(session, first=min(limit or PAGE, PAGE)):
+        if message.trust == "quarantined":
+            aside.add(message.metadata.get(ENTRY))
         kept = _kept(message)
         if kept is not None:
             seen[str(message.metadata[ENTRY])] = kept
-            aside |= {str(message.metadata[ENTRY])} if message.trust == "quarantined" else set()
-        while wanted in seen and wanted not in chain and (limit is None or len(chain.keys() - aside) < limit):
-            chain[wanted] = seen[wanted]
-            wanted = seen[wanted]["parent_id"]
-        if wanted is None or len(chain.keys() - aside) == limit:
+        while wanted in seen and len(chain) != limit:
+            found = seen.pop(wanted)
+            if wanted not in aside:
+                chain[wanted] = found
+            elif chain:  # each follows the one before those that were set aside
+                next(reversed(chain.values()))["parent_id"] = found["parent_id"]
+            wanted = found["parent_id"]
+        if wanted is None or len(chain) == limit:
             break
-    return _entries(_heard(chain, aside))[::-1]
-
-
-def _heard(chain: dict[str, dict[str, Any]], aside: set[str]) -> dict[str, dict[str, Any]]:
-    """A line of entries, newest first, without those that were set aside: each follows the one before them."""
-
-    def before(id: str | None) -> str | None:
-        while id in aside and id in chain:
-            id = chain[id]["parent_id"]
-        return id
-
-    return {
-        id: kept | {"parent_id": before(kept["parent_id"])} for id, kept in chain.items() if id not in aside
-    }  # fmt: skip
+    return None if wanted == head_id else chain
 
 
 async def _find(user: User, entry_id: str) -> Record | None:
@@ -173,7 +189,7 @@ async def _write(
     stored = await _record(session)
     if (stored.revision if stored else None) != expected:
         raise ConversationConflict(record.conversation_id)
-    given = [message for entry in new_entries for message in _to_stored(entry)]
+    given = to_stored(new_entries)
     try:
         if stored is None:
             given = [*await _copied(user, record, new_entries), *given]
@@ -189,8 +205,7 @@ async def _copied(
     origin = new_entries[0].parent_id if new_entries else record.head_id
     if origin is None:
         return []
-    kept = await _history(user, origin, None)
-    copies = [message for entry in kept for message in _to_stored(entry)]
+    copies = to_stored(await _history(user, origin, None))
     return [copy | {"id": derived_id(NAME, record.conversation_id, copy["id"])} for copy in copies]
 
 
@@ -198,7 +213,7 @@ async def _commit(
     user: User, session: Session, record: ConversationRecord, given: list[dict[str, Any]], expected: str | None
 ) -> None:
     """Write the messages, the last of them with the record; of two writers who know the same, one comes first."""
-    holder = _holding(given, {"record": RECORDS.dump_python(record, mode="json")})
+    holder = _holding(given, RECORDS.dump_python(record, mode="json"))
     if expected is None:
         # A new conversation has no revision to hold on to: whose record is there first has made it.
         holder["id"] = derived_id(NAME, session.id)
@@ -223,19 +238,20 @@ async def _withdraw(user: User, session: Session, ids: set[str]) -> None:
     """Take back what was written before another writer turned out to be first, but for what is in both."""
     stored = await _record(session)
     kept = await _history(user, stored.head_id, None) if stored is not None and stored.head_id else []
-    both = {message["id"] for entry in kept for message in _to_stored(entry)}
+    both = {message["id"] for message in to_stored(kept)}
     await in_pieces(user.forget, sorted(await _there(user, sorted(ids - both))))
 
 
-def _holding(given: list[dict[str, Any]], shell: dict[str, Any]) -> dict[str, Any]:
+def _holding(given: list[dict[str, Any]], record: dict[str, Any]) -> dict[str, Any]:
     """The last message, with the record in its shell; one of its own where there is none, or no room in it."""
     kept = given[-1]["metadata"].get(NAME) if given else None
     if kept is not None:
-        both = json.dumps(json.loads(kept) | shell, ensure_ascii=False)
-        if len(json.dumps(both).encode()) <= SHELL_BYTES:
+        # The shell is the text of an object: one member more is written behind the others.
+        both = f'{kept[:-1]},"record":{to_json(record).decode()}}}'
+        if fits_beside(both):
             given[-1]["metadata"] = given[-1]["metadata"] | {NAME: both}
             return given[-1]
-    given.append(arguments(NAME, "system", [], shell, empty="[conversation saved]"))
+    given.append(arguments(NAME, "system", [], {"record": record}, empty="[conversation saved]"))
     return given[-1]
 
 
@@ -250,9 +266,14 @@ async def _delete(user: User, conversation_id: str, expected: str) -> None:
 # ── entries and messages ─────────────────────────────────────────────────────────────────────────
 
 
-def _to_stored(entry: ConversationEntry) -> list[dict[str, Any]]:
-    """An entry as messages: itself, and one for each further result of a tool, as each answers a call."""
-    message: dict[str, Any] = ModelMessagesTypeAdapter.dump_python([entry.message], mode="json")[0]
+def to_stored(entries: Sequence[ConversationEntry]) -> list[dict[str, Any]]:
+    """Entries as what `add_messages` takes."""
+    written = ModelMessagesTypeAdapter.dump_python([entry.message for entry in entries], mode="json")
+    return [given for entry, message in zip(entries, written, strict=True) for given in _messages(entry, message)]
+
+
+def _messages(entry: ConversationEntry, message: dict[str, Any]) -> list[dict[str, Any]]:
+    """An entry as it is stored: itself, and one for each further result of a tool, as each answers a call."""
     results = [part for part in message["parts"] if part["part_kind"] == "tool-return"]
     calls = _calls(message)
     role = _role(message)
@@ -265,7 +286,7 @@ def _to_stored(entry: ConversationEntry) -> list[dict[str, Any]]:
     if role != "tool":
         return [given]
     further = [
-        {"role": "tool", "content": _told(part), "tool_call_id": part["tool_call_id"], "metadata": {},
+        {"role": "tool", "content": _told(part), "tool_call_id": part["tool_call_id"], "metadata": {ENTRY: entry.id},
          "id": derived_id(NAME, entry.id, part["tool_call_id"])}
         for part in results[1:]
         if may_be_id(part["tool_call_id"])
@@ -277,7 +298,7 @@ def _to_stored(entry: ConversationEntry) -> list[dict[str, Any]]:
 
 def _kept(message: Message) -> dict[str, Any] | None:
     """What was kept of an entry beside its texts, with the texts in it again."""
-    shell = shell_of(NAME, message)
+    shell = shell_of(NAME, message, from_json)
     kept: dict[str, Any] | None = shell.get("entry") if isinstance(shell, dict) else None
     if kept is None:
         return None
@@ -290,7 +311,7 @@ def _kept(message: Message) -> dict[str, Any] | None:
 
 def _entries(kept: dict[str, dict[str, Any]]) -> list[ConversationEntry]:
     """Entries by their ids, all read at once: to begin reading costs more than to read a message."""
-    said = ModelMessagesTypeAdapter.validate_json(json.dumps([each["message"] for each in kept.values()]))
+    said = ModelMessagesTypeAdapter.validate_json(to_json([each["message"] for each in kept.values()]))
     return [
         ConversationEntry(id=id, parent_id=each["parent_id"], message=message)
         for (id, each), message in zip(kept.items(), said, strict=True)

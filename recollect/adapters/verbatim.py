@@ -64,9 +64,11 @@ def hollowed(content: Any) -> tuple[list[str], Any]:
     return texts, shell if isinstance(content, list) else shell[0]
 
 
-def filled(shell: Any, texts: Sequence[str]) -> Any:
-    """The content again."""
-    waiting = iter(texts)
+def filled(shell: Any, message: Message) -> Any:
+    """The content again: the shell of it with the texts of the message that was stored."""
+    if shell == HOLE and isinstance(message.content, str):
+        return message.content  # as nearly always
+    waiting = iter(texts_of(message))
     content = [_with_text(part, next(waiting, "")) if _text(part) == HOLE else part for part in _parts(shell)]
     return content if isinstance(shell, list) else content[0]
 
@@ -86,7 +88,9 @@ def _with_text(part: Any, text: str) -> Any:
 
 def texts_of(message: Message) -> list[str]:
     """The texts of one of our messages, in order."""
-    return [text for part in _parts(message.content) if (text := _text(part)) is not None]
+    if isinstance(message.content, str):
+        return [message.content]
+    return [text for part in message.content if (text := _text(part)) is not None]
 
 
 # ── to and from a stored message ─────────────────────────────────────────────────────────────────
@@ -97,20 +101,29 @@ def arguments(framework: str, role: str, texts: Sequence[str], shell: Any, empty
     content: Content = texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts]
     given: dict[str, Any] = {"role": role, "content": content or empty}
     kept = _json(shell)
-    if len(json.dumps(kept, ensure_ascii=False).encode()) <= SHELL_BYTES:
+    if fits_beside(kept):
         return given | {"metadata": {framework: kept}}
     # Too much for labels: what a provider sealed, say. A part has the room.
     parts = [{"type": "text", "text": given["content"]}] if isinstance(given["content"], str) else given["content"]
     return given | {"content": [parts[0] | {framework: kept}, *parts[1:]]}
 
 
-def shell_of(framework: str, message: Message) -> Any:
-    """What the framework kept beside a message; None if the message came another way."""
+def fits_beside(kept: str, bytes_max: int = SHELL_BYTES) -> bool:
+    """Whether a shell has room in metadata, where its quotes are escaped."""
+    # No character of JSON takes more than four bytes there, so most are known to fit without being written out.
+    return len(kept) * 4 <= bytes_max or len(json.dumps(kept, ensure_ascii=False).encode()) <= bytes_max
+
+
+def shell_of(framework: str, message: Message, read: Callable[[str], Any] = json.loads) -> Any:
+    """What the framework kept beside a message; None if the message came another way.
+
+    `read` is for frameworks that bring a faster reader of JSON.
+    """
     kept = message.metadata.get(framework)
     if kept is None and isinstance(message.content, list) and message.content:
         kept = message.content[0].get(framework)
     try:
-        return json.loads(kept) if isinstance(kept, str) else None
+        return read(kept) if isinstance(kept, str) else None
     except ValueError:
         return None
 
@@ -156,6 +169,8 @@ async def all_messages(session: Session) -> AsyncIterator[Message]:
 
 def pieces(items: Sequence[Item], count_max: int = BATCH) -> Iterator[list[Item]]:
     """The items in order, in pieces of which each fits into one commit, by their number and by their size."""
+    if len(items) == 1:
+        return iter([list(items)])
     return in_portions(
         items, lambda item: len(json.dumps(item, default=str)), count_max=count_max, size_max=BATCH_BYTES
     )

@@ -467,3 +467,18 @@ async def test_a_life_that_is_over_or_no_time_is_refused(memory, end):
     with pytest.raises(ValidationError, match="expires_at"):
         await ann.update_memory(note.id, expires_at=end)
     assert await listed(ann) == ["The door is blue."]
+
+
+async def test_only_new_adds_what_is_not_there_and_changes_nothing_that_is(memory):
+    ann = memory.user("ann")
+    await ann.add_memory("Ann likes tea", id="tea", only_new=True)
+    before = await ann.get_memory("tea")
+    for again in ({"content": "Ann likes tea", "id": "tea"}, {"content": "Ann likes coffee", "id": "tea"}):
+        with pytest.raises(Conflict) as conflict:
+            await ann.add_memories([{"content": "Ann likes rain"}, again], only_new=True)
+        assert conflict.value.field == "id"
+    assert await ann.get_memory("tea") == before
+    assert [record.id for record in (await ann.list_memories())[0]] == ["tea"]
+    with pytest.raises(ValidationError) as refused:
+        await ann.add_memory("Ann likes tea", only_new="yes")
+    assert refused.value.field == "only_new"

@@ -167,3 +167,14 @@ def test_it_works_without_await():
         tool = MemoryTool(memory.user("ann"))
         tool.run({"command": "create", "path": NOTES, "file_text": "hello"})
         assert "hello" in tool.run({"command": "view", "path": NOTES})
+
+
+async def test_a_file_is_no_folder_and_a_folder_is_no_file(ask):
+    await ask("create", path="/memories/a", file_text="x")
+    await ask("create", path="/memories/b/c", file_text="x")
+    assert await ask("create", path="/memories/a/deep/er", file_text="x") == (
+        "Error: /memories/a is a file, and no folder"
+    )
+    assert await ask("create", path="/memories/b", file_text="x") == "Error: File /memories/b already exists"
+    assert "is a file" in await ask("rename", old_path="/memories/b/c", new_path="/memories/a/c")
+    assert "already exists" in await ask("create", path="/memories/a", file_text="x")  # the same text, too

@@ -340,3 +340,15 @@ def test_an_agent_remembers_without_await():
         agent.invoke({"messages": [HumanMessage("Where is my car?")]})
         assert "red Fiat" in model.asked[0][0].content
         assert len(chat.window()) == 4
+
+
+def test_a_retriever_gives_as_many_as_it_was_made_for_or_is_asked_for():
+    with sync.Memory.open("memory://", embedder=HashingEmbedder()) as memory:
+        for number in range(6):
+            memory.user("ann").add_memory(f"Tea number {number} is green")
+        retriever = Retriever(user=memory.user("ann"), k=3)
+        assert len(retriever.invoke("tea")) == 3
+        assert len(retriever.invoke("tea", k=5)) == 5
+        assert len(asyncio.run(retriever.ainvoke("tea", k=1))) == 1
+        with pytest.raises(ValidationError):
+            retriever.invoke("tea", k=0)

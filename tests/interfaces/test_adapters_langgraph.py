@@ -25,7 +25,8 @@ from langgraph.store.memory import InMemoryStore
 from recollect import Memory, sync
 from recollect.adapters.langgraph import Store, item_id
 from recollect.errors import TooLarge, ValidationError
-from recollect.testing.fakes import HashingEmbedder
+from recollect.stores import open_store
+from recollect.testing.fakes import CountingStore, HashingEmbedder
 
 PREFS = ("users", "ann", "prefs")
 
@@ -412,3 +413,33 @@ def test_a_graph_remembers_without_await():
 async def test_plain_calls_on_the_memorys_own_loop_are_refused(store):
     with pytest.raises(ValidationError, match="async form"):
         store.get(PREFS, "food")
+
+
+# ── writing without a look ───────────────────────────────────────────────────────────────────────
+
+
+async def test_a_new_item_is_written_with_one_commit_and_nothing_read(open_memory):
+    counting = CountingStore(await open_store("memory://"))
+    memory = await open_memory(counting)
+    counting.reset()
+    store = Store(memory, user="ann")
+    await store.aput(PREFS, "food", {"text": "pizza"})
+    assert dict(counting.calls) == {"commit": 1}
+
+
+async def test_an_item_that_others_changed_or_removed_meanwhile_is_written_all_the_same(memory, clock):
+    ours, others = (Store(memory, user="ann", clock=clock) for _ in range(2))
+    await others.aput(PREFS, "food", {"text": "pizza", "stars": 5})
+    await ours.aput(PREFS, "food", {"text": "pizza", "stars": 1})  # new to us, and the same text
+    assert (await others.aget(PREFS, "food")).value == {"text": "pizza", "stars": 1}
+    await others.adelete(PREFS, "food")
+    await ours.aput(PREFS, "food", {"text": "soup"})  # known to us, and gone
+    assert (await others.aget(PREFS, "food")).value == {"text": "soup"}
+
+
+async def test_many_items_of_which_some_are_there_are_all_written(memory, clock):
+    ours, others = (Store(memory, user="ann", clock=clock) for _ in range(2))
+    await others.aput(PREFS, "150", {"text": "old"})
+    await ours.abatch([PutOp(PREFS, str(n), {"text": f"new {n}"}) for n in range(200)])
+    found = await ours.asearch(PREFS, limit=300)
+    assert {item.key: item.value["text"] for item in found} == {str(n): f"new {n}" for n in range(200)}
