@@ -15,6 +15,10 @@ STEPS = 200
 """Moves until nothing moves visibly any more."""
 
 
+ROUNDS = 120
+"""Moves until boxes that can be parted are."""
+
+
 def layout(count: int, edges: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
     """Places between 0 and 1 for so many nodes: all push each other away, edges pull together."""
     angles = np.arange(count) * (2 * np.pi / max(count, 1))
@@ -36,3 +40,31 @@ def layout(count: int, edges: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
     low, high = places.min(axis=0), places.max(axis=0)
     spread = np.where(high - low > 1e-6, high - low, 1.0)
     return np.asarray((places - low) / spread, np.float64)
+
+
+def apart(
+    places: NDArray[np.float64], widths: NDArray[np.float64], height: float, *, low: float, high: float
+) -> NDArray[np.float64]:
+    """The places, moved until boxes of these widths and this height hardly lie over each other, where there is room.
+
+    Boxes stay inside from left to right, and their middles between `low` and `high`.
+    """
+    least = np.minimum(widths / 2, 0.5)
+    wide = (widths[:, None] + widths[None, :]) / 2
+    itself = np.eye(len(places), dtype=bool)
+    # Two at the very same place part in their order.
+    order = np.sign(np.arange(len(places))[:, None] - np.arange(len(places))[None, :])
+    level = np.ones(len(places))
+    edges = np.stack([least, level * low], axis=1), np.stack([1 - least, level * high], axis=1)
+    for _ in range(ROUNDS):
+        places = np.clip(places, *edges)
+        across, along = (places[:, None, axis] - places[None, :, axis] for axis in (0, 1))
+        over_x, over_y = wide - np.abs(across), height - np.abs(along)
+        over = (over_x > 1e-4) & (over_y > 1e-4) & ~itself
+        if not over.any():
+            break
+        sideways = over & (over_x < over_y)
+        side, lift = (np.where(gap == 0, order, np.sign(gap)) for gap in (across, along))
+        places[:, 0] += np.where(sideways, over_x * side, 0.0).sum(axis=1) / 3
+        places[:, 1] += np.where(over & ~sideways, over_y * lift, 0.0).sum(axis=1) / 3
+    return np.asarray(np.clip(places, *edges), np.float64)

@@ -114,7 +114,7 @@ async def test_a_person_searches_and_follows_a_memory_to_its_words(address):
     async with browsing() as page:
         await page.goto(f"{address}/users/noor/memories")
         await page.get_by_label("Search in memories").press_sequentially("favourite food", delay=10)
-        await expect(page.locator(".hit .legs .total").first).to_be_visible()
+        await expect(page.locator(".hit .relevance").first).to_be_visible()
         await expect(page).to_have_url(re.compile(r"q=favourite\+food"))
         await expect(page.locator("#told")).to_contain_text("found")
         await page.get_by_role("link", name="fact", exact=True).click()
@@ -278,6 +278,41 @@ async def test_on_a_telephone_every_page_fits_and_the_menu_opens(address):
         await page.get_by_role("button", name="Pages").click()
         await page.get_by_role("link", name="Profile").click()
         await expect(page.get_by_role("heading", level=1)).to_have_text("Noor")
+
+
+COVERED = """() => {
+  const shown = [...document.querySelectorAll(".web text")]
+    .filter((each) => each.checkVisibility() && getComputedStyle(each).opacity > 0)
+    .map((each) => [each.textContent, each.getBoundingClientRect()]);
+  const over = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4;
+  const {left, right} = document.querySelector(".web").getBoundingClientRect();
+  return [
+    ...shown.flatMap(([text, box], at) =>
+      shown.slice(at + 1).filter(([, other]) => over(box, other)).map(([other]) => [text, other])),
+    ...shown.filter(([, box]) => box.left < left - 1 || box.right > right + 1).map(([text]) => [text, "the edge"]),
+  ];
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_no_words_of_the_graph_cover_others(address, width):
+    async with browsing(viewport={"width": width, "height": 844}) as page:
+        for path in ("graph", "graph?depth=1", "graph?depth=3", "graph?entity=Bergen"):
+            await page.goto(f"{address}/users/noor/{path}")
+            assert await page.evaluate(COVERED) == [], path
+            assert await page.locator(".web .node text:visible").count() > 3, path
+
+
+async def test_on_a_telephone_tables_are_read_from_top_to_bottom(address):
+    async with browsing(viewport={"width": 390, "height": 844}) as page:
+        await page.goto(f"{address}/keys")
+        await page.get_by_label("Name").fill("the support bot")
+        await page.get_by_role("button", name="Make a key").click()
+        revoke = page.get_by_role("button", name="Revoke")
+        await expect(revoke).to_be_in_viewport(ratio=1)
+        cut = "[...document.querySelectorAll('.scrolls')].filter((each) => each.scrollWidth > each.clientWidth).length"
+        assert await page.evaluate(cut) == 0
 
 
 async def test_with_the_keyboard_alone_one_gets_past_the_menu_and_around(address):

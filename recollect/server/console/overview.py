@@ -104,12 +104,13 @@ def _overview(service: Service, survey: Survey, found: Sequence[Record], is_part
 def _in_use(uses: dict[str, Any]) -> dict[str, str]:
     """Which parts work here, in words."""
     index = uses["index"]
+    held = index["mib"] or "under 1"
     return {
         "Meaning": str(uses["embedder"]),
         "Learning": str(uses["enrichment"]),
         "Tokens": str(uses["tokens"]),
         "Worker": str(uses["worker"]),
-        "Index": f"{index['records']:,} records of {count(index['partitions'], 'user')} in memory, {index['mib']} MiB",
+        "Index": f"{count(index['records'], 'record')} of {count(index['partitions'], 'user')} in memory, {held} MiB",
         "Agents": ", ".join(uses["agents"]),
     }
 

@@ -1,0 +1,159 @@
+"""The picture of a graph: where its entities, their names and the words between them stand, on screens wide and narrow.
+
+Places are shares of the width and the height, so one picture serves every screen. Letters keep their size, though: on a
+telephone they take twice the share. So room is measured for both, and what finds none is marked, to be shown when it is
+pointed at: `CROWDED` finds room nowhere, `ROOMY` on a wide screen only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from recollect.policies.graph_views import Neighbourhood
+from recollect.policies.graphs import USER
+from recollect.policies.layouts import apart, layout
+
+CROWDED, ROOMY = "crowded", "roomy"
+WIDTHS = {CROWDED: 640, ROOMY: 350}
+"""Pixels of a picture on a wide and on a narrow screen, and what is marked that finds no room there."""
+HEIGHT, HEIGHT_EACH, ALL_HIGH = 520, 11, 24
+"""Pixels of its height: of one with so many entities, and what each more of them adds."""
+LETTER, LINE, DOT = 7.4, 18, 26
+"""Pixels that a letter and a line of words take, and an entity itself."""
+NAME_BELOW = 27
+"""Pixels from the middle of an entity to the middle of its name."""
+NAME_MAX, SAID_MAX = 20, 26
+"""Letters of a name and of the words of a line; the whole is told when it is pointed at."""
+GAP = 8
+"""Pixels between two names, and between a name and the edge."""
+MARGIN = 0.08
+"""Room above and below, as a share of the height."""
+ALONG = (0.5, 0.42, 0.58, 0.34, 0.66)
+"""Where on a line its words may stand; the first that covers nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An entity in the picture, at a share of its width and height; `room` is empty where its name is always shown."""
+
+    id: str
+    name: str
+    type: str
+    x: float
+    y: float
+    is_start: bool
+    room: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What is said of two entities, with both ends and the place of the words."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    x: float
+    y: float
+    said: str
+    room: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """All that is drawn, and how high."""
+
+    height: int
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+
+def picture(near: Neighbourhood, user: str) -> Picture:
+    """A neighbourhood as it is drawn; `user` is the name that stands for the user."""
+    height = HEIGHT + HEIGHT_EACH * max(0, len(near.entities) - ALL_HIGH)
+    rooms = [_Room(width, height, mark) for mark, width in WIDTHS.items()]
+    nodes = tuple(_nodes(near, user, rooms))
+    return Picture(height, nodes, tuple(_edges(near, nodes, rooms)))
+
+
+def _nodes(near: Neighbourhood, user: str, rooms: Sequence[_Room]) -> Iterator[Node]:
+    order = {entity.id: place for place, entity in enumerate(near.entities)}
+    places = layout(len(order), [(order[each.subject], order[each.object]) for each in near.relations])
+    names = [shortened(user if entity.name == USER else entity.name, NAME_MAX) for entity in near.entities]
+    narrow = rooms[-1]
+    widths = np.array([(max(len(name) * LETTER, DOT) + GAP) / narrow.width for name in names])
+    places[:, 1] = MARGIN + places[:, 1] * (1 - 2 * MARGIN)
+    places = apart(places, widths, (NAME_BELOW + LINE + 4) / narrow.height, low=MARGIN, high=1 - MARGIN)
+    for room in rooms:
+        for x, y in places.tolist():
+            room.take(x, y, DOT, DOT)
+    for entity, name, (x, y) in zip(near.entities, names, places.tolist(), strict=True):
+        mark = _marked(room.name_fits(name, x, y) for room in rooms)
+        yield Node(entity.id, name, entity.type, round(x, 4), round(y, 4), entity is near.entities[0], mark)
+
+
+def _edges(near: Neighbourhood, nodes: tuple[Node, ...], rooms: Sequence[_Room]) -> Iterator[Edge]:
+    """A line for each two entities, with all that is said of them and an arrow in its direction."""
+    at = {node.id: node for node in nodes}
+    said: dict[tuple[str, str], list[str]] = {}
+    for relation in near.relations:
+        said.setdefault((relation.subject, relation.object), []).append(relation.relation.replace("_", " "))
+    for (subject, object), words in said.items():
+        a, b = at[subject], at[object]
+        text = shortened(", ".join(words), SAID_MAX)
+        arrow = f"{text} →" if a.x <= b.x else f"← {text}"
+        spots = [(a.x + (b.x - a.x) * part, a.y + (b.y - a.y) * part) for part in ALONG]
+        wide = len(arrow) * LETTER
+        x, y = min(spots, key=lambda spot: [room.covered(spot[0], spot[1], wide, LINE) for room in rooms])
+        mark = _marked(room.words_fit(arrow, x, y) for room in rooms)
+        yield Edge(a.x, a.y, b.x, b.y, round(x, 4), round(y, 4), arrow, mark)
+
+
+def shortened(text: str, most: int) -> str:
+    """A text of at most so many letters.
+
+    >>> shortened("University of Bergen", 12)
+    'University…'
+    """
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def _marked(fits: Iterable[bool]) -> str:
+    """The widest screen on which something finds no room."""
+    return next((mark for mark, fit in zip(WIDTHS, fits, strict=True) if not fit), "")
+
+
+class _Room:
+    """What is taken of a picture on one screen, in pixels."""
+
+    def __init__(self, width: int, height: int, mark: str) -> None:
+        self.width, self.height, self.mark = width, height, mark
+        self._boxes: list[tuple[float, float, float, float]] = []
+
+    def take(self, x: float, y: float, wide: float, high: float) -> None:
+        self._boxes.append((x * self.width, y * self.height, wide, high))
+
+    def covered(self, x: float, y: float, wide: float, high: float) -> float:
+        """How many square pixels of what stands there already would be covered."""
+        middle, level = x * self.width, y * self.height
+        over = (
+            max(0.0, (wide + other) / 2 - abs(middle - left)) * max(0.0, (high + tall) / 2 - abs(level - top))
+            for left, top, other, tall in self._boxes
+        )
+        return sum(over)
+
+    def name_fits(self, name: str, x: float, y: float) -> bool:
+        return self._fits(x, y + NAME_BELOW / self.height, len(name) * LETTER)
+
+    def words_fit(self, words: str, x: float, y: float) -> bool:
+        return self._fits(x, y, len(words) * LETTER)
+
+    def _fits(self, x: float, y: float, wide: float) -> bool:
+        """Takes the place for words, if it is free."""
+        free = self.covered(x, y, wide, LINE) < LINE  # a pixel along a line is nothing
+        if free:
+            self.take(x, y, wide, LINE)
+        return free
