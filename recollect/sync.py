@@ -209,7 +209,7 @@ class Memory:
         return self._running.run("Memory.users", self._inner.users())
 
     def failures(self) -> list[Record]:
-        """Work that was given up, of all users: for operators."""
+        """Work that was given up, of all users and of the library itself: for operators."""
         return self._running.run("Memory.failures", self._inner.failures())
 
     def retry(self, failure: Record) -> None:
