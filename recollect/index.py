@@ -25,7 +25,7 @@ from recollect.policies import scoring
 from recollect.policies.keys import KEYS
 from recollect.policies.quarantine import ASIDE, is_aside
 from recollect.policies.scoring import Scores, Talk, signs
-from recollect.postings import Vocabulary, Words
+from recollect.postings import Words, vocabulary
 from recollect.providers import floats
 from recollect.records import HOUR_MS, Partition, Record, Scope, Vector
 from recollect.stores.contract import Delta, Mark, Store
@@ -39,8 +39,6 @@ TOLD_ROWS = 512
 RESCORED_ROWS = 256
 RECORD_BYTES = 1_600
 """What a record costs in memory beside its text and vector, about."""
-WORDS_MAX = 200_000
-"""Words that indexes share, about 30 MB; those of indexes that are made later get numbers anew."""
 PAGE = 1_000
 UNHELD_LAYERS = ("past", "failure", "seal")
 """What is only ever read by id or listed: no question and no context asks for it."""
@@ -127,7 +125,7 @@ class Vectors:
 class PartitionIndex:
     """What one partition holds, ready to be asked. Rows are never moved; the dead are skipped."""
 
-    def __init__(self, model: str, dimensions: int, vocabulary: Vocabulary, earlier_model: str = "") -> None:
+    def __init__(self, model: str, dimensions: int, language: str, earlier_model: str = "") -> None:
         self.mark: Mark | None = None
         self.records: list[Record] = []
         self.row_of: dict[str, int] = {}
@@ -146,8 +144,8 @@ class PartitionIndex:
         self._earlier_rows: dict[int, None] = {}
         self._read_here: dict[int, None] = {}
         self.other_models: set[str] = set()
-        self._words = Words(vocabulary)
-        self.kinship = Kinship(vocabulary.language)
+        self._words = Words(vocabulary(language))
+        self.kinship = Kinship(language)
         self._alive: NDArray[np.bool_] = np.zeros(64, np.bool_)
         self._importance: NDArray[np.float32] = np.zeros(64, np.float32)
         self._when: NDArray[np.int64] = np.zeros(64, np.int64)
@@ -524,8 +522,7 @@ class Indexes:
         self, store: Store, model: str, dimensions: int, language: str, bytes_max: int, earlier_model: str = ""
     ) -> None:
         self._store = store
-        self._model, self._dimensions, self._earlier_model = model, dimensions, earlier_model
-        self._vocabulary = Vocabulary(language)
+        self._shape = (model, dimensions, language, earlier_model)
         self.other_models: set[str] = set()
         self._bytes_max = bytes_max
         self._held: OrderedDict[Partition, PartitionIndex] = OrderedDict()
@@ -562,11 +559,10 @@ class Indexes:
 
     def tell_of(self, models: set[str]) -> None:
         """Say once of each other model that memories are embedded with it."""
-        model = self._model
+        model, _, _, earlier = self._shape
         for other in sorted(models - self.other_models - {model}) if model else ():
             self.other_models.add(other)
-            is_earlier = other == self._earlier_model
-            found = "by words and, more slowly, by meaning" if is_earlier else "by words, not by meaning"
+            found = "by words and, more slowly, by meaning" if other == earlier else "by words, not by meaning"
             log.warning(
                 "memories here were embedded by %s, and now by %s: they are found %s. Run `recollect reembed`.",
                 other, model, found,
@@ -579,10 +575,7 @@ class Indexes:
 
     def _fresh(self, partition: Partition) -> PartitionIndex:
         self.drop(partition)
-        if len(self._vocabulary) > WORDS_MAX:  # the old one goes with the last index that was made with it
-            self._vocabulary = Vocabulary(self._vocabulary.language)
-        index = PartitionIndex(self._model, self._dimensions, self._vocabulary, self._earlier_model)
-        self._held[partition] = index
+        index = self._held[partition] = PartitionIndex(*self._shape)
         return index
 
     def describe(self) -> dict[str, int]:

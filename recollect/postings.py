@@ -6,7 +6,7 @@ for one that begins like it: stemming takes longer than all the rest, and most w
 
 from __future__ import annotations
 
-from collections import defaultdict
+import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import chain, filterfalse
@@ -22,37 +22,47 @@ COUNT_BITS, COUNT_MAX = 8, 255
 FEW_ROWS = 16
 """Terms in so few rows are scored by plain arithmetic: building arrays would cost more."""
 
+WORDS_MAX = 200_000
+"""Words of one vocabulary, about 30 MB; indexes that are made later begin another."""
+
 Rows = NDArray[np.intp]
 
 
 class Vocabulary(dict[str, int]):
     """The number of each word, given when it is first asked for; indexes of many users share one.
 
-    A word that is found in several forms ("node.js", by its parts too) has a number below zero.
+    A word that is found in several forms ("node.js", by its parts too) has a number below zero. Safe to share
+    between threads: words that have numbers are looked up freely, new ones take turns.
     """
 
     def __init__(self, language: str) -> None:
         self.language = language
         self._by_stem = language == "en"
+        self._lock = threading.RLock()
         self._count = 0
         self._exact: dict[str, int] = {}
         self._several: list[list[int]] = []
         self._of_term: dict[str, list[int]] = {}
-        self._unread: defaultdict[str, list[str]] = defaultdict(list)
+        self._unread: dict[str, list[str]] = {}
 
     def __missing__(self, word: str) -> int:
-        if self._by_stem and is_stemmed(word):
-            self._unread[word[:2]].append(word)
-            number = self._next()
-        else:
-            number = self._number_of(forms(word), by_stem=self._by_stem)
-        self[word] = number
-        return number
+        with self._lock:
+            number = self.get(word)
+            if number is not None:
+                return number
+            if self._by_stem and is_stemmed(word):
+                self._unread.setdefault(word[:2], []).append(word)
+                number = self._next()
+            else:
+                number = self._number_of(forms(word), by_stem=self._by_stem)
+            self[word] = number
+            return number
 
     def learn_exactly(self, words: Iterable[str]) -> None:
         """Give numbers to those of these words that have none, and find them as they are written alone."""
-        for word in filterfalse(self.__contains__, words):
-            self[word] = self._number_of(forms(word), by_stem=False)
+        with self._lock:
+            for word in filterfalse(self.__contains__, words):
+                self[word] = self._number_of(forms(word), by_stem=False)
 
     def numbers(self, words: Sequence[str]) -> list[int]:
         """The numbers of these words, of each of its forms where one has several."""
@@ -64,10 +74,13 @@ class Vocabulary(dict[str, int]):
 
     def of_term(self, term: str) -> list[int]:
         """The words that this is the term of; those that may be are brought to their stems now."""
-        if self._unread:
-            for start in beginnings(term, self._unread):
-                for word in self._unread.pop(start):
-                    self._of_term.setdefault(stem(word), []).append(self[word])
+        if beginnings(term, self._unread):
+            with self._lock:
+                for start in beginnings(term, self._unread):
+                    for word in self._unread[start]:
+                        self._of_term.setdefault(stem(word), []).append(self[word])
+                    # Last: whoever finds it gone finds all of its words under their stems.
+                    del self._unread[start]
         return self._of_term.get(term, [])
 
     def _next(self) -> int:
@@ -87,6 +100,17 @@ class Vocabulary(dict[str, int]):
             self._exact[form] = self._next()
             self._of_term.setdefault(form, []).append(self._exact[form])
         return self._exact[form]
+
+
+_shared: dict[str, Vocabulary] = {}
+
+
+def vocabulary(language: str) -> Vocabulary:
+    """The words that all indexes of this process share. A full one goes with the last index that was made with it."""
+    held = _shared.get(language)
+    if held is None or len(held) > WORDS_MAX:
+        held = _shared[language] = Vocabulary(language)
+    return held
 
 
 class Words:

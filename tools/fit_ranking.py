@@ -27,7 +27,6 @@ from recollect.index import PartitionIndex
 from recollect.interfaces.datasets import Case, Conversation, read_cases
 from recollect.policies.scoring import FEATURES, LEG_OF, TALK, WORDS_ALONE, Asked
 from recollect.policies.words import query_terms
-from recollect.postings import Vocabulary
 from recollect.providers import StaticEmbedder, embed_checked
 from recollect.recall import Question, add_kin, turn_features
 from recollect.records import Record, Scope
@@ -45,7 +44,7 @@ KIN = tuple(name for name in FEATURES if "kin" in name)
 async def index_of(conversation: Conversation, embedder: StaticEmbedder | None) -> PartitionIndex:
     """A conversation as search holds it."""
     name, dimensions = (embedder.name, embedder.dimensions) if embedder else ("", 1)
-    index = PartitionIndex(name, dimensions, Vocabulary("en"))
+    index = PartitionIndex(name, dimensions, "en")
     records = []
     for place, turn in enumerate(conversation.turns):
         told = turn.as_message()
