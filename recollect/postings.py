@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.policies.scoring import K1, B, Scores, rarity
-from recollect.policies.words import STEMMED_MAX, beginnings, forms, is_stemmed, split, stem, terms
+from recollect.policies.words import STEMMED_MAX, beginnings, forms, is_stemmed, kept_by, split, stem, terms
 
 COUNT_BITS, COUNT_MAX = 8, 255
 """Room for how often a word stands in a text; more than that counts no more."""
@@ -24,6 +24,8 @@ FEW_ROWS = 16
 
 WORDS_MAX = 200_000
 """Words of one vocabulary, about 30 MB; indexes that are made later begin another."""
+ASKED_MAX = 50_000
+"""Terms of which it is remembered that they were asked for."""
 
 Rows = NDArray[np.intp]
 
@@ -43,7 +45,10 @@ class Vocabulary(dict[str, int]):
         self._exact: dict[str, int] = {}
         self._several: list[list[int]] = []
         self._of_term: dict[str, list[int]] = {}
+        # Words by how they begin, those of them that were stemmed, and how many of them were looked at for a term.
         self._unread: dict[str, list[str]] = {}
+        self._stemmed: set[str] = set()
+        self._looked: dict[tuple[str, str], int] = {}
 
     def __missing__(self, word: str) -> int:
         with self._lock:
@@ -74,14 +79,23 @@ class Vocabulary(dict[str, int]):
 
     def of_term(self, term: str) -> list[int]:
         """The words that this is the term of; those that may be are brought to their stems now."""
-        if beginnings(term, self._unread):
-            with self._lock:
-                for start in beginnings(term, self._unread):
-                    for word in self._unread[start]:
-                        self._of_term.setdefault(stem(word), []).append(self[word])
-                    # Last: whoever finds it gone finds all of its words under their stems.
-                    del self._unread[start]
-        return self._of_term.get(term, [])
+        for start in beginnings(term, self._unread):
+            if self._looked.get((start, term), 0) < len(self._unread[start]):
+                self._read(start, term)
+        return self._of_term.get(term, _NO_WORDS)
+
+    def _read(self, start: str, term: str) -> None:
+        """Bring to their stems those words with this beginning that may have this one."""
+        with self._lock:
+            words, kept = self._unread[start], kept_by(term)
+            for word in words[self._looked.get((start, term), 0) :]:
+                if word.startswith(kept) and word not in self._stemmed:
+                    self._of_term.setdefault(stem(word), []).append(self[word])
+                    self._stemmed.add(word)
+            if len(self._looked) >= ASKED_MAX:
+                self._looked.clear()
+            # Last: whoever finds this finds all of the words under their stems.
+            self._looked[start, term] = len(words)
 
     def _next(self) -> int:
         self._count += 1
@@ -102,6 +116,7 @@ class Vocabulary(dict[str, int]):
         return self._exact[form]
 
 
+_NO_WORDS: list[int] = []
 _shared: dict[str, Vocabulary] = {}
 
 
@@ -178,25 +193,28 @@ class Words:
         return rarity(len(self._lengths), max(found, default=0))
 
     def covers(self, rows: Iterable[int], query: Sequence[str]) -> list[float]:
-        """The share of these terms that each of some rows has, by rarity."""
-        held = [self._entries(term) for term in query]
-        weights = [rarity(len(self._lengths), len(entries)) for entries in held]
-        total = max(sum(weights), 1e-6)
-        return [
-            sum(weight for weight, entries in zip(weights, held, strict=True) if _has(entries, row)) / total
-            for row in rows
-        ]
+        """The share of these terms that each of some different rows has, by rarity."""
+        gains = dict.fromkeys(rows, 0.0)
+        total = 0.0
+        for term in query:
+            entries = self._entries(term)
+            weight = rarity(len(self._lengths), len(entries))
+            total += weight
+            for row in _among(gains, entries):
+                gains[row] += weight
+        return [gain / max(total, 1e-6) for gain in gains.values()]
 
     def _entries(self, term: str) -> list[int]:
         """The rows of a term. The words that it is the term of share one list from now on."""
-        held: list[int] = []
-        apart = False
+        held: list[int] | None = None
         numbers = self._vocabulary.of_term(term)
         for number in numbers:
-            entries = self._postings.get(number, held)
-            apart = apart or (entries is not held and bool(held))
-            held = entries
-        return self._joined(numbers) if apart else held
+            entries = self._postings.get(number)
+            if held is None:
+                held = entries
+            elif entries is not None and entries is not held:
+                return self._joined(numbers)
+        return held or []
 
     def _joined(self, numbers: Sequence[int]) -> list[int]:
         """One list for these words."""
@@ -238,6 +256,14 @@ class Words:
         """BM25 for a term in `found` rows: what many occurrences add, and what holds one back by length."""
         size = len(self._lengths)
         return (K1 + 1) * rarity(size, found), K1 * (1 - B), K1 * B * size / max(self._total, 1)
+
+
+def _among(rows: Iterable[int], entries: list[int]) -> list[int]:
+    """Those of these rows that a term stands in."""
+    if len(entries) <= FEW_ROWS:
+        there = {entry >> COUNT_BITS for entry in entries}
+        return [row for row in rows if row in there] if there else []
+    return [row for row in rows if _has(entries, row)]
 
 
 def _has(entries: list[int], row: int) -> bool:

@@ -176,6 +176,11 @@ def beginnings(term: str, known: Collection[str]) -> list[str]:
     return [each for each in (start, other) if each in known]
 
 
+def kept_by(term: str) -> str:
+    """What every word begins with that has this stem: an ending that is cut off may change two letters before it."""
+    return term[:-2]
+
+
 @functools.lru_cache(CACHE_MAX)
 def _stems(word: str) -> tuple[str, ...]:
     """The forms of an English word by their stems."""

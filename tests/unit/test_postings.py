@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.policies.scoring import K1, B, rarity
-from recollect.policies.words import STEMMED_MAX, beginnings, query_terms, stem, terms
+from recollect.policies.words import STEMMED_MAX, beginnings, kept_by, query_terms, stem, terms
 from recollect.postings import Vocabulary, Words
 
 SAID = "paint paints painting dying die dye sky skies a aing node.js u.s.a 3.5 c++ it's _ Zoë 日本語"
+ENDINGS = "ing ed ies ly s ization ational fulness iviti bility ousli alism logi ying eed ication ement less y e"
 LINES = st.lists(st.sampled_from(SAID.split()), max_size=9).map(" ".join)
 
 
@@ -46,10 +47,11 @@ def test_rows_are_scored_as_by_the_book_also_those_that_came_after_a_question(te
         assert dict(zip(map(int, rows), map(int, times), strict=True)) == standing
 
 
-@given(st.text(string.ascii_lowercase, min_size=1, max_size=12), st.sampled_from(["", "ing", "ed", "ies", "ly", "s"]))
+@given(st.text(string.ascii_lowercase, min_size=1, max_size=12), st.sampled_from(["", *ENDINGS.split()]))
 def test_a_word_is_looked_for_where_its_stem_begins(beginning, ending):
     word = beginning + ending
     assert beginnings(stem(word), {word[:2]}) == [word[:2]]
+    assert word.startswith(kept_by(stem(word)))
 
 
 @pytest.mark.parametrize("word", ["dying", "lying", "tying", "skies", "eing", "aed", "ying", "yes", "iing", "y", "oed"])
