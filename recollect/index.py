@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import heapq
 import logging
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,12 @@ import simsimd
 from numpy.typing import NDArray
 
 from recollect.kinship import Kinship
-from recollect.layers import LAYERS, is_current
+from recollect.layers import LAYERS, SEARCHED_LAYERS, is_current
 from recollect.policies import scoring
 from recollect.policies.keys import KEYS
 from recollect.policies.quarantine import ASIDE, is_aside
-from recollect.policies.scoring import K1, B, Scores, Talk, rarity, signs
-from recollect.policies.words import terms
+from recollect.policies.scoring import Scores, Talk, signs
+from recollect.postings import Words, vocabulary
 from recollect.providers import floats
 from recollect.records import HOUR_MS, Partition, Record, Scope, Vector
 from recollect.stores.contract import Delta, Mark, Store
@@ -36,118 +37,19 @@ CODES_FROM_ROWS = 10_000
 TOLD_ROWS = 512
 """Rows that words find best, and whose meaning is then looked at whatever another index takes for near."""
 RESCORED_ROWS = 256
-COUNT_BITS, COUNT_MAX = 8, 255
-"""Room for how often a term stands in a text; more than that counts no more."""
-FEW_ROWS = 16
-"""Terms in so few rows are scored by plain arithmetic: building arrays would cost more."""
 RECORD_BYTES = 1_600
 """What a record costs in memory beside its text and vector, about."""
 PAGE = 1_000
 UNHELD_LAYERS = ("past", "failure", "seal")
 """What is only ever read by id or listed: no question and no context asks for it."""
 
+SEARCHED = frozenset(SEARCHED_LAYERS)
+HALF_BYTES = 2
+
 LIKE_ROWS = 8
 """Rows of each model from which on the scores of two models are brought to one scale."""
 
 Born = tuple[int, int]
-
-
-class Words:
-    """BM25 over the rows of one index. Texts are read into it when the first question comes."""
-
-    def __init__(self, language: str) -> None:
-        self._language = language
-        # For each term its rows, each with the count of the term there in the lowest bits.
-        self._postings: dict[str, list[int]] = {}
-        self._lengths: list[int] = []
-        self._weighed: dict[str, tuple[NDArray[np.intp], Scores]] = {}
-        self._total = 0
-
-    def __len__(self) -> int:
-        return len(self._lengths)
-
-    def add(self, text: str) -> None:
-        """Read the text of the next row."""
-        at = len(self._lengths) << COUNT_BITS
-        found = terms(text, self._language)
-        self._lengths.append(len(found))
-        self._total += len(found)
-        postings = self._postings
-        once = at | 1
-        for term in found:
-            entries = postings.get(term)
-            if entries is None:
-                postings[term] = [once]
-            elif entries[-1] < once:
-                entries.append(once)
-            elif entries[-1] & COUNT_MAX < COUNT_MAX:  # the same row again
-                entries[-1] += 1
-        self._weighed.clear()
-
-    def posted(self, term: str) -> tuple[NDArray[np.intp], Scores] | None:
-        """The rows of a term, and how often it stands in each."""
-        entries = self._postings.get(term)
-        if entries is None:
-            return None
-        packed = np.array(entries)
-        return packed >> COUNT_BITS, (packed & COUNT_MAX).astype(np.float32)
-
-    def rarity_of(self, word: str) -> float:
-        """How much a word tells that is in these rows, in this form or another."""
-        found = (len(self._postings.get(term, ())) for term in terms(word, self._language))
-        return rarity(len(self._lengths), max(found, default=0))
-
-    def lengths(self) -> Scores:
-        return np.array(self._lengths, np.float32)
-
-    def covers(self, rows: Iterable[int], query: Sequence[str]) -> list[float]:
-        """The share of these terms that each of some rows has, by rarity."""
-        held = [self._postings.get(term, []) for term in query]
-        weights = [rarity(len(self._lengths), len(entries)) for entries in held]
-        total = max(sum(weights), 1e-6)
-        return [
-            sum(weight for weight, entries in zip(weights, held, strict=True) if _has(entries, row)) / total
-            for row in rows
-        ]
-
-    def scores(self, query: Iterable[str], size: int) -> Scores:
-        """How well each row answers these terms."""
-        scores: Scores = np.zeros(size, np.float32)
-        few: dict[int, float] = {}
-        for term in query:
-            posted = self._postings.get(term)
-            if posted is None:
-                continue
-            if len(posted) <= FEW_ROWS:
-                self._add_few(few, posted)
-            else:
-                weighed = self._weighed.get(term)
-                if weighed is None:
-                    weighed = self._weighed[term] = self._weigh(posted)
-                scores[weighed[0]] += weighed[1]
-        if few:
-            scores[list(few)] += list(few.values())
-        return scores
-
-    def _add_few(self, scores: dict[int, float], posted: list[int]) -> None:
-        """What one term adds, where it stands in so few rows that plain arithmetic is faster."""
-        top, flat, slope = self._shape(len(posted))
-        for entry in posted:
-            row, count = entry >> COUNT_BITS, entry & COUNT_MAX
-            gain = top * count / (count + flat + slope * self._lengths[row])
-            scores[row] = scores.get(row, 0.0) + gain
-
-    def _weigh(self, posted: list[int]) -> tuple[NDArray[np.intp], Scores]:
-        entries = np.array(posted)
-        rows, counts = entries >> COUNT_BITS, entries & COUNT_MAX
-        lengths = np.array([self._lengths[row] for row in rows.tolist()], np.float32)
-        top, flat, slope = self._shape(len(posted))
-        return rows, (top * counts / (counts + flat + slope * lengths)).astype(np.float32)
-
-    def _shape(self, found: int) -> tuple[float, float, float]:
-        """BM25 for a term in `found` rows: what many occurrences add, and what holds one back by length."""
-        size = len(self._lengths)
-        return (K1 + 1) * rarity(size, found), K1 * (1 - B), K1 * B * size / max(self._total, 1)
 
 
 class Vectors:
@@ -166,17 +68,20 @@ class Vectors:
         self._coded = 0
         self._scale = 0.0
 
-    def put(self, row: int, vector: NDArray[np.float32] | None) -> None:
-        if vector is not None and not self.dimensions:
-            self._shape_for(len(vector), len(self._matrix))
-        if row >= len(self._matrix):
-            self._matrix = _grown(self._matrix, row + 1)
-        if vector is None or len(vector) != self._matrix.shape[1]:
-            self._matrix[row] = 0
-        else:
-            self._matrix[row] = vector
-        if row < self._coded:
-            self._codes[row] = self._code(self._matrix[row])
+    def put(self, first: int, vectors: Sequence[Vector | None]) -> None:
+        """Take in the vectors of the rows from the first on. Those of another size count as none."""
+        if not self.dimensions and (some := next(filter(None, vectors), None)):
+            self._shape_for(len(some.data) // HALF_BYTES, len(self._matrix))
+        end = first + len(vectors)
+        if end > len(self._matrix):
+            self._matrix = _grown(self._matrix, end)
+        size = self.dimensions * HALF_BYTES
+        nothing = bytes(size)
+        packed = b"".join([each.data if each and len(each.data) == size else nothing for each in vectors])
+        self._matrix[first:end] = np.frombuffer(packed, "<f2").reshape(len(vectors), self.dimensions)
+        if first < self._coded:
+            again = slice(first, min(end, self._coded))
+            self._codes[again] = self._code(self._matrix[again])
 
     def scores(self, query: NDArray[np.float32], size: int, alive: NDArray[np.bool_]) -> Scores:
         """The cosine of each row with the question: exact for all that can be among the best."""
@@ -231,7 +136,7 @@ class PartitionIndex:
         self._closed: set[str] = set()
         self.pending: dict[int, None] = {}
         self.bytes = 0
-        self.model, self._dimensions, self._language = model, dimensions, language
+        self.model, self._dimensions = model, dimensions
         self.vectors = Vectors(dimensions)
         # Vectors of the model before, until they are made anew: each model has a space of its own.
         self._earlier_model = earlier_model
@@ -239,7 +144,7 @@ class PartitionIndex:
         self._earlier_rows: dict[int, None] = {}
         self._read_here: dict[int, None] = {}
         self.other_models: set[str] = set()
-        self._words = Words(language)
+        self._words = Words(vocabulary(language))
         self.kinship = Kinship(language)
         self._alive: NDArray[np.bool_] = np.zeros(64, np.bool_)
         self._importance: NDArray[np.float32] = np.zeros(64, np.float32)
@@ -264,82 +169,102 @@ class PartitionIndex:
         self._talk = None
         for id in delta.dropped:
             self._remove(id)
+        new: list[Record] = []
         # By birth, whatever order a store tells one commit in: equal scores then stand in one order everywhere.
-        for record in sorted(delta.put, key=lambda record: record.born):
+        for record in sorted(delta.put, key=attrgetter("born")):
+            if record.layer in SEARCHED and record.id not in self.row_of:
+                new.append(record)
+                continue
+            self._add(new)
+            new = []
             self._put(record)
+        self._add(new)
         self.mark = delta.mark
 
     def _put(self, record: Record) -> None:
-        row = self.row_of.get(record.id)
-        if row is not None and self.records[row].told != record.told:
-            self._remove(record.id)
-            row = None
+        """Take in a record that has no row, or has one already."""
         if record.layer in UNHELD_LAYERS:
             self._unheld.add(record.id)
-            return
-        self._ids.setdefault(record.layer, {})[record.id] = None
-        if not LAYERS[record.layer].searched:
+        elif record.layer not in SEARCHED:
+            self._ids.setdefault(record.layer, {})[record.id] = None
             self.bytes += RECORD_BYTES if record.id not in self.heads else 0
             self.heads[record.id] = record
             if record.layer == "session":
                 (self._closed.add if ASIDE in record.data else self._closed.discard)(record.scope.session)
-            return
-        if row is None:
-            row = self._add(record)
-        self.records[row] = record
-        self._alive[row] = self._is_findable(record)
-        self._importance[row] = record.importance
-        self._when[row] = record.when
-        known = self._put_vector(row, record.vector)
-        if known or not LAYERS[record.layer].embedded or not record.content:
-            self.pending.pop(row, None)
+        elif self.records[self.row_of[record.id]].told == record.told:
+            self._fill(self.row_of[record.id], (record,))
         else:
-            self.pending[row] = None
-        for end in (record.expires_at, record.valid_to):
-            if end is not None:
-                heapq.heappush(self._ends, (end, row, record.version))
+            self._remove(record.id)
+            self._add((record,))
 
-    def _put_vector(self, row: int, vector: Vector | None) -> bool:
-        """Take in a row's vector, into the space of its model. True when it is of the present model."""
-        model = vector.model if vector else ""
-        known = vector is not None and model == self.model
-        self._read_here.pop(row, None)
-        self.vectors.put(row, floats(vector) if vector and known else None)
-        if vector and not known and model == self._earlier_model:
-            self._earlier.put(row, floats(vector))
-            self._earlier_rows[row] = None
-        else:
-            self._forget_earlier(row)
-        if vector and not known:
-            self.other_models.add(model)
-        return known
+    def _add(self, records: Sequence[Record]) -> None:
+        """Give each of these the next row."""
+        if not records:
+            return
+        first = len(self.records)
+        self._make_rows(first + len(records))
+        self.records += records
+        dimensions = self.vectors.dimensions or self._dimensions
+        for row, record in enumerate(records, first):
+            layer = record.layer
+            self.row_of[record.id] = row
+            self._ids.setdefault(layer, {})[record.id] = None
+            self._layer[row] = self._layers.setdefault(layer, len(self._layers))
+            self.bytes += RECORD_BYTES + 2 * len(record.content) + 5 * dimensions
+            if layer == "conversation":
+                insort(self.sessions.setdefault(record.scope.session, []), (record.born, row))
+        self._fill(first, records)
+
+    def _make_rows(self, size: int) -> None:
+        if size > len(self._alive):
+            self._alive, self._importance, self._when, self._layer = (
+                _grown(array, size) for array in (self._alive, self._importance, self._when, self._layer)
+            )
+
+    def _fill(self, first: int, records: Sequence[Record]) -> None:
+        """Write these records into the rows from the first on."""
+        end = first + len(records)
+        self.records[first:end] = records
+        self._alive[first:end] = [self._is_findable(record) for record in records]
+        self._importance[first:end] = [record.importance for record in records]
+        self._when[first:end] = [record.when for record in records]
+        self._put_vectors(first, [record.vector for record in records])
+        for row, record in enumerate(records, first):
+            known = record.vector is not None and record.vector.model == self.model
+            if known or not record.content or not LAYERS[record.layer].embedded:
+                self.pending.pop(row, None)
+            else:
+                self.pending[row] = None
+            for over in (record.expires_at, record.valid_to):
+                if over is not None:
+                    heapq.heappush(self._ends, (over, row, record.version))
+
+    def _put_vectors(self, first: int, vectors: Sequence[Vector | None]) -> None:
+        """Take in the vectors of these rows, each into the space of its model."""
+        self.vectors.put(first, [each if each and each.model == self.model else None for each in vectors])
+        for row, vector in enumerate(vectors, first):
+            self._read_here.pop(row, None)
+            if vector is None or vector.model == self.model:
+                self._forget_earlier(row)
+                continue
+            self.other_models.add(vector.model)
+            if vector.model == self._earlier_model:
+                self._earlier.put(row, [vector])
+                self._earlier_rows[row] = None
+            else:
+                self._forget_earlier(row)
 
     def _forget_earlier(self, row: int) -> None:
         if row in self._earlier_rows:
-            self._earlier.put(row, None)
+            self._earlier.put(row, [None])
             del self._earlier_rows[row]
 
     def read(self, row: int, vector: Vector | None) -> None:
         """Give a pending row its meaning, here alone: the store gets it from the worker."""
-        self.vectors.put(row, None if vector is None else floats(vector))
+        self.vectors.put(row, [vector])
         self._read_here[row] = None
         self._forget_earlier(row)
         self.pending.pop(row, None)
-
-    def _add(self, record: Record) -> int:
-        row = len(self.records)
-        self.records.append(record)
-        self.row_of[record.id] = row
-        self.bytes += RECORD_BYTES + 2 * len(record.content) + 5 * (self.vectors.dimensions or self._dimensions)
-        if row >= len(self._alive):
-            self._alive = _grown(self._alive, row + 1)
-            self._importance = _grown(self._importance, row + 1)
-            self._when = _grown(self._when, row + 1)
-            self._layer = _grown(self._layer, row + 1)
-        self._layer[row] = self._layers.setdefault(record.layer, len(self._layers))
-        if record.layer == "conversation":
-            insort(self.sessions.setdefault(record.scope.session, []), (record.born, row))
-        return row
 
     def _remove(self, id: str) -> None:
         self._unheld.discard(id)
@@ -424,11 +349,15 @@ class PartitionIndex:
             self._prior = hour, scoring.prior(self._importance[:size], self._when[:size], hour * HOUR_MS)
         return self._prior[1]
 
-    def words(self, query: Iterable[str]) -> Scores:
+    def words(self, query: Sequence[str]) -> Scores:
         """BM25 of each row."""
-        for row in range(len(self._words), len(self.records)):
-            self._words.add(_worded(self.records[row]))
+        self._read_words()
         return self._words.scores(query, len(self.records))
+
+    def _read_words(self) -> None:
+        """Read the texts that came since the last question."""
+        for record in self.records[len(self._words) :]:
+            self._words.add(_worded(record))
 
     @property
     def has_earlier(self) -> bool:
@@ -477,7 +406,7 @@ class PartitionIndex:
     def talk(self) -> Talk:
         """What the rows are to each other; worked out after each change."""
         if self._talk is None:
-            self.words(())
+            self._read_words()
             self._talk = self._arranged()
         return self._talk
 
@@ -507,7 +436,7 @@ class PartitionIndex:
             flags[:, 0], flags[:, 1], flags[:, 2],
         )  # fmt: skip
 
-    def posted(self, query: Iterable[str]) -> list[tuple[NDArray[np.intp], Scores] | None]:
+    def posted(self, query: Sequence[str]) -> list[tuple[NDArray[np.intp], Scores] | None]:
         """For each term its rows and counts."""
         return [self._words.posted(term) for term in query]
 
@@ -667,12 +596,6 @@ def _worded(record: Record) -> str:
     """The text that a record is found by: of a fact also how people would say it, as "works at" of an employer."""
     key = KEYS.get(record.data.get("key", "")) if record.layer in ("fact", "preference") else None
     return f"{record.told} ({key.label})" if key else record.told
-
-
-def _has(entries: list[int], row: int) -> bool:
-    """Whether a row is among the postings of a term, which are in order."""
-    place = bisect_left(entries, row << COUNT_BITS)
-    return place < len(entries) and entries[place] >> COUNT_BITS == row
 
 
 def _alike(scores: Scores, others: Scores) -> Scores:

@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -99,6 +100,8 @@ class Legs(Mapping[str, Leg]):
     Made when somebody asks, from what was so when the question was: most hits are never asked why.
     """
 
+    __slots__ = ("_made", "_record", "_row", "_scored", "_second_look")
+
     def __init__(self, scored: _Scored, row: int, record: Record, second_look: float | None = None) -> None:
         self._scored, self._row, self._record, self._second_look = scored, row, record, second_look
         self._made: dict[str, float] | None = None
@@ -189,14 +192,15 @@ class Recall:
             else:
                 async with asyncio.timeout(EMBED_WAIT_S):
                     rows = await embedder.embed([text])
+            row = rows[0]
             with np.errstate(over="ignore"):
-                square = float(rows[0] @ rows[0]) if rows.shape == (1, embedder.dimensions) else 0.0
+                square = float(row @ row) if rows.shape == (1, embedder.dimensions) else 0.0
         except Exception as error:  # an embedder may raise anything, and words answer without it
             log.warning("searching by words alone: the embedder failed (%s)", type(error).__name__)
             return None
         if not 0 < square < math.inf:
             return None
-        vector: NDArray[np.float32] = (rows[0] / np.float32(math.sqrt(square))).astype(np.float32, copy=False)
+        vector: NDArray[np.float32] = (row / np.float32(math.sqrt(square))).astype(np.float32, copy=False)
         return vector
 
     async def _read_new(self, index: PartitionIndex) -> None:
@@ -358,8 +362,9 @@ def _score(
         total[words == 0] = NOT_FOUND
     if not all_alive:
         total[~alive] = NOT_FOUND
-    echoes = _echoes(index, question, words, total)
-    total[list(echoes)] -= np.float32(scoring.ECHO_LESS)
+    echoes = _echoes(index, question, words, total) if index.sessions else frozenset()
+    if echoes:
+        total[list(echoes)] -= np.float32(scoring.ECHO_LESS)
     return _Scored(
         index, total, words, word_factor, meaning, meaning_factor, question.at, alive, talk, in_time,
         question.terms, echoes, latest,
@@ -475,7 +480,7 @@ def _select(scored: Sequence[_Scored], question: Question, test: Condition | Non
     ranked: list[tuple[float, int, int]] = []
     for place, each in enumerate(scored):
         rows = _ordered(each.total, count)
-        ranked += zip(each.total[rows].tolist(), [place] * len(rows), rows.tolist(), strict=True)
+        ranked += zip(each.total[rows].tolist(), repeat(place), rows.tolist(), strict=False)
     if len(scored) > 1:
         ranked.sort(key=lambda entry: -entry[0])
     chosen: list[Chosen] = []
@@ -484,15 +489,17 @@ def _select(scored: Sequence[_Scored], question: Question, test: Condition | Non
         if score == NOT_FOUND or len(chosen) == limit:
             break
         record = scored[place].index.records[row]
-        if record.content in seen or _is_same_question(record, question):
+        content = record.content
+        if content in seen or (record.layer == "conversation" and _is_same_question(content, question)):
             continue
         if test is None or test.holds(record):
-            seen.add(record.content)
+            seen.add(content)
             chosen.append(Chosen(score, record, place, row))
     return chosen
 
 
 def _hits(scored: Sequence[_Scored], chosen: Sequence[Chosen], now: int) -> list[Hit]:
+    relevances = _relevances(scored, chosen)
     return [
         Hit(
             record,
@@ -500,27 +507,27 @@ def _hits(scored: Sequence[_Scored], chosen: Sequence[Chosen], now: int) -> list
             number,
             Legs(scored[place], row, record, gain),
             _near(scored[place].index, record, now),
-            _relevance(scored[place], row),
+            relevances[place, row],
         )
         for number, (score, record, place, row, gain) in enumerate(chosen, 1)
     ]
 
 
-def _relevance(scored: _Scored, row: int) -> float:
-    """How likely a row answers the question, by what it has of it: also where nothing else does."""
-    (cover,) = scored.index.covers([row], scored.terms)
-    cosine = None if scored.meaning is None else float(scored.meaning[row])
-    worth = scoring.ECHO_WORTH if row in scored.echoes else 1.0
-    return round(scoring.relevance(cover, cosine) * worth, 3)
+def _relevances(scored: Sequence[_Scored], chosen: Sequence[Chosen]) -> dict[tuple[int, int], float]:
+    """How likely each row answers the question, by what it has of it: also where nothing else does."""
+    found: dict[tuple[int, int], float] = {}
+    for place, each in enumerate(scored):
+        rows = [one.row for one in chosen if one.place == place]
+        for row, cover in zip(rows, each.index.covers(rows, each.terms) if rows else (), strict=True):
+            cosine = None if each.meaning is None else float(each.meaning[row])
+            worth = scoring.ECHO_WORTH if row in each.echoes else 1.0
+            found[place, row] = round(scoring.relevance(cover, cosine) * worth, 3)
+    return found
 
 
-def _is_same_question(record: Record, question: Question) -> bool:
+def _is_same_question(said: str, question: Question) -> bool:
     """True for the question itself, asked before: it answers nothing."""
-    return (
-        record.layer == "conversation"
-        and record.content.rstrip().endswith("?")
-        and record.content.strip().casefold() == question.text.strip().casefold()
-    )
+    return scoring.asks(said) and said.strip().casefold() == question.text.strip().casefold()
 
 
 def _near(index: PartitionIndex, record: Record, now: int) -> tuple[Record, ...]:

@@ -49,13 +49,20 @@ class Event:
     unit: str
 
 
+def _has_one(text: str, *words: str) -> bool:
+    """Whether one of these stands in a text, be it as a part of a word."""
+    lowered = text.lower()
+    return any(word in lowered for word in words)
+
+
 def event_of(question: str) -> Event | None:
     """The event that a question counts time from, or None.
 
     >>> event_of("What did we plan two weeks after my trip to Rome?")
     Event(side='after', text='my trip to Rome', count='two', unit='week')
     """
-    match = _EVENT.search(question[:QUESTION_CHARACTERS])
+    text = question[:QUESTION_CHARACTERS]
+    match = _EVENT.search(text) if _has_one(text, "before", "after") else None
     if match is None:
         return None
     return Event(match["side"].lower(), match["event"].strip(), match["count"].lower(), match["unit"].lower())
@@ -93,6 +100,8 @@ def parts(question: str) -> list[str]:
     ['the red bicycle', 'the sewing machine?']
     """
     text = question[:QUESTION_CHARACTERS].strip()
+    if not _has_one(text, "and", "or", "but", ";", "how") and "?" not in text[:-1]:
+        return []  # nothing that any of the patterns begins with, as in most questions
     for pattern in (_BETWEEN, _FIRST_OR):
         match = pattern.search(text)
         if match is not None:

@@ -388,7 +388,10 @@ def talk_features(
             "number": talk.number if asked.many else silent,
         }
     )
-    return np.stack([values[name] for name in FEATURES]).astype(np.float32)
+    features = np.empty((len(FEATURES), len(words)), np.float32)
+    for place, name in enumerate(FEATURES):
+        features[place] = values[name]
+    return features
 
 
 def _lexical(talk: Talk, posted: Sequence[tuple[Rows, Scores] | None]) -> dict[str, Scores]:
@@ -397,7 +400,8 @@ def _lexical(talk: Talk, posted: Sequence[tuple[Rows, Scores] | None]) -> dict[s
     nothing = np.zeros(size, np.float32)
     window_length = talk.length + _at(talk.length, talk.before, nothing) + _at(talk.length, talk.after, nothing)
     session_length = np.bincount(talk.session, talk.length, sessions).astype(np.float32)
-    cover, window_words, window_cover, before_cover = (np.zeros(size, np.float32) for _ in range(4))
+    window_average, session_average = float(window_length.mean()), float(session_length.mean())
+    cover, window_words, window_cover = (np.zeros(size, np.float32) for _ in range(3))
     session_words, session_cover, user_cover = (np.zeros(sessions, np.float32) for _ in range(3))
     total = 0.0
     for found in posted:
@@ -405,18 +409,17 @@ def _lexical(talk: Talk, posted: Sequence[tuple[Rows, Scores] | None]) -> dict[s
         total += weight
         if found is None:
             continue
-        counts = np.zeros(size, np.float32)
-        counts[found[0]] = found[1]
-        cover += weight * (counts > 0)
-        around = counts + _at(counts, talk.before, nothing) + _at(counts, talk.after, nothing)
-        window_cover += weight * (around > 0)
-        window_words += weight * saturated(around, window_length, float(window_length.mean()))
-        in_session = np.bincount(talk.session, counts, sessions).astype(np.float32)
+        rows, counts = found
+        cover[rows] += weight
+        near, around = _around(talk, rows, counts)
+        window_cover[near] += weight
+        window_words[near] += weight * saturated(around, window_length[near], window_average)
+        in_session = np.bincount(talk.session[rows], counts, sessions).astype(np.float32)
         there = in_session > 0
         session_cover += weight * there
         session_rarity = rarity(sessions, int(np.count_nonzero(there)))
-        session_words += session_rarity * saturated(in_session, session_length, float(session_length.mean()))
-        user_cover += weight * (np.bincount(talk.session, counts * (1 - talk.assistant), sessions) > 0)
+        session_words += session_rarity * saturated(in_session, session_length, session_average)
+        user_cover += weight * (np.bincount(talk.session[rows], counts * (1 - talk.assistant[rows]), sessions) > 0)
     total = max(total, 1e-6)
     before_cover = np.where(_at(talk.asks, talk.before, nothing) > 0, _at(cover, talk.before, nothing), 0)
     return {
@@ -437,6 +440,17 @@ def is_echo(own: Sequence[str], asked: Collection[str]) -> bool:
     (True, False)
     """
     return bool(own) and sum(word in asked for word in own) >= ECHO_SHARE * len(own)
+
+
+def _around(talk: Talk, rows: Rows, counts: Scores) -> tuple[Rows, Scores]:
+    """The rows that have something in them or right beside them, and how much: most rows have neither."""
+    sums = np.zeros(len(talk.session), np.float32)
+    sums[rows] = counts
+    for beside in (talk.before[rows], talk.after[rows]):
+        there = beside >= 0
+        sums[beside[there]] += counts[there]
+    near = sums.nonzero()[0]
+    return near, sums[near]
 
 
 def kin_features(talk: Talk, rows: Rows, nearest: NDArray[np.float32], rarities: Sequence[float]) -> Scores:

@@ -11,7 +11,7 @@ import importlib
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 TEXT_MAX = 2**18
@@ -39,11 +39,12 @@ _UNSPACED = re.compile(
 )
 # A word is letters and digits, still one when an apostrophe, a dot or a thousands comma stands inside it,
 # or the name of a programming language: c++, f#. The \w of Python lacks the vowel signs of Indian scripts.
-_NAME = r"[a-z](?:\+\+|#)"
-_JOINT = r"(?:['.]|(?<=\d),(?=\d{3}(?!\d)))"
+# What follows a word is told by one character, so that most words end after a single look, and is never read twice.
 _LETTER = r"[\w\u0900-\u0963\u0966-\u0dff]"
-_WORD = re.compile(rf"{_NAME}|{_LETTER}+(?:{_JOINT}{_LETTER}+)*")
-_ASCII_WORD = re.compile(rf"{_NAME}|\w+(?:{_JOINT}\w+)*", re.ASCII)
+_FURTHER = r"['.,](?:(?<=['.])|(?<=\d,)(?=\d{3}(?!\d)))"
+_SIGN = r"[+#](?:(?<=\b[a-z]#)|(?<=\b[a-z]\+)\+)"
+_WORD = re.compile(rf"{_LETTER}++(?:(?:{_FURTHER}{_LETTER}++)++|{_SIGN})?+")
+_ASCII_WORD = re.compile(rf"\w++(?:(?:{_FURTHER}\w++)++|{_SIGN})?+", re.ASCII)
 
 _STOP_WORDS = """
     a an the this that these those
@@ -75,13 +76,13 @@ def terms(text: str, language: str = "en") -> list[str]:
     >>> terms("Zoë's paintings of the Café")
     ['zoe', 'paint', 'of', 'the', 'cafe']
     """
-    words = _split(text)
+    words = split(text)
     if language != "en":
-        return [form for word in words for form in _forms(word)]
+        return [form for word in words for form in forms(word)]
     if len(words) <= STEMMED_MAX:
         return [term for word in words for term in _stems(word)]
     stemmed = {*itertools.islice(dict.fromkeys(words), STEMMED_MAX)}
-    return [term for word in words for term in (_stems(word) if word in stemmed else _forms(word))]
+    return [term for word in words for term in (_stems(word) if word in stemmed else forms(word))]
 
 
 def query_terms(text: str, language: str = "en") -> list[str]:
@@ -90,10 +91,10 @@ def query_terms(text: str, language: str = "en") -> list[str]:
     >>> query_terms("How many paintings did Zoë sell?")
     ['paint', 'zoe', 'sell']
     """
-    words = _split(text)
+    words = split(text)
     if language == "en":
         words = [*_asked_for(words)] or words
-    analyse = _stems if language == "en" else _forms
+    analyse = _stems if language == "en" else forms
     found = dict.fromkeys(term for word in words[:QUERY_TERMS_MAX] for term in analyse(word))
     return [*found][:QUERY_TERMS_MAX]
 
@@ -104,7 +105,7 @@ def content_words(text: str, language: str = "en") -> list[str]:
     >>> content_words("What did Zoë's brother paint?")
     ['zoe', 'brother', 'paint']
     """
-    words = _split(text)
+    words = split(text)
     if language == "en":
         words = [*_asked_for(words)]
     return [plain for word in words if (plain := word.removesuffix("'s"))]
@@ -117,14 +118,17 @@ def _asked_for(words: Sequence[str]) -> Iterator[str]:
             yield word
 
 
-def _split(text: str) -> list[str]:
+def split(text: str) -> list[str]:
     """The words of a text, folded and cut to `WORD_MAX`."""
     text = text[:TEXT_MAX]
+    words: list[str]
     if text.isascii():
         words = _ASCII_WORD.findall(text.lower())
     else:
         words = _WORD.findall(_UNSPACED.sub(_pairs, _fold(text)))
-    return [word[:WORD_MAX] for word in words]
+    if words and max(map(len, words)) > WORD_MAX:
+        return [word[:WORD_MAX] for word in words]
+    return words
 
 
 def _fold(text: str) -> str:
@@ -140,7 +144,7 @@ def _pairs(run: re.Match[str]) -> str:
     return f" {pairs or characters} "
 
 
-def _forms(word: str) -> tuple[str, ...]:
+def forms(word: str) -> tuple[str, ...]:
     """A word as it is found: `node.js` and `user_id` also by their parts, `u.s.a` as `usa`."""
     plain = word.strip("_").removesuffix("'s").replace("'", "").replace(",", "")
     if "." not in plain and "_" not in plain:
@@ -151,11 +155,37 @@ def _forms(word: str) -> tuple[str, ...]:
     return (plain, *(part for part in parts if len(part) > 1 and not part.isdigit()))
 
 
+def is_stemmed(form: str) -> bool:
+    """Whether an English word has a stem. What has digits or signs in it has none."""
+    return form.isascii() and form.isalpha()
+
+
+def stem(form: str) -> str:
+    """The stem of such a word."""
+    return _stems(form)[0]
+
+
+def beginnings(term: str, known: Collection[str]) -> list[str]:
+    """How words begin that may have this stem, as far as such are known, by their first two letters.
+
+    A stem keeps them, but for a y that becomes an i (dying, die) and a second letter that goes with the ending.
+    """
+    if len(term) == 1:
+        return [start for start in known if start[0] == term]
+    start, other = term[:2], f"{term[0]}y" if term[1] == "i" else ""
+    return [each for each in (start, other) if each in known]
+
+
+def kept_by(term: str) -> str:
+    """What every word begins with that has this stem: an ending that is cut off may change two letters before it."""
+    return term[:-2]
+
+
 @functools.lru_cache(CACHE_MAX)
 def _stems(word: str) -> tuple[str, ...]:
-    """The forms of an English word by their stems. What has digits or signs in it has none."""
-    stem = _english().stemWord
-    return tuple(stem(form) if form.isascii() and form.isalpha() else form for form in _forms(word))
+    """The forms of an English word by their stems."""
+    reduced = _english().stemWord
+    return tuple(reduced(form) if is_stemmed(form) else form for form in forms(word))
 
 
 @functools.cache

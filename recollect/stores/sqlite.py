@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from recollect.errors import Corrupt, RecollectError, Unavailable, ValidationError
 from recollect.filters import Filter, Reach
-from recollect.records import Changes, Job, Partition, Record, Vector, digest_of, record_from
+from recollect.records import Changes, Job, Partition, Record, Vector, digest_of, records_from
 from recollect.stores.contract import (
     BLOCK_ROWS,
     CHANGES_MIN,
@@ -190,7 +190,7 @@ class SqliteStore:
             part, head = _head(db, partition)
             rows = db.execute(living_by_ids(len(ids)), (part, head.epoch, now, *ids))
             found = {row[0]: row for row in rows}
-            return [_record(partition, found[id]) for id in ids if id in found]
+            return _records(partition, [found[id] for id in ids if id in found])
 
         return await self._file.read(work)
 
@@ -443,7 +443,7 @@ def _list(
         sql, values = _select(part, epoch, layers, where.session, low, high, now, newest_first, block + 1)
         rows = db.execute(sql, values).fetchall() if layers else []
         for row in rows[:block]:
-            record = _record(where.partition, row)
+            (record,) = _records(where.partition, [row])
             if where.holds(record):
                 found.append(record)
             if len(found) == limit:
@@ -498,7 +498,7 @@ def _changes(db: Connection, partition: Partition, mark: Mark | None, limit: int
     cut = whole_revisions([row[-2] for row in rows], limit)
     more = cut < len(rows)
     end = rows[cut - 1][-2] if more else head.revision
-    put = tuple(_record(partition, row) for row in rows[:cut] if not row[-1])
+    put = tuple(_records(partition, [row for row in rows[:cut] if not row[-1]]))
     dropped = tuple(row[0] for row in rows[:cut] if row[-1])
     return Delta(Mark(head.epoch, end, floor_seen), put, dropped, reset, more)
 
@@ -511,7 +511,7 @@ def _damaged(db: Connection) -> int:
     damaged = 0
     for row in rows:
         try:
-            record = _record(Partition(row[8], row[9]), row)
+            (record,) = _records(Partition(row[8], row[9]), [row])
             damaged += digest_of(record, row[3]) != row[10]
         except Corrupt:
             damaged += 1
@@ -587,10 +587,12 @@ def _unpack(born: int) -> tuple[int, int]:
     return born >> _PLACE_BITS, born & ((1 << _PLACE_BITS) - 1)
 
 
-def _record(partition: Partition, row: tuple[Any, ...]) -> Record:
-    id, layer, session, payload, model, vector, version, born = row[:8]
-    made = Vector(model, vector) if model is not None else None
+def _records(partition: Partition, rows: Sequence[tuple[Any, ...]]) -> list[Record]:
+    made = [
+        (id, layer, session, payload, None if model is None else Vector(model, vector), version, _unpack(born))
+        for id, layer, session, payload, model, vector, version, born, *_ in rows
+    ]
     try:
-        return record_from(partition, id, layer, session, payload, made, version, _unpack(born))
+        return records_from(partition, made)
     except (ValueError, TypeError, LookupError):
         raise Corrupt("a stored record cannot be read; run `recollect doctor`", field="store") from None

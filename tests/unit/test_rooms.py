@@ -24,6 +24,7 @@ FLOW = {
     "enrichment",
     "index",
     "kinship",
+    "postings",
     "indexing",
     "recall",
     "context",

@@ -101,7 +101,7 @@ def test_other_languages_are_left_as_they_are():
 
 
 def test_stop_words_are_whole_words_as_they_are_split():
-    assert all(words._split(word) == [word] for word in STOP_WORDS)
+    assert all(words.split(word) == [word] for word in STOP_WORDS)
 
 
 def test_a_word_that_is_too_long_is_cut():

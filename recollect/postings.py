@@ -1,0 +1,272 @@
+"""Which words stand in which rows of an index, and how well each row answers the words of a question.
+
+Texts are cut into words when the first question comes, and a word is brought to its stem when somebody asks
+for one that begins like it: stemming takes longer than all the rest, and most words are never asked for.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import chain, filterfalse
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.policies.scoring import K1, B, Scores, rarity
+from recollect.policies.words import STEMMED_MAX, beginnings, forms, is_stemmed, kept_by, split, stem, terms
+
+COUNT_BITS, COUNT_MAX = 8, 255
+"""Room for how often a word stands in a text; more than that counts no more."""
+FEW_ROWS = 16
+"""Terms in so few rows are scored by plain arithmetic: building arrays would cost more."""
+
+WORDS_MAX = 200_000
+"""Words of one vocabulary, about 30 MB; indexes that are made later begin another."""
+ASKED_MAX = 50_000
+"""Terms of which it is remembered that they were asked for."""
+
+Rows = NDArray[np.intp]
+
+
+class Vocabulary(dict[str, int]):
+    """The number of each word, given when it is first asked for; indexes of many users share one.
+
+    A word that is found in several forms ("node.js", by its parts too) has a number below zero. Safe to share
+    between threads: words that have numbers are looked up freely, new ones take turns.
+    """
+
+    def __init__(self, language: str) -> None:
+        self.language = language
+        self._by_stem = language == "en"
+        self._lock = threading.RLock()
+        self._count = 0
+        self._exact: dict[str, int] = {}
+        self._several: list[list[int]] = []
+        self._of_term: dict[str, list[int]] = {}
+        # Words by how they begin, those of them that were stemmed, and how many of them were looked at for a term.
+        self._unread: dict[str, list[str]] = {}
+        self._stemmed: set[str] = set()
+        self._looked: dict[tuple[str, str], int] = {}
+
+    def __missing__(self, word: str) -> int:
+        with self._lock:
+            number = self.get(word)
+            if number is not None:
+                return number
+            if self._by_stem and is_stemmed(word):
+                self._unread.setdefault(word[:2], []).append(word)
+                number = self._next()
+            else:
+                number = self._number_of(forms(word), by_stem=self._by_stem)
+            self[word] = number
+            return number
+
+    def learn_exactly(self, words: Iterable[str]) -> None:
+        """Give numbers to those of these words that have none, and find them as they are written alone."""
+        with self._lock:
+            for word in filterfalse(self.__contains__, words):
+                self[word] = self._number_of(forms(word), by_stem=False)
+
+    def numbers(self, words: Sequence[str]) -> list[int]:
+        """The numbers of these words, of each of its forms where one has several."""
+        numbers = [*map(self.__getitem__, words)]
+        if numbers and min(numbers) < 0:
+            several = self._several
+            return [form for number in numbers for form in (several[-1 - number] if number < 0 else (number,))]
+        return numbers
+
+    def of_term(self, term: str) -> list[int]:
+        """The words that this is the term of; those that may be are brought to their stems now."""
+        for start in beginnings(term, self._unread):
+            if self._looked.get((start, term), 0) < len(self._unread[start]):
+                self._read(start, term)
+        return self._of_term.get(term, _NO_WORDS)
+
+    def _read(self, start: str, term: str) -> None:
+        """Bring to their stems those words with this beginning that may have this one."""
+        with self._lock:
+            words, kept = self._unread[start], kept_by(term)
+            for word in words[self._looked.get((start, term), 0) :]:
+                if word.startswith(kept) and word not in self._stemmed:
+                    self._of_term.setdefault(stem(word), []).append(self[word])
+                    self._stemmed.add(word)
+            if len(self._looked) >= ASKED_MAX:
+                self._looked.clear()
+            # Last: whoever finds this finds all of the words under their stems.
+            self._looked[start, term] = len(words)
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count
+
+    def _number_of(self, found: Sequence[str], *, by_stem: bool) -> int:
+        """The number of a word with these forms."""
+        each = [self[form] if by_stem and is_stemmed(form) else self._exactly(form) for form in found]
+        if len(each) == 1:
+            return each[0]
+        self._several.append(each)
+        return -len(self._several)
+
+    def _exactly(self, form: str) -> int:
+        if form not in self._exact:
+            self._exact[form] = self._next()
+            self._of_term.setdefault(form, []).append(self._exact[form])
+        return self._exact[form]
+
+
+_NO_WORDS: list[int] = []
+_shared: dict[str, Vocabulary] = {}
+
+
+def vocabulary(language: str) -> Vocabulary:
+    """The words that all indexes of this process share. A full one goes with the last index that was made with it."""
+    held = _shared.get(language)
+    if held is None or len(held) > WORDS_MAX:
+        held = _shared[language] = Vocabulary(language)
+    return held
+
+
+class Words:
+    """BM25 over the rows of one index."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        # For each word its rows, each with the count of the word there in the lowest bits.
+        self._postings: dict[int, list[int]] = {}
+        self._lengths: list[int] = []
+        self._total = 0
+        self._arrays: dict[str, tuple[Rows, Scores]] = {}
+        self._weighed: dict[str, Scores] = {}
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def lengths(self) -> Scores:
+        """How many words each row has."""
+        return np.array(self._lengths, np.float32)
+
+    def add(self, text: str) -> None:
+        """Read the text of the next row."""
+        words = split(text)
+        if len(words) > STEMMED_MAX:
+            self._vocabulary.learn_exactly(list(dict.fromkeys(words))[STEMMED_MAX:])
+        numbers = self._vocabulary.numbers(words)
+        once = len(self._lengths) << COUNT_BITS | 1
+        self._lengths.append(len(numbers))
+        self._total += len(numbers)
+        postings = self._postings
+        for number in numbers:
+            entries = postings.get(number)
+            if entries is None:
+                postings[number] = [once]
+            elif entries[-1] < once:
+                entries.append(once)
+            elif entries[-1] & COUNT_MAX < COUNT_MAX:  # the same row again
+                entries[-1] += 1
+        self._arrays.clear()
+        self._weighed.clear()
+
+    def scores(self, query: Iterable[str], size: int) -> Scores:
+        """How well each row answers these terms."""
+        scores: Scores = np.zeros(size, np.float32)
+        few: dict[int, float] = {}
+        for term in query:
+            entries = self._entries(term)
+            if len(entries) > FEW_ROWS:
+                scores[self._posted(term, entries)[0]] += self._weight(term, entries)
+            elif entries:
+                self._add_few(few, entries)
+        if few:
+            scores[list(few)] += list(few.values())
+        return scores
+
+    def posted(self, term: str) -> tuple[Rows, Scores] | None:
+        """The rows of a term, and how often it stands in each."""
+        entries = self._entries(term)
+        return self._posted(term, entries) if entries else None
+
+    def rarity_of(self, word: str) -> float:
+        """How much a word tells that is in these rows, in this form or another."""
+        found = (len(self._entries(term)) for term in terms(word, self._vocabulary.language))
+        return rarity(len(self._lengths), max(found, default=0))
+
+    def covers(self, rows: Iterable[int], query: Sequence[str]) -> list[float]:
+        """The share of these terms that each of some different rows has, by rarity."""
+        gains = dict.fromkeys(rows, 0.0)
+        total = 0.0
+        for term in query:
+            entries = self._entries(term)
+            weight = rarity(len(self._lengths), len(entries))
+            total += weight
+            for row in _among(gains, entries):
+                gains[row] += weight
+        return [gain / max(total, 1e-6) for gain in gains.values()]
+
+    def _entries(self, term: str) -> list[int]:
+        """The rows of a term. The words that it is the term of share one list from now on."""
+        held: list[int] | None = None
+        numbers = self._vocabulary.of_term(term)
+        for number in numbers:
+            entries = self._postings.get(number)
+            if held is None:
+                held = entries
+            elif entries is not None and entries is not held:
+                return self._joined(numbers)
+        return held or []
+
+    def _joined(self, numbers: Sequence[int]) -> list[int]:
+        """One list for these words."""
+        held = {id(entries): entries for number in numbers if (entries := self._postings.get(number))}
+        counts: dict[int, int] = {}
+        for entry in chain.from_iterable(held.values()):
+            row = entry >> COUNT_BITS
+            counts[row] = counts.get(row, 0) + (entry & COUNT_MAX)
+        joined = [row << COUNT_BITS | min(count, COUNT_MAX) for row, count in sorted(counts.items())]
+        self._postings.update((number, joined) for number in numbers if number in self._postings)
+        return joined
+
+    def _posted(self, term: str, entries: list[int]) -> tuple[Rows, Scores]:
+        posted = self._arrays.get(term)
+        if posted is None:
+            packed = np.array(entries)
+            posted = self._arrays[term] = packed >> COUNT_BITS, (packed & COUNT_MAX).astype(np.float32)
+        return posted
+
+    def _add_few(self, scores: dict[int, float], entries: list[int]) -> None:
+        """What one term adds, where it stands in so few rows that plain arithmetic is faster."""
+        top, flat, slope = self._shape(len(entries))
+        for entry in entries:
+            row, count = entry >> COUNT_BITS, entry & COUNT_MAX
+            gain = top * count / (count + flat + slope * self._lengths[row])
+            scores[row] = scores.get(row, 0.0) + gain
+
+    def _weight(self, term: str, entries: list[int]) -> Scores:
+        """What one term adds to each of its rows."""
+        weight = self._weighed.get(term)
+        if weight is None:
+            rows, counts = self._posted(term, entries)
+            lengths = np.array([self._lengths[row] for row in rows.tolist()], np.float32)
+            top, flat, slope = self._shape(len(entries))
+            weight = self._weighed[term] = (top * counts / (counts + flat + slope * lengths)).astype(np.float32)
+        return weight
+
+    def _shape(self, found: int) -> tuple[float, float, float]:
+        """BM25 for a term in `found` rows: what many occurrences add, and what holds one back by length."""
+        size = len(self._lengths)
+        return (K1 + 1) * rarity(size, found), K1 * (1 - B), K1 * B * size / max(self._total, 1)
+
+
+def _among(rows: Iterable[int], entries: list[int]) -> list[int]:
+    """Those of these rows that a term stands in."""
+    if len(entries) <= FEW_ROWS:
+        there = {entry >> COUNT_BITS for entry in entries}
+        return [row for row in rows if row in there] if there else []
+    return [row for row in rows if _has(entries, row)]
+
+
+def _has(entries: list[int], row: int) -> bool:
+    """Whether a row is among the postings of a term, which are in order."""
+    place = bisect_left(entries, row << COUNT_BITS)
+    return place < len(entries) and entries[place] >> COUNT_BITS == row

@@ -1,0 +1,87 @@
+"""Words in rows: whichever way they are kept, they are found and counted as the texts have them."""
+
+from __future__ import annotations
+
+import string
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.policies.scoring import K1, B, rarity
+from recollect.policies.words import STEMMED_MAX, beginnings, kept_by, query_terms, stem, terms
+from recollect.postings import Vocabulary, Words
+
+SAID = "paint paints painting dying die dye sky skies a aing node.js u.s.a 3.5 c++ it's _ Zoë 日本語"
+ENDINGS = "ing ed ies ly s ization ational fulness iviti bility ousli alism logi ying eed ication ement less y e"
+LINES = st.lists(st.sampled_from(SAID.split()), max_size=9).map(" ".join)
+
+
+def by_the_book(texts: list[str], query: list[str]) -> list[float]:
+    """BM25 of each text, term by term."""
+    counts = [Counter(terms(text)) for text in texts]
+    average = sum(each.total() for each in counts) / max(len(texts), 1) or 1
+    scores = [0.0] * len(texts)
+    for term in query:
+        weight = rarity(len(texts), sum(term in each for each in counts))
+        for row, each in enumerate(counts):
+            held_back = K1 * (1 - B + B * each.total() / average)
+            scores[row] += weight * (K1 + 1) * each[term] / (each[term] + held_back)
+    return scores
+
+
+@given(texts=st.lists(LINES, max_size=40), cut=st.integers(0, 40), asked=LINES)
+def test_rows_are_scored_as_by_the_book_also_those_that_came_after_a_question(texts, cut, asked):
+    words, query = Words(Vocabulary("en")), query_terms(asked)
+    for text in texts[:cut]:
+        words.add(text)
+    words.scores(query, len(words))
+    for text in texts[cut:]:
+        words.add(text)
+    assert words.scores(query, len(words)).tolist() == pytest.approx(by_the_book(texts, query), abs=1e-5)
+    assert words.lengths().tolist() == [len(terms(text)) for text in texts]
+    for term in query:
+        rows, times = words.posted(term) or ([], [])
+        standing = {row: terms(text).count(term) for row, text in enumerate(texts) if term in terms(text)}
+        assert dict(zip(map(int, rows), map(int, times), strict=True)) == standing
+
+
+@given(st.text(string.ascii_lowercase, min_size=1, max_size=12), st.sampled_from(["", *ENDINGS.split()]))
+def test_a_word_is_looked_for_where_its_stem_begins(beginning, ending):
+    word = beginning + ending
+    assert beginnings(stem(word), {word[:2]}) == [word[:2]]
+    assert word.startswith(kept_by(stem(word)))
+
+
+@pytest.mark.parametrize("word", ["dying", "lying", "tying", "skies", "eing", "aed", "ying", "yes", "iing", "y", "oed"])
+def test_short_and_odd_words_are_found_by_their_stems(word):
+    assert scored(["nothing", word], stem(word))[1] > 0
+
+
+def scored(texts: list[str], term: str, vocabulary: Vocabulary | None = None) -> list[float]:
+    words = Words(vocabulary or Vocabulary("en"))
+    for text in texts:
+        words.add(text)
+    found: list[float] = words.scores([term], len(texts)).tolist()
+    return found
+
+
+def test_indexes_that_share_a_vocabulary_do_not_share_texts():
+    vocabulary = Vocabulary("en")
+    assert scored(["She paints the harbour.", "No."], "paint", vocabulary)[0] > 0
+    assert [score > 0 for score in scored(["A painting.", "Nothing."], "paint", vocabulary)] == [True, False]
+    assert scored(["A painting.", "Nothing."], "harbour", vocabulary) == [0, 0]
+
+
+def test_a_text_of_very_many_words_is_stemmed_only_so_far():
+    made_up = [f"x{letters(number)}ing" for number in range(STEMMED_MAX + 100)]
+    words = Words(Vocabulary("en"))
+    words.add(" ".join(made_up))
+    assert words.scores([stem(made_up[0])], 1).any()
+    assert not words.scores([stem(made_up[-1])], 1).any()
+    assert words.scores([made_up[-1]], 1).any()
+
+
+def letters(number: int) -> str:
+    return "".join(string.ascii_lowercase[int(digit)] for digit in str(number))
