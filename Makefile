@@ -38,6 +38,8 @@ bench-adapters: $(VENV)/.test ## what each adapter costs beside the call it wrap
 
 drills: $(VENV)/.test ## the long forms: 500 kills, bad inputs on every store, failover, many processes, moving house
 	$(PY) -m recollect.testing.drills --kills 500
+	$(PY) -m recollect.testing.server_kills --kills 100
+	$(PY) -m recollect.testing.server_kills --kills 100 --victim worker
 	$(PY) -m recollect.testing.erasing --rounds 25
 	RECOLLECT_QUESTIONS=10000 $(PY) -m recollect.testing.matrix
 	$(PY) -m recollect.testing.matrix --over rest mcp cli

@@ -97,6 +97,11 @@ class Writer:
     def passing_user(self) -> str:
         return f"passing{self.number}of{self.generation}"
 
+    @property
+    def chatting_user(self) -> str:
+        """Of whom nothing is forgotten, since an assistant quotes what it was told."""
+        return f"chatting{self.number}of{self.generation}"
+
 
 @dataclass
 class World:
@@ -179,19 +184,22 @@ async def _write(memory: Memory, pipe: Connection, life: int, chance: random.Ran
     if writer.again is not None:
         await perform(memory, writer.again, again=True)
         pipe.send(writer.again.id)
-        _remember(writer, writer.again)
+        remember(writer, writer.again)
     number = 0
     while True:
-        operation = _next(chance, life, writer, number)
+        operation = next_operation(chance, life, writer, number)
         pipe.send(operation)
         await perform(memory, operation)
         pipe.send(operation.id)
-        _remember(writer, operation)
+        remember(writer, operation)
         number += 1
 
 
-def _next(chance: random.Random, life: int, writer: Writer, number: int) -> Operation:
-    (kind,) = chance.choices(list(KINDS), list(KINDS.values()))
+def next_operation(
+    chance: random.Random, life: int, writer: Writer, number: int, kinds: Mapping[str, float] = KINDS
+) -> Operation:
+    """What a writer sends next, of these kinds and about as often as they weigh."""
+    (kind,) = chance.choices(list(kinds), list(kinds.values()))
     memories = [id for id, of in writer.targets.items() if of == "memory"]
     candidates = memories if kind == "update" else list(writer.targets)
     if kind in ("update", "forget") and not candidates:
@@ -199,11 +207,13 @@ def _next(chance: random.Random, life: int, writer: Writer, number: int) -> Oper
     size = {"interaction": 2, "batch": chance.randint(3, 12), "forget": 0, "erase": 0, "maintain": 0}.get(kind, 1)
     id = f"L{life}W{writer.number}N{number}"
     target = chance.choice(candidates) if kind in ("update", "forget") else ""
-    user = writer.passing_user if kind in ("passing", "erase") else writer.user
+    users = {"passing": writer.passing_user, "erase": writer.passing_user, "chat": writer.chatting_user}
+    user = users.get(kind, writer.user)
     return Operation(id, writer.number, kind, user, tuple(f"{id}P{n}" for n in range(size)), target)
 
 
-def _remember(writer: Writer, operation: Operation) -> None:
+def remember(writer: Writer, operation: Operation) -> None:
+    """Let a writer know what it may change from now on."""
     if operation.kind in ("message", "memory") and operation.user == writer.user:
         writer.targets[operation.id] = operation.kind
     elif operation.kind == "forget":

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -23,6 +20,7 @@ from recollect.server.connections import PatientProtocol
 from recollect.server.service import Service
 from recollect.settings import Settings
 from recollect.testing.fakes import HashingEmbedder
+from recollect.testing.serving import serving as process
 
 LOCAL = "http://127.0.0.1:8765"
 START_S = 30.0
@@ -57,25 +55,6 @@ async def listening(service: Service, protocol: Any = PatientProtocol) -> AsyncI
     finally:
         server.should_exit = True
         await serving
-
-
-@contextmanager
-def process(folder: Path, *arguments: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """`recollect serve` as a process of its own. Gives its address."""
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
-    command = [sys.executable, "-m", "recollect", "serve", "--port", "0", *arguments]
-    with (folder / "requests.log").open("w") as log:
-        running = subprocess.Popen(command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=log, text=True)
-        try:
-            line = running.stdout.readline()
-            found = re.search(r"http://\S+?:\d+", line)
-            assert found, (line, (folder / "requests.log").read_text())
-            yield found.group(), running
-        finally:
-            if running.poll() is None:
-                running.send_signal(signal.SIGKILL)
-            running.wait(START_S)
-            running.stdout.close()
 
 
 # ── Several processes ────────────────────────────────────────────────────────────────────────────
