@@ -30,7 +30,7 @@ from recollect.policies.quarantine import (
     settled,
     trusted_again,
 )
-from recollect.records import Changes, Partition, Record, Scope, new_id
+from recollect.records import Changes, Partition, Record, Scope, as_ms, new_id
 from recollect.seals import break_seals
 from recollect.unlearning import FACT_LAYERS
 from recollect.views import Remaking, remake, remakings, resting_views
@@ -190,5 +190,5 @@ class Quarantine:
 def _is_near(episode: Record, message: Record) -> bool:
     """Whether an episode and a message may be of one stretch."""
     noted = Episode.from_record(episode)
-    start, end = (int(time.timestamp() * 1000) for time in (noted.started_at, noted.ended_at))
+    start, end = (as_ms(time) for time in (noted.started_at, noted.ended_at))
     return start - GAP_MS < message.when < end + GAP_MS

@@ -43,6 +43,15 @@ def as_datetime(time_ms: int) -> datetime:
     return _EPOCH + timedelta(milliseconds=time_ms)
 
 
+def as_ms(moment: datetime) -> int:
+    """A moment as it is stored.
+
+    >>> as_ms(as_datetime(1_700_000_000_123))
+    1700000000123
+    """
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
 def iso(time_ms: int | None) -> str | None:
     """A stored time as ISO 8601, or None."""
     return None if time_ms is None else as_datetime(time_ms).isoformat().replace("+00:00", "Z")

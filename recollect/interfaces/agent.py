@@ -1,6 +1,7 @@
 """An assistant that needs no model: it answers from memory, and says when each thing was said.
 
-What it says is never made up. A question is answered with the words that were said; a question
+What it says is never made up. What the profile knows is said as it is now, or as it was when the past is asked
+for, with the words it was learned from; any other question is answered with the words that were said. A question
 that nothing fits gets a plain "I don't remember"; everything else is only acknowledged.
 """
 
@@ -10,31 +11,33 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from itertools import groupby
 
 from recollect.context import Context
 from recollect.enrich.sentences import TO_FORGET
+from recollect.interfaces.phrases import asks_of_before, held, holds, keys_asked
 from recollect.memory import Session
+from recollect.policies.dates import span_of
 from recollect.policies.fencing import shown
-from recollect.policies.keys import ALIASES, key_of
 from recollect.policies.words import query_terms, terms
 from recollect.profile import Fact
-from recollect.records import Hit, Record, as_datetime
+from recollect.records import Hit, Record, as_datetime, as_ms
 
 QUOTES_MAX = 3
 """Memories quoted in one answer: more are a list, not an answer."""
-THINGS_MAX = 5
-"""Things that are told when somebody asks what is known of them."""
+KNOWN_MAX = 12
+"""Sentences about the user, when somebody asks what is known of them."""
+THINGS_MAX = 3
+"""Things that are quoted beside them: what was said and is in no profile."""
 THINGS_READ = 200
 """The found memories among which these are the most important."""
 QUOTE_CHARACTERS = 240
 """Of a longer message, only the sentence that fits the question best is quoted."""
 RUNNER_UP = 0.75
 """A further memory is quoted only if it scores this share of the best one."""
-SURE_WORDS, SURE_MEANING = 0.5, 0.25
-"""Half of the question's words, or this cosine: measured on small talk, both mean "this is it"."""
-NEAR_MEANING = 0.15
-"""From here to sure, the memory is offered as the closest one and not as the answer."""
+PROFILE = ("fact", "preference")
+SURE, NEAR = 0.3, 0.05
+"""How likely a memory must be to answer the question, to be quoted as the answer, and as the closest to one."""
 
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+")
 _BE_OR_DO = r"is|are|was|were|am|do|does|did|can|could|should|will|would|have|has|had|many|much|long|old"
@@ -49,11 +52,8 @@ _OF_ME = re.compile(
     r"|(?:tell me )?(?:everything|all|what) you (?:know|remember) (?:about|of) me\W*$|who am I\W*$",
     re.IGNORECASE,
 )
+_PAST = re.compile(r"\b(?:did|was|were|had)\b", re.IGNORECASE)
 _OWN = re.compile(r"\b(?:I|my|me|mine|I'm|I've)\b", re.IGNORECASE)
-_NO_KEY = frozenset(terms("current currently now these days please remember remind know recall tell again called"))
-"""Words of a question that do not tell what it is about."""
-_BEFORE = re.compile(r"\b(?:before|previous(?:ly)?|former(?:ly)?|used to|in the past|once)\b", re.IGNORECASE)
-_OF_BEFORE = frozenset(terms("before previous previously former formerly used past once"))
 _GREETS = re.compile(r"(?:hello|hi|hey|good (?:morning|evening|day|afternoon))\b", re.IGNORECASE)
 _THANKS = re.compile(r"(?:thanks|thank you|cheers)\b", re.IGNORECASE)
 
@@ -65,12 +65,12 @@ class Answer:
     text: str
     hits: tuple[Hit, ...]
     context: Context
-    sources: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
 
     @property
     def quotes(self) -> tuple[str, ...]:
         """The ids of what it quotes, by search or from the profile."""
-        return (*(hit.id for hit in self.hits), *self.sources)
+        return (*(hit.id for hit in self.hits), *_sources(self.facts))
 
 
 class MemoryAgent:
@@ -87,73 +87,149 @@ class MemoryAgent:
         asked = " ".join(questions) or text
         context = await chat.get_context(asked, at=at)
         if _OF_ME.match(asked.strip()):
-            things = await _most_important(chat, asked, at)
-            return Answer(_known(things, now), tuple(things), context)
+            return await _introduced(chat, asked, context, now)
         if not questions:
             return Answer(_acknowledged(text), (), context)
-        facts = await _asked_for(chat, asked)
-        if facts and _BEFORE.search(asked):
-            facts, current = await _ended(chat, facts[0].key), facts
-            if facts:
-                return Answer(
-                    _was(facts, current),
-                    (),
-                    context,
-                    tuple(fact.source_message_id for fact in facts if fact.source_message_id),
-                )
-        elif facts:
-            text, sources = await _told(chat, facts, now)
-            return Answer(text, (), context, sources)
+        facts, told = await _from_profile(chat, asked, now)
+        if facts:
+            return Answer(told, (), context, facts)
         hits, sure = _that_answer(asked, context.hits)
         return Answer(_said(asked, hits, sure, now), tuple(hits), context)
 
 
-async def _asked_for(chat: Session, question: str) -> list[Fact]:
-    """What the profile has of the one thing that somebody asks about themself: the current value, not an old one."""
+# ── From the profile ─────────────────────────────────────────────────────────────────────────────
+
+
+async def _known_of(chat: Session) -> list[Fact]:
+    """What is so of the user now: facts, then preferences, values of one key side by side."""
+    return [*(await chat.user.profile()).facts, *await chat.user.preferences.list()]
+
+
+async def _from_profile(chat: Session, question: str, now: datetime) -> tuple[tuple[Fact, ...], str]:
+    """What the profile has of the one thing that somebody asks about themself, and how it is said."""
     if not _OWN.search(question):
-        return []
-    wanted = {term for term in query_terms(question) if term not in _NO_KEY}
-    if _BEFORE.search(question):
-        wanted -= _OF_BEFORE
-    by_key: dict[str, list[Fact]] = {}
-    for fact in (await chat.user.profile()).facts:
-        # "Before Bergen" names the value beside what is asked for.
-        if wanted - set(terms(fact.value)) and wanted - set(terms(fact.value)) <= _names_of(fact.key):
-            by_key.setdefault(fact.key, []).append(fact)
-    return next(iter(by_key.values()), [])
+        return (), ""
+    known = await _known_of(chat)
+    keys = keys_asked(question, [(fact.key, fact.value) for fact in known])
+    current = tuple(fact for fact in known if fact.key in keys)
+    if not current:
+        return (), ""
+    past = await _of_then(chat, question, current[0].key, now)
+    if past is not None:
+        return past, _told_of_then(past, current, now)
+    return current, await _told_now(chat, current, now)
 
 
-async def _ended(chat: Session, key: str) -> list[Fact]:
-    """What was so before, the latest first."""
-    over = [fact for fact in await chat.user.facts.history(key) if fact.status == "ended"]
-    return over[::-1][:QUOTES_MAX]
+async def _of_then(chat: Session, question: str, key: str, now: datetime) -> tuple[Fact, ...] | None:
+    """What was so at the time that is asked about, the latest first; None if the question is about now."""
+    if asks_of_before(question):
+        history = await chat.user.facts.history(key)
+        return tuple(fact for fact in history[::-1] if fact.status == "ended")[:QUOTES_MAX] or None
+    span = span_of(question, as_ms(now)) if _PAST.search(question) else None
+    if span is None:
+        return None
+    history = await chat.user.facts.history(key)
+    return tuple(fact for fact in history[::-1] if _held_in(fact, *span))[:QUOTES_MAX] or None
 
 
-def _was(facts: Sequence[Fact], current: Sequence[Fact]) -> str:
-    """The values that are over, with when they ended, and what is so now."""
-    told = [
-        shown(fact.value, QUOTE_CHARACTERS)
-        + (f", until {fact.valid_to.day} {fact.valid_to:%B %Y}" if fact.valid_to is not None else "")
-        for fact in facts
-    ]
-    now = ", ".join(shown(fact.value, QUOTE_CHARACTERS) for fact in current)
-    return f"{_capital('; before that '.join(told))}. Now it is {now}."
+def _held_in(fact: Fact, start: int, end: int) -> bool:
+    begun = fact.valid_from is not None and as_ms(fact.valid_from) < end
+    over = fact.valid_to is not None and as_ms(fact.valid_to) <= start
+    return begun and not over and fact.status not in ("rejected", "corrected", "undone", "not_taken")
 
 
-@lru_cache
-def _names_of(key: str) -> frozenset[str]:
-    """The words by which a key is asked for."""
-    others = [alias for alias, name in ALIASES.items() if name == key]
-    return frozenset(terms(" ".join([key, key_of(key).label, *others]).replace("_", " ")))
+def _told_of_then(past: Sequence[Fact], current: Sequence[Fact], now: datetime) -> str:
+    """What was so, with when it ended, and what is so now."""
+    told = [f"{held(fact.key, [_value(fact)])}{_lasted(fact, now)}." for fact in past]
+    before = "".join(f" Before that, {_uncapital(line)}" for line in told[1:])
+    still = any(fact.valid_to is None for fact in past)
+    return told[0] + before + ("" if still else f" Now {_uncapital(_sentence(current))}.")
 
 
-async def _told(chat: Session, facts: Sequence[Fact], now: datetime) -> tuple[str, tuple[str, ...]]:
-    """The values, and the words that they were learned from."""
-    values = _capital(", ".join(shown(fact.value, QUOTE_CHARACTERS) for fact in facts))
-    sources = list(dict.fromkeys(fact.source_message_id for fact in facts if fact.source_message_id))
-    records = await chat.user.get_memories(sources[:QUOTES_MAX]) if sources else []
+def _lasted(fact: Fact, now: datetime) -> str:
+    if fact.valid_to is not None:
+        return f", until {_date(fact.valid_to, now)}"
+    return "" if fact.valid_from is None else f", since {_date(fact.valid_from, now)}"
+
+
+async def _told_now(chat: Session, facts: Sequence[Fact], now: datetime) -> str:
+    """What is so, since when if that was said, and the words that it was learned from."""
+    sources = _sources(facts)[:QUOTES_MAX]
+    records = await chat.user.get_memories(list(sources)) if sources else []
     quotes = [_capital(_quoted(facts[0].value, record, now)) for record in records]
-    return " ".join([f"{values}.", *quotes]), tuple(record.id for record in records)
+    told = [_sentence(same) + _since(same, records, now) for same in _by_key(facts)]
+    return " ".join([f"{'. '.join(told)}.", *quotes])
+
+
+def _by_key(facts: Sequence[Fact]) -> list[list[Fact]]:
+    return [list(same) for _, same in groupby(facts, key=lambda fact: fact.key)]
+
+
+def _sentence(facts: Sequence[Fact]) -> str:
+    """Facts of one key as one sentence."""
+    return holds(facts[0].key, [_value(fact) for fact in facts])
+
+
+def _value(fact: Fact) -> str:
+    return shown(fact.value, QUOTE_CHARACTERS)
+
+
+def _since(facts: Sequence[Fact], records: Sequence[Record], now: datetime) -> str:
+    """Since when it is so, where that is another day than the one on which it was said."""
+    said = {as_datetime(record.when).date() for record in records}
+    begun = facts[0].valid_from
+    if len(facts) > 1 or begun is None or not said or begun.date() >= min(said):
+        return ""
+    return f", since {_date(begun, now)}"
+
+
+def _sources(facts: Sequence[Fact]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(fact.source_message_id for fact in facts if fact.source_message_id))
+
+
+# ── Everything about somebody ────────────────────────────────────────────────────────────────────
+
+
+async def _introduced(chat: Session, question: str, context: Context, now: datetime) -> Answer:
+    """What is known of the user: the profile as it is now, then what else they said that matters."""
+    known = await _known_of(chat)
+    told = [f"{_sentence(facts)}." for facts in _by_key(known)][:KNOWN_MAX]
+    things = await _most_important(chat, question, now, await _taught(chat, known))
+    if not told and not things:
+        return Answer("I don't know anything about you yet. Tell me something.", (), context)
+    said = [_capital(_quoted("", hit.record, now)) for hit in things]
+    heads = ["This is what I know about you:"] if told else ["This is what seems to matter most of what I was told:"]
+    lines = [*heads, *(f"– {line}" for line in told)]
+    lines += ["You also told me:"] if told and said else []
+    return Answer("\n".join([*lines, *(f"– {line}" for line in said)]), tuple(things), context, tuple(known))
+
+
+async def _taught(chat: Session, known: Sequence[Fact]) -> set[str]:
+    """The messages that the profile was learned from: what they say is told, or is over."""
+    taught = set(_sources(known))
+    for key in dict.fromkeys(fact.key for fact in known):
+        taught.update(_sources(await chat.user.facts.history(key)))
+    return taught
+
+
+async def _most_important(chat: Session, question: str, now: datetime, but: set[str]) -> list[Hit]:
+    """What the user said that matters most, whatever it is about; the same words only once."""
+    own = {"or": [{"role": "user"}, {"layer": ["long_term"]}]}
+    found = await chat.search_memory(question, where=own, limit=THINGS_READ, at=now)
+    said = {
+        " ".join(hit.content.casefold().split()): hit
+        for hit in found
+        if hit.id not in but and _is_a_thing(hit.record, question)
+    }
+    return sorted(said.values(), key=lambda hit: -hit.record.importance)[:THINGS_MAX]
+
+
+def _is_a_thing(record: Record, question: str) -> bool:
+    small_talk = len(record.content.split()) <= 3 and (_GREETS.match(record.content) or _THANKS.match(record.content))
+    return not small_talk and _may_be_quoted(record, question)
+
+
+# ── From what was said ───────────────────────────────────────────────────────────────────────────
 
 
 def is_question(text: str) -> bool:
@@ -184,34 +260,15 @@ def _acknowledged(text: str) -> str:
     return "I'll remember that."
 
 
-async def _most_important(chat: Session, question: str, at: datetime | None) -> list[Hit]:
-    """What the user said that matters most, whatever it is about; the same words only once."""
-    own = {"or": [{"role": "user"}, {"layer": ["long_term"]}]}
-    found = await chat.search_memory(question, where=own, limit=THINGS_READ, at=at)
-    said = {" ".join(hit.content.casefold().split()): hit for hit in found if _is_a_thing(hit.record, question)}
-    return sorted(said.values(), key=lambda hit: -hit.record.importance)[:THINGS_MAX]
-
-
-def _is_a_thing(record: Record, question: str) -> bool:
-    small_talk = len(record.content.split()) <= 3 and (_GREETS.match(record.content) or _THANKS.match(record.content))
-    return not small_talk and _may_be_quoted(record, question)
-
-
-def _known(things: Sequence[Hit], now: datetime) -> str:
-    if not things:
-        return "I don't know anything about you yet. Tell me something."
-    said = "\n".join(f"– {_capital(_quoted('', hit.record, now))}" for hit in things)
-    return f"This is what seems to matter most of what I was told:\n{said}"
-
-
 def _that_answer(question: str, hits: Sequence[Hit]) -> tuple[list[Hit], bool]:
     """The memories to quote, and whether they answer the question or are only the closest."""
-    wanted = set(query_terms(question))
     usable = [hit for hit in hits if _may_be_quoted(hit.record, question)]
-    sure = [hit for hit in usable if _fits(wanted, hit) == "sure"]
+    sure = [hit for hit in usable if hit.relevance >= SURE]
     if sure:
         return [hit for hit in sure if hit.score >= RUNNER_UP * sure[0].score][:QUOTES_MAX], True
-    return [hit for hit in usable if _fits(wanted, hit) == "near"][:1], False
+    # The profile has one answer to each question or none: what it knows besides is not close to it.
+    near = [hit for hit in usable if hit.relevance >= NEAR and hit.record.layer not in PROFILE]
+    return near[:1], False
 
 
 def _may_be_quoted(record: Record, question: str) -> bool:
@@ -222,14 +279,6 @@ def _may_be_quoted(record: Record, question: str) -> bool:
     if role == "assistant":
         return _OF_YOU.search(question) is not None
     return not all(is_question(sentence) for sentence in _sentences(record.content))
-
-
-def _fits(wanted: set[str], hit: Hit) -> str:
-    share = len(wanted & set(terms(hit.content))) / len(wanted) if wanted else 0.0
-    meaning = hit.legs["meaning"].score if "meaning" in hit.legs else 0.0
-    if share >= SURE_WORDS or meaning >= SURE_MEANING:
-        return "sure"
-    return "near" if meaning >= NEAR_MEANING or share > 0 else "no"
 
 
 def _said(question: str, hits: Sequence[Hit], sure: bool, now: datetime) -> str:
@@ -243,6 +292,9 @@ def _said(question: str, hits: Sequence[Hit], sure: bool, now: datetime) -> str:
 
 def _quoted(question: str, record: Record, now: datetime) -> str:
     day = _day(as_datetime(record.when).astimezone(now.tzinfo), now)
+    if record.layer in PROFILE:
+        fact = Fact.from_record(record)
+        return f"{day} I noted: {_uncapital(_sentence([fact]))}."
     return f"{day} {_speaker(record)}: “{_passage(question, record.content)}”"
 
 
@@ -270,8 +322,16 @@ def _day(then: datetime, now: datetime) -> str:
         return "earlier today"
     if days == 1:
         return "yesterday"
-    year = f" {then.year}" if then.year != now.year else ""
-    return f"on {then:%A} {then.day} {then:%B}{year}"
+    return f"on {then:%A} {_date(then, now)}"
+
+
+def _date(moment: datetime, now: datetime) -> str:
+    year = f" {moment.year}" if moment.year != now.year else ""
+    return f"{moment.day} {moment:%B}{year}"
+
+
+def _uncapital(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
 def _capital(text: str) -> str:

@@ -40,6 +40,7 @@ from recollect.interfaces.output import (
 )
 from recollect.memory import Memory, Session, User
 from recollect.privacy import QUOTES
+from recollect.profile import Fact
 from recollect.records import Hit, new_id, system_clock
 from recollect.server.agents import DEFAULT, Agent
 from recollect.server.executors import Executor, endpoint_module
@@ -174,8 +175,10 @@ class Talk:
         return self.last.context.explain() if self.last else "Nothing was said yet."
 
     async def _why(self, _: str) -> str:
-        hits = self.last.hits if self.last else ()
-        return "\n\n".join(map(_reason, hits)) or "The last turn rests on no memory."
+        if self.last is None:
+            return "Nothing was said yet."
+        known = [_known(fact) for fact in self.last.facts]
+        return "\n\n".join([*known, *map(_reason, self.last.hits)]) or "The last turn rests on no memory."
 
     async def _sessions(self, _: str) -> str:
         listed = await self.user.sessions(limit=20)
@@ -236,6 +239,14 @@ def new_session_id() -> str:
 def _reason(hit: Hit) -> str:
     place = "best" if hit.place == 1 else f"{ordinal(hit.place)} best"
     return f"{one_line(hit.content, 300)}\n   {place} of what was found: {hit.explain()}\n   id {hit.id}"
+
+
+def _known(fact: Fact) -> str:
+    since = f", since {day_and_time(fact.valid_from)}" if fact.valid_from is not None else ""
+    until = f", until {day_and_time(fact.valid_to)}" if fact.valid_to is not None else ""
+    about = f"   of your profile: {fact.status}, confidence {fact.confidence:.2f}{since}{until}"
+    said = f"\n   id {fact.source_message_id}, the message that said it" if fact.source_message_id else ""
+    return f"{fact.key}: {one_line(fact.value, 300)}\n{about}\n   id {fact.id}{said}"
 
 
 # ── In a terminal or from a script ───────────────────────────────────────────────────────────────
@@ -354,7 +365,7 @@ async def _hear(talk: Talk, line: str, as_json: bool, *, echo: bool, at: datetim
         _spoken("recollect", answer.text, "green")
     learned = await talk.take_in()
     if as_json:
-        sources = [hit.id for hit in answer.hits]
+        sources = list(answer.quotes)
         turn = {"session": talk.chat.id, "user": line, "assistant": answer.text, "sources": sources}
         emit(turn | ({"learned": learned} if learned else {}))
     elif learned:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-from recollect.records import as_datetime
+from recollect.records import as_datetime, as_ms
 
 Span = tuple[int, int]
 
@@ -71,7 +71,7 @@ def span_of(question: str, at: int) -> Span | None:
         return None
     now = as_datetime(at)
     found = _between(text, now) or _first(text, now)
-    return None if found is None else (_ms(found[0]), _ms(found[1]))
+    return None if found is None else (as_ms(found[0]), as_ms(found[1]))
 
 
 def span_around(moment: int, side: str, count: str = "", unit: str = "") -> Span:
@@ -79,8 +79,8 @@ def span_around(moment: int, side: str, count: str = "", unit: str = "") -> Span
     if count:
         back = _length_of(count, unit) * (-1 if side == "before" else 1)
         start, end = _around(as_datetime(moment) + back, unit)
-        return _ms(start), _ms(end)
-    return (_ms(_BEGINNING), moment) if side == "before" else (moment, _ms(_ENDLESS))
+        return as_ms(start), as_ms(end)
+    return (as_ms(_BEGINNING), moment) if side == "before" else (moment, as_ms(_ENDLESS))
 
 
 def _length_of(count: str, unit: str) -> timedelta:
@@ -245,7 +245,3 @@ def _day(start: datetime) -> Stretch:
 
 def _whole_year(year: int) -> Stretch:
     return datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
-
-
-def _ms(moment: datetime) -> int:
-    return int(moment.timestamp() * 1000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -41,16 +42,19 @@ async def test_what_was_never_said_is_not_remembered():
 
 
 async def test_something_close_is_offered_as_no_more_than_that():
-    said = await _ask("What does my animal look like?")
+    said = await _ask("What is my dog called?")
     assert said.startswith("I don't remember that exactly. The closest I have: on Monday 2 November you said:")
 
 
 async def test_what_is_known_of_somebody_is_told_as_it_is_now():
-    assert (await _ask("What is my job?")).startswith("Structural engineer. On Monday 2 November you said: “")
+    told = await _ask("What is my job?")
+    assert told.startswith("You work as a structural engineer. On Monday 2 November you said: “")
     moved = ("I live in Oslo.", "I moved to Bergen yesterday.")
     assert await _ask("Where do I live?", told=moved) == (
-        "Bergen. On Monday 2 November you said: “I moved to Bergen yesterday.”"
+        "You live in Bergen. On Monday 2 November you said: “I moved to Bergen yesterday.”"
     )
+    since = await _ask("Where do I live?", told=("I moved to Bergen last week.",))
+    assert re.match(r"You live in Bergen, since \d+ October\. On Monday 2 November you said:", since)
 
 
 async def test_nothing_is_remembered_of_an_empty_memory():
@@ -103,10 +107,17 @@ async def test_a_quote_stays_in_its_line_and_moves_no_cursor():
 
 
 @pytest.mark.parametrize("question", ["What do you know about me?", "what do you remember", "Who am I?"])
-async def test_who_asks_what_is_known_hears_what_matters_most(question):
-    said = await _ask(question, told=(*TOLD, "Hello!", "What is my cat called?"))
-    assert all(text in said for text in TOLD)
-    assert "Hello" not in said and "What is my cat" not in said
+async def test_who_asks_what_is_known_hears_the_profile_and_then_what_else_was_said(question):
+    told = (*TOLD, "I live in Oslo.", "I moved to Bergen.", "I prefer dark mode.", "Hello!", "What is my cat called?")
+    said = await _ask(question, told=told)
+    lines = [
+        "Your name is Mara.",
+        "You live in Bergen.",
+        "You work as a structural engineer.",
+        "You prefer the dark theme.",
+    ]
+    assert all(f"– {line}" in said for line in lines) and TOLD[1] in said
+    assert not any(text in said for text in ("Oslo", "Hello", "What is my cat", "theme:"))
     assert await _ask(question, told=()) == "I don't know anything about you yet. Tell me something."
 
 
@@ -130,4 +141,38 @@ async def test_what_was_so_before_is_told_with_its_end(memory, clock):
     await memory.work()
     for question in ("Where did I live before?", "Where did I live before Bergen?"):
         told = await MemoryAgent().reply(chat, question)
-        assert told.startswith("Oslo, until ") and told.endswith("Now it is Bergen.")
+        assert told.startswith("You lived in Oslo, until ") and told.endswith(" Now you live in Bergen.")
+    assert (await MemoryAgent().answer(chat, "Where did I live before?")).facts[0].value == "Oslo"
+
+
+async def test_what_was_so_at_a_time_is_told_for_that_time():
+    told = ("I live in Oslo.", "I moved to Bergen yesterday.")
+    assert await _ask("Where did I live in November 2026?", told=told, days=40) == (
+        "You lived in Bergen, since 2 November. Before that, you lived in Oslo, until 2 November."
+    )
+
+
+@pytest.mark.parametrize(
+    "question, answer",
+    [
+        ("Which theme do I like?", "You prefer the dark theme. "),
+        ("What food should I avoid?", "You are allergic to walnuts. "),
+        ("What do I do for a living?", "You work as a baker. "),
+        ("Where do I work?", "You work at Equinor. "),
+        ("Which languages do I speak?", "You speak Portuguese and Norwegian. "),
+    ],
+)
+async def test_what_the_profile_knows_is_said_in_a_plain_sentence(question, answer):
+    told = (
+        "I prefer dark mode.", "I'm allergic to walnuts.", "I work as a baker.", "I work at Equinor.",
+        "I speak Portuguese and Norwegian.",
+    )  # fmt: skip
+    assert (await _ask(question, told=told)).startswith(answer)
+
+
+@pytest.mark.parametrize(
+    "question", ["What is the airspeed of a swallow?", "blorp fizz wug?", "Do I like cheese?", "Why is the sky blue?"]
+)
+async def test_a_question_that_nothing_fits_gets_no_answer(question):
+    told = (*TOLD, "I prefer dark mode.", "I'm allergic to walnuts.", "I love hiking.")
+    assert await _ask(question, told=told) == "I don't remember anything about that."

@@ -573,6 +573,14 @@ def test_a_script_is_said_and_answered_from_memory(recollect, tmp_path):
     assert "one" in listed["output"]
 
 
+def test_why_shows_the_fact_that_answered_and_the_message_that_said_it(recollect):
+    ran = recollect("chat", "--script", "-", "--json", input="I live in Oslo.\nWhere do I live?\n/why\n")
+    _, answer, why = (json.loads(line) for line in ran.out.splitlines())
+    assert answer["assistant"].startswith("You live in Oslo. Earlier today you said: “I live in Oslo.”")
+    assert why["output"].startswith("city: Oslo\n   of your profile: learned")
+    assert f"id {answer['sources'][0]}, the message that said it" in why["output"]
+
+
 def test_lines_can_come_from_a_pipe(recollect):
     ran = recollect("chat", "--script", "-", input="I keep bees.\n/help\n/context\n")
     assert ran.code == 0

@@ -76,7 +76,8 @@ SEES: dict[str, set[str]] = {
     "memory": BELOW_FLOW | FLOW | {"flow", "stores", "embedders"},
     "sync": BELOW_FLOW | FLOW | {"memory"},
     "interfaces.tools": BELOW_FLOW | FLOW | {"memory", "interfaces"},
-    "interfaces.agent": BELOW_FLOW | FLOW | {"memory"},
+    "interfaces.phrases": {"policies"},
+    "interfaces.agent": BELOW_FLOW | FLOW | {"memory", "interfaces.phrases"},
     "server": BELOW_FLOW
     | FLOW
     | {"memory", "stores", "importers", "interfaces.agent", "interfaces.tools", "server", ""},

@@ -1,0 +1,170 @@
+"""What is known of somebody, said to them in plain sentences; and which question asks for which of it.
+
+Tables, one row for each key of a profile, and a few small functions. A key without a row is said in a plain way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from recollect.policies.keys import ALIASES, KEYS, PREFERENCES, key_of
+from recollect.policies.words import query_terms, terms
+
+_DONE = {
+    "nickname": ("like to be called", "liked to be called"),
+    "city": ("live in", "lived in"),
+    "region": ("live in", "lived in"),
+    "country": ("live in", "lived in"),
+    "hometown": ("come from", "came from"),
+    "employer": ("work at", "worked at"),
+    "industry": ("work in", "worked in"),
+    "colleague": ("work with", "worked with"),
+    "language": ("speak", "spoke"),
+    "programming_language": ("program in", "programmed in"),
+    "tool": ("use", "used"),
+    "vehicle": ("drive", "drove"),
+    "hobby": ("enjoy", "enjoyed"),
+    "likes": ("like", "liked"),
+    "dislikes": ("do not like", "did not like"),
+    "allergy": ("are allergic to", "were allergic to"),
+    "goal": ("want to", "wanted to"),
+}
+"""You DO it, you DID it."""
+_HAD = {
+    "pronouns": ("pronouns", "pronouns"),
+    "timezone": ("time zone", "time zones"),
+    "child": ("child", "children"),
+    "medical_condition": ("condition", "conditions"),
+    "hobby": ("hobby", "hobbies"),
+}
+"""Your THING is ..., your THINGS are ...; other keys are called as they are."""
+_WISHED = {
+    "tone": "a {} tone",
+    "verbosity": "{} answers",
+    "format": "answers in the form of {}",
+    "units": "{} units",
+    "theme": "the {} theme",
+    "reply_language": "answers in {}",
+    "currency": "amounts in {}",
+    "date_format": "dates as {}",
+    "time_format": "times as {}",
+}
+"""You prefer ..."""
+
+_AM_OR_DO = r"(?:'m|’m| am| do| did| was)"
+_ASKED = (
+    ("employer", rf"where{_AM_OR_DO} I (?:use to |used to )?(?:employed|work)"),
+    ("occupation", rf"what{_AM_OR_DO} I (?:use to |used to )?(?:do for|do\W*$|working as|work as)"),
+    ("city", rf"where{_AM_OR_DO} I (?:use to |used to )?(?:liv|based)|where(?:'s| is) my home\b"),
+    ("hometown", rf"where{_AM_OR_DO} I (?:come |born|grow up|grew up|from)"),
+    ("allergy", r"\bwh(?:at|ich)\b.*\b(?:avoid|not eat|can't I eat|can’t I eat|cannot I eat)"),
+    ("diet", r"\bwh(?:at|ich)\b.*\b(?:avoid|not eat|can't I eat|can’t I eat|cannot I eat)|what do I eat\b"),
+    ("age", r"how old am I\b|what(?:'s| is) my age\b"),
+    ("birthday", r"when(?:'s| is| was) my birthday\b|when was I born\b"),
+    ("partner", r"who am I (?:married|engaged) to\b"),
+    ("name", r"what(?:'s| is| am) (?:my name|I called)\b"),
+)  # fmt: skip
+"""Questions that do not name the key they are about."""
+_QUESTIONS = tuple((key, re.compile(pattern, re.IGNORECASE)) for key, pattern in _ASKED)
+_BESIDE = frozenset(
+    terms("current currently now these days please remember remind know recall tell again called kind of sort")
+)
+"""Words of a question that do not tell what it is about."""
+_OF_A_WISH = frozenset(terms("like prefer want wish favour"))
+_BEFORE = re.compile(
+    r"\b(?:before|previous(?:ly)?|former(?:ly)?|used? to|in the past|once|earlier|until recently)\b", re.IGNORECASE
+)
+_OF_BEFORE = frozenset(terms("before previous previously former formerly use used past once earlier until recently"))
+
+
+def holds(key: str, values: Sequence[str]) -> str:
+    """What is so, without a full stop.
+
+    >>> holds("city", ["Bergen"]), holds("pet", ["Admiral", "Mimi"]), holds("theme", ["dark"])
+    ('You live in Bergen', 'Your pets are Admiral and Mimi', 'You prefer the dark theme')
+    """
+    return _said(key, values, was=False)
+
+
+def held(key: str, values: Sequence[str]) -> str:
+    """What was so.
+
+    >>> held("employer", ["Acme"]), held("occupation", ["engineer"]), held("favorite_food", ["soup"])
+    ('You worked at Acme', 'You worked as an engineer', 'Your favorite food was soup')
+    """
+    return _said(key, values, was=True)
+
+
+def asks_of_before(question: str) -> bool:
+    """Whether a question is about what was so before what is so now.
+
+    >>> asks_of_before("Where did I use to live?"), asks_of_before("Where do I live?")
+    (True, False)
+    """
+    return _BEFORE.search(question) is not None
+
+
+def keys_asked(question: str, known: Sequence[tuple[str, str]]) -> list[str]:
+    """The keys that a question about oneself asks for, of those of which a value is known (key, value).
+
+    >>> keys_asked("Where did I live before Bergen?", [("city", "Bergen"), ("name", "Ann")])
+    ['city']
+    >>> keys_asked("What do I do for a living?", [("city", "Bergen"), ("occupation", "baker")])
+    ['occupation']
+    """
+    by_question = {key for key, pattern in _QUESTIONS if pattern.search(question)}
+    if by_question:
+        return list(dict.fromkeys(key for key, _ in known if key in by_question))
+    wanted = {term for term in query_terms(question) if term not in _BESIDE}
+    if asks_of_before(question):
+        wanted -= _OF_BEFORE
+    for key, value in known:
+        left = wanted - set(terms(value))  # "before Bergen" names a value beside what is asked for
+        if left and left <= _names_of(key):
+            return [key]
+    return []
+
+
+def listed(values: Sequence[str]) -> str:
+    """Several things in a row.
+
+    >>> listed(["tea"]), listed(["tea", "rye bread", "figs"])
+    ('tea', 'tea, rye bread and figs')
+    """
+    return " and ".join(part for part in (", ".join(values[:-1]), values[-1]) if part)
+
+
+def _said(key: str, values: Sequence[str], *, was: bool) -> str:
+    told = listed(values)
+    if key in PREFERENCES:
+        verb = "preferred" if was else "prefer"
+        return f"You {verb} {_WISHED[key].format(told)}" if key in _WISHED else f"Your {_named(key)[0]}: {told}"
+    if key == "occupation":
+        return f"You {'worked' if was else 'work'} as {listed([_with_article(value) for value in values])}"
+    if key in _DONE:
+        return f"You {_DONE[key][was]} {told}"
+    one, many = _named(key)
+    is_one = len(values) == 1 and one != many
+    verb = ("was" if is_one else "were") if was else ("is" if is_one else "are")
+    return f"Your {one if is_one else many} {verb} {told}"
+
+
+def _named(key: str) -> tuple[str, str]:
+    plain = KEYS[key].label if key in PREFERENCES else key.replace("_", " ")
+    return _HAD.get(key, (plain, f"{plain}s"))
+
+
+def _with_article(value: str) -> str:
+    if value.lower().startswith(("a ", "an ", "the ")):
+        return value
+    return f"{'an' if value[:1].lower() in 'aeiou' else 'a'} {value}"
+
+
+@lru_cache
+def _names_of(key: str) -> frozenset[str]:
+    """The words by which a key is asked for."""
+    others = [alias for alias, name in ALIASES.items() if name == key]
+    words = frozenset(terms(" ".join([key, key_of(key).label, *others]).replace("_", " ")))
+    return words | _OF_A_WISH if key in PREFERENCES else words
