@@ -59,6 +59,8 @@ FOUND_MAX = 50
 FEWEST, NEAR = 10, 0.55
 """Beyond the first ten, a hit with less than this share of the best score is left out: hardly one of a hundred
 turns that answer a question of LongMemEval stands there, and half of the others do."""
+WORDS_LEAST = 3
+"""Turns with fewer words that count are left out, unless one of them was asked for."""
 LINE_LEAST = 60
 """No remembered line is made shorter than this many tokens: shorter ones too often lose what was asked for."""
 CHARACTERS_A_TOKEN, LINE_HEAD = 4, 14
@@ -250,7 +252,9 @@ class ContextBuilder:
                 scope, question, layers=_searched(layers), limit=FOUND_MAX, reranker=reranker
             )
         shared = await self._indexes.current(Partition(scope.org, ""))
-        gathered = gather(index, shared, Asking(scope, question.text, now, summary, recent), hits)
+        gathered = gather(
+            index, shared, Asking(scope, question.text, now, summary, recent, not layers or "fact" in layers), hits
+        )
         if layers:
             gathered = gathered.only(layers)
         asked = _asked(question.text, recent)
@@ -343,8 +347,11 @@ class ContextBuilder:
         asked: list[dict[str, Any]],
         left_out: tuple[LeftOut, ...],
     ) -> Context:
+        by_id = {record.id: record for held in records.values() for record in held}
+        # What is remembered is told as it happened: what was so later stands after what was so before.
+        told = kept | {"knowledge": sorted(kept.get("knowledge", ()), key=lambda item: by_id[item.id].when)}
         texts = {
-            name: f"## {HEADINGS[name]}\n" + "\n".join(item.text for item in kept[name])
+            name: f"## {HEADINGS[name]}\n" + "\n".join(item.text for item in told[name])
             for name in SECTIONS
             if name != "recent" and kept.get(name)
         }
@@ -362,7 +369,6 @@ class ContextBuilder:
         sections = [ContextSection(name, text, self._count(text), len(kept[name])) for name, text in texts.items()]
         if said:
             sections.append(ContextSection("recent", "", said_tokens, len(said)))
-        by_id = {record.id: record for held in records.values() for record in held}
         by_id |= {message.id: message for message in said}
         listed = [Kept(name, item.id, item.tokens, item.whole) for name in SECTIONS for item in kept.get(name, ())]
         return Context(
@@ -402,7 +408,15 @@ def _without_the_far(found: _Found, records: dict[str, list[Record]]) -> tuple[d
         )
         for record in known[near:]
     ]
-    return records | {"knowledge": known[:near]}, behind
+    said = [(record, _says_little(record, found)) for record in known[:near]]
+    little = [LeftOut("knowledge", each.id, LINE_HEAD, "says nothing of its own") for each, idle in said if idle]
+    return records | {"knowledge": [each for each, idle in said if not idle]}, [*behind, *little]
+
+
+def _says_little(record: Record, found: _Found) -> bool:
+    """Whether a turn is a mere "Will do.": few words, and none that was asked for."""
+    words = terms(record.content)
+    return record.layer == "conversation" and len(words) < WORDS_LEAST and found.wanted.keys().isdisjoint(words)
 
 
 def _said_in(packed: fitting.Packed, recent: Sequence[Record]) -> set[str]:

@@ -21,7 +21,8 @@ from recollect.policies.graphs import SAID_BY_FACTS, USER
 from recollect.policies.keys import KEYS, key_of
 from recollect.policies.learnings import top
 from recollect.policies.merging import normal
-from recollect.records import Hit, Record, Scope, iso
+from recollect.policies.notes import TOGETHER, Noted, note
+from recollect.records import Hit, Record, Scope, as_datetime, iso
 
 ENTITIES_MAX = 5
 """Entities of a question that are told about; a question that names more is a list."""
@@ -56,6 +57,8 @@ class Asking:
     now: int
     summary: Record | None = None
     recent: Sequence[Record] = ()
+    knows_profile: bool = True
+    """Whether the notes about the user stand in the context as well."""
 
 
 def gather(index: PartitionIndex, shared: PartitionIndex, asking: Asking, hits: Sequence[Hit]) -> Gathered:
@@ -94,30 +97,47 @@ _ORDER = {name: place for place, name in enumerate(KEYS)}
 
 
 def _profile(index: PartitionIndex, now: int, also: dict[str, Sequence[Record]]) -> list[Record]:
-    """Facts, then preferences, a line for each key: values of a set stand together."""
+    """Facts, then preferences, as notes: values of a set stand together, and so do keys that belong together."""
     lines: list[Record] = []
+    kin = _kin(index, now)
     for layer in ("fact", "preference"):
         by_key: dict[str, list[Record]] = {}
         for record in index.of_layer(layer, now):
             if "key" in record.data and (record.valid_from is None or record.valid_from <= now):
                 by_key.setdefault(record.data["key"], []).append(record)
-        for key in sorted(by_key, key=lambda key: (_ORDER.get(key, len(_ORDER)), key)):
-            first, *rest = by_key[key]
-            values = ", ".join(_value(record, now) for record in (first, *rest))
-            lines.append(first.with_(content=f"{key.replace('_', ' ')}: {values}"))
+        taken = {name for key in by_key for name in TOGETHER.get(key, ())}
+        for key in sorted(by_key.keys() - taken, key=lambda key: (_ORDER.get(key, len(_ORDER)), key)):
+            values = by_key[key]
+            more = [(name, record) for name in TOGETHER.get(key, ()) for record in by_key.get(name, ())]
+            told = note(
+                key,
+                [_noted(record, kin, now) for record in values],
+                [(name, _noted(record, kin, now)) for name, record in more],
+            )
+            first, *rest = (*values, *(record for _, record in more))
+            lines.append(first.with_(content=told))
             also[first.id] = rest
         lines += [record for record in index.of_layer(layer, now) if "key" not in record.data]
     return lines
 
 
-def _value(record: Record, now: int) -> str:
-    """A value, with what a reader should know: since when, if it may change, and that it is not sure."""
-    details = [str(kind)] if (kind := record.data.get("kind")) else []
-    if key_of(record.data["key"]).half_life_days is not None:
-        details.append(f"as of {(iso(record.event_at or record.created_at) or '')[:7]}")
-    if faded(record, now) < SURE:
-        details.append("not sure")
-    return f"{record.data['value']} ({', '.join(details)})" if details else str(record.data["value"])
+def _kin(index: PartitionIndex, now: int) -> dict[str, str]:
+    """What people are to the user, by name, where the graph knows it more exactly than the profile: a sister."""
+    told = ((record.data.get("names"), record.data.get("relation")) for record in index.of_layer("relation", now))
+    return {normal(names[1]): str(relation) for names, relation in told if names and names[0] == USER}
+
+
+def _noted(record: Record, kin: Mapping[str, str], now: int) -> Noted:
+    """A value, with what a reader should know: what it is, since when if it may change, and that it is not sure."""
+    key, value = key_of(record.data["key"]), str(record.data["value"])
+    kind = kin.get(normal(value), "").replace("_", " ")
+    told = as_datetime(record.event_at or record.created_at)
+    return Noted(
+        value,
+        kind if kind in _KIN and kind != key.name and key.name in _KIN else "",
+        "" if key.half_life_days is None else f"{told:%B %Y}",
+        is_sure=faded(record, now) >= SURE,
+    )
 
 
 # ── People and things that the question names ────────────────────────────────────────────────────
@@ -149,6 +169,7 @@ def _told_of(web: Web, index: PartitionIndex, asking: Asking, also: dict[str, Se
     lines = []
     named = [entity for entity in web.named_in(asking.text) if entity.name != USER]
     relations = [each for each in web.relations(asking.now) if _is_believed(each, index, asking.now)] if named else []
+    relations = [each for each in relations if not (asking.knows_profile and _is_in_profile(each, index, asking.now))]
     for entity in named[:ENTITIES_MAX]:
         record = index.record(entity.id, asking.now)
         known = [each for each in relations if entity.id in (each.subject, each.object)][:RELATIONS_MAX]
@@ -157,6 +178,15 @@ def _told_of(web: Web, index: PartitionIndex, asking: Asking, also: dict[str, Se
             lines.append(record.with_(content=_entity_line(entity, known)))
             also[record.id] = told
     return lines
+
+
+def _is_in_profile(relation: Relation, index: PartitionIndex, now: int) -> bool:
+    """Whether the notes about the user say the same: who and what belongs to them, and where they live and work."""
+    if relation.names[0] != USER:
+        return False
+    known = _KEY_OF.get(relation.relation, "")
+    facts = (fact for fact in index.of_layer("fact", now) if fact.data.get("key") == known)
+    return any(normal(str(fact.data.get("value", ""))) == normal(relation.names[1]) for fact in facts)
 
 
 def _is_believed(relation: Relation, index: PartitionIndex, now: int) -> bool:
@@ -188,9 +218,21 @@ def _told(entity: Entity, relation: Relation) -> str:
 _KIN = frozenset((
     "partner", "wife", "husband", "spouse", "girlfriend", "boyfriend", "fiance", "child", "son", "daughter", "parent",
     "mother", "father", "sibling", "sister", "brother", "relative", "grandmother", "grandfather", "aunt", "uncle",
-    "cousin", "niece", "nephew", "friend", "colleague", "boss", "roommate", "neighbour", "pet", "dog", "cat",
+    "cousin", "niece", "nephew", "half sister", "half brother", "grandson", "granddaughter",
+    "friend", "colleague", "boss", "roommate", "neighbour", "pet", "dog", "cat",
 ))  # fmt: skip
 """Relations that are what somebody is to somebody."""
+_KEY_OF = {
+    "lives_in": "city", "works_at": "employer", "comes_from": "hometown", "owns": "device", "drives": "vehicle",
+    "uses": "tool", "partner": "partner", "friend": "friend", "colleague": "colleague", "pet": "pet",
+    **dict.fromkeys(("child", "son", "daughter"), "child"),
+    **dict.fromkeys(("parent", "mother", "father"), "parent"),
+    **dict.fromkeys(("sibling", "sister", "brother", "half_sister", "half_brother"), "sibling"),
+    **dict.fromkeys(
+        ("relative", "grandmother", "grandfather", "grandson", "granddaughter", "aunt", "uncle", "cousin", "niece",
+         "nephew"), "relative"),
+}  # fmt: skip
+"""By which key the profile knows what a relation of the user says."""
 
 
 # ── In words ─────────────────────────────────────────────────────────────────────────────────────
