@@ -43,7 +43,8 @@ drills: $(VENV)/.test ## the long forms: 500 kills, bad inputs on every store, f
 	$(PY) -m recollect.testing.erasing --rounds 25
 	RECOLLECT_QUESTIONS=10000 $(PY) -m recollect.testing.matrix
 	$(PY) -m recollect.testing.matrix --over rest mcp cli
-	$(PY) -m recollect.testing.failover
+	$(PY) -m recollect.testing.failover redis
+	$(PY) -m recollect.testing.failover valkey
 	$(PY) -m recollect.testing.crowds postgresql
 	$(PY) -m recollect.testing.crowds cluster
 	$(PY) -m recollect.testing.moving

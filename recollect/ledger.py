@@ -18,7 +18,19 @@ from recollect.errors import Conflict, NotFound
 from recollect.filters import Filter
 from recollect.layers import Layer
 from recollect.policies.masking import masked_value
-from recollect.records import DAY_MS, MINUTE_MS, Changes, Clock, Job, Partition, Record, in_portions, new_id, payload_of
+from recollect.records import (
+    DAY_MS,
+    MINUTE_MS,
+    Changes,
+    Clock,
+    Job,
+    Partition,
+    Place,
+    Record,
+    in_portions,
+    new_id,
+    payload_of,
+)
 from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX, PAYLOAD_MAX_BYTES, Page, Store
 
 UPDATE_TRIES = 8
@@ -65,6 +77,8 @@ class Ledger:
         self._masks = masks
         self._held: Held | None = None
         self._feeds_index = feeds_index
+        self.places: dict[tuple[Partition, str], Place] = {}
+        """Whose messages also stand where, by name, as far as this process was told."""
         self.work_waits = asyncio.Event()
         self._locks: dict[tuple[Partition, str], tuple[asyncio.Lock, int]] = {}
 

@@ -8,7 +8,7 @@ episodes that rest on it, which are made again from what is left.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ from recollect.policies.merging import merges_of, without_given, without_merge
 from recollect.policies.unlearning_graphs import without_names
 from recollect.policies.wholeness import is_whole
 from recollect.profile import is_old_value
-from recollect.records import TRUSTS, Changes, Job, Partition, Record, Scope, Source, iso, new_id
+from recollect.records import STANDS_IN, TRUSTS, Changes, Job, Partition, Record, Scope, Source, iso, new_id
 from recollect.seals import SEAL, break_seals
 from recollect.stores.contract import OPERATIONS_MAX, forget_whole, named_partitions
 from recollect.unlearning import Unlearning, unlearning_job
@@ -52,18 +52,29 @@ COUNT_MAX = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What was forgotten: how many records of each layer, and when."""
+    """What was forgotten: how many records of each layer, and when.
+
+    `beside` names places that are no store of ours and held the same messages: how many went there, or None where
+    this process was not told how to reach them. Then they are still there, and yours to delete.
+    """
 
     forgotten: Mapping[str, int] = field(default_factory=dict)
     at: str | None = None
     compacted: bool = False
+    beside: Mapping[str, int | None] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
         return sum(self.forgotten.values())
 
     def to_dict(self) -> dict[str, Any]:
-        return {"forgotten": dict(self.forgotten), "count": self.count, "at": self.at, "compacted": self.compacted}
+        return {
+            "forgotten": dict(self.forgotten),
+            "count": self.count,
+            "at": self.at,
+            "compacted": self.compacted,
+            "beside": dict(self.beside),
+        }
 
 
 class Privacy:
@@ -97,8 +108,10 @@ class Privacy:
 
     async def _forget(self, records: Sequence[Record], session: str = "") -> Receipt:
         rested: Counter[str] = Counter()
+        resting = await self._with_resting(records)
+        beside = await self._forget_beside(resting.values(), session)
         # Before they go, so that after a crash the same call finds what is left.
-        await self._take_out_of_merges(await self._with_resting(records))
+        await self._take_out_of_merges(resting)
         unlearning = Unlearning(self._ledger, self._indexes, self._partition)
         doomed = await self._drop(records, rested, unlearning, later_edits=0)
         # An edit, a fold, a merge or a lesson that was under way may have been written after this looked.
@@ -110,7 +123,26 @@ class Privacy:
         await self._forget_failures({*doomed, session} - {""})
         await break_seals(self._ledger, self._partition)
         layers = (str(each.data["layer"]) if is_old_value(each) else each.layer for each in doomed.values())
-        return Receipt(dict(Counter(layers) + rested), iso(self._ledger.clock()))
+        return Receipt(dict(Counter(layers) + rested), iso(self._ledger.clock()), beside=beside)
+
+    async def _forget_beside(
+        self, records: Iterable[Record], session: str = "", *, everything: bool = False
+    ) -> dict[str, int | None]:
+        """Delete messages where they stand besides; gives what went from each such place, None of those out of reach.
+
+        Before they go here: a session that follows such a place would take them in again.
+        """
+        said = [record for record in records if record.layer == "conversation"]
+        labels = (each.metadata.get(STANDS_IN) for each in said)
+        gone: dict[str, int | None] = {str(label): None for label in labels if label is not None}
+        ids = [each.id for each in said]
+        for (partition, name), place in list(self._ledger.places.items()):
+            whole = everything or place.session == session
+            if partition == self._partition and (whole or name in gone):
+                count = await place.forget(None if whole else ids)
+                if count or name in gone:
+                    gone[name] = count
+        return gone
 
     async def _drop(
         self, records: Sequence[Record], rested: Counter[str], unlearning: Unlearning, later_edits: int
@@ -206,21 +238,26 @@ class Privacy:
 
     async def erase(self) -> Receipt:
         """Forget everything this user has, and leave no trace of it in the files."""
-        counts = await self.forget_everything()
+        counts, beside = await self.forget_everything()
         await self._ledger.store.compact()
-        return Receipt(dict(counts), iso(self._ledger.clock()), compacted=True)
+        return Receipt(dict(counts), iso(self._ledger.clock()), compacted=True, beside=beside)
 
-    async def forget_everything(self) -> Counter[str]:
-        """The same without clearing the files. Gives how many records of each layer there were."""
-        held = self._ledger.walk(Filter(self._partition))
-        counts = Counter([record.layer async for record in held if record.layer != SEAL])
+    async def forget_everything(self) -> tuple[Counter[str], dict[str, int | None]]:
+        """The same without clearing the files. Gives how many records of each layer there were, here and besides."""
+        counts: Counter[str] = Counter()
+        standing: dict[str, Record] = {}
+        async for record in self._ledger.walk(Filter(self._partition)):
+            counts[record.layer] += record.layer != SEAL
+            if STANDS_IN in record.metadata:
+                standing[str(record.metadata[STANDS_IN])] = record
+        beside = await self._forget_beside(standing.values(), everything=True)
         await forget_whole(self._ledger.store, self._partition, self._ledger.clock())
         self._indexes.drop(self._partition)
         if jobs := self._ledger.index_jobs(self._partition):
             # Once more a little later: a job that was under way may hand over what it read before.
             jobs += self._ledger.index_jobs(self._partition, later=True)
             await self._ledger.commit(Changes(self._partition, enqueue=jobs))
-        return counts
+        return +counts, beside
 
     async def export(self) -> AsyncIterator[dict[str, Any]]:
         """Everything about the user, one JSON object at a time; the first says what it is."""
@@ -284,11 +321,14 @@ class Privacy:
 async def erase_org(ledger: Ledger, indexes: Indexes, org: str) -> Receipt:
     """Forget everything of an org: each of its users, and what belongs to the org itself."""
     counts: Counter[str] = Counter()
+    beside: dict[str, int | None] = {}
     async for partition in named_partitions(ledger.store):
         if partition.org == org:
-            counts += await Privacy(ledger, indexes, partition).forget_everything()
+            went, besides = await Privacy(ledger, indexes, partition).forget_everything()
+            counts += went
+            beside |= besides
     await ledger.store.compact()
-    return Receipt(dict(counts), iso(ledger.clock()), compacted=True)
+    return Receipt(dict(counts), iso(ledger.clock()), compacted=True, beside=beside)
 
 
 def _rests_on(record: Record) -> tuple[str, ...]:

@@ -11,11 +11,11 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 Portioned = TypeVar("Portioned")
 
@@ -445,3 +445,28 @@ def in_portions(
         held += size
     if portion:
         yield portion
+
+
+# ── places beside a store ────────────────────────────────────────────────────────────────────────
+
+
+STANDS_IN = "stands_in"
+"""The label of a message under which a place is named that holds it, too, and is no store of ours."""
+
+
+class Place(Protocol):
+    """Somewhere that is no store of ours and holds messages of a session, too: what is forgotten goes there as well."""
+
+    @property
+    def name(self) -> str:
+        """What people call it; messages that stand there carry it as a label."""
+        ...
+
+    @property
+    def session(self) -> str:
+        """The session whose messages it holds."""
+        ...
+
+    async def forget(self, ids: Collection[str] | None) -> int:
+        """Delete these messages there, or all of the session. Gives how many went."""
+        ...

@@ -8,8 +8,12 @@ from typing import Any, TypeVar
 
 from recollect import memory, sync
 from recollect.errors import Unavailable, ValidationError
+from recollect.records import Place
 
 T = TypeVar("T")
+MemoryHandle = memory.Memory | sync.Memory
+UserHandle = memory.User | sync.User
+SessionHandle = memory.Session | sync.Session
 
 WAIT_S = 60.0
 """How long to wait for another loop, which may be held up by the very call that waits."""
@@ -55,6 +59,12 @@ class Bridge:
             raise Unavailable(HELD_UP) from None
 
 
+def also_kept(handle: SessionHandle, place: Place) -> None:
+    """Tell the memory of a session where its messages stand besides, so that forgetting reaches them there."""
+    session: memory.Session = handle._inner if isinstance(handle, sync.Session) else handle
+    session._flow.ledger.places[session._scope.partition, place.name] = place
+
+
 def _home(handle: Any) -> asyncio.AbstractEventLoop | None:
     """The loop of a handle's memory; None if that is not open."""
     flow = handle._flow
@@ -63,8 +73,3 @@ def _home(handle: Any) -> asyncio.AbstractEventLoop | None:
 
 def _is_sync(handle: Any) -> bool:
     return isinstance(handle, sync.Memory | sync.User | sync.Session)
-
-
-MemoryHandle = memory.Memory | sync.Memory
-UserHandle = memory.User | sync.User
-SessionHandle = memory.Session | sync.Session

@@ -5,13 +5,13 @@
     await history.follow()                                                   # rows that others wrote meanwhile
 
 The table stays the truth of what was said and in which order. The session follows it: each row is one of its
-messages, once, and is searched, summed up and learned from like any other.
+messages, once, and is searched, summed up and learned from like any other. What is forgotten goes from both.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -23,10 +23,11 @@ from langchain_core.messages import BaseMessage, message_to_dict, messages_from_
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from recollect.adapters.bridge import Bridge, SessionHandle
+from recollect.adapters.bridge import Bridge, SessionHandle, also_kept
 from recollect.adapters.langchain import to_stored
 from recollect.errors import Conflict, Unavailable, ValidationError
 from recollect.memory import Session
+from recollect.records import STANDS_IN
 
 CONNECT_S = 10
 LATE = timedelta(minutes=10)
@@ -42,6 +43,10 @@ _ADD = """
     insert into {table} (session_id, message) select %(session)s, %(message)s
     where %(id)s::text is null or not exists (
         select from {table} where session_id = %(session)s and message -> 'data' ->> 'id' = %(id)s)
+"""
+
+_DELETE = """
+    delete from {table} where session_id = %(session)s and (%(rows)s::bigint[] is null or id = any(%(rows)s::bigint[]))
 """
 
 
@@ -64,6 +69,25 @@ class TableHistory(BaseChatMessageHistory):
         self._name = table
         self._table = sql.Identifier(*table.split("."))
         self._bridge = Bridge()
+        also_kept(session, self)
+
+    @property
+    def name(self) -> str:
+        """The table and the chat in it, as receipts name them."""
+        return f"{self._name}/{self._id}"
+
+    @property
+    def session(self) -> str:
+        """The session that follows it."""
+        return self._session.id
+
+    async def forget(self, ids: Collection[str] | None) -> int:
+        """Delete the rows of these messages, or all of the chat. Asked by the memory that forgets them."""
+        given: dict[str, Any] = {"session": self._id, "rows": None}
+        if ids is not None:
+            given["rows"] = [self._row(id) for id in ids if self._is_row(id)]
+        async with self._transaction() as connection:
+            return (await connection.execute(self._composed(_DELETE), given)).rowcount
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]
@@ -81,7 +105,7 @@ class TableHistory(BaseChatMessageHistory):
         await self._bridge.wait(self._session, lambda session: self._add(session, messages))
 
     def clear(self) -> None:
-        """Delete the session's rows, and forget the session with what was learned from it alone."""
+        """Forget the session with what was learned from it alone, and its rows with it."""
         self._bridge.run(self._session, self._clear)
 
     async def aclear(self) -> None:
@@ -123,17 +147,13 @@ class TableHistory(BaseChatMessageHistory):
 
     async def _written(self, session: Session, messages: Sequence[BaseMessage]) -> None:
         async with self._transaction() as connection:
-            lock = f"{self._name}/{self._id}"
-            await connection.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", [lock])
+            await connection.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", [self.name])
             for message in messages:
                 given = {"session": self._id, "message": Jsonb(message_to_dict(message)), "id": message.id}
                 await connection.execute(self._composed(_ADD), given)
         await self._follow(session)
 
     async def _clear(self, session: Session) -> None:
-        async with self._transaction() as connection:
-            delete = self._composed("delete from {table} where session_id = %s")
-            await connection.execute(delete, [self._id])
         await session.delete()
 
     # ── the session ──────────────────────────────────────────────────────────────────────────────
@@ -141,12 +161,14 @@ class TableHistory(BaseChatMessageHistory):
     async def _follow(self, session: Session) -> int:
         newest, _ = await session.messages(limit=LOOKED_AT, newest_first=True)
         known = {message.id for message in newest}
-        taken = [int(id.removeprefix(f"{self._name}:")) for id in known if self._is_row(id)]
+        taken = [self._row(id) for id in known if self._is_row(id)]
         came = 0
         for row, message, at in await self._rows(after=max(taken, default=0)):
             id = f"{self._name}:{row}"
             if id not in known:
-                came += await self._take(session, id, to_stored(message) | {"created_at": at})
+                given = to_stored(message)
+                metadata = {**given.get("metadata", {}), STANDS_IN: self.name}
+                came += await self._take(session, id, given | {"created_at": at, "metadata": metadata})
         return came
 
     async def _take(self, session: Session, id: str, given: dict[str, Any]) -> bool:
@@ -159,3 +181,6 @@ class TableHistory(BaseChatMessageHistory):
 
     def _is_row(self, id: str) -> bool:
         return id.startswith(f"{self._name}:") and id.removeprefix(f"{self._name}:").isdecimal()
+
+    def _row(self, id: str) -> int:
+        return int(id.removeprefix(f"{self._name}:"))

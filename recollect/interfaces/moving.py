@@ -291,5 +291,8 @@ def show_receipt(receipt: Receipt, as_json: bool, *, dry_run: bool = False) -> N
         say(f"{plural(receipt.count, 'record')} {said}.")
     else:
         say("There was nothing to forget.")
+    if not as_json:
+        for name, count in sorted(receipt.beside.items()):
+            say(f"Also in {name}: {'still there, delete it where it is' if count is None else plural(count, 'row')}.")
     if not receipt.count:
         raise typer.Exit(NOT_FOUND)

@@ -492,6 +492,7 @@ class ReceiptShape(Shape):
     count: int
     at: str | None
     compacted: bool
+    beside: dict[str, int | None]
 
 
 class ImportedShape(Shape):

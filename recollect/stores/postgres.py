@@ -1,25 +1,20 @@
 """PostgreSQL: everything, for many machines, with row-level security as a second lock.
 
 A verb is one call of one function in the database (`postgres_functions.py`), in tables that
-`postgres_schema.py` makes; `postgres_link.py` says how the server is reached. Commits of one process
-that wait share a transaction, those of one partition and those of many: one sync of the disk then
-is enough for all, and each still has its own answer. With pgvector, vectors are kept as `halfvec`
-and searched over an org.
+`postgres_schema.py` makes; `postgres_link.py` says how the server is reached, `postgres_commits.py` how
+commits that wait go there together. With pgvector, vectors are kept as `halfvec` and searched over an org.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.types import TypeInfo
 
-from recollect.errors import Conflict, Corrupt, RecollectError, Unavailable, ValidationError
+from recollect.errors import Corrupt, Unavailable, ValidationError
 from recollect.filters import Filter, Reach
 from recollect.records import Changes, Job, Partition, Record, Vector, digest_of, record_from
 from recollect.stores.contract import (
@@ -28,7 +23,6 @@ from recollect.stores.contract import (
     DURABLE,
     FORGET_ROWS,
     IDS_MAX,
-    KEY_LIFE_MS,
     SCAN_MAX_ROWS,
     SHARED,
     VECTOR_SEARCH,
@@ -37,44 +31,32 @@ from recollect.stores.contract import (
     Finding,
     Forgotten,
     Head,
-    LeaseLost,
     Mark,
     Page,
-    Prepared,
     Survey,
     check_limit,
     forget_part,
     prepare,
     read_cursor,
     reads_from,
-    veil_of,
     whole_revisions,
     write_cursor,
 )
-from recollect.stores.postgres_functions import PLACE_BITS, commit_types, page_name
+from recollect.stores.postgres_commits import Commits, named
+from recollect.stores.postgres_functions import PLACE_BITS, call, page_name
 from recollect.stores.postgres_health import durability, examine
 from recollect.stores.postgres_link import Connection, Link, read_address
-from recollect.stores.postgres_meaning import Meaning, as_half, from_half, unhurried
+from recollect.stores.postgres_meaning import Meaning, from_half, unhurried
 from recollect.stores.postgres_schema import LEAVES, TABLES, Found, prepare_schema
 
 Born = tuple[int, int]
 Rows = list[tuple[Any, ...]]
 
-GROUP_MAX = 64
-"""Commits that share a transaction: bounds how long the first of them waits."""
-WRITERS_SHARE = 5
-"""One connection of so many writes; what comes meanwhile goes together with the next, in one transaction."""
 CHECKED_ROWS = 500
 """Records that `check` reads at a time."""
 _FIRST, _LAST = -1, 2**63 - 1
 _COLUMNS = ("id", "layer", "session", "payload", "model", "version", "born", "vector")
 _BORN = _COLUMNS.index("born")
-_REFUSED = {
-    "key": "this idempotency key was used for another change",
-    "epoch": "the partition was erased since it was read",
-    "needs": "a record that this rests on is gone",
-    "id": "the id is taken, or the record changed since it was read",
-}
 
 
 async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> PostgresStore:
@@ -87,26 +69,13 @@ async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> PostgresStore:
 
     found, halfvec = await link.first(first)
     if halfvec is not None:
-        link.register_halfvec(halfvec)
+        link.arrays.learn_halfvec(halfvec)
     try:
         await link.open()
     except BaseException:
         await link.close()
         raise
     return PostgresStore(link, found)
-
-
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    """A commit that was handed over, and who waits for its answer."""
-
-    prepared: Prepared
-    now: int
-    answer: asyncio.Future[int]
-
-    @property
-    def partition(self) -> Partition:
-        return self.prepared.changes.partition
 
 
 class PostgresStore:
@@ -118,11 +87,7 @@ class PostgresStore:
         self._with_vectors = found.pgvector is not None
         self.abilities = frozenset({DURABLE, SHARED} | ({VECTOR_SEARCH} if self._with_vectors else set()))
         self._meaning = Meaning(link)
-        self._lines: dict[Partition, deque[_Waiting]] = {}
-        self._held: set[Partition] = set()
-        self._writers = 0
-        self._writers_max = max(1, link.address.pool_max // WRITERS_SHARE)
-        self._commit_sql = _call("outcome, reached", "commit_changes", commit_types(with_vectors=self._with_vectors))
+        self._commits = Commits(link, with_vectors=self._with_vectors)
         columns = [*_COLUMNS, "embedding"] if self._with_vectors else [*_COLUMNS, "null::bytea"]
         self._columns = ", ".join(columns)
         changed = [name if name.startswith("null") else f"(changed).{name}" for name in columns]
@@ -133,127 +98,11 @@ class PostgresStore:
     async def commit(self, changes: Changes, now: int) -> int:
         prepared = prepare(changes)
         self._link.check_open()
-        waiting = _Waiting(prepared, now, asyncio.get_running_loop().create_future())
-        self._lines.setdefault(changes.partition, deque()).append(waiting)
-        if changes.partition not in self._held and self._writers < self._writers_max:
-            self._writers += 1
-            self._link.spawn(self._serve())
-        return await waiting.answer
-
-    async def _serve(self) -> None:
-        """Write what waits, as much of it as may go in one transaction, until nothing does."""
-        try:
-            while group := self._next_group():
-                left: Sequence[_Waiting] = ()
-                try:
-                    left = await self._write(group)
-                finally:
-                    self._let_go({waiting.partition for waiting in group} - {waiting.partition for waiting in left})
-                for partition in dict.fromkeys(waiting.partition for waiting in left):
-                    own = [waiting for waiting in left if waiting.partition == partition]
-                    self._link.spawn(self._write_alone(own))
-        finally:
-            self._writers -= 1
-
-    def _next_group(self) -> list[_Waiting]:
-        """Commits of partitions that no one writes right now: all of one partition's, then of the next."""
-        group: list[_Waiting] = []
-        for partition, line in self._lines.items():
-            if line and partition not in self._held and len(group) < GROUP_MAX:
-                self._held.add(partition)
-                group += [line.popleft() for _ in range(min(len(line), GROUP_MAX - len(group)))]
-        return group
-
-    def _let_go(self, partitions: set[Partition]) -> None:
-        self._held -= partitions
-        for partition in partitions:
-            if not self._lines[partition]:
-                del self._lines[partition]
-
-    async def _write_alone(self, group: Sequence[_Waiting]) -> None:
-        """Write commits of one partition that another process holds, beside everything else."""
-        partition = group[0].partition
-        try:
-            await self._write(group)
-            while line := self._lines[partition]:
-                await self._write([line.popleft() for _ in range(min(len(line), GROUP_MAX))])
-        finally:
-            self._let_go({partition})
-
-    async def _write(self, group: Sequence[_Waiting]) -> Sequence[_Waiting]:
-        """Write a group and answer its callers. Gives those whose partition another process holds."""
-        # In one order everywhere, so that two who write the same partitions never wait for each other.
-        group = sorted(group, key=lambda waiting: waiting.partition)
-        keyed = all(waiting.prepared.key_hash for waiting in group)
-        try:
-            done, answers = await self._link.run_handed_over(lambda db: self._send(db, group), again=keyed)
-        except RecollectError as error:
-            if len(group) == 1 or isinstance(error, Unavailable):
-                for waiting in group:
-                    _settle(waiting, error)
-                return ()
-            # One of them broke the transaction: each gets one of its own, and its own answer.
-            for waiting in group:
-                await self._write([waiting])
-            return ()
-        for waiting, (outcome, reached) in zip(done, answers, strict=True):
-            _settle(waiting, reached if outcome == "done" else _refusal(outcome))
-            changes = waiting.prepared.changes
-            if any(job.due_at <= waiting.now for job in changes.enqueue):
-                self._link.announce_work()
-        return [waiting for waiting in group if waiting not in done] if len(done) < len(group) else ()
-
-    async def _send(self, db: Connection, group: Sequence[_Waiting]) -> tuple[Sequence[_Waiting], Rows]:
-        """Send a group in one transaction. Gives those that went, and their answers."""
-        if len(group) == 1:
-            cursor = await db.execute(self._commit_sql, self._values(group[0]))
-            return group, await cursor.fetchall()
-        async with db.transaction():
-            if group[0].partition != group[-1].partition:
-                free = await _take_locks(db, list(dict.fromkeys(waiting.partition for waiting in group)))
-                group = [waiting for waiting in group if waiting.partition in free]
-            async with db.pipeline():
-                cursors = [await db.execute(self._commit_sql, self._values(waiting)) for waiting in group]
-        return group, [row for cursor in cursors for row in await cursor.fetchall()]
-
-    def _values(self, waiting: _Waiting) -> list[Any]:
-        """The arguments of `commit_changes`, in its order; what is empty is not sent."""
-        prepared = waiting.prepared
-        changes, puts = prepared.changes, prepared.puts
-        records = [sealed.record for sealed in puts]
-        plain = [record.vector and record.vector.data for record in records]
-        halves = [data and as_half(data) for data in plain] if self._with_vectors else [None] * len(plain)
-        return [
-            *_named(changes.partition),
-            waiting.now,
-            KEY_LIFE_MS,
-            prepared.key_hash,
-            prepared.digest,
-            changes.epoch,
-            list(changes.needs) or None,
-            [job.id for job in changes.finish] or None,
-            [job.attempt for job in changes.finish] or None,
-            [record.id for record in records] or None,
-            [record.version for record in records] or None,
-            [record.layer for record in records] or None,
-            [record.scope.session for record in records] or None,
-            [record.expires_at for record in records] or None,
-            [sealed.digest for sealed in puts] or None,
-            [sealed.payload for sealed in puts] or None,
-            [record.vector and record.vector.model for record in records] or None,
-            [None if half else data for data, half in zip(plain, halves, strict=True)] or None,
-            *([halves or None] if self._with_vectors else []),
-            list(changes.drop) or None,
-            [job.id for job in changes.enqueue] or None,
-            [job.kind for job in changes.enqueue] or None,
-            [json.dumps(job.refs) for job in changes.enqueue] or None,
-            [job.due_at for job in changes.enqueue] or None,
-            [job.attempt for job in changes.enqueue] or None,
-        ]
+        return await self._commits.write(prepared, now)
 
     async def claim(self, now: int, lease_s: float, limit: int) -> Sequence[Job]:
         check_limit(limit)
-        sql = _call("org, usr, id, kind, refs, due_at, attempt", "claim_jobs", ("bigint", "bigint", "integer"))
+        sql = call("org, usr, id, kind, refs, due_at, attempt", "claim_jobs", ("bigint", "bigint", "integer"))
 
         async def work(db: Connection) -> list[Job]:
             try:
@@ -270,16 +119,16 @@ class PostgresStore:
     async def forget(self, where: Filter, now: int, limit: int = FORGET_ROWS) -> Forgotten:
         check_limit(limit)
         if where.dead_before is not None:
-            sql = _call("removed, purged, next_at", "purge_dead", ("text", "text", "text", "bigint", "integer"))
-            values = (*_named(where.partition), where.dead_before, limit)
+            sql = call("removed, purged, next_at", "purge_dead", ("text", "text", "text", "bigint", "integer"))
+            values = (*named(where.partition), where.dead_before, limit)
             removed, purged, next_at = await self._link.finish(lambda db: _one(db, sql, values))
             return Forgotten(removed + purged, removed < limit and purged < max(limit - removed, 1), next_at)
         if not where.is_whole:
             return await forget_part(self, where, now, limit)
-        sql = _call("counted, removed, ended", "forget_whole", ("text", "text", "text", "bigint", "bigint", "integer"))
+        sql = call("counted, removed, ended", "forget_whole", ("text", "text", "text", "bigint", "bigint", "integer"))
         # Without an epoch a second try would also forget what was written after the first.
         count, removed, epoch = await self._link.finish(
-            lambda db: _one(db, sql, (*_named(where.partition), now, where.epoch, limit)), again=where.epoch is not None
+            lambda db: _one(db, sql, (*named(where.partition), now, where.epoch, limit)), again=where.epoch is not None
         )
         return Forgotten(count, done=removed < limit, epoch=epoch)
 
@@ -304,7 +153,7 @@ class PostgresStore:
     async def get(self, partition: Partition, ids: Sequence[str], now: int) -> list[Record]:
         if len(ids) > IDS_MAX:
             raise ValidationError(f"at most {IDS_MAX} ids", field="ids")
-        sql = _call(self._columns, "get_records", ("text", "text", "bigint", "text[]"))
+        sql = call(self._columns, "get_records", ("text", "text", "bigint", "text[]"))
         rows = await self._rows(sql, (*partition, now, list(ids)))
         found = {row[0]: row for row in rows}
         return [_record(partition, found[id]) for id in ids if id in found]
@@ -346,14 +195,14 @@ class PostgresStore:
         layers = list(dict.fromkeys(where.layers)) or None
         between = (_pack(low) if low else _FIRST, _pack(high) if high else _LAST)
         values = (*where.partition, now, layers, where.session, *between, count)
-        return await self._rows(_call(self._columns, name, types), values)
+        return await self._rows(call(self._columns, name, types), values)
 
     async def changes(self, partition: Partition, mark: Mark | None, limit: int = 1_000) -> Delta:
         check_limit(limit, CHANGES_MIN)
         types = ("text", "text", "text", "bigint", "bigint", "bigint", "integer")
-        sql = _call(f"head_epoch, head_revision, head_floor, {self._changed}", "changes_since", types)
+        sql = call(f"head_epoch, head_revision, head_floor, {self._changed}", "changes_since", types)
         seen = (mark.epoch, mark.revision, mark.floor_seen) if mark else (None, None, None)
-        (epoch, revision, floor, *_), *rows = await self._rows(sql, (*_named(partition), *seen, limit + 1))
+        (epoch, revision, floor, *_), *rows = await self._rows(sql, (*named(partition), *seen, limit + 1))
         head = Head(epoch, revision, floor)
         reset, _, floor_seen = reads_from(head, mark)
         cut = whole_revisions([row[-2] for row in rows], limit)
@@ -473,43 +322,9 @@ class PostgresStore:
         return await self._link.run(work)
 
 
-def _named(partition: Partition) -> tuple[str, str, str]:
-    """The org, the user, and the name that the user has once erased."""
-    return (*partition, veil_of(partition).user)
-
-
-def _call(columns: str, function: str, types: Sequence[str]) -> bytes:
-    """The statement that calls a function of the database. Arrays are sent in binary form."""
-    values = (f"%b::{type}" if type.endswith("[]") else f"%s::{type}" for type in types)
-    return f"select {columns} from {function}({', '.join(values)})".encode()
-
-
-async def _take_locks(db: Connection, partitions: Sequence[Partition]) -> set[Partition]:
-    """Take the locks of these partitions, without waiting for any. Gives those that nobody else holds."""
-    cursor = await db.execute(
-        b"""select org, usr from unnest(%b::text[], %b::text[]) as p (org, usr)
-            where pg_try_advisory_xact_lock(hashtextextended(org || chr(31) || usr, 0))""",
-        ([each.org for each in partitions], [each.user for each in partitions]),
-    )
-    return {Partition(*row) for row in await cursor.fetchall()}
-
-
 async def _one(db: Connection, sql: bytes, values: Sequence[Any]) -> tuple[Any, ...]:
     (row,) = await (await db.execute(sql, values)).fetchall()
     return tuple(row)
-
-
-def _settle(waiting: _Waiting, answer: int | RecollectError) -> None:
-    if waiting.answer.done():
-        return  # its caller was cancelled
-    if isinstance(answer, RecollectError):
-        waiting.answer.set_exception(answer)
-    else:
-        waiting.answer.set_result(answer)
-
-
-def _refusal(outcome: str) -> Conflict:
-    return LeaseLost(field="finish") if outcome == "finish" else Conflict(_REFUSED[outcome], field=outcome)
 
 
 def _pack(born: Born) -> int:

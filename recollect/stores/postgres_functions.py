@@ -6,10 +6,13 @@ partition takes the same advisory lock: a queue in order of arrival, held to the
 transaction, so revisions have no gaps and no reader can miss one.
 
 Functions that read are declared stable, which gives the head and the rows one snapshot. Plans are
-generic and made once: every query names a partition and has an index of its own.
+generic and made once, perhaps while all tables are empty: every query names a partition and has an
+index of its own, which is the only one that fits it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 PLACE_BITS = 7
 """A commit has at most 96 operations, so a birth (revision, place) fits one integer."""
@@ -38,9 +41,10 @@ _RENAME = """
     update once set usr = {new} where org = of_org and usr = {old};
     perform set_config('recollect.reach', '', true), set_config('recollect.usr', {new}, true);
     named := {new};"""
-_LIVING = """select r.version, r.digest, r.born from records r
-      where r.org = of_org and r.usr = of_usr and r.id = p.id and r.epoch = head.epoch
-        and not r.dropped and (r.dead_at is null or r.dead_at > at_time) limit 1"""
+_LIVING = """select r.version, r.digest, r.born from (
+      select r.* from records r where r.org = of_org and r.usr = of_usr and r.id = p.id limit 1) r
+      where r.epoch = head.epoch and not r.dropped and (r.dead_at is null or r.dead_at > at_time)"""
+"""Found by its id first: what it must be beyond that would let a plan walk along another index, past all the rest."""
 
 
 _COMMIT_TYPES = (
@@ -48,6 +52,20 @@ _COMMIT_TYPES = (
     "text[]", "bigint[]", "text[]", "text[]", "bigint[]", "bytea[]", "text[]", "text[]", "bytea[]", "halfvec[]",
     "text[]", "text[]", "text[]", "text[]", "bigint[]", "integer[]",
 )  # fmt: skip
+
+
+ADD_TYPES = (
+    "text[]", "text[]", "bigint[]", "bytea[]", "bytea[]",
+    "integer[]", "integer[]", "text[]", "text[]", "text[]", "bigint[]", "bytea[]", "text[]",
+    "integer[]", "text[]", "text[]", "text[]", "bigint[]", "integer[]",
+)  # fmt: skip
+"""The types of what `commit_additions` takes, in its order."""
+
+
+def call(columns: str, function: str, types: Sequence[str]) -> bytes:
+    """The statement that calls a function. Arrays are sent in binary form."""
+    values = (f"%b::{type}" if type.endswith("[]") else f"%s::{type}" for type in types)
+    return f"select {columns} from {function}({', '.join(values)})".encode()
 
 
 def commit_types(*, with_vectors: bool) -> list[str]:
@@ -184,21 +202,90 @@ def _write_records(*, with_vectors: bool) -> str:
   if drop_ids is not null then
     update records set revision = reached, dropped = true, dead_at = at_time, digest = '', payload = '',
       model = null, vector = null{clear}
-    where org = of_org and usr = of_usr and id = any(drop_ids) and epoch = head.epoch
-      and not dropped and (dead_at is null or dead_at > at_time);
+    from unnest(drop_ids) as p (id) cross join lateral ({_LIVING}) r
+    where records.org = of_org and records.usr = of_usr and records.id = p.id;
     get diagnostics buried = row_count;
   end if;"""
+
+
+ADD = f"""
+create or replace function commit_additions(
+  orgs text[], usrs text[], at_times bigint[], key_hashes bytea[], key_digests bytea[],
+  put_numbers integer[], put_places integer[], put_ids text[], put_layers text[], put_sessions text[],
+  put_dead_at bigint[], put_digests bytea[], put_payloads text[],
+  job_numbers integer[], job_ids text[], job_kinds text[], job_refs text[], job_due_at bigint[],
+  job_attempts integer[])
+returns table (number bigint, reached bigint)
+language plpgsql {_PLANS} as $$
+#variable_conflict use_column
+declare
+  free boolean[];
+  seen bigint[];
+begin
+  perform set_config('recollect.several',
+    (select string_agg(chr(30) || c.org || chr(31) || c.usr || chr(30), '') from unnest(orgs, usrs) as c (org, usr)),
+    true);
+  -- The locks in a statement of their own: the next one sees what was written before they were free.
+  free := array(
+    select pg_try_advisory_xact_lock(hashtextextended(c.org || chr(31) || c.usr, 0))
+    from unnest(orgs, usrs) with ordinality as c (org, usr, number) order by c.number);
+  seen := array(
+    select c.number from unnest(orgs, usrs, key_hashes) with ordinality as c (org, usr, key, number)
+      cross join lateral (select from once o where o.org = c.org and o.usr = c.usr and o.key = c.key limit 1) o
+    union all
+    select c.number from unnest(orgs, usrs) with ordinality as c (org, usr, number)
+      join unnest(put_numbers, put_ids) as p (number, id) using (number)
+      cross join lateral (select from records r where r.org = c.org and r.usr = c.usr and r.id = p.id limit 1) r);
+  return query
+  with given as (
+    select c.*, row_number() over (partition by c.org, c.usr order by c.number) as turn
+    from unnest(orgs, usrs, at_times, key_hashes, key_digests) with ordinality as c (org, usr, at, key, digest, number)
+    where free[c.number] and c.number <> all(seen)),
+  moved as (
+    update heads h set revision = h.revision + g.turns
+      from (select org, usr, count(*) as turns from given group by org, usr) g
+      where h.org = g.org and h.usr = g.usr
+      returning h.org, h.usr, h.epoch, h.revision),
+  placed as (
+    select g.*, m.epoch, m.revision - count(*) over (partition by g.org, g.usr) + g.turn as revision
+    from given g join moved m using (org, usr)),
+  put as (
+    insert into records (
+      org, usr, id, epoch, revision, born, version, layer, session, dropped, dead_at, digest, payload)
+    select c.org, c.usr, p.id, c.epoch, c.revision, c.revision << {PLACE_BITS} | p.place, c.revision, p.layer,
+      p.session, false, p.dead_at, p.digest, p.payload
+    from unnest(put_numbers, put_places, put_ids, put_layers, put_sessions, put_dead_at, put_digests, put_payloads)
+      as p (number, place, id, layer, session, dead_at, digest, payload) join placed c using (number)),
+  enqueued as (
+    insert into jobs (org, usr, id, kind, refs, due_at, attempt)
+    select c.org, c.usr, j.id, j.kind, j.refs, j.due_at, j.attempt
+    from unnest(job_numbers, job_ids, job_kinds, job_refs, job_due_at, job_attempts)
+      as j (number, id, kind, refs, due_at, attempt) join placed c using (number)
+    on conflict do nothing),
+  remembered as (
+    insert into once (org, usr, key, digest, revision, at)
+    select org, usr, key, digest, revision, at from placed)
+  select number, revision from placed;
+end $$"""
+"""Many commits at once, of those that only add. Gives those that nothing stood in the way of, which are done.
+
+The rule of `commit_changes` is not said again here: a commit whose key or one of whose ids was ever seen
+is left for it, and so is one whose partition another process writes just now, or has no head under its name.
+"""
 
 
 GET = f"""
 create or replace function get_records(of_org text, of_usr text, at_time bigint, ids text[])
 returns setof records language plpgsql stable {_PLANS} as $$
+declare
+  current bigint;
 begin
   {_ENTER}
+  select epoch into current from heads where org = of_org and usr = of_usr;
   return query
-    select r.* from heads h join records r on r.org = h.org and r.usr = h.usr and r.epoch = h.epoch
-    where h.org = of_org and h.usr = of_usr and r.org = of_org and r.usr = of_usr and r.id = any(ids)
-      and not r.dropped and (r.dead_at is null or r.dead_at > at_time);
+    select r.* from (
+      select r.* from records r where r.org = of_org and r.usr = of_usr and r.id = any(ids) offset 0) r
+    where r.epoch = current and not r.dropped and (r.dead_at is null or r.dead_at > at_time);
 end $$"""
 
 
@@ -224,7 +311,7 @@ begin
   start := greatest(start, head.forgot);
   if head.revision > start then
     return query select head.epoch, head.revision, head.floor, r from records r
-      where r.org = of_org and r.usr = of_usr and r.revision > start and r.epoch = head.epoch
+      where r.org = of_org and r.usr = of_usr and r.revision > start and r.revision > 0 and r.epoch = head.epoch
       order by r.revision limit most;
   end if;
 end $$"""
@@ -284,7 +371,8 @@ end $$"""
 
 _PURGE_GARBAGE = """
   delete from records r using (
-    select g.id from records g where g.org = of_org and g.usr = of_usr and g.revision < head.forgot limit most) g
+    select g.id from records g
+    where g.org = of_org and g.usr = of_usr and g.revision < head.forgot and g.revision > 0 limit most) g
   where r.org = of_org and r.usr = of_usr and r.id = g.id;
   get diagnostics removed = row_count;"""
 
@@ -347,11 +435,11 @@ begin
   select count(*), max(revision) into purged, highest from gone;
   -- In the same transaction: a reader from below the floor has to start again.
   update heads set floor = highest where org = of_org and usr = named and floor < highest;
-  delete from once where org = of_org and usr = named and at < before;
+  delete from once where org = of_org and usr = named and at < before and at > 0;
   select least(
     (select min(dead_at) from records
       where org = of_org and usr = of_usr and dead_at is not null and epoch = head.epoch),
-    (select min(at) from once where org = of_org and usr = named)) into next_at;
+    (select min(at) from once where org = of_org and usr = named and at > 0)) into next_at;
   {_DRAW}
 end $$"""
 
@@ -373,6 +461,7 @@ begin
 end $$"""
 
 FUNCTIONS = (
+    ADD,
     GET,
     CHANGES,
     LAYERS,

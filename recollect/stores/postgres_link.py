@@ -18,12 +18,11 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.adapt import AdaptersMap, Dumper
-from psycopg.pq import Format
-from psycopg.types import TypeInfo
+from psycopg.adapt import AdaptersMap
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from recollect.errors import Busy, RecollectError, Unavailable, ValidationError
+from recollect.stores.postgres_values import Arrays, Context
 
 T = TypeVar("T")
 Connection = AsyncConnection[Any]
@@ -38,6 +37,7 @@ PAUSE_MAX_S = 0.5
 NOTICE_PAUSE_S = 0.05
 """Least time between two wake-ups that one process sends: workers that are awake need no more."""
 LISTEN_AGAIN_S = 1.0
+CANCEL_AGAIN_S = 0.1
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,50}\Z")
 POOL_MAX = 10
 STATEMENT_S = 30.0
@@ -115,20 +115,18 @@ def is_lost(error: psycopg.Error) -> bool:
     return state in _LOST or (state is None and broken) or (state or "").startswith("08")
 
 
-class Half(bytes):
-    """A vector in the form in which the server receives `halfvec`."""
-
-
 class Link:
     """The server, open. `run` gives work a connection; work is an async function of it."""
 
     def __init__(self, address: Address, busy_timeout_s: float) -> None:
         self.address = address
-        self._adapters = AdaptersMap(psycopg.adapters)
+        adapters = AdaptersMap(psycopg.adapters)
+        self.arrays = Arrays(adapters)
         self._connect: dict[str, Any] = {
             "autocommit": True,
+            "client_encoding": "utf8",
             "connect_timeout": int(CONNECT_S),
-            "context": _Context(self._adapters),
+            "context": Context(adapters),
             "options": _options(address, busy_timeout_s),
         }
         self._pool: AsyncConnectionPool[Connection] | None = None
@@ -166,11 +164,6 @@ class Link:
             open=False,
         )
         await self._pool.open()
-
-    def register_halfvec(self, info: TypeInfo) -> None:
-        """Let `Half` values be sent as what this database calls `halfvec`."""
-        info.register(_Context(self._adapters))
-        self._adapters.register_dumper(Half, type("HalfDumper", (_HalfDumper,), {"oid": info.oid}))
 
     # ── work ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -232,8 +225,10 @@ class Link:
         await asyncio.shield(asyncio.ensure_future(self._let_go()))
 
     async def _let_go(self) -> None:
-        if self._listening is not None:
+        # More than once: a cancellation that comes in the moment of a wake-up can be lost (`wait_for` of Python 3.11).
+        while self._listening is not None and not self._listening.done():
             self._listening.cancel()
+            await asyncio.wait({self._listening}, timeout=CANCEL_AGAIN_S)
         while self._tasks:
             await asyncio.wait(self._tasks)
         if self._pool is not None:
@@ -291,21 +286,6 @@ class Link:
             with suppress(RecollectError):
                 await self.run_handed_over(listen, again=False)
             await asyncio.sleep(LISTEN_AGAIN_S)
-
-
-class _Context:
-    """What the driver reads adapters from."""
-
-    def __init__(self, adapters: AdaptersMap) -> None:
-        self.adapters = adapters
-        self.connection = None
-
-
-class _HalfDumper(Dumper):
-    format = Format.BINARY
-
-    def dump(self, obj: Half) -> bytes:
-        return bytes(obj)
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

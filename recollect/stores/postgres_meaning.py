@@ -19,8 +19,9 @@ from recollect.errors import RecollectError
 from recollect.filters import Reach
 from recollect.records import Partition, Vector
 from recollect.stores.contract import Candidate
-from recollect.stores.postgres_link import Connection, Half, Link
+from recollect.stores.postgres_link import Connection, Link
 from recollect.stores.postgres_schema import HALFVEC_DIMENSIONS_MAX, LEAVES
+from recollect.stores.postgres_values import Half
 
 INDEX_FROM = 20_000
 """Records of the whole store from which on a graph is worth its memory and its part of every write."""

@@ -1,6 +1,7 @@
 """A master of a Redis Cluster is lost under load: what was acknowledged is there, or is counted.
 
     python -m recollect.testing.failover            killed and frozen, without and with waiting for replicas
+    python -m recollect.testing.failover valkey     the same of a Cluster of Valkey
 
 A journal of what was acknowledged is kept outside the servers and compared at the end: lost
 (acknowledged, gone), phantom (never sent), half (a message without its job), double.
@@ -181,12 +182,13 @@ async def lose_a_master(cluster: RedisCluster, trouble: str, wait: int, seed: in
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m recollect.testing.failover", description=__doc__.splitlines()[0])
+    parser.add_argument("server", nargs="?", choices=("redis", "valkey"), default="redis")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
     chosen = parser.parse_args()
     print(f"seed {chosen.seed}", flush=True)
     clean = True
-    with RedisCluster("redis") as cluster:
+    with RedisCluster(chosen.server) as cluster:
         for number in range(chosen.rounds):
             for trouble, wait in TROUBLES:
                 outcome = asyncio.run(lose_a_master(cluster, trouble, wait, chosen.seed + number))

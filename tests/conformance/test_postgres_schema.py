@@ -13,14 +13,15 @@ import pytest
 
 from recollect.errors import Unavailable
 from recollect.filters import Reach
-from recollect.records import Partition, Vector
+from recollect.records import Changes, Partition, Vector
 from recollect.stores import open_store
-from recollect.stores.contract import forget_whole, is_veil
+from recollect.stores.contract import forget_whole, is_veil, prepare
 from recollect.stores.postgres_schema import LEAVES, MIGRATIONS, TABLES, migrate
 from recollect.testing.conformance.stage import (
     ANN,
     BOB,
     NOW,
+    drop,
     enqueue,
     mark_of,
     message,
@@ -128,6 +129,18 @@ async def test_a_query_that_forgets_its_filter_sees_one_partition_or_nothing(url
         assert (await one(store, "bob's", BOB)).content == "hello"
 
 
+async def test_a_call_about_several_partitions_sees_those_and_no_others(url):
+    async with opened(url) as store:
+        for user in ("ann", "bob", "an"):
+            await put(store, message(f"{user}'s", partition=Partition("acme", user)))
+    with _connect(url) as db:
+        of_two = "chr(30) || 'acme' || chr(31) || 'ann' || chr(30) || chr(30) || 'acme' || chr(31) || 'bob' || chr(30)"
+        db.execute(f"select set_config('recollect.several', {of_two}, false)")
+        assert db.execute("select id from records order by id").fetchall() == [("ann's",), ("bob's",)]
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            db.execute("insert into jobs values ('acme', 'an', 'j', 'k', '[]', 0, 0)")
+
+
 async def test_the_store_itself_is_under_the_second_lock(url):
     async with opened(url):
         pass
@@ -148,16 +161,38 @@ async def test_the_store_itself_is_under_the_second_lock(url):
 async def test_what_one_call_may_see_is_over_when_it_ends(url):
     async with opened(url.replace("schema=", "pool_max=1&schema=")) as store:
         await put(store, message("a"))
+        additions = (Changes(of, put=(message("b", partition=of),), key=f"key of {of}") for of in (ANN, BOB))
+        await asyncio.gather(*(store.commit(each, NOW) for each in additions))
         await store.claim(NOW, 30, 10)
         await store.survey(NOW)
         left = await store._link.run(lambda db: _settings_of(db))
-        assert left == ("", "", "")
+        assert left == ("", "", "", "")
 
 
 async def _settings_of(db):
-    names = ("org", "usr", "reach")
+    names = ("org", "usr", "reach", "several")
     asked = ", ".join(f"coalesce(current_setting('recollect.{name}', true), '')" for name in names)
     return await (await db.execute(f"select {asked}")).fetchone()
+
+
+# ── what a call reads ────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_commit_and_a_get_find_ids_by_the_key_alone_also_before_the_tables_have_statistics(url):
+    async with opened(url.replace("schema=", "pool_max=2&schema=")) as store:
+        for n in range(30):
+            both = [Changes(of, put=(message(f"m{n}", partition=of),), key=f"k{n}") for of in (ANN, BOB)]
+            await asyncio.gather(*(store.commit(each, NOW) for each in both))
+            await store.commit(Changes(ANN, put=(message(f"n{n}"),), needs=(f"m{n}",), key=f"needs {n}"), NOW)
+            (found,) = await store.get(ANN, [f"n{n}"], NOW)
+            await put(store, found.with_(content="changed"))
+            await drop(store, f"n{n}")
+    along = _all(
+        url,
+        """select indexrelname, idx_scan from pg_stat_user_indexes join pg_index using (indexrelid)
+           where schemaname = current_schema() and idx_scan > 0 and not indisprimary""",
+    )
+    assert along == [], "an index that is walked past other records costs more with each of them"
 
 
 # ── search over an org ───────────────────────────────────────────────────────────────────────────
@@ -203,7 +238,7 @@ async def test_who_was_erased_before_veils_were_known_loses_the_name_when_the_sc
         db.execute("select set_config('recollect.reach', 'all', true)")
         for table in ("heads", "once"):
             db.execute(f"update {table} set usr = 'ann' where usr like '{{erased}}%'")
-        db.execute("delete from migrations where number = 2")
+        db.execute("delete from migrations where number >= 2")
     async with opened(url) as store:
         assert [each for each in await store.partitions() if not is_veil(each)] == [BOB]
         assert await mark_of(store) == before
@@ -218,6 +253,27 @@ async def test_many_openers_at_once_make_one_schema(url):
     for store in stores:
         await store.close()
     assert _all(url, "select number from migrations order by number") == [(n + 1,) for n in range(len(MIGRATIONS))]
+
+
+async def test_a_schema_of_the_first_version_is_brought_up_to_date_with_what_it_holds(url):
+    plain, schema = _parts(url)
+    options = f"-c search_path={schema},public"
+    async with await psycopg.AsyncConnection.connect(plain, autocommit=True, options=options) as db:
+        await migrate(db, schema, MIGRATIONS[:1])
+        await db.execute("select set_config('recollect.reach', 'all', false)")
+        await db.execute("insert into heads values ('acme', 'ann', 1, 1, 0, 0)")
+        old = prepare(Changes(ANN, put=(message("old"),))).puts[0]
+        await db.execute(
+            """insert into records (org, usr, id, epoch, revision, born, version, layer, session, dropped, digest,
+                 payload) values ('acme', 'ann', 'old', 1, 1, 1 << 7, 1, 'conversation', 's1', false, %s, %s)""",
+            (old.digest, old.payload),
+        )
+    async with opened(url) as store:
+        assert await one(store, "old") == message("old").with_(version=1, born=(1, 0))
+        additions = (Changes(of, put=(message("new", partition=of),), key="k") for of in (ANN, BOB))
+        assert await asyncio.gather(*(store.commit(each, NOW) for each in additions)) == [2, 1]
+        assert [each.id for each in (await store.changes(ANN, None)).put] == ["old", "new"]
+        assert await store.check() == []
 
 
 async def test_a_schema_of_a_newer_version_is_refused_and_not_touched(url):
@@ -248,6 +304,6 @@ async def test_a_migration_that_fails_leaves_the_version_from_before(url):
     assert _all(url, "select max(number) from migrations") == [(len(MIGRATIONS) + 1,)]
     assert _all(url, "select count(*) from once") == [(0,)]
     with _connect(url) as db:
-        db.execute("delete from migrations where number = %s", (len(MIGRATIONS) + 1,))
+        db.execute("delete from migrations where number > %s", (len(MIGRATIONS),))
     async with opened(url) as store:
         assert await enqueue(store, work("j")) == 1

@@ -11,7 +11,9 @@ import logging
 import random
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from uuid import uuid4
 
 import pytest
@@ -303,14 +305,28 @@ async def test_a_server_that_is_not_there_is_unavailable_in_time(server):
 # ── a Cluster ────────────────────────────────────────────────────────────────────────────────────
 
 
+BOTH = pytest.mark.parametrize("cluster", ["redis", "valkey"], indirect=True)
+
+
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[RedisCluster]:
-    with RedisCluster("redis") as cluster:
-        yield cluster
+def clusters() -> Iterator[Callable[[str], RedisCluster]]:
+    """Clusters by kind, each started once and used by all tests here."""
+    with ExitStack() as stack:
+        yield cache(lambda kind: stack.enter_context(RedisCluster(kind)))
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest, clusters: Callable[[str], RedisCluster]) -> RedisCluster:
+    """Three masters and their replicas: of Redis 8, or of Valkey 9."""
+    return clusters(request.param)
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize(("trouble", "wait"), [("killed", 0), ("killed", 1), ("frozen", 0)])
+@pytest.mark.parametrize(
+    ("cluster", "trouble", "wait"),
+    [("redis", "killed", 0), ("redis", "killed", 1), ("redis", "frozen", 0), ("valkey", "killed", 0)],
+    indirect=["cluster"],
+)
 async def test_a_master_that_is_lost_under_load_is_replaced_and_what_is_lost_with_it_is_counted(
     cluster, trouble, wait, seed
 ):
@@ -322,6 +338,7 @@ async def test_a_master_that_is_lost_under_load_is_replaced_and_what_is_lost_wit
     assert outcome.problems == []
 
 
+@BOTH
 async def test_calls_follow_a_slot_that_moves_to_another_master(cluster):
     prefix = f"moved-{uuid4().hex[:8]}"
     async with opened(cluster.url(prefix)) as store:
@@ -333,6 +350,7 @@ async def test_calls_follow_a_slot_that_moves_to_another_master(cluster):
         assert (journal.refused, await store.check()) == (0, [])
 
 
+@BOTH
 async def test_a_master_that_comes_back_empty_is_noticed_and_what_is_left_can_be_opened_on_purpose(cluster):
     prefix = f"emptied-{uuid4().hex[:8]}"
     async with opened(cluster.url(prefix)) as store:

@@ -127,19 +127,60 @@ async def test_all_rows_of_a_call_are_added_or_none(memory, url, table):
     assert await theirs(url, table, id) == []
 
 
-async def test_what_was_forgotten_does_not_come_back_and_clear_empties_both(memory, url, table):
+async def test_what_was_forgotten_goes_from_the_table_and_clear_empties_both(memory, url, table):
     id, ann = uuid4(), memory.user("ann")
     session = ann.session("monday")
     history = TableHistory(session, url, table, id)
     await history.aadd_messages([HumanMessage("keep"), HumanMessage("drop")])
-    await ann.forget([message.id for message in (await session.messages())[0] if message.content == "drop"])
+    (dropped,) = [message.id for message in (await session.messages())[0] if message.content == "drop"]
+    assert (await ann.forget(dropped)).beside == {f"{table}/{id}": 1}
     assert await history.follow() == 0
     assert await said(session) == ["keep"]
+    assert [message.content for message in await theirs(url, table, id)] == ["keep"]
     other = uuid4()
     await theirs(url, table, other, HumanMessage("of another session"))
     await history.aclear()
     assert (await theirs(url, table, id), await said(session)) == ([], [])
     assert len(await theirs(url, table, other)) == 1
+
+
+async def test_one_erase_covers_the_table_with_rows_that_nobody_has_followed_and_nobody_elses(memory, url, table):
+    mine, also_mine, of_bob = uuid4(), uuid4(), uuid4()
+    for who, session, id in (("ann", "monday", mine), ("ann", "tuesday", also_mine), ("bob", "monday", of_bob)):
+        await TableHistory(memory.user(who).session(session), url, table, id).aadd_messages([HumanMessage("hello")])
+    await theirs(url, table, mine, HumanMessage("written since"))
+    receipt = await memory.user("ann").erase()
+    assert receipt.beside == {f"{table}/{mine}": 2, f"{table}/{also_mine}": 1}
+    assert receipt.forgotten["conversation"] == 2
+    assert await theirs(url, table, mine) == await theirs(url, table, also_mine) == []
+    assert len(await theirs(url, table, of_bob)) == 1
+    assert (await memory.org("default").erase()).beside == {f"{table}/{of_bob}": 1}
+    assert await theirs(url, table, of_bob) == []
+
+
+async def test_who_cannot_reach_the_table_is_told_its_name_and_a_strangers_label_deletes_nothing(url, table, tmp_path):
+    id, where = uuid4(), f"sqlite:///{tmp_path}/recollect.db"
+    async with Memory.open(where, embedder=HashingEmbedder(), worker=False) as memory:
+        history = TableHistory(memory.user("ann").session("monday"), url, table, id)
+        await history.aadd_messages([HumanMessage("hello")])
+        rival = memory.user("rival").session("monday")
+        await rival.add_message("user", "mine", id=f"{table}:1", metadata={"stands_in": f"{table}/{id}"})
+        assert (await memory.user("rival").erase()).beside == {f"{table}/{id}": None}
+    async with Memory.open(where, embedder=HashingEmbedder(), worker=False) as memory:
+        receipt = await memory.user("ann").erase()
+        assert receipt.to_dict()["beside"] == {f"{table}/{id}": None}
+        assert (receipt.count, len(await theirs(url, table, id))) == (1, 1)
+
+
+async def test_while_the_table_is_away_nothing_is_erased_so_that_the_same_call_finds_all_of_it(memory, url, table):
+    id, ann = uuid4(), memory.user("ann")
+    await TableHistory(ann.session("monday"), url, table, id).aadd_messages([HumanMessage("hello")])
+    TableHistory(ann.session("monday"), "postgresql://127.0.0.1:1/db", table, id)
+    with pytest.raises(Unavailable):
+        await ann.erase()
+    assert await said(ann.session("monday")) == ["hello"]
+    TableHistory(ann.session("monday"), url, table, id)
+    assert (await ann.erase()).beside == {f"{table}/{id}": 1}
 
 
 async def test_a_missing_table_and_a_server_that_is_away_are_told_without_content(memory, url):

@@ -347,7 +347,7 @@ async def test_a_user_is_exported_then_erased_with_a_receipt(client, noor, servi
     slip = await send(client, f"{NOOR}/erase", user="nora")
     assert slip.status_code == 422 and await noor.sessions()
     receipt = await send(client, f"{NOOR}/erase", user="noor")
-    assert receipt.status_code == 200 and "Nothing is left of noor" in receipt.text
+    assert receipt.status_code == 200 and "Nothing is left here of noor" in receipt.text
     assert "noor" not in {each.user for each in await service.memory.users()}
 
 

@@ -69,7 +69,7 @@ SEES: dict[str, set[str]] = {
     "stores": NOUNS
     | {"stores.contract", "stores.sqlite_file", "stores.sqlite_codes"}
     | {"stores.postgres_functions", "stores.postgres_link", "stores.postgres_meaning", "stores.postgres_schema"}
-    | {"stores.postgres_health"}
+    | {"stores.postgres_commits", "stores.postgres_health", "stores.postgres_values"}
     | {"stores.redis_url", "stores.redis_node", "stores.redis_nodes", "stores.redis_health"},
     **dict.fromkeys(FLOW, BELOW_FLOW | FLOW),
     "flow": BELOW_FLOW | FLOW,
@@ -107,7 +107,7 @@ DRIVERS = {
     "uvicorn": {"server/app.py", "server/connections.py", "interfaces/mcp.py"},
     "opentelemetry": {"server/tracing.py"},
     "fastembed": {"embedders/fastembed.py"},
-    "psycopg": {f"stores/postgres{part}.py" for part in ("", "_link", "_meaning", "_schema")}
+    "psycopg": {f"stores/postgres{part}.py" for part in ("", "_link", "_meaning", "_schema", "_values")}
     | {"importers/postgres_tables.py", "adapters/langchain_postgres.py"},
     "psycopg_pool": {"stores/postgres_link.py"},
     "redis": {"stores/redis_node.py", "importers/redis_keys.py"},

@@ -6,6 +6,7 @@ the order of jobs that fall due together.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,8 @@ KEYS = ("k1", "k2", "k3", "k4")
 LAYERS = ("conversation", "fact", "past")
 SESSIONS = ("", "s1", "s10")
 OPERATIONS = 250
+CALLERS = 12
+ROUNDS = 40
 
 Answer = Any
 Operation = Callable[[Store], Awaitable[Answer]]
@@ -44,6 +47,19 @@ class ModelConformance(Stage):
             play.remember(expected)
             assert answer == expected, f"seed {seed}, operation {turn}: {name}"
 
+    @pytest.mark.parametrize("seed", range(2))
+    async def test_callers_who_come_at_once_each_get_the_answers_of_the_model(self, store: Store, seed: int) -> None:
+        model = InMemoryStore()
+        users = [(Partition("acme", f"user {n}"),) for n in range(CALLERS)]
+        plays = [Play(random.Random(f"{seed} {n}"), own) for n, own in enumerate(users)]
+        for turn in range(ROUNDS):
+            operations = [play.next() for play in plays]
+            answers = await asyncio.gather(*(_answer(operation, store) for _, operation in operations))
+            for play, (name, operation), answer in zip(plays, operations, answers, strict=True):
+                expected = await _answer(operation, model)
+                play.remember(expected)
+                assert answer == expected, f"seed {seed}, round {turn}: {name}"
+
 
 async def _answer(operation: Operation, store: Store) -> Answer:
     """What a call gives; for a refusal its class and the field it names."""
@@ -55,9 +71,13 @@ async def _answer(operation: Operation, store: Store) -> Answer:
 
 @dataclass
 class Play:
-    """Thinks of the next operation, from what earlier ones have told a caller."""
+    """Thinks of the next operation, from what earlier ones have told a caller.
+
+    With partitions of its own it is one of many: what is about all of the store is left out.
+    """
 
     chance: random.Random
+    own: tuple[Partition, ...] = ()
     now: int = NOW
     read: list[Record] = field(default_factory=list)
     marks: list[tuple[Partition, Mark]] = field(default_factory=list)
@@ -67,9 +87,9 @@ class Play:
     def next(self) -> tuple[str, Operation]:
         self.now += self.chance.choice((0, 0, 1, 10, 1_000, HOUR_MS, -5))
         makers = {
-            self._commit: 12, self._get: 4, self._list: 4, self._changes: 4, self._claim: 3, self._survey: 1,
+            self._commit: 12, self._add: 12 if self.own else 4, self._get: 4, self._list: 4, self._changes: 4,
             self._forget_part: 1, self._purge: 1, self._forget_whole: 0.3,
-        }  # fmt: skip
+        } | ({} if self.own else {self._claim: 3, self._survey: 1})  # fmt: skip
         (maker,) = self.chance.choices(list(makers), list(makers.values()))
         return maker()
 
@@ -82,7 +102,7 @@ class Play:
             self.marks.append((answer["partition"], answer["mark"]))
 
     def _partition(self) -> Partition:
-        return self.chance.choice((ANN, ANN, ANN, BOB))
+        return self.chance.choice(self.own or (ANN, ANN, ANN, BOB))
 
     def _some(self, names: Sequence[str], most: int) -> tuple[str, ...]:
         return tuple(self.chance.sample(names, self.chance.randint(0, most)))
@@ -124,6 +144,14 @@ class Play:
             )
             self.commits.append(changes)
         return f"commit {changes} at {now}", lambda store: store.commit(changes, now)
+
+    def _add(self) -> tuple[str, Operation]:
+        """What most commits are: something new, and the work that comes with it."""
+        partition, now, name = self._partition(), self.now, f"new {len(self.commits)}"
+        job = work(f"job of {name}", partition, (name,), now)
+        changes = Changes(partition, put=(message(name, partition=partition),), enqueue=(job,), key=f"key of {name}")
+        self.commits.append(changes)
+        return f"add {changes} at {now}", lambda store: store.commit(changes, now)
 
     def _get(self) -> tuple[str, Operation]:
         partition, ids, now = self._partition(), self._some(IDS, len(IDS)), self.now

@@ -1,0 +1,291 @@
+"""Commits on their way to PostgreSQL: what waits goes together, and each still has its own answer.
+
+Commits of one process share a transaction, those of one partition and those of many: one sync of the
+disk then is enough for all. Those that only add, as most do, even share a statement: many rows at once
+cost the server and the driver a fraction of as many calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recollect.errors import Conflict, RecollectError, Unavailable
+from recollect.records import Partition
+from recollect.stores.contract import KEY_LIFE_MS, LeaseLost, Prepared, veil_of
+from recollect.stores.postgres_functions import ADD_TYPES, call, commit_types
+from recollect.stores.postgres_link import Connection, Link
+from recollect.stores.postgres_meaning import as_half
+
+Answers = Sequence[tuple[str, int]]
+"""Of each commit what became of it, and the revision that was reached."""
+
+GROUP_MAX = 64
+"""Commits that share a transaction: bounds how long the first of them waits."""
+WRITERS_SHARE = 5
+"""One connection of so many writes; what comes meanwhile goes together with the next, in one transaction."""
+TOGETHER_MAX_CHARS = 64 * 1024
+"""A commit with more text than this goes by itself, so that no statement is very large."""
+_ADD = call("number, reached", "commit_additions", ADD_TYPES)
+_REFUSED = {
+    "key": "this idempotency key was used for another change",
+    "epoch": "the partition was erased since it was read",
+    "needs": "a record that this rests on is gone",
+    "id": "the id is taken, or the record changed since it was read",
+}
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A commit that was handed over, and who waits for its answer."""
+
+    prepared: Prepared
+    now: int
+    answer: asyncio.Future[int]
+
+    @property
+    def partition(self) -> Partition:
+        return self.prepared.changes.partition
+
+
+class Commits:
+    """The commits of one process. `write` gives the revision that a commit reached, when it is on disk."""
+
+    def __init__(self, link: Link, *, with_vectors: bool) -> None:
+        self._link = link
+        self._with_vectors = with_vectors
+        self._types = commit_types(with_vectors=with_vectors)
+        self._commit = call("outcome, reached", "commit_changes", self._types)
+        self._lines: dict[Partition, deque[_Waiting]] = {}
+        self._held: set[Partition] = set()
+        self._writers = 0
+        self._writers_max = max(1, link.address.pool_max // WRITERS_SHARE)
+
+    async def write(self, prepared: Prepared, now: int) -> int:
+        waiting = _Waiting(prepared, now, asyncio.get_running_loop().create_future())
+        self._lines.setdefault(waiting.partition, deque()).append(waiting)
+        if waiting.partition not in self._held and self._writers < self._writers_max:
+            self._writers += 1
+            self._link.spawn(self._serve())
+        return await waiting.answer
+
+    async def _serve(self) -> None:
+        """Write what waits, as much of it as may go in one transaction, until nothing does."""
+        try:
+            while group := self._next_group():
+                left: Sequence[_Waiting] = ()
+                try:
+                    left = await self._write(group)
+                finally:
+                    self._let_go({waiting.partition for waiting in group} - {waiting.partition for waiting in left})
+                for partition in dict.fromkeys(waiting.partition for waiting in left):
+                    own = [waiting for waiting in left if waiting.partition == partition]
+                    self._link.spawn(self._write_alone(own))
+        finally:
+            self._writers -= 1
+
+    def _next_group(self) -> list[_Waiting]:
+        """Commits of partitions that no one writes right now: all of one partition's, then of the next."""
+        group: list[_Waiting] = []
+        for partition, line in self._lines.items():
+            if line and partition not in self._held and len(group) < GROUP_MAX:
+                self._held.add(partition)
+                group += [line.popleft() for _ in range(min(len(line), GROUP_MAX - len(group)))]
+        return group
+
+    def _let_go(self, partitions: set[Partition]) -> None:
+        self._held -= partitions
+        for partition in partitions:
+            if not self._lines[partition]:
+                del self._lines[partition]
+
+    async def _write_alone(self, group: Sequence[_Waiting]) -> None:
+        """Write commits of one partition that another process holds, beside everything else."""
+        partition = group[0].partition
+        try:
+            await self._write_in_turn(group)
+            while line := self._lines[partition]:
+                await self._write_in_turn([line.popleft() for _ in range(min(len(line), GROUP_MAX))])
+        finally:
+            self._let_go({partition})
+
+    async def _write(self, group: Sequence[_Waiting]) -> Sequence[_Waiting]:
+        """Write a group and answer its callers. Gives those whose partition another process holds."""
+        additions = _additions(group)
+        if len(additions) > 1:
+            done = await self._write_together(additions)
+            group = [waiting for waiting in group if waiting not in done]
+        return await self._write_in_turn(group) if group else ()
+
+    async def _write_together(self, group: Sequence[_Waiting]) -> set[_Waiting]:
+        """Write additions in one statement and answer their callers. What is not done is left for its turn."""
+        values = self._link.arrays.written(ADD_TYPES, _columns(group))
+
+        async def send(db: Connection) -> list[tuple[int, int]]:
+            return await (await db.execute(_ADD, values, binary=True)).fetchall()
+
+        try:
+            rows = await self._link.run_handed_over(send, again=True)
+        except Unavailable as error:
+            for waiting in group:
+                _settle(waiting, error)
+            return set(group)
+        except RecollectError:
+            return set()  # one of them broke the statement, and will be told so in its turn
+        done = {group[number - 1]: reached for number, reached in rows}
+        for waiting, reached in done.items():
+            self._tell(waiting, "done", reached)
+        return set(done)
+
+    async def _write_in_turn(self, group: Sequence[_Waiting]) -> Sequence[_Waiting]:
+        """Write commits one after the other in one transaction. Gives those whose partition another process holds."""
+        # In one order everywhere, so that two who write the same partitions never wait for each other.
+        group = sorted(group, key=lambda waiting: waiting.partition)
+        keyed = all(waiting.prepared.key_hash for waiting in group)
+        try:
+            done, answers = await self._link.run_handed_over(lambda db: self._send(db, group), again=keyed)
+        except RecollectError as error:
+            if len(group) == 1 or isinstance(error, Unavailable):
+                for waiting in group:
+                    _settle(waiting, error)
+                return ()
+            # One of them broke the transaction: each gets one of its own, and its own answer.
+            for waiting in group:
+                await self._write_in_turn([waiting])
+            return ()
+        for waiting, (outcome, reached) in zip(done, answers, strict=True):
+            self._tell(waiting, outcome, reached)
+        return [waiting for waiting in group if waiting not in done] if len(done) < len(group) else ()
+
+    async def _send(self, db: Connection, group: Sequence[_Waiting]) -> tuple[Sequence[_Waiting], Answers]:
+        """Send a group in one transaction. Gives those that went, and their answers."""
+        if len(group) == 1:
+            cursor = await db.execute(self._commit, self._values(group[0]))
+            return group, await cursor.fetchall()
+        async with db.transaction():
+            if group[0].partition != group[-1].partition:
+                free = await self._take_locks(db, list(dict.fromkeys(waiting.partition for waiting in group)))
+                group = [waiting for waiting in group if waiting.partition in free]
+            async with db.pipeline():
+                cursors = [await db.execute(self._commit, self._values(waiting)) for waiting in group]
+        return group, [row for cursor in cursors for row in await cursor.fetchall()]
+
+    async def _take_locks(self, db: Connection, partitions: Sequence[Partition]) -> set[Partition]:
+        """Take the locks of these partitions, without waiting for any. Gives those that nobody else holds."""
+        names = ([each.org for each in partitions], [each.user for each in partitions])
+        cursor = await db.execute(
+            b"""select org, usr from unnest(%b::text[], %b::text[]) as p (org, usr)
+                where pg_try_advisory_xact_lock(hashtextextended(org || chr(31) || usr, 0))""",
+            self._link.arrays.written(("text[]", "text[]"), names),
+        )
+        return {Partition(*row) for row in await cursor.fetchall()}
+
+    def _values(self, waiting: _Waiting) -> list[Any]:
+        """The arguments of `commit_changes`, in its order."""
+        prepared = waiting.prepared
+        changes, puts = prepared.changes, prepared.puts
+        records = [sealed.record for sealed in puts]
+        plain = [record.vector and record.vector.data for record in records]
+        halves = [data and as_half(data) for data in plain] if self._with_vectors else [None] * len(plain)
+        values = (
+            *named(changes.partition),
+            waiting.now,
+            KEY_LIFE_MS,
+            prepared.key_hash,
+            prepared.digest,
+            changes.epoch,
+            changes.needs,
+            [job.id for job in changes.finish],
+            [job.attempt for job in changes.finish],
+            [record.id for record in records],
+            [record.version for record in records],
+            [record.layer for record in records],
+            [record.scope.session for record in records],
+            [record.expires_at for record in records],
+            [sealed.digest for sealed in puts],
+            [sealed.payload for sealed in puts],
+            [record.vector and record.vector.model for record in records],
+            [None if half else data for data, half in zip(plain, halves, strict=True)],
+            *([halves] if self._with_vectors else []),
+            changes.drop,
+            [job.id for job in changes.enqueue],
+            [job.kind for job in changes.enqueue],
+            [json.dumps(job.refs) for job in changes.enqueue],
+            [job.due_at for job in changes.enqueue],
+            [job.attempt for job in changes.enqueue],
+        )
+        return self._link.arrays.written(self._types, values)
+
+    def _tell(self, waiting: _Waiting, outcome: str, reached: int) -> None:
+        _settle(waiting, reached if outcome == "done" else _refusal(outcome))
+        if any(job.due_at <= waiting.now for job in waiting.prepared.changes.enqueue):
+            self._link.announce_work()
+
+
+def named(partition: Partition) -> tuple[str, str, str]:
+    """The org, the user, and the name that the user has once erased."""
+    return (*partition, veil_of(partition).user)
+
+
+def _additions(group: Sequence[_Waiting]) -> list[_Waiting]:
+    """Those that only add: no partition's after one that does more, and none that meets another's id or key."""
+    found: list[_Waiting] = []
+    seen: set[tuple[Partition, str | bytes]] = set()
+    behind: set[Partition] = set()
+    for waiting in group:
+        partition, prepared = waiting.partition, waiting.prepared
+        names = {(partition, name) for name in (prepared.key_hash, *(put.record.id for put in prepared.puts)) if name}
+        if partition not in behind and _only_adds(prepared) and seen.isdisjoint(names):
+            found.append(waiting)
+            seen |= names
+        else:
+            behind.add(partition)
+    return found
+
+
+def _only_adds(prepared: Prepared) -> bool:
+    changes = prepared.changes
+    does_more = changes.drop or changes.finish or changes.needs or changes.epoch is not None
+    return (
+        not does_more
+        and bool(prepared.puts and prepared.key_hash)
+        and all(record.version == 0 and record.vector is None for record in changes.put)
+        and sum(len(put.payload) for put in prepared.puts) <= TOGETHER_MAX_CHARS
+    )
+
+
+def _columns(group: Sequence[_Waiting]) -> Sequence[Sequence[Any]]:
+    """The arguments of `commit_additions`, in its order: of the commits, of what they put, of their jobs."""
+    commits = [
+        (each.partition.org, each.partition.user, each.now, each.prepared.key_hash, each.prepared.digest)
+        for each in group
+    ]
+    puts = [
+        (number, place, record.id, record.layer, record.scope.session, record.expires_at, put.digest, put.payload)
+        for number, each in enumerate(group, 1)
+        for place, put in enumerate(each.prepared.puts)
+        for record in (put.record,)
+    ]
+    jobs = [
+        (number, job.id, job.kind, json.dumps(job.refs), job.due_at, job.attempt)
+        for number, each in enumerate(group, 1)
+        for job in each.prepared.changes.enqueue
+    ]
+    return [*zip(*commits, strict=True), *zip(*puts, strict=True), *(zip(*jobs, strict=True) if jobs else ((),) * 6)]
+
+
+def _settle(waiting: _Waiting, answer: int | RecollectError) -> None:
+    if waiting.answer.done():
+        return  # its caller was cancelled
+    if isinstance(answer, RecollectError):
+        waiting.answer.set_exception(answer)
+    else:
+        waiting.answer.set_result(answer)
+
+
+def _refusal(outcome: str) -> Conflict:
+    return LeaseLost(field="finish") if outcome == "finish" else Conflict(_REFUSED[outcome], field=outcome)
