@@ -108,6 +108,11 @@ class Imported:
     tell: Callable[[Mapping[str, Any]], None] = lambda _: None
     """Is told what became of each line."""
 
+    @property
+    def any_read(self) -> bool:
+        """Whether anything in the source was understood."""
+        return any(getattr(self, name) for name in KINDS.values()) or self.expired > 0
+
     def keep(self, item: Item, *, new: bool) -> None:
         """Note a good line, and whether it was not known."""
         name = KINDS[item.kind]
