@@ -8,7 +8,7 @@ instructions stand outside the fence.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -55,6 +55,17 @@ PRIORITY = (
 """Who gets what is left over."""
 RECENT_FLOOR = 400
 """Tokens that the newest messages get in any case, if the budget has them."""
+FLOORS = {
+    "profile": 0.04,
+    "working": 0.04,
+    "knowledge": 0.10,
+    "summary": 0.05,
+    "learnings": 0.03,
+    "episodes": 0.04,
+    "entities": 0.03,
+}
+"""What a section gets however much others have to say: room for its best. Instructions come first and need none;
+with the newest messages they add up to less than all."""
 FOUND_MAX = 50
 """Hits that are considered for a context."""
 FEWEST, NEAR = 10, 0.55
@@ -310,7 +321,7 @@ class ContextBuilder:
         taken = sum(item.tokens for section in sections for item in section.items)
         share = max(int(SHARES["knowledge"] * room), room - taken)
         sections.append(self._knowledge_section(found, records["knowledge"], share))
-        return fitting.pack(sections, max(room, 0), self._heading_tokens, PRIORITY)
+        return fitting.pack([_floored(each, room) for each in sections], max(room, 0), self._heading_tokens, PRIORITY)
 
     def _item(self, section: str, record: Record) -> Item:
         text = line_of(section, record)
@@ -424,6 +435,11 @@ def _said_in(packed: fitting.Packed, recent: Sequence[Record]) -> set[str]:
     """The ids of the recent messages that found room."""
     first = {item.id for item in packed.kept["recent"]}
     return {message.id for unit in fitting.units(recent) if unit[0].id in first for message in unit}
+
+
+def _floored(section: Section, room: int) -> Section:
+    """The section with what is kept free for it of this room."""
+    return replace(section, floor=max(section.floor, int(FLOORS.get(section.name, 0.0) * room)))
 
 
 def _searched(layers: Sequence[str]) -> tuple[str, ...]:

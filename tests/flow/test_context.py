@@ -76,6 +76,20 @@ async def test_sections_stand_in_the_order_of_how_seldom_they_change(memory):
         assert section.tokens > 0
 
 
+async def test_no_section_is_crowded_out_by_those_before_it(memory):
+    chat = await full_house(memory)
+    ann, long = memory.user("ann"), " and the sail of the Albatross" * 6
+    for number in range(20):
+        await ann.add_fact(f"note_{number}", f"number {number}{long}")
+        await chat.add_interaction(f"Line {number}{long}?", f"Yes, {number}{long}.")
+    await ann.add_memories([f"Memory number {number}{long}." for number in range(20)])
+    await chat.working.set({"plan": long * 8})
+    await memory.work()
+    context = await chat.get_context("How is the sail of the Albatross?", max_tokens=2000)
+    assert tuple(section.name for section in context.sections) == SECTIONS
+    assert {out.section for out in context.report.left_out} >= {"knowledge", "recent"}, "it was crowded"
+
+
 async def test_instructions_stand_outside_the_fence_and_everything_else_inside(memory):
     context = await (await full_house(memory)).get_context("How is the sail of the Albatross?")
     outside, _, inside = context.system.partition("<memory>")

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from recollect.errors import RecollectError
 from recollect.records import Changes, Partition, Record, Scope
 from recollect.testing.fakes import (
     WRONG_ANSWERS,
@@ -177,6 +178,58 @@ async def test_many_readers_and_writers_at_once_see_a_whole_index(memory):
     await asyncio.gather(*(write(n) for n in range(30)), *(read() for _ in range(30)), memory.work())
     await memory.work()
     assert await read() == 30
+
+
+async def test_a_turn_comes_with_what_was_said_around_it(memory):
+    ann = memory.user("ann")
+    said = ["Shall we go sailing?", "With the heron, on Sunday.", "I bring the soup.", "And I the bread."]
+    await ann.session("monday").add_messages([{"role": "user", "content": text} for text in said])
+    await ann.session("tuesday").add_message("user", "The bread was stale.")
+    await ann.add_memory("A heron is a bird.")
+    hits = {hit.content: hit for hit in await ann.search_memory("heron soup bread sailing stale", limit=10)}
+    around = {text: [each.content for each in hit.neighbours] for text, hit in hits.items()}
+    assert around["With the heron, on Sunday."] == [said[0], said[2]]
+    assert around["Shall we go sailing?"] == [said[1]], "nothing came before it"
+    assert around["The bread was stale."] == [], "another session is not around it"
+    assert around["A heron is a bird."] == [], "a note stands alone"
+
+
+async def test_what_may_not_be_found_is_no_neighbour_either(memory):
+    ann = memory.user("ann")
+    chat = ann.session("s")
+    await chat.add_message("user", "The key is under the stone.", id="before")
+    await chat.add_message("user", "The heron left on Sunday.", id="heron")
+    await chat.add_message("user", "The safe is behind the clock.", id="after")
+
+    async def around():
+        return [each.id for each in (await ann.search_memory("When did the heron leave?"))[0].neighbours]
+
+    assert await around() == ["before", "after"]
+    await ann.quarantine(ids=["before"], reason="not to be trusted")
+    assert await around() == ["after"]
+    await ann.forget("after")
+    assert await around() == []
+
+
+async def test_a_search_during_an_erasure_gives_what_was_there_or_a_clear_error_and_nothing_of_others(memory):
+    ann, ben = memory.user("ann"), memory.user("ben")
+    await ann.add_memories([f"Ann lit lantern number {number}." for number in range(40)])
+    await ben.add_memories([f"Ben lit lantern number {number}." for number in range(40)])
+    await memory.work()
+    answers = []
+
+    async def ask():
+        for _ in range(20):
+            try:
+                answers.append({hit.content for hit in await ann.search_memory("Who lit a lantern?", limit=100)})
+            except RecollectError:
+                answers.append(set())
+
+    await asyncio.gather(ask(), ask(), ann.erase(), ask(), memory.work())
+    assert len(answers[0]) == 40, "it began before the erasure"
+    assert all(text.startswith("Ann ") for answer in answers for text in answer)
+    assert await found(ann, "lantern") == []
+    assert len(await found(ben, "lantern", limit=100)) == 40
 
 
 async def test_records_of_the_org_are_found_by_its_users_and_by_no_other(memory):
