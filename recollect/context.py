@@ -420,7 +420,8 @@ class ContextBuilder:
         }
         first = {item.id for item in kept.get("recent", ())}
         said = [message for unit in fitting.units(recent) if unit[0].id in first for message in unit]
-        prompt = _Prompt.of(texts, [Message.from_record(message).to_openai() for message in said], asked, found)
+        spoken_before = [Message.from_record(message).to_openai() for message in said]
+        prompt = _Prompt.of(texts, spoken_before, asked, found.question.text)
         sections = [ContextSection(name, text, self._count(text), len(kept[name])) for name, text in texts.items()]
         if said:
             spoken_text = "\n".join(f"{message.data['role']}: {spoken(message)}" for message in said)
@@ -431,7 +432,7 @@ class ContextBuilder:
         return Context(
             query=found.question.text,
             system=prompt.system,
-            messages=prompt.messages,
+            messages=prompt.messages(asked),
             sections=tuple(sections),
             tokens=self._tokens(prompt, said, asked),
             report=Report(tuple(listed), left_out, max_tokens),
@@ -448,10 +449,10 @@ class ContextBuilder:
         )
 
     def _tokens(self, prompt: _Prompt, said: Sequence[Record], asked: Sequence[dict[str, Any]]) -> int:
-        """Of all messages together; what was found is a part of the one that asks, or of the first."""
-        tokens = self._unit_tokens(said) + sum(message_tokens(self._count, "user", m["content"]) for m in asked)
-        tokens += self._system_tokens(prompt.lasting) if prompt.lasting else 0
-        return tokens + (self._system_tokens(prompt.found) if prompt.found else 0)
+        """Of all messages together. The one that asks is counted with what was found: joined texts may cost more."""
+        tokens = self._system_tokens(prompt.head) if prompt.head else 0
+        tokens += sum(message_tokens(self._count, "user", last["content"]) for last in prompt.last)
+        return tokens + self._unit_tokens(said[: prompt.before(asked)])
 
     def _system_tokens(self, text: str) -> int:
         return message_tokens(self._count, "system", text)
@@ -511,29 +512,36 @@ def _asked(text: str, recent: Sequence[Record]) -> list[dict[str, Any]]:
 class _Prompt:
     """A prompt from the beginning to the end: what lasts, what was said, what was found and the question."""
 
+    head: str
+    """The first message: what lasts, or all that is known where the question stands elsewhere."""
     system: str
     lasting: str
     found: str
     recent: tuple[dict[str, Any], ...]
-    messages: list[dict[str, Any]]
+    last: tuple[dict[str, Any], ...]
+    """The message that asks, with what was found, unless the question stands elsewhere."""
 
     @classmethod
     def of(
-        cls, texts: dict[str, str], said: Sequence[dict[str, Any]], asked: Sequence[dict[str, Any]], of: _Found
+        cls, texts: dict[str, str], said: Sequence[dict[str, Any]], asked: Sequence[dict[str, Any]], question: str
     ) -> _Prompt:
         system = _fenced(texts)
         lasting = _fenced({name: text for name, text in texts.items() if name in LASTING})
         found = _fenced({name: text for name, text in texts.items() if name not in LASTING})
-        last = [*said, *asked][-1:]
-        if not found or not last or last[0].get("content") != of.question.text:
+        last = tuple([*said, *asked][-1:])
+        if not last or last[0]["role"] != "user" or last[0]["content"] != question:
             # Whoever has the question puts it behind all this; two messages of a user in a row are one too many.
-            return cls(system, lasting, found, tuple(said), [*_as_system(system), *said, *asked])
-        question = {**last[0], "content": f"{found}\n\n{of.question.text}"}
-        return cls(system, lasting, found, tuple(said), [*_as_system(lasting), *[*said, *asked][:-1], question])
+            return cls(system, system, lasting, found, tuple(said), ())
+        joined = f"{found}\n\n{question}" if found else question
+        return cls(lasting, system, lasting, found, tuple(said), ({**last[0], "content": joined},))
 
+    def before(self, asked: Sequence[dict[str, Any]]) -> int:
+        """How many of the recent messages stand before the one that asks, which may be the last of them."""
+        return len(self.recent) - bool(self.last and not asked)
 
-def _as_system(text: str) -> list[dict[str, Any]]:
-    return [{"role": "system", "content": text}] if text else []
+    def messages(self, asked: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        head = [{"role": "system", "content": self.head}] if self.head else []
+        return [*head, *self.recent[: self.before(asked)], *self.last]
 
 
 def _fenced(texts: dict[str, str]) -> str:
