@@ -1,8 +1,8 @@
 """The context of a question: what fits the budget, in a stable order, with its sources.
 
-What seldom changes stands first and is rendered byte for byte the same while its content is, so
-that providers' prompt caches hit. Memories are fenced as data; only the user's own standing
-instructions stand outside the fence.
+What seldom changes stands first and is rendered byte for byte the same while its content is; then the recent messages,
+to which more are only added; and what was found for this question last, together with it. So providers' prompt caches
+hit up to the last turn. Memories are fenced as data; only the user's own standing instructions stand outside the fence.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from recollect.conversation import Conversation, Message, spoken
 from recollect.errors import Unavailable
 from recollect.index import Indexes, PartitionIndex
-from recollect.layers import LAYERS, SECTIONS
+from recollect.layers import LASTING, LAYERS, SECTIONS
 from recollect.policies import fitting, scoring
 from recollect.policies.fencing import fenced, shown
 from recollect.policies.fitting import Item, LeftOut, Section
@@ -53,6 +53,16 @@ PRIORITY = (
     "instructions", "recent", "profile", "working", "knowledge", "summary", "learnings", "episodes", "entities",
 )  # fmt: skip
 """Who gets what is left over."""
+GIVING_WAY = (
+    "entities", "episodes", "knowledge", "working", "recent", "learnings", "summary", "profile", "instructions",
+)  # fmt: skip
+"""Who gives way when all together is a little too much: what lasts is the last to."""
+LASTING_SHARE, LASTING_ALONE = 0.5, 0.7
+"""What the sections that seldom change may take together, and where there are no messages. They are packed before all
+else and by themselves: if others made room for them or took it, they would change with every question."""
+FOUND_SHARE, RECENT_LEAST = 0.35, 0.25
+"""What the recent messages leave to what is found and to the question, whether these need it or not, for the same
+reason; and what they get where what lasts takes most of the rest."""
 RECENT_FLOOR = 400
 """Tokens that the newest messages get in any case, if the budget has them."""
 FLOORS = {
@@ -126,7 +136,12 @@ class ContextSource:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The best context for a question within a token budget."""
+    """The best context for a question within a token budget.
+
+    `messages` are for a chat model as they are. For who puts a prompt together otherwise, `system` has all that is
+    known and remembered as one text; or `lasting` has what seldom changes, for the beginning, and `found` what was
+    found for this question, for the end, with the `recent` messages between them.
+    """
 
     query: str
     system: str
@@ -138,6 +153,9 @@ class Context:
     hits: tuple[Hit, ...]
     answerable: float = 0.0
     """How likely it is that what was found answers the question, 0 to 1."""
+    lasting: str = ""
+    found: str = ""
+    recent: tuple[dict[str, Any], ...] = ()
 
     def to_openai(self) -> list[dict[str, Any]]:
         """The messages as OpenAI-compatible chat models take them."""
@@ -165,9 +183,8 @@ class Context:
         return "\n".join(lines)
 
     def _rest(self) -> str:
-        """What the tokens are for that no section has: the fence, its headings, and the question if it is added."""
-        recent = sum(section.items for section in self.sections if section.name == "recent")
-        is_asked = len(self.messages) > recent + bool(self.system)
+        """What the tokens are for that no section has: fences, headings, and the question if it is added."""
+        is_asked = not self.recent or self.recent[-1].get("content") != self.query
         return "frame, question" if self.system and is_asked else "question" if is_asked else "frame"
 
     def _found(self, hit: Hit) -> str:
@@ -187,6 +204,8 @@ class Context:
         """The context as documented JSON."""
         return {
             "system": self.system,
+            "lasting": self.lasting,
+            "found": self.found,
             "messages": self.messages,
             "tokens": self.tokens,
             "answerable": self.answerable,
@@ -282,22 +301,23 @@ class ContextBuilder:
         asked: list[dict[str, Any]],
     ) -> Context:
         question_tokens = sum(message_tokens(self._count, "user", m["content"]) for m in asked)
-        overhead = self._system_tokens(fenced([]))
-        room = max_tokens - overhead
-        out: list[LeftOut] = []
+        room = max_tokens - self._frames(records)
+        lasting = self._fit_lasting(records, room, alone=not recent)
+        recent, out = self._window(recent, room, lasting.tokens)
+        out += lasting.left_out
         if asked and question_tokens > max_tokens // 2:
             out.append(LeftOut("question", "", question_tokens, "the question alone takes over half of the budget"))
             asked, question_tokens = [], 0
-        room -= question_tokens
+        left = room - lasting.tokens - question_tokens
         records, behind = _without_the_far(found, records)
         out += behind
-        packed = self._fit(found, records, recent, room, max_tokens)
+        packed = self._fit(found, records, recent, left, room)
         doubled = _said_in(packed, recent)
         if any(record.id in doubled for record in records["knowledge"]):
             # A turn that stands among the recent ones need not be remembered too; one that does not, must.
             records = records | {"knowledge": [r for r in records["knowledge"] if r.id not in doubled]}
-            packed = self._fit(found, records, recent, room, max_tokens)
-        kept = {name: list(items) for name, items in packed.kept.items()}
+            packed = self._fit(found, records, recent, left, room)
+        kept = {name: list(items) for name, items in (lasting.kept | packed.kept).items()}
         doubled = _said_in(packed, recent)
         kept["knowledge"] = [item for item in kept["knowledge"] if item.id not in doubled]
         while True:
@@ -305,29 +325,62 @@ class ContextBuilder:
             if context.tokens <= max_tokens or not any(kept.values()):
                 return context
             # Counts of lines do not add up exactly to the count of the whole; give way at the end.
-            name = next(name for name in reversed(PRIORITY) if kept.get(name))
+            name = next(name for name in GIVING_WAY if kept.get(name))
             item = kept[name].pop()
             out.append(LeftOut(name, item.id, item.tokens, "no room once everything was put together"))
 
-    def _fit(
-        self, found: _Found, records: dict[str, list[Record]], recent: Sequence[Record], room: int, max_tokens: int
-    ) -> fitting.Packed:
-        sections = [
-            Section(name, tuple(self._item(name, record) for record in held), SHARES[name])
-            for name, held in records.items()
-            if name not in ("recent", "knowledge")
+    def _frames(self, records: dict[str, list[Record]]) -> int:
+        """Tokens of the fences: one around what lasts and one around what was found, where there is any."""
+        fences = [
+            any(records[name] for name in LASTING),
+            any(records[name] for name in SECTIONS if name not in LASTING),
         ]
-        sections.append(self._recent_section(recent, max_tokens))
+        return sum(fences) * self._system_tokens(fenced([]))
+
+    def _fit_lasting(self, records: dict[str, list[Record]], room: int, *, alone: bool) -> fitting.Packed:
+        """What seldom changes, by nothing but itself and the budget: the same turn after turn."""
+        shares = sum(SHARES[name] for name in LASTING)
+        sections = [
+            Section(name, tuple(self._item(name, record) for record in records[name]), SHARES[name] / shares)
+            for name in LASTING
+        ]
+        most = max(int((LASTING_ALONE if alone else LASTING_SHARE) * room), 0)
+        return fitting.pack([_floored(each, room) for each in sections], most, self._heading_tokens, PRIORITY)
+
+    def _window(self, recent: Sequence[Record], room: int, lasting: int) -> tuple[Sequence[Record], list[LeftOut]]:
+        """The newest messages that fit beside what lasts, by halves, so that a prompt begins as the one before."""
+        pieces = fitting.units(recent)
+        sizes = [self._unit_tokens(unit) for unit in pieces]
+        share = max(int(RECENT_LEAST * room), int((1 - FOUND_SHARE) * room) - lasting)
+        start = fitting.by_halves(sizes, share)
+        reason = f"older than the last {share} tokens of the conversation, which move on by halves"
+        out = [LeftOut("recent", unit[0].id, size, reason) for unit, size in zip(pieces[:start], sizes, strict=False)]
+        return [message for unit in pieces[start:] for message in unit], out
+
+    def _unit_tokens(self, unit: Sequence[Record]) -> int:
+        return sum(message_tokens(self._count, message.data["role"], spoken(message)) for message in unit)
+
+    def _fit(
+        self, found: _Found, records: dict[str, list[Record]], recent: Sequence[Record], left: int, room: int
+    ) -> fitting.Packed:
+        """What changes from turn to turn, into what is left of the room; shares are those of the whole room."""
+        scale = room / max(left, 1)
+        sections = [
+            Section(name, tuple(self._item(name, record) for record in held), SHARES[name] * scale)
+            for name, held in records.items()
+            if name not in (*LASTING, "recent", "knowledge")
+        ]
+        sections.append(self._recent_section(recent, room, scale))
         taken = sum(item.tokens for section in sections for item in section.items)
-        share = max(int(SHARES["knowledge"] * room), room - taken)
-        sections.append(self._knowledge_section(found, records["knowledge"], share))
-        return fitting.pack([_floored(each, room) for each in sections], max(room, 0), self._heading_tokens, PRIORITY)
+        share = max(int(SHARES["knowledge"] * room), left - taken)
+        sections.append(self._knowledge_section(found, records["knowledge"], share, scale))
+        return fitting.pack([_floored(each, room) for each in sections], max(left, 0), self._heading_tokens, PRIORITY)
 
     def _item(self, section: str, record: Record) -> Item:
         text = line_of(section, record)
         return Item(record.id, text, self._count(text) + 1)
 
-    def _knowledge_section(self, found: _Found, records: Sequence[Record], room: int) -> Section:
+    def _knowledge_section(self, found: _Found, records: Sequence[Record], room: int, scale: float) -> Section:
         """What was found, each line as long as it is worth: where room is short, long texts are made short."""
         scores = {hit.id: hit.score for hit in found.hits}
         sizes = [len(record.content) // CHARACTERS_A_TOKEN + LINE_HEAD for record in records]
@@ -339,15 +392,13 @@ class ContextBuilder:
                 text = trimmed(text, found.wanted, tokens_max - LINE_HEAD, self._count)
             line = dated_line(record, text)
             items.append(Item(record.id, line, self._count(line) + 1, whole=text == record.content))
-        return Section("knowledge", tuple(items), SHARES["knowledge"])
+        return Section("knowledge", tuple(items), SHARES["knowledge"] * scale)
 
-    def _recent_section(self, recent: Sequence[Record], max_tokens: int) -> Section:
+    def _recent_section(self, recent: Sequence[Record], room: int, scale: float) -> Section:
         pieces = fitting.units(recent)[::-1]
-        items = tuple(
-            Item(unit[0].id, "", sum(message_tokens(self._count, m.data["role"], spoken(m)) for m in unit))
-            for unit in pieces
-        )
-        return Section("recent", items, SHARES["recent"], floor=min(RECENT_FLOOR, max_tokens // 2), unbroken=True)
+        items = tuple(Item(unit[0].id, "", self._unit_tokens(unit)) for unit in pieces)
+        share = max(1 - FOUND_SHARE * scale, SHARES["recent"] * scale)
+        return Section("recent", items, share, floor=min(RECENT_FLOOR, room // 2), unbroken=True)
 
     def _render(
         self,
@@ -367,28 +418,23 @@ class ContextBuilder:
             for name in SECTIONS
             if name != "recent" and kept.get(name)
         }
-        system = _fenced(texts)
         first = {item.id for item in kept.get("recent", ())}
-        units = [unit for unit in fitting.units(recent) if unit[0].id in first]
-        said = [message for unit in units for message in unit]
-        messages = ([{"role": "system", "content": system}] if system else []) + [
-            Message.from_record(message).to_openai() for message in said
-        ]  # fmt: skip
-        messages += asked
-        said_tokens = sum(message_tokens(self._count, m.data["role"], spoken(m)) for m in said)
-        tokens = said_tokens + sum(message_tokens(self._count, "user", m["content"]) for m in asked)
-        tokens += self._system_tokens(system) if system else 0
+        said = [message for unit in fitting.units(recent) if unit[0].id in first for message in unit]
+        spoken_before = [Message.from_record(message).to_openai() for message in said]
+        prompt = _Prompt.of(texts, spoken_before, asked, found.question.text)
         sections = [ContextSection(name, text, self._count(text), len(kept[name])) for name, text in texts.items()]
         if said:
-            sections.append(ContextSection("recent", "", said_tokens, len(said)))
+            spoken_text = "\n".join(f"{message.data['role']}: {spoken(message)}" for message in said)
+            sections.append(ContextSection("recent", spoken_text, self._unit_tokens(said), len(said)))
+            sections.sort(key=lambda section: SECTIONS.index(section.name))
         by_id |= {message.id: message for message in said}
         listed = [Kept(name, item.id, item.tokens, item.whole) for name in SECTIONS for item in kept.get(name, ())]
         return Context(
             query=found.question.text,
-            system=system,
-            messages=messages,
+            system=prompt.system,
+            messages=prompt.messages(asked),
             sections=tuple(sections),
-            tokens=tokens,
+            tokens=self._tokens(prompt, said, asked),
             report=Report(tuple(listed), left_out, max_tokens),
             sources=tuple(
                 _source(record, each.section)
@@ -397,7 +443,16 @@ class ContextBuilder:
             ),
             hits=tuple(found.hits),
             answerable=found.answerable(),
+            lasting=prompt.lasting,
+            found=prompt.found,
+            recent=prompt.recent,
         )
+
+    def _tokens(self, prompt: _Prompt, said: Sequence[Record], asked: Sequence[dict[str, Any]]) -> int:
+        """Of all messages together. The one that asks is counted with what was found: joined texts may cost more."""
+        tokens = self._system_tokens(prompt.head) if prompt.head else 0
+        tokens += sum(message_tokens(self._count, "user", last["content"]) for last in prompt.last)
+        return tokens + self._unit_tokens(said[: prompt.before(asked)])
 
     def _system_tokens(self, text: str) -> int:
         return message_tokens(self._count, "system", text)
@@ -453,8 +508,44 @@ def _asked(text: str, recent: Sequence[Record]) -> list[dict[str, Any]]:
     return [{"role": "user", "content": text}]
 
 
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    """A prompt from the beginning to the end: what lasts, what was said, what was found and the question."""
+
+    head: str
+    """The first message: what lasts, or all that is known where the question stands elsewhere."""
+    system: str
+    lasting: str
+    found: str
+    recent: tuple[dict[str, Any], ...]
+    last: tuple[dict[str, Any], ...]
+    """The message that asks, with what was found, unless the question stands elsewhere."""
+
+    @classmethod
+    def of(
+        cls, texts: dict[str, str], said: Sequence[dict[str, Any]], asked: Sequence[dict[str, Any]], question: str
+    ) -> _Prompt:
+        system = _fenced(texts)
+        lasting = _fenced({name: text for name, text in texts.items() if name in LASTING})
+        found = _fenced({name: text for name, text in texts.items() if name not in LASTING})
+        last = tuple([*said, *asked][-1:])
+        if not last or last[0]["role"] != "user" or last[0]["content"] != question:
+            # Whoever has the question puts it behind all this; two messages of a user in a row are one too many.
+            return cls(system, system, lasting, found, tuple(said), ())
+        joined = f"{found}\n\n{question}" if found else question
+        return cls(lasting, system, lasting, found, tuple(said), ({**last[0], "content": joined},))
+
+    def before(self, asked: Sequence[dict[str, Any]]) -> int:
+        """How many of the recent messages stand before the one that asks, which may be the last of them."""
+        return len(self.recent) - bool(self.last and not asked)
+
+    def messages(self, asked: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        head = [{"role": "system", "content": self.head}] if self.head else []
+        return [*head, *self.recent[: self.before(asked)], *self.last]
+
+
 def _fenced(texts: dict[str, str]) -> str:
-    """The system text: instructions of the user first, then everything else inside the fence."""
+    """Sections as one text: instructions of the user first, then everything else inside the fence."""
     outside = [texts["instructions"]] if "instructions" in texts else []
     inside = [text for name, text in texts.items() if name != "instructions"]
     if inside:

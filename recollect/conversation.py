@@ -38,6 +38,8 @@ TOOL_SLACK = 16
 """Messages read beyond a window so that a tool result at its edge still finds its call."""
 IMPORTANCE_REACH = 4
 """The window by importance looks at this many times its size of the newest messages."""
+UNFOLDED_WINDOWS = 2
+"""Windows of messages that are read for a context, also where nobody has folded them into the summary yet."""
 FOLD_PAGE = 500
 """Messages that are folded, or looked at for a window, in one go: more would hold everyone up."""
 
@@ -336,7 +338,11 @@ class Conversation:
         )
 
     async def recent(self, tokens_max: int, index: PartitionIndex) -> tuple[Record | None, list[Record]]:
-        """The newest messages within a budget, and the running summary if they leave out what it covers."""
+        """The newest messages that a budget may hold, and the running summary of what came before them.
+
+        They begin where the summary ends, wherever the budget does: who cuts them can then cut at the same place
+        turn after turn.
+        """
         now = self._ledger.clock()
         head = index.head("session", self._scope, now)
         if head is not None and ASIDE in head.data:
@@ -348,7 +354,7 @@ class Conversation:
         summary = index.head("summary", self._scope, now)
         born = tuple(summary.data["covers"]["born"]) if summary else (0, 0)
         newest: list[Record] = []
-        room = tokens_max
+        room = tokens_max = max(tokens_max, UNFOLDED_WINDOWS * self._settings.window_tokens)
         for message in index.newest(self._scope.session, now, after=born):
             if is_aside(message):
                 continue

@@ -87,10 +87,11 @@ _ROWS = (
 LAYERS: dict[str, Layer] = {row.name: row for row in _ROWS}
 PUBLIC_LAYERS = tuple(row.name for row in _ROWS if row.public)
 SEARCHED_LAYERS = tuple(row.name for row in _ROWS if row.searched)
-SECTIONS = (
-    "instructions", "profile", "learnings", "summary", "episodes", "knowledge", "entities", "working", "recent",
-)  # fmt: skip
-"""The order of a prompt: what seldom changes first, so that providers' prompt caches hit."""
+LASTING = ("instructions", "profile", "learnings", "summary")
+"""Sections of a prompt that seldom change."""
+SECTIONS = (*LASTING, "recent", "episodes", "knowledge", "entities", "working")
+"""The order of a prompt: what seldom changes, the messages, to which more are only added, and what was found for this
+question. Providers' prompt caches hold the beginning of a prompt up to its first change."""
 
 
 def with_lives(lives_ms: dict[str, int | None]) -> dict[str, Layer]:

@@ -233,30 +233,40 @@ def _question(messages: Sequence[BaseMessage]) -> str | None:
 
 
 def _informed(request: ModelRequest[Any], context: Context) -> ModelRequest[Any]:
-    """The request with what is remembered behind the agent's own instructions.
+    """The request with what lasts behind the agent's own instructions, and what was found before the question.
 
     An agent that keeps no conversation itself is given what was said before in this one.
     """
-    if sum(isinstance(message, HumanMessage) for message in request.messages) == 1:
-        request = request.override(messages=[*_recent(context), *request.messages])
-    if not context.system:
+    messages: list[Any] = list(request.messages)
+    asked = max(place for place, message in enumerate(messages) if isinstance(message, HumanMessage))
+    if context.found:
+        messages[asked] = _joined(context.found, messages[asked])
+    if sum(isinstance(message, HumanMessage) for message in messages) == 1:
+        messages = [*(_plain(Message(**said)) for said in _said_before(context)), *messages]
+    request = request.override(messages=messages)
+    if not context.lasting:
         return request
     own = request.system_message
-    if own is None:
-        return request.override(system_message=SystemMessage(context.system))
-    content: str | list[str | dict[str, Any]]
-    if isinstance(own.content, str):
-        content = f"{own.content}\n\n{context.system}"
+    informed = SystemMessage(context.lasting) if own is None else _joined(own, context.lasting)
+    return request.override(system_message=informed)
+
+
+def _joined(first: Any, second: Any) -> Any:
+    """A message with a text before or behind its own content."""
+    message, is_first = (second, False) if isinstance(first, str) else (first, True)
+    text = first if isinstance(first, str) else second
+    if isinstance(message.content, str):
+        content: Any = f"{message.content}\n\n{text}" if is_first else f"{text}\n\n{message.content}"
     else:
-        content = [*own.content, {"type": "text", "text": context.system}]
-    return request.override(system_message=own.model_copy(update={"content": content}))
+        part = {"type": "text", "text": text}
+        content = [*message.content, part] if is_first else [part, *message.content]
+    return message.model_copy(update={"content": content})
 
 
-def _recent(context: Context) -> list[Any]:
-    """The recent messages of a context, which stand between its system text and the question."""
-    count = sum(section.items for section in context.sections if section.name == "recent")
-    first = 1 if context.system else 0
-    return [_plain(Message(**said)) for said in context.messages[first : first + count]]
+def _said_before(context: Context) -> Sequence[dict[str, Any]]:
+    """The recent messages without the question, where that was stored already."""
+    last = context.recent[-1:]
+    return context.recent[:-1] if last and last[0].get("content") == context.query else context.recent
 
 
 async def _store_turn(session: Session, messages: Sequence[BaseMessage]) -> None:

@@ -67,7 +67,7 @@ async def search_memory(caller: Caller, given: shapes.SearchMemory) -> shapes.Fo
 async def get_context(caller: Caller, given: shapes.GetContext) -> shapes.Prepared:
     budget = given.max_tokens - (FENCE_TOKENS if given.session else 0)
     built = await caller.session(given.session).get_context(given.query, max_tokens=budget)
-    recent = [message for message in built.messages if message["role"] != "system"]
+    recent = list(built.recent)
     if recent and recent[-1]["content"] == given.query:
         recent.pop()  # the model that asks has the question before it
     parts = [built.system] if built.system else []

@@ -169,6 +169,26 @@ def split_by_count(messages: Sequence[Record], over: int = 20, keep: int = 10) -
     return _split(units(messages), keep, len)
 
 
+def by_halves(sizes: Sequence[int], room: int) -> int:
+    """Where a window of items, oldest first, begins that fits into a room and seldom moves.
+
+    One that always takes what just fits begins elsewhere with each new item. This one gives up half of the room at a
+    time, so it begins at the same place until that half is full again. The newest item is in it in any case.
+
+    >>> [by_halves([10] * count, room=40) for count in range(3, 9)]
+    [0, 0, 2, 2, 4, 4]
+    """
+    above = sum(sizes) - room
+    if above <= 0:
+        return 0
+    half = max(room // 2, 1)
+    given_up, start = -(-above // half) * half, 0
+    while start < len(sizes) - 1 and given_up > 0:
+        given_up -= sizes[start]
+        start += 1
+    return start
+
+
 # Packing of a context.
 
 

@@ -344,6 +344,8 @@ class HitsShape(Shape):
 
 class ContextShape(Shape):
     system: str
+    lasting: str
+    found: str
     messages: list[dict[str, Any]]
     tokens: int
     answerable: float

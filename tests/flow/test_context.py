@@ -58,8 +58,10 @@ def priced(messages, count):
 async def test_the_context_is_ready_for_any_chat_model(memory):
     chat = await full_house(memory)
     context = await chat.get_context("How is the sail of the Albatross?")
-    assert context.messages[0] == {"role": "system", "content": context.system}
-    assert context.messages[-1] == {"role": "user", "content": "How is the sail of the Albatross?"}
+    assert context.messages[0] == {"role": "system", "content": context.lasting}
+    question = "How is the sail of the Albatross?"
+    assert context.messages[-1] == {"role": "user", "content": f"{context.found}\n\n{question}"}
+    assert context.messages[1:-1] == list(context.recent)
     assert [message["content"] for message in context.messages[-3:-1]] == ["Good morning!", "Good morning, Ann."]
     assert context.to_openai() == context.messages
     assert context.tokens <= 4000
@@ -182,9 +184,46 @@ async def test_a_new_turn_leaves_the_beginning_of_the_prompt_as_it_was(memory):
     chat = await full_house(memory)
     first = await chat.get_context("Good evening!")
     await chat.add_interaction("Good evening!", "Good evening.")
-    second = await chat.get_context("And now?")
-    stable = len("".join(section.text for section in first.sections if section.name in SECTIONS[:4]))
-    assert first.system[:stable] == second.system[:stable]
+    second = await chat.get_context("How is the sail of the Albatross?")
+    assert second.found != first.found
+    assert second.messages[: len(first.messages) - 1] == first.messages[:-1], "all but what was found and the question"
+
+
+SAID = "I mended seam {} of the sail today, with waxed thread, and it took me an hour and a half."
+
+
+@pytest.mark.parametrize(("max_tokens", "turns", "least"), [(4_000, 20, 0.65), (4_000, 120, 0.6), (1_500, 60, 0.45)])
+async def test_most_of_a_prompt_is_the_beginning_of_the_next(memory, max_tokens, turns, least):
+    """What providers' prompt caches go by: how much of a prompt is, from its first byte on, the prompt before."""
+    chat = await full_house(memory)
+    shares, moved, before = [], 0, ""
+    for turn in range(turns):
+        context = await chat.get_context(f"Which thread did I take for seam {turn}?", max_tokens=max_tokens)
+        assert context.tokens <= max_tokens
+        prompt = "".join(f"<{each['role']}>{each['content']}" for each in context.messages)
+        shares.append(_in_common(before, prompt) / len(prompt))
+        moved += not prompt.startswith(before.partition("<user><memory>")[0])
+        before = prompt
+        await chat.add_interaction(SAID.format(turn), "Well done, that will hold in any wind.")
+        await memory.work()
+    assert sum(shares[1:]) / (turns - 1) >= least
+    assert moved <= turns // 8, "the window moves on by halves, and the summary with it"
+
+
+def _in_common(first: str, second: str) -> int:
+    """How many letters two texts begin with alike."""
+    differs = (place for place, (one, other) in enumerate(zip(first, second, strict=False)) if one != other)
+    return next(differs, min(len(first), len(second)))
+
+
+async def test_a_question_that_was_stored_first_is_asked_once_with_what_was_found(memory):
+    chat = await full_house(memory)
+    question = "How is the sail of the Albatross?"
+    await chat.add_message("user", question)
+    context = await chat.get_context(question)
+    assert context.messages[-1] == {"role": "user", "content": f"{context.found}\n\n{question}"}
+    assert sum(question in str(message["content"]) for message in context.messages) == 1
+    assert context.recent[-1]["content"] == question, "as it was said"
 
 
 async def test_reading_a_context_writes_nothing(memory):
@@ -266,7 +305,7 @@ async def test_layers_can_be_chosen(memory):
     chat = await full_house(memory)
     context = await chat.get_context("How is the sail of the Albatross?", layers=["long_term"])
     assert {source.layer for source in context.sources} == {"long_term"}
-    assert len(context.messages) == 2, "the memories and the question"
+    assert [message["role"] for message in context.messages] == ["user"], "the memories with the question"
     context = await chat.get_context("How is the sail?", layers=["working", "conversation"])
     assert {section.name for section in context.sections} == {"summary", "knowledge", "working", "recent"}
     context = await chat.get_context("How is the sail?", layers="fact")
@@ -288,8 +327,8 @@ async def test_a_deployment_can_choose_the_window_of_its_contexts(open_memory, c
     for number in range(20):
         await chat.add_interaction(f"question {number}", f"answer {number}")
     context = await chat.get_context("what now?")
-    recent = [message["content"] for message in context.messages if message["role"] != "system"]
-    assert (len(recent), recent[-2:]) == (expected + 1, ["answer 19", "what now?"])
+    assert (len(context.recent), context.recent[-1]["content"]) == (expected, "answer 19")
+    assert context.messages[-1]["content"].endswith("what now?")
 
 
 async def test_a_context_of_the_user_needs_no_session(memory):

@@ -290,11 +290,25 @@ async def test_an_agent_reads_what_is_remembered_and_stores_the_turn(memory, cha
     agent = create_agent(model, [level], system_prompt="Be kind.", middleware=[MemoryMiddleware(chat)])
     result = await agent.ainvoke({"messages": [HumanMessage("Where is my car?")]})
     assert result["messages"][-1].content == "Your red Fiat is on level three."
-    system = model.asked[0][0].content
-    assert system.startswith("Be kind.\n\n<memory>") and "red Fiat" in system
+    system, question = model.asked[0]
+    assert system.content == "Be kind.", "nothing lasting is known of Ann yet"
+    assert question.content.startswith("<memory>") and "red Fiat" in question.content
+    assert question.content.endswith("\n\nWhere is my car?")
     stored = await chat.window()
     assert [message.role for message in stored] == ["user", "assistant", "tool", "assistant"]
     assert await ChatMessageHistory(chat).aget_messages() == result["messages"]
+
+
+async def test_what_lasts_stands_behind_the_instructions_of_an_agent(memory, chat):
+    await memory.user("ann").add_fact("city", "Oslo")
+    await memory.user("ann").add_memory("Ann's car is a red Fiat")
+    for prompt in ("Be kind.", SystemMessage([{"type": "text", "text": "Be kind."}])):
+        model = scripted("It is a Fiat.")
+        agent = create_agent(model, system_prompt=prompt, middleware=[MemoryMiddleware(chat)])
+        await agent.ainvoke({"messages": [HumanMessage([{"type": "text", "text": "What is my car?"}])]})
+        system, question = model.asked[0][0], model.asked[0][-1]
+        assert system.text.startswith("Be kind.") and "city: Oslo" in system.text and "Fiat" not in system.text
+        assert "red Fiat" in question.content[0]["text"] and question.content[-1]["text"] == "What is my car?"
 
 
 async def test_each_turn_is_stored_once_however_often_the_conversation_is_sent(memory, chat):

@@ -13,6 +13,7 @@ from recollect.policies.fitting import (
     Item,
     Packed,
     Section,
+    by_halves,
     last_messages,
     last_turns,
     most_important,
@@ -314,3 +315,15 @@ def test_an_unbroken_section_has_no_holes() -> None:
 @given(section_lists())
 def test_a_huge_budget_leaves_nothing_out(sections: list[Section]) -> None:
     assert pack(sections, 1_000_000, lambda name: 3).left_out == ()
+
+
+@given(st.lists(st.integers(1, 400), min_size=2, max_size=80), st.integers(200, 2_000))
+def test_a_window_by_halves_fits_and_begins_at_few_places(sizes, room):
+    starts = [by_halves(sizes[: count + 1], room) for count in range(len(sizes))]
+    assert starts == sorted(starts)
+    for count, start in enumerate(starts):
+        window = sizes[start : count + 1]
+        assert window, "the newest is always in it"
+        assert sum(window) <= room or len(window) == 1
+    moves = len(set(starts)) - 1
+    assert moves <= 2 * sum(sizes) / room + 1

@@ -55,7 +55,11 @@ export interface MemoryRecord {
 export interface Context {
   /** What is remembered, fenced as data: put it behind your own instructions. */
   system: string;
-  /** `system` and the recent conversation, ready for a chat model. */
+  /** What of it seldom changes, for the beginning of a prompt, so that providers' prompt caches hit. */
+  lasting: string;
+  /** What was found for this question, for the end of a prompt, before the question. */
+  found: string;
+  /** `lasting`, the recent conversation, and the question with `found`, ready for a chat model. */
   messages: { role: string; content: unknown }[];
   tokens: number;
   /** What is in, what was left out, and why. */

@@ -8,7 +8,6 @@ from recollect.context import Context
 from recollect.memory import User
 from recollect.policies.graphs import USER
 from recollect.profile import Fact, Facts
-from recollect.server.console.words import spoken
 
 LOOKS = 8
 """How often the page asks what was learned from a turn: for a few seconds, in which a worker has done it."""
@@ -123,8 +122,7 @@ def prompt_of(context: Context) -> Prompt:
     start = 0.0
     for part in context.sections:
         share = part.tokens / budget
-        text = part.text or _recent_text(context)
-        sections.append(Section(part.name, part.tokens, part.items, start, share, text))
+        sections.append(Section(part.name, part.tokens, part.items, start, share, part.text))
         start += share
     left_out = context.report.left_out
     texts = {hit.id: hit.content for hit in context.hits}
@@ -139,9 +137,3 @@ def prompt_of(context: Context) -> Prompt:
         left_out_count=len(left_out),
         answerable=context.answerable,
     )
-
-
-def _recent_text(context: Context) -> str:
-    """The recent conversation, which stands in messages of its own."""
-    said = context.messages[1:] if context.system else context.messages
-    return "\n".join(f"{message['role']}: {spoken(message['content'])}" for message in said)
