@@ -6,8 +6,12 @@ explained. A turn is stored, embedded, rated and taken apart for whatever else i
 
 from __future__ import annotations
 
+import os
 import random
+import resource
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from itertools import islice
@@ -25,6 +29,7 @@ BATCH = 20
 QUESTIONS = 100
 CONTEXT_TOKENS = 4_000
 TOLD = 200
+STARTS = 15
 SEARCH_CPU_MS, CONTEXT_RATIO, TURNS_PER_S, ENRICH_CPU_MS = 5.0, 5.0, 1_000.0, 5.0
 """What is aimed at."""
 _ASKED = (
@@ -88,7 +93,7 @@ async def run(folder: Path) -> dict[str, Any]:
                 lambda asked=question: user.get_context(asked, max_tokens=CONTEXT_TOKENS)  # type: ignore[misc]
             )
         learned = await learning(memory)
-    return show(turns_per_s, search, context) | show_learning(*learned)
+    return show(turns_per_s, search, context) | show_learning(*learned) | show_starting(folder)
 
 
 async def learning(memory: Memory) -> tuple[float, float]:
@@ -113,6 +118,35 @@ def show_learning(add_ms: float, enrich_ms: float) -> dict[str, Any]:
     rows[1][3] = aim(f"{ENRICH_CPU_MS:g} ms", enrich_ms <= ENRICH_CPU_MS)
     print(table("costs of learning without a model", ["", "CPU", "that is", "aim"], rows), flush=True)
     return {"add_cpu_ms": add_ms, "enrich_cpu_ms": enrich_ms}
+
+
+def show_starting(folder: Path) -> dict[str, Any]:
+    """What it costs to have the package in a program, beside a Python that does nothing."""
+    programs = {
+        "Python alone": "pass",
+        "import recollect": "import recollect",
+        "from recollect import Memory": "from recollect import Memory",
+    }
+    taken: dict[str, list[float]] = {name: [] for name in programs}
+    for _ in range(STARTS):
+        for name, program in programs.items():
+            taken[name].append(start_cpu_ms(program, folder / "compiled"))
+    each = {name: statistics.median(times) for name, times in taken.items()}
+    bare = each["Python alone"]
+    rows = [[name, f"{cpu_ms:.0f} ms", f"{cpu_ms / bare:.1f}x Python alone"] for name, cpu_ms in each.items()]
+    print(table("costs of starting a program", ["", "CPU", "that is"], rows), flush=True)
+    return {"start_cpu_ms": each}
+
+
+def start_cpu_ms(program: str, compiled: Path) -> float:
+    """The CPU that a new Python takes for this, from its start to its end. Modules are compiled once, as ever."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [sys.executable, "-c", program], check=True, env=environment | {"PYTHONPYCACHEPREFIX": str(compiled)}
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
 
 
 def show(turns_per_s: float, search: Samples, context: Samples) -> dict[str, Any]:

@@ -8,6 +8,7 @@ same few members can stand in its place. Nothing an embedder returns is stored b
 from __future__ import annotations
 
 import asyncio
+import functools
 import importlib
 import importlib.util
 import json
@@ -226,8 +227,14 @@ def _of_length_one(rows: Floats) -> Floats:
 
 def word_vectors(embedder: Embedder | None) -> Callable[[Sequence[str]], Floats] | None:
     """What tells single words of near meaning: the default embedder, also beside one that reads whole texts."""
-    static = embedder if isinstance(embedder, StaticEmbedder) or embedder is None else default_embedder()
+    static = embedder if isinstance(embedder, StaticEmbedder) or embedder is None else _static_beside()
     return static.word_vectors if isinstance(static, StaticEmbedder) else None
+
+
+@functools.cache
+def _static_beside() -> Embedder | None:
+    """The default embedder for the words of questions: one for the whole process."""
+    return default_embedder()
 
 
 def default_embedder(folder: Path | None = None) -> Embedder | None:

@@ -131,11 +131,12 @@ class SqliteFile:
         _check_header(path)
         self.read_only = read_only or not _is_writable(path)
         self._writer: threading.Thread | None = None
+        self._writer_lock = threading.Lock()
         try:
             version = self._check_schema()
             self._peeker = self._connect()
-            if not self.read_only:
-                self._start_writing(version)
+            if version < len(MIGRATIONS) and not self.read_only:
+                migrate(self._peeker)
         except sqlite3.Error as error:
             self._release()
             raise translated(error) from error
@@ -156,6 +157,8 @@ class SqliteFile:
             raise Unavailable("the file is read-only", field="store")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
+        if self._writer is None:
+            self._start_writing()
         self._queue.put(_Task(work, durable, loop, future))
         return await future
 
@@ -202,16 +205,15 @@ class SqliteFile:
 
     # ── the writer's thread ──────────────────────────────────────────────────────────────────────
 
-    def _start_writing(self, version: int) -> None:
-        if version < len(MIGRATIONS):
-            migrate(self._peeker)
-        # Connected here, where an error has somebody to tell it to.
-        self._writer = threading.Thread(
-            target=self._write_loop, args=(self._connect(),), name="recollect-write", daemon=True
-        )
-        self._writer.start()
+    def _start_writing(self) -> None:
+        """Start the thread with the first write: who only reads does not wait for it."""
+        with self._writer_lock:
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._write_loop, name="recollect-write", daemon=True)
+                self._writer.start()
 
-    def _write_loop(self, db: Connection) -> None:
+    def _write_loop(self) -> None:
+        db: Connection | None = None
         while True:
             task = self._queue.get()
             if task is None:
@@ -223,7 +225,13 @@ class SqliteFile:
                     self._queue.put(None)
                     break
                 group.append(following)
-            self._write_group(db, group)
+            try:
+                db = db or self._connect()
+            except RecollectError as error:
+                for each in group:
+                    each.error = error
+            else:
+                self._write_group(db, group)
             _deliver(group)
 
     def _write_group(self, db: Connection, group: Sequence[_Task]) -> None:
