@@ -14,6 +14,8 @@ from typing import Any
 from recollect.embedders import open_embedder
 from recollect.errors import Corrupt, RecollectError
 from recollect.interfaces.options import file_of, is_missing, place
+from recollect.interfaces.output import plural
+from recollect.interfaces.salvaging import saved_in
 from recollect.memory import Memory
 from recollect.records import HOUR_MS, system_clock
 from recollect.settings import Settings
@@ -70,6 +72,9 @@ async def examine(url: str | None) -> AsyncIterator[Check]:
     except RecollectError as error:
         async for check in _each_alone(chosen, settings, error):
             yield check
+        path = file_of(chosen)
+        if isinstance(error, Corrupt) and path is not None:
+            yield _salvage(path)
 
 
 async def _each_alone(url: str, settings: Settings, error: RecollectError) -> AsyncIterator[Check]:
@@ -116,8 +121,20 @@ def _at_least(name: str, have: tuple[int, ...], least: tuple[int, ...]) -> Check
 def _not_opened(where: str, error: RecollectError) -> Check:
     advice = "check --url, RECOLLECT_URL and recollect.toml; a new file is made on first use"
     if isinstance(error, Corrupt):
-        advice = "keep a copy as it is; bring back a backup or an export, or try `sqlite3 FILE .recover` on the copy"
+        advice = "keep a copy as it is, and bring back a backup or an export"
     return Check(FAIL, "store", f"{where}: {error.message}".rstrip("."), advice)
+
+
+def _salvage(path: Path) -> Check:
+    """How much of a damaged file can still be read."""
+    saved = saved_in(path)
+    if not saved.records:
+        return Check(FAIL, "salvage", "nothing in the file can be read as memories", "bring back a backup or an export")
+    orgs = {record.scope.org for record in saved.records}
+    found = f"{plural(len(saved.records), 'record')} of {plural(len(saved.users), 'user')} can be read"
+    told = f"{found}, {plural(saved.damaged, 'row')} cannot" if saved.damaged else found
+    each = "" if orgs == {"default"} else f", for each --org of {', '.join(sorted(orgs)[:5])}"
+    return Check(WARN, "salvage", told, f"`recollect export --salvage saved.jsonl` writes them{each}")
 
 
 async def _look_inside(memory: Memory, settings: Settings) -> AsyncIterator[Check]:
@@ -131,7 +148,9 @@ async def _look_inside(memory: Memory, settings: Settings) -> AsyncIterator[Chec
         yield Check(WARN, "durability", "memories are gone when the process ends", "use a sqlite:/// URL to keep them")
     problems = await memory.check()
     if problems:
-        yield Check(FAIL, "data", "; ".join(problems[:3]), "copy the file away, then export what can be read")
+        yield Check(FAIL, "data", "; ".join(problems[:3]), "copy the file away, then bring back a backup")
+        if store.get("store") == "sqlite":
+            yield _salvage(Path(absolute(store)))
     else:
         yield Check(OK, "data", "no damage found")
     if store.get("store") == "sqlite":

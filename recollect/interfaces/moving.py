@@ -28,6 +28,7 @@ from recollect.interfaces.files import check_target, write_lines
 from recollect.interfaces.options import DryRun, Json, Layer, Org, Url, Where, Who, filter_of, for_user, place, run
 from recollect.interfaces.output import (
     BAD_INPUT,
+    CORRUPT,
     NOT_FOUND,
     complain,
     emit,
@@ -38,6 +39,7 @@ from recollect.interfaces.output import (
     say,
     table,
 )
+from recollect.interfaces.salvaging import saved_from
 from recollect.layers import PUBLIC_LAYERS
 from recollect.memory import Memory, User
 from recollect.privacy import Receipt
@@ -48,6 +50,9 @@ from recollect.settings import Settings
 def export(
     file: Annotated[Path | None, typer.Argument(help="Where to; else standard output.", show_default=False)] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    salvage: Annotated[
+        bool, typer.Option("--salvage", help="Of all users of --org, what can still be read of a damaged file.")
+    ] = False,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
@@ -55,10 +60,16 @@ def export(
 ) -> None:
     """Write everything about a user as JSON Lines, which `import` reads back.
 
+    Of a damaged SQLite file, --salvage writes the records that are still what was written, for
+    `import --user-from source` into a new one. The file is left as it is.
+
     Example: recollect export me.jsonl
     """
     if file is not None:
         check_target(file, force=force)
+    if salvage:
+        _write_salvaged(url, validate.identifier(org, "org"), file, force, as_json)
+        return
     with progress("Exporting", None):
         lines = for_user(url, org, user, lambda who: who.export())
     if len(lines) == 1:
@@ -72,6 +83,28 @@ def export(
         emit({"records": len(lines) - 1})
     else:
         say(f"{plural(len(lines) - 1, 'record')} written.")
+
+
+def _write_salvaged(url: str | None, org: str, file: Path | None, force: bool, as_json: bool) -> None:
+    """The readable records of a damaged file, and how much of it is none."""
+    with progress("Salvaging", None):
+        found = saved_from(url, org)
+    if not found.records:
+        complain(f"nothing in {place(url)} can be read as memories of {one_line(org, 60)}")
+        raise typer.Exit(CORRUPT)
+    lines = (json_line(line) for line in found.lines())
+    if file is None:
+        for line in lines:
+            sys.stdout.write(line + "\n")
+    else:
+        write_lines(file, lines, force=force)
+    users = plural(len(found.users), "user")
+    if file is not None and as_json:
+        emit({"records": len(found.records), "users": len(found.users), "damaged": found.damaged})
+    elif file is not None:
+        say(f"{plural(len(found.records), 'record')} of {users} written.")
+    if found.damaged:
+        complain(f"{plural(found.damaged, 'row')} could not be read, and what stood on lost pages is not counted")
 
 
 CALLER, SOURCE = "caller", "source"

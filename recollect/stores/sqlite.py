@@ -52,10 +52,9 @@ from recollect.stores.contract import (
     write_cursor,
 )
 from recollect.stores.sqlite_codes import CodeBooks, clear_codes, nearest, put_codes
-from recollect.stores.sqlite_file import Connection, SqliteFile, copy_into
+from recollect.stores.sqlite_file import Connection, SqliteFile, copy_into, packed, unpacked
 
 PATH_MAX = 4_096
-_PLACE_BITS = 7  # a commit has at most 96 operations, so (revision, place) fits one integer
 _Slots = dict[str, tuple[str, int]]
 _ROW = "id, layer, session, payload, model, vector, version, born"
 _UPSERT = """
@@ -355,7 +354,7 @@ def _known(db: Connection, part: int, head: Head, prepared: Prepared, now: int) 
         (part, *ids),
     ).fetchall()
     metas = {
-        row[0]: Meta(row[1], row[2], _unpack(row[3]), bool(row[4]), row[5]) for row in rows if row[6] == head.epoch
+        row[0]: Meta(row[1], row[2], unpacked(row[3]), bool(row[4]), row[5]) for row in rows if row[6] == head.epoch
     }
     slots = {row[0]: (row[7], row[8]) for row in rows if row[8] is not None}
     jobs = {}
@@ -394,7 +393,7 @@ def _write_records(db: Connection, part: int, head: Head, org: str, plan: Plan, 
         if vector is not None:
             vectors[record.id] = vector
         rows.append((
-            part, record.id, head.epoch, plan.revision, _pack(written.born), written.version, record.layer,
+            part, record.id, head.epoch, plan.revision, packed(written.born), written.version, record.layer,
             record.scope.session, record.expires_at, written.sealed.digest, written.sealed.payload,
             vector.model if vector else None, vector.data if vector else None,
         ))  # fmt: skip
@@ -452,7 +451,7 @@ def _list(
         if len(rows) <= block:
             return Page(tuple(found), None)
         scanned += block
-        edge = _unpack(rows[block - 1][-1])
+        edge = unpacked(rows[block - 1][-1])
         if scanned >= SCAN_MAX_ROWS:
             return Page(tuple(found), write_cursor(where, newest_first, edge))
         low, high = (low, edge) if newest_first else (edge, high)
@@ -477,10 +476,10 @@ def _select(
         more.append(session)
     if low is not None:
         tests += " and born > ?"
-        more.append(_pack(low))
+        more.append(packed(low))
     if high is not None:
         tests += " and born < ?"
-        more.append(_pack(high))
+        more.append(packed(high))
     order = f"order by born {'desc' if newest_first else 'asc'} limit {count}"
     each = f"select * from (select {_ROW} from records where {tests} {order})"
     values = [value for layer in layers for value in (part, epoch, layer, now, *more)]
@@ -579,17 +578,9 @@ def _purge_dead(db: Connection, partition: Partition, before: int, limit: int) -
     return Forgotten(removed + len(rows), done, next_at)
 
 
-def _pack(born: tuple[int, int]) -> int:
-    return born[0] << _PLACE_BITS | born[1]
-
-
-def _unpack(born: int) -> tuple[int, int]:
-    return born >> _PLACE_BITS, born & ((1 << _PLACE_BITS) - 1)
-
-
 def _records(partition: Partition, rows: Sequence[tuple[Any, ...]]) -> list[Record]:
     made = [
-        (id, layer, session, payload, None if model is None else Vector(model, vector), version, _unpack(born))
+        (id, layer, session, payload, None if model is None else Vector(model, vector), version, unpacked(born))
         for id, layer, session, payload, model, vector, version, born, *_ in rows
     ]
     try:

@@ -40,6 +40,7 @@ MAGIC = b"SQLite format 3\x00"
 HEADER_BYTES = 100
 CHECKPOINT_PAUSE_S = 0.01
 SQLITE_VERSION = sqlite3.sqlite_version
+_PLACE_BITS = 7  # a commit has at most 96 operations, so (revision, place) fits one integer
 
 
 def migrate_1(db: Connection) -> None:
@@ -423,6 +424,16 @@ def _compact(db: Connection) -> None:
         if time.monotonic() > until:
             raise Busy("somebody still reads what was forgotten; compact again", field="store")
         time.sleep(CHECKPOINT_PAUSE_S)
+
+
+def packed(born: tuple[int, int]) -> int:
+    """The birth of a record as it stands in the file."""
+    return born[0] << _PLACE_BITS | born[1]
+
+
+def unpacked(born: int) -> tuple[int, int]:
+    """The revision and the place of a birth."""
+    return born >> _PLACE_BITS, born & ((1 << _PLACE_BITS) - 1)
 
 
 def copy_into(db: Connection, target: Path) -> None:

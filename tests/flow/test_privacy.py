@@ -556,3 +556,27 @@ async def test_a_receipt_counts_all_that_went(memory, clock):
     receipt = await ann.forget([message.id for message in messages])
     assert (receipt.forgotten["conversation"], receipt.forgotten["episodic"]) == (4, 1)
     assert await ann.list_memories(layer="episodic") == ([], None)
+
+
+async def test_users_are_renamed_and_merged_by_an_export_that_is_read_back_and_the_counts_add_up(memory):
+    lines = {}
+    for name, city in (("ann", "Oslo"), ("bob", "Bergen")):
+        user = memory.user(name)
+        await user.add_fact("city", city)
+        await user.add_memories([f"a memory of {name}", "a text that both have"])
+        await user.session("monday").add_interaction(f"A word of {name}.", "Hello!")
+        await memory.work()
+        lines[name] = (await user.export())[1:]
+    renamed, both = memory.user("anna"), memory.user("bob")
+    assert await renamed.import_records(lines["ann"]) == len(lines["ann"])
+    shared = {line["id"] for line in lines["ann"]} & {line["id"] for line in lines["bob"]}
+    assert await both.import_records(lines["ann"]) == len(lines["ann"]) - len(shared)
+    assert len((await both.export())[1:]) == len(lines["ann"]) + len(lines["bob"]) - len(shared)
+    await memory.work()
+    await memory.user("ann").erase()
+    assert sorted(each.user for each in await memory.users()) == ["anna", "bob"]
+    kept = {line["content"] for line in (await both.export())[1:]}
+    assert {line["content"] for line in lines["ann"] + lines["bob"] if line["id"] not in shared} <= kept
+    assert [fact.value for fact in await both.facts.get("city")] == ["Bergen"]
+    assert [fact.value for fact in await renamed.facts.get("city")] == ["Oslo"]
+    assert (await both.failures(), await renamed.failures()) == ([], [])
