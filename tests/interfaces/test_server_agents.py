@@ -6,13 +6,13 @@ import json
 from contextlib import asynccontextmanager
 
 import pytest
-from endpoint_stage import serving
 from server_stage import client_of, opened
 
 from recollect.errors import ValidationError
 from recollect.policies.tokens import counter, estimate
 from recollect.server.agents import TOOLS, read_agents
 from recollect.server.endpoint import ROUNDS_MAX
+from recollect.testing.endpoint import serving
 
 TURN = {"chat_id": "today", "user_id": "ann", "agent": "support", "message": "What is my cat called?"}
 
