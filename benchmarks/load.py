@@ -17,6 +17,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import sys
 import tempfile
 import time
@@ -186,7 +187,7 @@ async def _many_chats(chats: int, seconds: float, folder: Path) -> None:
     with running(SERVE, folder / "chats") as server:
         await ask("warm", server, chat, chats, min(STEP_S, seconds / 3))
         whole = Measured(f"{chats} chats at once")
-        sizes = [server.memory_mib]
+        sizes, indexes = [server.memory_mib], [_index_mib(server)]
         while whole.seconds < seconds:
             part = await ask(whole.name, server, chat, chats, min(STEP_S, seconds - whole.seconds))
             whole.seconds += part.seconds
@@ -194,9 +195,21 @@ async def _many_chats(chats: int, seconds: float, folder: Path) -> None:
             whole.times_s += part.times_s
             whole.statuses += part.statuses
             sizes.append(server.memory_mib)
+            indexes.append(_index_mib(server))
     print(row(whole))
-    told = " → ".join(f"{size:.0f}" for size in sizes)
-    print(f"statuses {dict(whole.statuses)}; memory every {STEP_S:g} s: {told} MiB")
+    print(f"statuses {dict(whole.statuses)}; memory every {STEP_S:g} s: {_steps(sizes)} MiB")
+    print(f"of which indexes of what was said, which have a bound of their own (index_mib): {_steps(indexes)} MiB")
+
+
+def _steps(sizes: list[float]) -> str:
+    return " → ".join(f"{size:.0f}" for size in sizes)
+
+
+def _index_mib(server: Server) -> float:
+    """What the indexes of users take in the server, by its own figures."""
+    with urlopen(f"http://{server.host}:{server.port}/metrics") as answer:
+        found = re.search(r'recollect_index\{what="mib"\} ([\d.]+)', answer.read().decode())
+    return float(found[1]) if found else 0.0
 
 
 async def measure(options: argparse.Namespace) -> None:

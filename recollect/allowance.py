@@ -38,6 +38,8 @@ class Allowance:
     def __init__(self, model: ChatModel, ledger: Ledger, settings: Settings, count: TokenCounter) -> None:
         self.model = model
         self.figures = dict.fromkeys(COUNTED, 0)
+        self.state = "not asked yet"
+        """How the model did the last time that it was asked."""
         self._ledger = ledger
         self._count = count
         self._per_day = settings.llm_tokens_per_day
@@ -58,10 +60,13 @@ class Allowance:
             value = await self._asked(org, ask)
         except PutOff:
             self.figures["put_off"] += 1
+            self.state = "asks for patience"
             raise
-        except ModelError:
+        except ModelError as error:
             self.figures["failed"] += 1
+            self.state = f"fails ({type(error).__name__})"
             raise
+        self.state = "answers"
         self._answers[key] = value
         while len(self._answers) > ANSWERS_KEPT:
             self._answers.popitem(last=False)

@@ -260,6 +260,10 @@ class ContextBuilder:
         self._count = count
         self._clock = clock
 
+    def counting(self, count: TokenCounter) -> ContextBuilder:
+        """The same with another way to count tokens."""
+        return ContextBuilder(self._indexes, self._recall, count, self._clock)
+
     async def build(
         self,
         scope: Scope,

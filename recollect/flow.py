@@ -79,6 +79,7 @@ class Flow:
             self.indexes, self.indexing, embedder, settings.language, clock, earlier, word_vectors(embedder)
         )
         self.contexts = ContextBuilder(self.indexes, self.recall, self.count, clock)
+        self._counted: dict[TokenCounter, ContextBuilder] = {}
         rules = Rules()
         learning = Learning(self.ledger, self.indexes, rules if settings.learn else None)
         enrichment = Enrichment(self.ledger, self.indexes, embedder, learning, settings)
@@ -116,13 +117,15 @@ class Flow:
         layers: Sequence[str] | None,
         at: Any,
         quality: str | None,
+        model: str | None = None,
     ) -> Context:
         text = validate.query(query)
         budget = validate.tokens_max(max_tokens)
         chosen = validate.layers(layers)
+        builder = self.contexts if model is None else self._contexts_for(validate.identifier(model, "model"))
         reranker = await self.reranker(quality)
         question = await self.question(scope, text, validate.moment(at, "at"))
-        context = await self.contexts.build(scope, conversation, replace(question, text=text), budget, chosen, reranker)
+        context = await builder.build(scope, conversation, replace(question, text=text), budget, chosen, reranker)
         # What stands at the end only because there was room for it is not called used.
         found = {hit.id for hit in context.hits[:USED_HITS]}
         own = await self.indexes.current(scope.partition)
@@ -131,6 +134,13 @@ class Flow:
                 owner = scope.partition if source.id in own.row_of else Partition(scope.org, "")
                 self._uses[owner, source.id] += 1
         return context
+
+    def _contexts_for(self, model: str) -> ContextBuilder:
+        """Contexts that are counted as a model does; those that count alike are one."""
+        count = counter(model)
+        if count not in self._counted:
+            self._counted[count] = self.contexts.counting(remembering(count))
+        return self._counted[count]
 
     async def question(self, scope: Scope, text: str, at: int | None) -> Question:
         """A question, ready to be searched for: also in the words of a model, where the settings want them."""

@@ -303,6 +303,10 @@ class Memory:
             "other_embedders": sorted(flow.indexes.other_models),
             "enrichment": f"rules, then {self._model.name}" if self._model else "rules, without a model",
             "model": dict(flow.allowance.figures) if flow.allowance else {},
+            "states": {
+                "embedder": flow.recall.embedder_state,
+                "model": flow.allowance.state if flow.allowance else "none",
+            },
             "tokens": self._settings.model or "estimated",
             "worker": self._told_of_worker(flow),
             "index": flow.indexes.describe(),
@@ -585,9 +589,10 @@ class User:
         layers: Sequence[str] | None = None,
         at: Any = None,
         quality: str | None = None,
+        model: str | None = None,
     ) -> Context:
         """The best context for a question, outside of any session."""
-        return await self._flow.context(self._scope, None, query, max_tokens, layers, at, quality)
+        return await self._flow.context(self._scope, None, query, max_tokens, layers, at, quality, model)
 
     @property
     def working(self) -> Working:
@@ -886,9 +891,13 @@ class Session:
         layers: Sequence[str] | None = None,
         at: Any = None,
         quality: str | None = None,
+        model: str | None = None,
     ) -> Context:
-        """The best context for a question that fits the budget: `messages` go to any chat model."""
-        return await self._flow.context(self._scope, self._conversation, query, max_tokens, layers, at, quality)
+        """The best context for a question that fits the budget: `messages` go to any chat model.
+
+        With `model`, tokens are counted as that model does, where its vocabulary is known.
+        """
+        return await self._flow.context(self._scope, self._conversation, query, max_tokens, layers, at, quality, model)
 
     async def search_memory(
         self,

@@ -162,6 +162,8 @@ class Recall:
         self._word_vectors = word_vectors if embedder is not None else None
         self._indexes = indexes
         self._indexing = indexing
+        self.embedder_state = "not asked yet" if embedder else "none"
+        """How the embedder did the last time that a question was asked."""
         self._embedder = embedder
         self._earlier = earlier
         self._language = language
@@ -197,7 +199,9 @@ class Recall:
                 square = float(row @ row) if rows.shape == (1, embedder.dimensions) else 0.0
         except Exception as error:  # an embedder may raise anything, and words answer without it
             log.warning("searching by words alone: the embedder failed (%s)", type(error).__name__)
+            self.embedder_state = f"fails ({type(error).__name__})"
             return None
+        self.embedder_state = "answers"
         if not 0 < square < math.inf:
             return None
         vector: NDArray[np.float32] = (row / np.float32(math.sqrt(square))).astype(np.float32, copy=False)

@@ -474,11 +474,12 @@ class User:
         layers: Sequence[str] | None = None,
         at: Any = None,
         quality: str | None = None,
+        model: str | None = None,
     ) -> Context:
         """The best context for a question, outside of any session."""
         return self._running.run(
             "User.get_context",
-            self._inner.get_context(query, max_tokens=max_tokens, layers=layers, at=at, quality=quality),
+            self._inner.get_context(query, max_tokens=max_tokens, layers=layers, at=at, quality=quality, model=model),
         )
 
     @property
@@ -737,11 +738,15 @@ class Session:
         layers: Sequence[str] | None = None,
         at: Any = None,
         quality: str | None = None,
+        model: str | None = None,
     ) -> Context:
-        """The best context for a question that fits the budget: `messages` go to any chat model."""
+        """The best context for a question that fits the budget: `messages` go to any chat model.
+
+        With `model`, tokens are counted as that model does, where its vocabulary is known.
+        """
         return self._running.run(
             "Session.get_context",
-            self._inner.get_context(query, max_tokens=max_tokens, layers=layers, at=at, quality=quality),
+            self._inner.get_context(query, max_tokens=max_tokens, layers=layers, at=at, quality=quality, model=model),
         )
 
     def search_memory(

@@ -20,24 +20,19 @@ from mcp import MCPError, types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from pydantic import BaseModel, ValidationError
-from pydantic.json_schema import GenerateJsonSchema
 
 from recollect import __version__
-from recollect.errors import Forbidden, RecollectError, TooLarge, Unavailable
+from recollect.errors import RecollectError, Unavailable
 from recollect.errors import ValidationError as NotAllowed
 from recollect.interfaces import tools
 from recollect.interfaces.tool_shapes import PAGE_MAX, GetProfile, ListSessions
-from recollect.interfaces.tools import TOOLS, Caller, Tool
+from recollect.interfaces.tools import TOOLS, Caller, Tool, schema_of
 from recollect.memory import User
-from recollect.policies.fencing import shown
 from recollect.validate import LIMITS
 
 PATH = "/mcp"
 GRACE_S = 5.0
 """How long open streams may go on when the server is asked to stop."""
-MISTAKES_TOLD = 5
-"""Of wrong arguments, as many are told at once."""
 INSTRUCTIONS = (
     "The user's memory across conversations. Before you answer, call get_context with what the user asked. "
     "Keep what matters: add_messages for what was said, add_fact and update_preference for what the user tells of "
@@ -89,17 +84,13 @@ class Desk:
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"no such tool; there are {', '.join(TOOLS)}")
         try:
-            caller = self._who(context)
-            if not (tool.only_reads or caller.writes):
-                raise Forbidden("this key may only read; it needs the scope write", field="authorization")
-            given = tool.takes.model_validate(asked.arguments or {})
-            result = await tool.run(caller, given)
-        except ValidationError as error:
-            return _refused(f"{_kind(error)}: {_mistakes(error)}. {tool.name} takes: {_taken(tool)}.")
+            result = await tools.called(tool, self._who(context), asked.arguments or {})
         except RecollectError as error:
             return _refused(f"{type(error).__name__}: {error}")
         except Exception as error:
             return _refused(_unexpected(error, tool.name))
+        if isinstance(result, str):
+            return _refused(result)
         return types.CallToolResult(content=[_text(result.text())], structured_content=result.model_dump(mode="json"))
 
     # ── resources ────────────────────────────────────────────────────────────────────────────────
@@ -199,28 +190,13 @@ PROMPTS = [
 ]  # fmt: skip
 
 
-class _Bare(GenerateJsonSchema):
-    """Schemas without titles, which repeat the names and cost a model tokens."""
-
-    def field_title_should_be_set(self, _: Any) -> bool:
-        return False
-
-
-def _schema(model: type[BaseModel], mode: Any) -> dict[str, Any]:
-    schema = model.model_json_schema(schema_generator=_Bare, mode=mode)
-    for each in (schema, *schema.get("$defs", {}).values()):
-        each.pop("title", None)
-        each.pop("description", None)  # of the class: said to who reads the code
-    return schema
-
-
 def _described(tool: Tool) -> types.Tool:
     return types.Tool(
         name=tool.name,
         title=tool.title,
         description=tool.use,
-        input_schema=_schema(tool.takes, "validation"),
-        output_schema=_schema(tool.gives, "serialization"),
+        input_schema=schema_of(tool.takes),
+        output_schema=schema_of(tool.gives, "serialization"),
         annotations=types.ToolAnnotations(
             read_only_hint=tool.only_reads,
             destructive_hint=tool.destroys,
@@ -248,26 +224,6 @@ def _cursor(query: str) -> str | None:
 
 def _refused(told: str) -> types.CallToolResult:
     return types.CallToolResult(content=[_text(told)], is_error=True)
-
-
-def _kind(error: ValidationError) -> str:
-    """The error of the tree that the first mistake is."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    is_long = first["type"] in ("string_too_long", "too_long")
-    # A name that is too long is no name: there is nothing to split.
-    is_too_large = is_long and first["ctx"]["max_length"] != LIMITS.id_chars
-    return TooLarge.__name__ if is_too_large else NotAllowed.__name__
-
-
-def _mistakes(error: ValidationError) -> str:
-    """Which arguments are wrong and what is asked of them, never what was in them."""
-    mistakes = error.errors(include_url=False, include_context=False, include_input=False)[:MISTAKES_TOLD]
-    return "; ".join(f"{shown('.'.join(map(str, each['loc'])), 60)}: {each['msg']}" for each in mistakes)
-
-
-def _taken(tool: Tool) -> str:
-    fields = tool.takes.model_fields.items()
-    return ", ".join(name if field.is_required() else f"{name} (optional)" for name, field in fields)
 
 
 def _unexpected(error: Exception, where: str) -> str:

@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import uuid4
 
-from recollect.errors import NotFound
+from pydantic import BaseModel
+from pydantic import ValidationError as InvalidArguments
+from pydantic.json_schema import GenerateJsonSchema
+
+from recollect.errors import Forbidden, NotFound, RecollectError, TooLarge, ValidationError
 from recollect.interfaces import tool_shapes as shapes
 from recollect.interfaces.tool_shapes import fenced_lines
 from recollect.memory import Session, User
@@ -26,8 +30,8 @@ MESSAGES_PAGE = 20
 """Messages of a conversation that are read at once."""
 FENCE_TOKENS = 40
 """What a second fence costs, around the recent messages of a session."""
-VIA = {"via": "mcp"}
-"""The label of all that comes in here: `recollect list --where '{"metadata.via": "mcp"}'` shows it."""
+MISTAKES_TOLD = 5
+"""Of wrong arguments, as many are told at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,10 @@ class Caller:
     user: User
     agent: str = ""
     writes: bool = True
+    via: str = "mcp"
+    """The label of all that comes in here: `recollect list --where '{"metadata.via": "mcp"}'` shows it."""
+    before_adding: Callable[[], Awaitable[None]] | None = None
+    """Asked before anything is added; it raises if that may not be."""
 
     def session(self, id: str | None = None) -> Session:
         """A session of the user with this assistant; without an id one that nobody has, and so is empty."""
@@ -48,13 +56,13 @@ class Caller:
 
 async def add_memory(caller: Caller, given: shapes.AddMemory) -> shapes.Remembered:
     trust = "trusted" if given.said_by == "user" else "untrusted"
-    item = {"content": given.content, "importance": given.importance, "trust": trust, "metadata": VIA}
+    item = {"content": given.content, "importance": given.importance, "trust": trust, "metadata": {"via": caller.via}}
     (record,) = await caller.user.add_memories([item])
     return shapes.Remembered(id=record.id, confidence=record.confidence)
 
 
 async def add_messages(caller: Caller, given: shapes.AddMessages) -> shapes.Stored:
-    items = [{"role": told.role, "content": told.content, "metadata": VIA} for told in given.messages]
+    items = [{"role": told.role, "content": told.content, "metadata": {"via": caller.via}} for told in given.messages]
     stored = await caller.session(given.session).add_messages(items, idempotency_key=given.idempotency_key)
     return shapes.Stored(session=given.session, ids=[message.id for message in stored])
 
@@ -273,3 +281,56 @@ _ROWS = (
 )  # fmt: skip
 
 TOOLS = {row.name: row for row in _ROWS}
+
+
+# ── Calling them ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def called(tool: Tool, caller: Caller, arguments: Any) -> shapes.Result | str:
+    """What a tool gives, or what is wrong with the call, in words for the model: they carry no value."""
+    try:
+        if not (tool.only_reads or caller.writes):
+            raise Forbidden("this key may only read; it needs the scope write", field="authorization")
+        if caller.before_adding is not None and not (tool.only_reads or tool.destroys):
+            await caller.before_adding()
+        return await tool.run(caller, tool.takes.model_validate(arguments))
+    except InvalidArguments as error:
+        return f"{_kind(error)}: {_mistakes(error)}. {tool.name} takes: {_taken(tool)}."
+    except RecollectError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def schema_of(model: type[BaseModel], mode: Literal["validation", "serialization"] = "validation") -> dict[str, Any]:
+    """The JSON schema of what a tool takes or gives."""
+    schema = model.model_json_schema(schema_generator=_Bare, mode=mode)
+    for each in (schema, *schema.get("$defs", {}).values()):
+        each.pop("title", None)
+        each.pop("description", None)  # of the class: said to who reads the code
+    return schema
+
+
+class _Bare(GenerateJsonSchema):
+    """Schemas without titles, which repeat the names and cost a model tokens."""
+
+    def field_title_should_be_set(self, _: Any) -> bool:
+        return False
+
+
+def _kind(error: InvalidArguments) -> str:
+    """The error of the tree that the first mistake is."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    is_long = first["type"] in ("string_too_long", "too_long")
+    # A name that is too long is no name: there is nothing to split.
+    is_too_large = is_long and first["ctx"]["max_length"] != LIMITS.id_chars
+    return TooLarge.__name__ if is_too_large else ValidationError.__name__
+
+
+def _mistakes(error: InvalidArguments) -> str:
+    """Which arguments are wrong and what is asked of them, never what was in them."""
+    mistakes = error.errors(include_url=False, include_context=False, include_input=False)[:MISTAKES_TOLD]
+    return "; ".join(f"{shown('.'.join(map(str, each['loc'])), 60)}: {each['msg']}" for each in mistakes)
+
+
+def _taken(tool: Tool) -> str:
+    fields = tool.takes.model_fields.items()
+    return ", ".join(name if field.is_required() else f"{name} (optional)" for name, field in fields)

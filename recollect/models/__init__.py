@@ -23,15 +23,17 @@ ANSWER_TOKENS = 1_500
 class Ask:
     """What a model is asked: messages of `role` and `content`, the shape of the answer, the limits."""
 
-    messages: Sequence[Mapping[str, str]]
+    messages: Sequence[Mapping[str, Any]]
     schema: Mapping[str, Any] | None = None
     """A JSON schema with a `title`; without one the answer is free text."""
     tokens_max: int = ANSWER_TOKENS
+    tools: Sequence[Mapping[str, Any]] = ()
+    """What the model may call, as OpenAI describes functions."""
 
     @property
     def text(self) -> str:
         """All that is asked, for counting."""
-        return "\n".join(message["content"] for message in self.messages)
+        return "\n".join(str(message["content"]) for message in self.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,15 @@ class Answer:
     text: str = field(repr=False)
     tokens_in: int | None = None
     tokens_out: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool that a model wants to be called: its name, and the arguments as the JSON that the model wrote."""
+
+    id: str
+    name: str
+    arguments: str = field(repr=False)
 
 
 @runtime_checkable

@@ -10,11 +10,13 @@ from typing import Any
 
 from recollect import wire
 from recollect.errors import ModelError, ValidationError
-from recollect.models import Answer, Ask, PutOff
+from recollect.models import Answer, Ask, PutOff, ToolCall
 
 ANSWER_MAX_BYTES = 1 << 20
 """An answer above this is none: what is asked for is some thousand tokens."""
 END = "[DONE]"
+CALLS_MAX, CALLS_CHARACTERS = 8, 64 * 1024
+"""Tools that a model may call at once, and how long all that it gives them may be."""
 _REASONS = re.compile(r"(?:o[1-9]|gpt-[5-9])(?![a-z0-9])")
 """Models of OpenAI that think before they speak, and know the limit of an answer by another name."""
 
@@ -58,16 +60,29 @@ class EndpointModel:
 
     async def pieces(self, ask: Ask) -> AsyncGenerator[str, None]:
         """What the model says, as it says it."""
+        async with aclosing(self.spoken(ask)) as parts:
+            async for part in parts:
+                if isinstance(part, str):
+                    yield part
+
+    async def spoken(self, ask: Ask) -> AsyncGenerator[str | ToolCall, None]:
+        """What the model says, as it says it, and at the end the tools that it wants to be called."""
+        calls: dict[int, dict[str, str]] = {}
         try:
             async with aclosing(self._wire.lines(self._body(ask) | {"stream": True})) as lines:
                 async for line in lines:
-                    piece = self._piece(line)
-                    if piece is None:
-                        return
-                    if piece:
-                        yield piece
+                    delta = self._delta(line)
+                    if delta is None:
+                        break
+                    if ask.tools:
+                        self._gather(calls, delta.get("tool_calls"))
+                    text = delta.get("content")
+                    if isinstance(text, str) and text:
+                        yield text
         except wire.Trouble as trouble:
             raise self._troubled(trouble) from trouble
+        for index in sorted(calls):
+            yield ToolCall(**calls[index])
 
     async def disconnect(self) -> None:
         """Let go of idle connections; the next question opens new ones."""
@@ -75,7 +90,8 @@ class EndpointModel:
 
     def _body(self, ask: Ask) -> dict[str, Any]:
         messages = [dict(each) for each in ask.messages]
-        return {"model": self._model, "messages": messages, self._limit: ask.tokens_max}
+        body: dict[str, Any] = {"model": self._model, "messages": messages, self._limit: ask.tokens_max}
+        return body | ({"tools": list(ask.tools)} if ask.tools else {})
 
     def _read(self, content: bytes) -> Answer:
         try:
@@ -91,19 +107,35 @@ class EndpointModel:
             raise self._failed("was cut off in the middle of its answer")
         return Answer(text, *counted)
 
-    def _piece(self, line: str) -> str | None:
-        """The text in one line of a stream; None at its end."""
+    def _delta(self, line: str) -> dict[str, Any] | None:
+        """What one line of a stream adds; None at its end."""
         if not line.startswith("data:"):
-            return ""
+            return {}
         data = line.removeprefix("data:").strip()
         if data == END:
             return None
         try:
             choices = json.loads(data)["choices"]
-            text = choices[0]["delta"].get("content") if choices else ""
+            delta = choices[0]["delta"] if choices else {}
+            delta.get("content")
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise self._failed("gave an answer that is no chat completion") from error
-        return text if isinstance(text, str) else ""
+        found: dict[str, Any] = delta
+        return found
+
+    def _gather(self, calls: dict[int, dict[str, str]], parts: Any) -> None:
+        """Put together the calls of tools, which come in parts as the words do."""
+        try:
+            for part in parts or ():
+                told = part.get("function") or {}
+                call = calls.setdefault(part.get("index", 0), {"id": "", "name": "", "arguments": ""})
+                call["id"] += part.get("id") or ""
+                call["name"] += told.get("name") or ""
+                call["arguments"] += told.get("arguments") or ""
+        except (TypeError, AttributeError) as error:
+            raise self._failed("called a tool in a way that is none") from error
+        if len(calls) > CALLS_MAX or sum(len(call["arguments"]) for call in calls.values()) > CALLS_CHARACTERS:
+            raise self._failed("called too many tools at once, or with too much")
 
     def _troubled(self, trouble: wire.Trouble) -> ModelError:
         if trouble.again_s is not None:

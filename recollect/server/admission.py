@@ -27,7 +27,7 @@ LINE_SHORT = 24
 """Of a caller whose line overflows: if many are refused anyway, a long line only makes those wait who are not."""
 CALM_S = 1.0
 """When nothing of a caller was refused for so long, the line may be long again."""
-WAIT_S = 5.0
+WAIT_S = 15.0
 """Who has waited so long for a turn is told to come back: most callers would not wait much longer."""
 ALWAYS = ("/health", "/ready")
 """What is answered however much there is to do."""

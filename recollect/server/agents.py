@@ -4,6 +4,8 @@
     prompt = "You are the support assistant of Acme."
     url = "https://api.openai.com/v1"
     model = "gpt-4o-mini"
+    layers = ["conversation", "fact", "preference"]
+    tools = ["search_memory"]
 
 An agent without a `url` answers from memory and needs no model. `default` is the one that answers
 when nobody is named; it is always there.
@@ -21,6 +23,17 @@ from recollect.errors import ValidationError
 DEFAULT = "default"
 PROMPT_BYTES = 16 * 1024
 """A prompt is a few pages: it stands before everything in every turn."""
+TOOLS = (
+    "search_memory",
+    "get_profile",
+    "list_sessions",
+    "add_memory",
+    "add_fact",
+    "update_preference",
+    "add_learning",
+)
+"""What a model may be allowed to do with the memory of the user who talks to it. Forgetting is for people alone:
+a model may be talked into it, and it cannot be taken back."""
 DEFAULT_PROMPT = "You are a helpful assistant. What you remember of the user stands below; use it where it helps."
 
 
@@ -38,7 +51,13 @@ class Agent:
     max_tokens: int = 1_000
     """The longest answer."""
     context_tokens: int = 4_000
-    """What it is given: the recent conversation and what is remembered."""
+    """What it is given: the recent conversation and what is remembered, counted as its model does."""
+    layers: tuple[str, ...] = ()
+    """The layers that this is taken from; none named: all of them."""
+    quality: str = ""
+    """`fast`, or `best` with the reranker; empty: as the settings say."""
+    tools: tuple[str, ...] = ()
+    """What its model may call by itself; none unless they are named."""
     timeout_s: float = 60.0
     """How long to wait for each part of an answer."""
     key_variable: str = "OPENAI_API_KEY"
@@ -62,18 +81,36 @@ def _agent(name: str, table: Any, environ: Mapping[str, str]) -> Agent:
         raise ValidationError(f"must be a table of {', '.join(known)}", field=here)
     for key, value in table.items():
         _check(value, str(known[key]), f"{here}.{key}")
-    agent = replace(Agent(name), **table)
+    given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+    agent = replace(Agent(name), **given)
     validate.text(agent.prompt, f"{here}.prompt", PROMPT_BYTES)
     validate.tokens_max(agent.context_tokens, f"{here}.context_tokens")
     if agent.url and not (agent.url.startswith(("http://", "https://")) and agent.model):
         raise ValidationError("must be an http:// or https:// URL, with the model to ask for", field=f"{here}.url")
+    _check_policy(agent, here)
     key = environ.get(agent.key_variable, "") if agent.url else ""
     if not key.isascii() or (key and not key.isprintable()):
         raise ValidationError("must be printable ASCII, as it goes into a header", field=agent.key_variable)
     return replace(agent, key=key)
 
 
+def _check_policy(agent: Agent, here: str) -> None:
+    """What it is given, and what it may do."""
+    if agent.layers:
+        validate.layers(agent.layers, f"{here}.layers")
+    if agent.quality:
+        validate.choice(agent.quality, ("fast", "best"), f"{here}.quality")
+    if not set(agent.tools) <= set(TOOLS):
+        raise ValidationError(f"must be some of {', '.join(TOOLS)}", field=f"{here}.tools")
+    if agent.tools and not agent.url:
+        raise ValidationError("need a model to call them: give a url", field=f"{here}.tools")
+
+
 def _check(value: Any, kind: str, field: str) -> None:
+    if kind.startswith("tuple"):
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise ValidationError("must be a list of texts", field=field)
+        return
     if kind == "str" and isinstance(value, str):
         return
     number = isinstance(value, int if kind == "int" else int | float) and not isinstance(value, bool)

@@ -6,6 +6,7 @@ allows: no tool takes a user, so a model cannot name another.
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qsl
@@ -52,7 +53,8 @@ class Assistants:
             raise NotFound(field="user")
         agent = validate.identifier(given["agent"], "agent") if given.get("agent") else ""
         owner = self._service.memory.user(user, org=principal.org)
-        return Caller(owner, agent, writes=principal.may("write"))
+        may_add = partial(self._service.quotas.admit_memory, principal.org)
+        return Caller(owner, agent, writes=principal.may("write"), before_adding=may_add)
 
 
 def routes(service: Service) -> list[Route]:

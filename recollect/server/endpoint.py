@@ -1,20 +1,24 @@
-"""An assistant behind an OpenAI-compatible endpoint, read as it speaks.
+"""An assistant behind an OpenAI-compatible endpoint, read as it speaks, with tools if it may have some.
 
 Its answers are bounded, and neither they nor the key ever stand in an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from typing import Any
 
 from recollect.errors import ModelError
 from recollect.memory import Session
-from recollect.models import Ask
+from recollect.models import Ask, ToolCall
 from recollect.models.openai import EndpointModel
 from recollect.server.agents import Agent
-from recollect.server.executors import Prepared
+from recollect.server.executors import Prepared, Tools
 from recollect.validate import LIMITS
+
+ROUNDS_MAX = 4
+"""How often a model may call tools before it has to answer."""
 
 
 def open_endpoint(agent: Agent) -> EndpointModel:
@@ -33,22 +37,58 @@ def open_endpoint(agent: Agent) -> EndpointModel:
 class FromModel:
     """Answers with a model that is given the agent's prompt and the context of the question."""
 
-    def __init__(self, agent: Agent, model: EndpointModel) -> None:
+    def __init__(self, agent: Agent, model: EndpointModel, tools: Tools | None = None) -> None:
         self._agent = agent
         self._model = model
+        self._tools = tools
 
     async def prepare(self, chat: Session, text: str) -> Prepared:
-        return Prepared(await chat.get_context(text, max_tokens=self._agent.context_tokens))
+        agent = self._agent
+        context = await chat.get_context(
+            text,
+            max_tokens=agent.context_tokens,
+            layers=agent.layers or None,
+            quality=agent.quality or None,
+            model=agent.model or None,
+        )
+        return Prepared(context, owner=chat.user)
 
     async def answer(self, prepared: Prepared) -> AsyncGenerator[str, None]:
-        messages = [{"role": "system", "content": self._agent.prompt}, *prepared.context.to_openai()]
+        messages: list[dict[str, Any]] = [{"role": "system", "content": self._agent.prompt}]
+        messages += prepared.context.to_openai()
         told = 0
-        async with aclosing(self._model.pieces(Ask(messages, tokens_max=self._agent.max_tokens))) as pieces:
-            async for piece in pieces:
-                text = piece.encode("utf-8", "replace")
-                told += len(text)
-                if told > LIMITS.text_bytes:
-                    raise ModelError("The model's answer is too long to be kept. What the user said is.", field="agent")
-                yield text.decode()
+        for tools in (*[self._tools] * (ROUNDS_MAX if self._tools else 0), None):
+            calls: list[ToolCall] = []
+            ask = Ask(messages, tokens_max=self._agent.max_tokens, tools=tools.described if tools else ())
+            async with aclosing(self._model.spoken(ask)) as parts:
+                async for part in parts:
+                    if isinstance(part, ToolCall):
+                        calls.append(part)
+                    else:
+                        text = part.encode("utf-8", "replace")
+                        told += len(text)
+                        _check_length(told)
+                        yield text.decode()
+            if tools is None or prepared.owner is None or not calls:
+                break
+            given = [await tools.call(prepared.owner, call) for call in calls]
+            messages += _as_messages(calls, given)
         if not told:
             raise ModelError("The model of this agent said nothing. What the user said is kept.", field="agent")
+
+
+def _check_length(told: int) -> None:
+    if told > LIMITS.text_bytes:
+        raise ModelError("The model's answer is too long to be kept. What the user said is.", field="agent")
+
+
+def _as_messages(calls: Sequence[ToolCall], given: Sequence[str]) -> list[dict[str, Any]]:
+    """What the model said when it called tools, and what each of them gave."""
+    asked = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in calls
+    ]
+    results = [
+        {"role": "tool", "tool_call_id": call.id, "content": text} for call, text in zip(calls, given, strict=True)
+    ]
+    return [{"role": "assistant", "content": None, "tool_calls": asked}, *results]

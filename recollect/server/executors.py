@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -17,7 +17,8 @@ from typing import Any, Protocol
 from recollect.context import Context
 from recollect.errors import NotFound, Unavailable
 from recollect.interfaces.agent import MemoryAgent
-from recollect.memory import Session
+from recollect.memory import Session, User
+from recollect.models import ToolCall
 from recollect.privacy import QUOTES
 from recollect.server.agents import DEFAULT, Agent
 from recollect.server.alive import Alive
@@ -30,6 +31,8 @@ EXECUTORS_MAX = 1_000
 SESSIONS_MAX = 10_000
 """Sessions that are counted as alive; above this the count stays there."""
 
+MayAdd = Callable[[str], Awaitable[None]]
+
 _WORDS = re.compile(r"\S+\s*|\s+")
 
 
@@ -40,6 +43,7 @@ class Prepared:
     context: Context
     ready: str | None = None
     quotes: tuple[str, ...] = ()
+    owner: User | None = None
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -56,6 +60,16 @@ class Executor(Protocol):
 
     def answer(self, prepared: Prepared) -> AsyncGenerator[str, None]:
         """The answer, piece by piece; closed when nobody listens any more."""
+        ...
+
+
+class Tools(Protocol):
+    """What a model may call by itself."""
+
+    described: list[dict[str, Any]]
+
+    async def call(self, owner: User, call: ToolCall) -> str:
+        """What a tool gives for this user, as text for the model."""
         ...
 
 
@@ -81,8 +95,11 @@ class Executors:
         life_s: float = LIFE_S,
         most: int = EXECUTORS_MAX,
         metrics: Metrics | None = None,
+        may_add: MayAdd | None = None,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`may_add` is asked, with the org, before the tool of a model adds a memory."""
+        self._may_add = may_add
         figures = metrics or Metrics()
         self._agents = agents
         self._held: Alive[Executor] = Alive(
@@ -109,7 +126,7 @@ class Executors:
         if name not in self._agents:
             raise NotFound("no such agent; [agents.NAME] in recollect.toml makes one", field="agent")
         self._sessions.use((org, user, session), lambda: None)
-        return self._held.use((org, user, name), lambda: self._made(self._agents[name]))
+        return self._held.use((org, user, name), lambda: self._made(self._agents[name], org))
 
     async def close(self) -> None:
         """Let go of connections to endpoints."""
@@ -118,14 +135,21 @@ class Executors:
         for endpoint in self._endpoints.values():
             await endpoint.disconnect()
 
-    def _made(self, agent: Agent) -> Executor:
+    def _made(self, agent: Agent, org: str) -> Executor:
         if not agent.url:
             return FromMemory()
         module = endpoint_module()
         if agent.name not in self._endpoints:
             self._endpoints[agent.name] = module.open_endpoint(agent)
-        executor: Executor = module.FromModel(agent, self._endpoints[agent.name])
+        executor: Executor = module.FromModel(agent, self._endpoints[agent.name], self._tools_of(agent, org))
         return executor
+
+    def _tools_of(self, agent: Agent, org: str) -> Tools | None:
+        if not agent.tools:
+            return None
+        may_add = None if self._may_add is None else partial(self._may_add, org)
+        tools: Tools = import_module("recollect.server.agent_tools").AgentTools(agent, may_add)
+        return tools
 
 
 def endpoint_module() -> Any:

@@ -20,6 +20,8 @@ routes = router("", "health")
 
 READY_S = 2.0
 """A store that takes longer for one look-up is not ready."""
+FAILS = "fails"
+"""How the state of a model begins that failed when it was asked last."""
 TOLD_OF_STORES = ("store", "durability", "fallback")
 """What anybody may know of a store: not where it is."""
 NOT_READY: dict[int | str, dict[str, Any]] = {
@@ -29,11 +31,12 @@ NOT_READY: dict[int | str, dict[str, Any]] = {
 
 @routes.get("/health", responses=shapes(schemas.HealthShape), openapi_extra={PUBLIC: True})
 async def health(service: Here) -> Response:
-    """What the server stands on. `degraded`: it lives, but on a store in memory, or its worker finds no work."""
+    """What the server stands on. `degraded`: it lives, but on a store in memory, or something of it does not work."""
     uses = service.describe()
     stores = {name: _told(store) for name, store in service.stores.items()}
     has_worker = uses["worker"] in ("in this process", "elsewhere")
     is_degraded = not has_worker or any("fallback" in store for store in stores.values())
+    is_degraded = is_degraded or any(state.startswith(FAILS) for state in uses["states"].values())
     agents = {name: agent.model or "from memory" for name, agent in service.agents.items()}
     return Json(
         {
@@ -42,6 +45,8 @@ async def health(service: Here) -> Response:
             "stores": stores,
             "worker": uses["worker"],
             "embedder": uses["embedder"],
+            "enrichment": uses["enrichment"],
+            "states": uses["states"],
             "agents": agents,
         }
     )
@@ -57,10 +62,14 @@ async def ready(service: Here) -> Response:
     """Whether requests can be served: every store answers, and the server is not about to stop."""
     answers = await asyncio.gather(*(_answers(service, store) for store in service.stores.values()))
     is_ready = set(answers) == {"answers"} and not service.draining
+    uses = service.memory.describe()
     told = {
         "status": "ready" if is_ready else "not ready",
         "stores": dict(zip(service.stores, answers, strict=True)),
-        "worker": service.memory.describe()["worker"] if service.is_open else "not started",
+        "worker": uses["worker"],
+        "embedder": uses["embedder"],
+        "enrichment": uses["enrichment"],
+        "states": uses["states"],
         "draining": service.draining,
     }
     return Json(told, 200 if is_ready else 503)

@@ -26,8 +26,8 @@ ADDED_LAYERS = ("conversation", "long_term")
 """What counts as a memory: what is said or told. What is made of it does not."""
 FLUSH_S = 2.0
 FLUSH_TRIES = 5
-WITHOUT_ADDING = ("/search", "/context", "/forget")
-"""What is sent with POST and yet adds nothing."""
+WITHOUT_ADDING = ("/search", "/context", "/forget", "/mcp")
+"""What is sent with POST and yet adds nothing; at `/mcp`, each tool that adds asks by itself."""
 
 
 class OverQuota(RateLimited):
@@ -88,17 +88,24 @@ class Quotas:
 
     async def admit(self, org: str, *, adds: bool) -> None:
         """Count a request, or refuse it if the org has used up what it needs; `adds`: it may add memories."""
+        await self._check(org, "requests", "bytes", *(["memories"] if adds else []))
+        self.note(org, requests=1)
+
+    async def admit_memory(self, org: str) -> None:
+        """Refuse what would add a memory if the org has used up those of the day."""
+        await self._check(org, "memories")
+
+    async def _check(self, org: str, *needed: str) -> None:
         quota = self._special.get(org, self._usual)
         if quota == Quota():
             return
         if self._begins_a_day() or org not in self._known:
             await self._load(org)
         used = self._known[org] + self._fresh.get(org, Counter())
-        for what in ("requests", "bytes", *(["memories"] if adds else [])):
+        for what in needed:
             limit = getattr(quota, what)
             if limit is not None and used[what] >= limit:
                 raise OverQuota(what, limit, (DAY_MS - self._clock() % DAY_MS) / SECOND_MS)
-        self.note(org, requests=1)
 
     def note(self, org: str, **used: int) -> None:
         """Note what an org used."""

@@ -120,6 +120,7 @@ class Asked(Body):
     layers: Texts = None
     at: Moment = None
     quality: Annotated[Any, WithJsonSchema({"enum": ["fast", "best"]})] = None
+    model: Id = None
 
 
 class Forget(Body):
@@ -539,6 +540,8 @@ class HealthShape(Shape):
     stores: dict[str, dict[str, str]]
     worker: str
     embedder: str
+    enrichment: str
+    states: dict[str, str]
     agents: dict[str, str]
 
 
@@ -546,4 +549,7 @@ class ReadyShape(Shape):
     status: str
     stores: dict[str, str]
     worker: str
+    embedder: str
+    enrichment: str
+    states: dict[str, str]
     draining: bool

@@ -67,7 +67,7 @@ class Service:
         self.tracing = tracing or (_tracing() if self.settings.tracing else None)
         self._shared = shared
         self.admission = Admission()
-        self.executors = Executors(self.agents, metrics=self.metrics)
+        self.executors = Executors(self.agents, metrics=self.metrics, may_add=self._may_add)
         self._secret = secret_of(self.settings.console_secret)
         # Processes share the work about evenly, and so the rate of each key.
         per_minute = max(1, self.settings.requests_per_minute // self.settings.workers)
@@ -123,6 +123,9 @@ class Service:
     ) -> None:
         self.draining = True
         await self._open.aclose()
+
+    async def _may_add(self, org: str) -> None:
+        await self.quotas.admit_memory(org)
 
     def _observe_store(self, verb: str, seconds: float) -> None:
         self.metrics.observe("store_duration_seconds", seconds, verb=verb)

@@ -162,3 +162,18 @@ async def test_many_assistants_at_once_each_see_their_own():
         told = await asyncio.gather(*(one(f"user{n}") for n in range(20)))
     for n, profile in enumerate(told):
         assert f"city of user{n}" in profile and profile.count("city of") == 1
+
+
+async def test_a_quota_of_memories_stops_what_adds_and_neither_reading_nor_forgetting():
+    async with (
+        opened(settings={"memories_per_day": 1}) as service,
+        listening(service) as address,
+        assistant(address) as ann,
+    ):
+        kept = await text(ann, "add_memory", content="Ann drinks tea.")
+        refused = await text(ann, "add_memory", content="Ann drinks milk.")
+        assert "tea" in await text(ann, "search_memory", query="tea")
+        (tea,) = (await service.memory.user("ann").list_memories())[0]
+        forgotten = await text(ann, "forget", ids=[tea.id])
+    assert kept.startswith("Kept") and "the 1 memories of today are used up" in refused
+    assert "1" in forgotten and tea.content == "Ann drinks tea."

@@ -81,6 +81,24 @@ async def test_a_worker_that_cannot_look_for_work_is_told(service, client):
     assert told["status"] == "degraded" and "cannot look for work" in told["worker"]
 
 
+async def test_an_embedder_and_a_model_that_fail_are_told_and_the_server_serves_on(clock):
+    async def failing(_):
+        raise RuntimeError("no such luck")
+
+    async with opened(clock=clock, embedder=FailingEmbedder(), llm=failing) as service, client_of(service) as client:
+        before = (await client.get("/ready")).json()
+        await client.post(f"{ANN}/sessions/s/messages", json={"role": "user", "content": "I drink tea."})
+        await client.post(f"{ANN}/memories/search", json={"query": "tea"})
+        clock.advance(minutes=5)
+        await service.memory.work()
+        health, ready = [await client.get(path) for path in ("/health", "/ready")]
+    assert before["states"] == {"embedder": "not asked yet", "model": "not asked yet"}
+    assert health.json()["status"] == "degraded" and health.json()["enrichment"] == "rules, then failing"
+    assert ready.status_code == 200 and health.json()["states"] == ready.json()["states"]
+    assert ready.json()["states"]["embedder"].startswith("fails (")
+    assert "luck" not in health.text
+
+
 # ── Pages and exports ────────────────────────────────────────────────────────────────────────────
 
 

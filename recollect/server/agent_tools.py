@@ -1,0 +1,45 @@
+"""What the model of an agent may do by itself: the tools that the agent's table names, on the memory of one user.
+
+A tool sees the memory of the user who is talking and of nobody else: no argument names a user.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from recollect.interfaces.tools import TOOLS, Caller, called, schema_of
+from recollect.memory import User
+from recollect.models import ToolCall
+from recollect.server.agents import Agent
+
+VIA = "chat"
+"""The label of what a model adds with a tool."""
+
+
+class AgentTools:
+    """The tools of one agent. `may_add` is asked before one of them adds a memory."""
+
+    def __init__(self, agent: Agent, may_add: Callable[[], Awaitable[None]] | None = None) -> None:
+        self._agent = agent
+        self._may_add = may_add
+        self.described = [_described(name) for name in agent.tools]
+
+    async def call(self, owner: User, call: ToolCall) -> str:
+        """What a tool gives, as text for the model; what is wrong with the call is told in the same way."""
+        if call.name not in self._agent.tools:
+            return f"There is no such tool. There are {', '.join(self._agent.tools)}."
+        try:
+            arguments = json.loads(call.arguments or "{}")
+        except (ValueError, RecursionError):
+            return "The arguments are no JSON."
+        caller = Caller(owner, self._agent.name, via=VIA, before_adding=self._may_add)
+        result = await called(TOOLS[call.name], caller, arguments)
+        return result if isinstance(result, str) else result.text()
+
+
+def _described(name: str) -> dict[str, Any]:
+    tool = TOOLS[name]
+    told = {"name": name, "description": tool.use, "parameters": schema_of(tool.takes)}
+    return {"type": "function", "function": told}

@@ -1,0 +1,151 @@
+"""Agents of `/api/chat`: what each is given of the memory, and what its model may do with it by itself."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+
+import pytest
+from server_stage import client_of, opened
+
+from recollect.errors import ValidationError
+from recollect.policies.tokens import counter, estimate
+from recollect.server.agents import TOOLS, read_agents
+from recollect.server.endpoint import ROUNDS_MAX
+from recollect.testing.endpoint import serving
+
+TURN = {"chat_id": "today", "user_id": "ann", "agent": "support", "message": "What is my cat called?"}
+
+
+def streamed(*deltas: dict) -> bytes:
+    lines = [b"data: " + json.dumps({"choices": [{"delta": delta}]}).encode() + b"\n\n" for delta in deltas]
+    return b"".join([*lines, b"data: [DONE]\n\n"])
+
+
+def calling(name: str, arguments: str, id: str = "c1") -> bytes:
+    """A call of a tool, in two parts, as endpoints send it."""
+    half = len(arguments) // 2
+    first = {"index": 0, "id": id, "type": "function", "function": {"name": name, "arguments": arguments[:half]}}
+    second = {"index": 0, "function": {"arguments": arguments[half:]}}
+    return streamed({"tool_calls": [first]}, {"tool_calls": [second]})
+
+
+SAYS = streamed({"content": "Ad"}, {"content": "miral."})
+
+
+@asynccontextmanager
+async def talking(tmp_path, clock, answers: list[bytes], table: str = "", **settings):
+    """A client of a server whose agent gives these answers, the last of them again and again; and what it was asked."""
+    said = iter(answers)
+    last = answers[-1]
+    async with serving("/v1/chat/completions", lambda _: next(said, last)) as endpoint:
+        (tmp_path / "recollect.toml").write_text(
+            f'[agents.support]\nurl = "{endpoint.url}"\nmodel = "gpt-4o"\n{table}\n'
+        )
+        given = {"clock": clock, "folder": tmp_path, "settings": settings}
+        async with opened(**given) as service, client_of(service) as client:
+            for user, cat in (("ann", "Admiral"), ("bob", "Napoleon")):
+                await service.memory.user(user).add_memory(f"The cat of the house is called {cat}.")
+            yield service, client, endpoint.requests
+
+
+def results(request: dict) -> list[str]:
+    return [message["content"] for message in request["messages"] if message["role"] == "tool"]
+
+
+async def test_a_model_has_no_tools_unless_they_are_named(tmp_path, clock):
+    async with talking(tmp_path, clock, [SAYS]) as (_, client, asked):
+        assert (await client.post("/api/chat", json=TURN)).json()["reply"] == "Admiral."
+    assert len(asked) == 1 and "tools" not in asked[0]
+
+
+async def test_a_model_may_search_the_memory_of_the_very_user_who_talks_to_it(tmp_path, clock):
+    answers = [calling("search_memory", '{"query": "cat"}'), SAYS]
+    async with talking(tmp_path, clock, answers, 'tools = ["search_memory"]\nlayers = ["fact"]') as (_, client, asked):
+        answer = (await client.post("/api/chat", json=TURN)).json()
+        kept = (await client.get("/api/users/ann/sessions/today/messages")).json()["messages"]
+    assert answer["reply"] == "Admiral." and [each["content"] for each in kept] == [TURN["message"], "Admiral."]
+    (tool,) = asked[0]["tools"]
+    assert tool["function"]["name"] == "search_memory" and "user" not in tool["function"]["parameters"]["properties"]
+    assert asked[1]["messages"][-2]["tool_calls"][0]["function"]["arguments"] == '{"query": "cat"}'
+    (found,) = results(asked[1])
+    assert "Admiral" in found and "Napoleon" not in found
+
+
+async def test_what_a_model_adds_is_the_users_and_says_where_it_came_from(tmp_path, clock):
+    answers = [calling("add_memory", '{"content": "Ann has a boat called Grey Goose."}'), SAYS]
+    async with talking(tmp_path, clock, answers, 'tools = ["add_memory"]') as (service, client, asked):
+        await client.post("/api/chat", json=TURN)
+        (boat,) = await service.memory.user("ann").search_memory("boat", layer="long_term", limit=1)
+    assert boat.record.metadata["via"] == "chat" and "Grey Goose" in boat.content and len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "told"),
+    [
+        ("forget", '{"ids": ["x"]}', "There is no such tool."),
+        ("add_memory", '{"content": "x"}', "There is no such tool."),
+        ("search_memory", '{"query": "cat", "user": "bob"}', "ValidationError: user: Extra inputs"),
+        ("search_memory", '{"query', "The arguments are no JSON."),
+        ("search_memory", "[]", "ValidationError"),
+    ],
+)
+async def test_a_call_that_may_not_be_is_told_to_the_model_which_goes_on(tmp_path, clock, name, arguments, told):
+    answers = [calling(name, arguments), SAYS]
+    async with talking(tmp_path, clock, answers, 'tools = ["search_memory"]') as (service, client, asked):
+        assert (await client.post("/api/chat", json=TURN)).json()["reply"] == "Admiral."
+        kept = (await service.memory.user("ann").list_memories())[0]
+    assert results(asked[1])[0].startswith(told) and len(kept) == 1
+
+
+async def test_a_model_that_calls_for_ever_has_to_answer_at_last(tmp_path, clock):
+    answers = [calling("search_memory", '{"query": "cat"}')]
+    async with talking(tmp_path, clock, answers, 'tools = ["search_memory"]') as (_, client, asked):
+        answer = await client.post("/api/chat", json=TURN)
+        kept = (await client.get("/api/users/ann/sessions/today/messages")).json()["messages"]
+    assert answer.status_code == 502 and [each["content"] for each in kept] == [TURN["message"]]
+    assert ["tools" in each for each in asked] == [True] * ROUNDS_MAX + [False]
+
+
+async def test_a_tool_adds_nothing_once_the_memories_of_the_day_are_used_up(tmp_path, clock):
+    answers = [calling("add_memory", '{"content": "One more."}'), SAYS]
+    table = 'tools = ["add_memory"]\n[orgs.default]\nmemories_per_day = 2'
+    async with talking(tmp_path, clock, answers, table) as (_, client, asked):
+        first = await client.post("/api/users/ann/memories", json={"content": "The first of the day."})
+        answer = await client.post("/api/chat", json=TURN)
+    assert (first.status_code, answer.status_code) == (201, 200)
+    assert results(asked[1])[0].startswith("OverQuota: org: the 2 memories of today are used up")
+
+
+async def test_an_agent_is_given_what_its_table_says_and_counted_as_its_model_counts(tmp_path, clock):
+    table = 'layers = ["fact"]\ncontext_tokens = 300\nquality = "fast"'
+    async with talking(tmp_path, clock, [SAYS], table) as (service, client, asked):
+        await service.memory.user("ann").add_fact("city", "Bergen")
+        answer = (await client.post("/api/chat", json=TURN)).json()
+    system = asked[0]["messages"][1]["content"]
+    assert "Bergen" in system and "Admiral" not in system
+    assert {source["layer"] for source in answer["context"]["sources"]} == {"fact"}
+    (section,) = [each for each in answer["context"]["sections"] if each["name"] == "profile"]
+    (told,) = [part for part in system.split("\n\n") if "Bergen" in part]
+    exact = counter("gpt-4o")
+    assert exact is not estimate and 0 <= section["tokens"] - exact(told.partition("</")[0].strip()) <= 3
+
+
+@pytest.mark.parametrize(
+    ("table", "field"),
+    [
+        ({"tools": ["forget"]}, "agents.a.tools"), ({"tools": "search_memory"}, "agents.a.tools"),
+        ({"tools": [1]}, "agents.a.tools"), ({"layers": ["dreams"]}, "agents.a.layers"),
+        ({"quality": "good"}, "agents.a.quality"),
+    ],
+)  # fmt: skip
+def test_a_policy_that_makes_no_sense_is_refused_at_the_start(table, field):
+    with pytest.raises(ValidationError) as refused:
+        read_agents({"a": {"url": "http://x", "model": "m"} | table}, {})
+    assert refused.value.field == field
+
+
+def test_tools_need_a_model_and_none_of_them_forgets():
+    with pytest.raises(ValidationError) as refused:
+        read_agents({"a": {"tools": ["search_memory"]}}, {})
+    assert refused.value.field == "agents.a.tools" and not {"forget", "add_messages"} & set(TOOLS)
