@@ -21,6 +21,7 @@ from recollect.policies.fencing import fenced, shown
 from recollect.policies.fitting import Item, LeftOut, Section
 from recollect.policies.tokens import TokenCounter, message_tokens
 from recollect.policies.trimming import trimmed
+from recollect.policies.words import terms
 from recollect.recall import Question, Recall
 from recollect.records import Clock, Hit, Partition, Record, Scope, iso
 from recollect.reranking import Reranker
