@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from recollect.errors import Conflict
 from recollect.filters import Filter
 from recollect.index import Indexes
+from recollect.learning import learn_jobs
 from recollect.ledger import UPDATE_TRIES, Ledger
 from recollect.long_term import past_ids
 from recollect.policies.facts import Telling, of_spell
-from recollect.policies.unlearning import Gone, Place, Undo, again, is_of, turned, without
+from recollect.policies.unlearning import Gone, Place, Undo, again, heard_again, is_of, turned, without
 from recollect.policies.unlearning_graphs import (
     Left,
     graph_again,
@@ -177,7 +178,11 @@ class Unlearning:
                 break
         if not steps:
             return None
-        return self._changes(steps).and_(enqueue=follow_jobs(self._partition, [head], self._ledger.clock()))
+        now = self._ledger.clock()
+        jobs = follow_jobs(self._partition, [head], now) + learn_jobs(
+            self._partition, heard_again(head, place.head) if place.head is not None else (), now
+        )
+        return self._changes(steps).and_(enqueue=jobs)
 
     async def _entries(self, head: Record) -> list[Record]:
         return await self._ledger.get(self._partition, past_ids(head))

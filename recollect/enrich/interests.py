@@ -31,7 +31,7 @@ HOBBIES_ARE = re.compile(
 ENJOY = re.compile(
     r"(?:really |also |absolutely |truly |still |always |mostly |especially )*(?:love to go|like to go|enjoy going"
     r"|love going|like going|love|like|enjoy|adore|do|practice|practise|go|got(?:ten)? into|took up|started|picked up"
-    r"|have taken up|have started|have been getting into|started doing|spend (?:my|most of my|a lot of"
+    r"|taken up|have taken up|have started|have been getting into|started doing|spend (?:my|most of my|a lot of"
     r"|all my) (?:free |spare )?(?:time|weekends?|evenings?|days off|summers?)|am passionate about"
     r"|am obsessed with)(?: a lot of| doing| some| both)? "
 )

@@ -131,6 +131,7 @@ _NO_LONGER = (
 )
 _OVER = r"(?=[\s\x00]*(?:[,.!;]|\Z|(?:now|again|last|this|yesterday|today|in|two|three|a|and|but|recently)\b))"
 WE_PARTED = re.compile(_NO_LONGER + _OVER)
+WE_ARE_APART = re.compile(rf"(?:divorced|separated|no longer together){_OVER}")
 NOW_ALONE = re.compile(rf"(?:(?:recently|newly|now|freshly) )?(?:divorced|single (?:now|again)|(?<=now )single){_OVER}")
 NAMED_DIED = re.compile(
     r"(?P<name>[^\W\d_][\w'’-]+) (?:(?:has |just |sadly |suddenly )*(?:died|passed away)|was put down"

@@ -80,7 +80,8 @@ _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
             r"(?:i've|ive|i have(?= (?:just|recently|lived|worked|moved|started|joined|left|quit|switched|stopped"
             r"|taken|studied|graduated|broken|sold|settled|relocated|adopted|bought|gone|become|resigned|retired|gotten"
             r"|developed|turned|recently|finally))|i) "),
-        ("we", False, r"(?:we've been(?= living)|we have been(?= living)|we've|we have(?= (?:just|recently"
+        ("we", False, r"(?:we're(?= (?:now )?(?:divorced|separated|no longer))"
+            r"|we've been(?= living)|we have been(?= living)|we've|we have(?= (?:just|recently"
             r"|moved|settled|relocated|adopted))|we both|we|me and (?:the|my) \w+|(?:the|my) \w+ and (?:i|me)) "),
     )
 )  # fmt: skip
@@ -217,6 +218,7 @@ _WE: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (homes.MOVED_TO, homes.moved_to),
     (people.HAVE, people.have),
     (people.WE_PARTED, people.we_parted),
+    (people.WE_ARE_APART, people.we_parted),
     (skills.USE, skills.use_together),
     (skills.DRIVE, skills.vehicles),
     (skills.SOLD, skills.vehicles),

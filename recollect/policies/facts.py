@@ -11,7 +11,7 @@ and each remembers when its end became known, so that what was believed at any t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -33,7 +33,10 @@ EVER = 2**62
 ENDS_KEPT = 16
 """Ends of values that a head remembers for spells that are told of only later."""
 
-_OF_PLACE = ("edits", "applied", "rejected", "ends")
+UNHEARD = "unheard"
+"""In the data of a head: who said what was rejected by then, as `mark:message`. If that is undone, they count."""
+UNHEARD_KEPT = 32
+_OF_PLACE = ("edits", "applied", "rejected", "ends", UNHEARD)
 """What the data of a head keeps whichever value it has; all else belongs to the spell."""
 
 
@@ -130,14 +133,32 @@ def decide(line: Timeline, claim: Claim, now: int) -> Timeline:
     An empty head (a record without data) stands for a place of which nothing is known.
     """
     data = line.head.data
-    is_rejected = claim.status == "learned" and _mark(claim.value, claim.text) in data.get("rejected", ())
-    if is_rejected or claim.mark in data.get("applied", ()):
+    if claim.mark in data.get("applied", ()):
         return line
+    mark = _mark(claim.value, claim.text)
+    if claim.status == "learned" and mark in data.get("rejected", ()):
+        return _unheard(line, claim, mark)
     decided = _DECISIONS[claim.kind](line, claim, now)
     if decided is line or not claim.mark:
         return decided
     applied = [*decided.head.data.get("applied", ()), claim.mark][-MARKS_KEPT:]
     return Timeline(_with_data(decided.head, applied=applied), decided.past)
+
+
+def _unheard(line: Timeline, claim: Claim, mark: str) -> Timeline:
+    """Not learned from the same text again; who said it is remembered, should the rejection be undone."""
+    known = line.head.data.get(UNHEARD, ())
+    said = f"{mark}:{claim.source.message_id if claim.source else None}"
+    if claim.source is None or claim.source.message_id is None or said in known:
+        return line
+    return line.then(_with_data(line.head, unheard=[*known, said][-UNHEARD_KEPT:]))
+
+
+def unheard(head: Record, marks: Collection[str]) -> tuple[list[str], list[str]]:
+    """The messages that count now that these marks are rejected no more, and what is left of the others."""
+    said: Sequence[str] = head.data.get(UNHEARD, ())
+    heard = [each for each in said if each.partition(":")[0] in marks]
+    return [each.partition(":")[2] for each in heard], [each for each in said if each not in heard]
 
 
 # ── It is so ─────────────────────────────────────────────────────────────────────────────────────

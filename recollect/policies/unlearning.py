@@ -8,7 +8,7 @@ it then is what it would be, had the others never been heard.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from recollect.policies.facts import (
     EVER,
     SURE,
+    UNHEARD,
     Telling,
     has_value,
     in_force,
@@ -27,6 +28,7 @@ from recollect.policies.facts import (
     start_of,
     surer,
     told_by,
+    unheard,
 )
 from recollect.policies.quarantine import is_aside
 from recollect.records import Record, Source
@@ -88,6 +90,7 @@ def again(head: Record, past: Sequence[Record], undo_id: str, now: int, most: in
         return Place(head, tuple(past))
     marks = {mark for spell in changed for mark in marks_of(spell)}
     rejected = [mark for mark in head.data.get("rejected", ()) if mark not in marks]
+    head = _heard(head, marks)
     undone = {slot: spell.data["undone"] for slot, spell in enumerate(spells) if is_of(spell, undo_id)}
     was_head = next((slot for slot, note in undone.items() if note.get(WAS_HEAD)), None)
     return _settled(back, _with_data(head, rejected=rejected), now, was_head)
@@ -169,7 +172,19 @@ def _place(head: Record, spells: Sequence[Record], left: Sequence[Record | None]
     marks = {mark for spell in revived for mark in marks_of(spell)}
     rejected = [mark for mark in head.data.get("rejected", ()) if mark not in marks]
     ends = {mark: end for mark, end in head.data.get("ends", {}).items() if not gone(Telling(*end[1]))}
-    return _with_data(head, rejected=rejected, ends=ends)
+    return _with_data(_heard(head, marks), rejected=rejected, ends=ends)
+
+
+def _heard(head: Record, marks: Collection[str]) -> Record:
+    """The head without those who said what is rejected no more: they are read again."""
+    messages, left = unheard(head, marks)
+    return _with_data(head, unheard=left) if messages else head
+
+
+def heard_again(before: Record, after: Record) -> list[str]:
+    """The messages that have to be read again, since what they say is rejected no more."""
+    left = set(after.data.get(UNHEARD, ()))
+    return [said.partition(":")[2] for said in before.data.get(UNHEARD, ()) if said not in left]
 
 
 def _lost_data(before: Record, after: Record) -> set[str]:

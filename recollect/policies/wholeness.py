@@ -123,6 +123,7 @@ _fact = _all(
         ends=lambda ends: isinstance(ends, dict) and all(map(_row_of(_is_time, _telling), ends.values())),
         applied=_list_of(_is_text),
         rejected=_list_of(_is_text),
+        unheard=_list_of(_is_text),
         voided=_with(by=_telling, status=_is_text, pinned=lambda value: isinstance(value, bool)),
         reason=_is_text,
     ),

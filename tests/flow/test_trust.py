@@ -391,3 +391,27 @@ async def test_a_message_that_gives_orders_to_the_machine_is_kept_and_teaches_no
     assert said.trust == "untrusted"
     assert (await ann.profile()).facts == ()
     assert [hit.id for hit in await ann.search_memory("Root Oslo", layer="conversation")] == [said.id]
+
+
+async def test_what_was_said_while_it_was_rejected_counts_once_the_rejection_is_undone(memory, clock):
+    ann = memory.user("ann")
+
+    async def says(session, text):
+        told = await ann.session(session).add_message("user", text)
+        await memory.work()
+        clock.advance(hours=1)
+        return told
+
+    async def names():
+        return [(fact.value, fact.seen) for fact in (await ann.profile()).facts if fact.key == "name"]
+
+    first = await says("one", "My name is Tim.")
+    await says("two", "My name is not Tim, it's Tom.")
+    await says("three", "My name is Tim.")
+    assert await names() == [("Tom", 1)], "the same words are not learned from again"
+    await ann.undo(session="two")
+    await memory.work()
+    assert await names() == [("Tim", 2)]
+    await ann.forget(first.id)
+    await memory.work()
+    assert await names() == [("Tim", 1)], "it was said once more"
