@@ -71,6 +71,9 @@ class Corrupt(RecollectError):
 class EmbeddingError(RecollectError):
     """The embedder failed or returned unusable vectors. Words are still searchable."""
 
+    after_s: float = 0.0
+    """How long it asks to be left alone; work that needs it is tried again after that."""
+
 
 class ModelError(RecollectError):
     """The language model failed or returned an unusable answer. The message itself is kept."""

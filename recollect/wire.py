@@ -7,7 +7,9 @@ told as `Trouble`, in words that hold neither what was sent, nor what was answer
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
@@ -22,6 +24,10 @@ WAIT_S = 0.5
 """Wait before the second try; doubles with each."""
 WAIT_MAX_S = 20.0
 """The longest `Retry-After` that is waited for in the call; a longer one is told to who asked."""
+AGAIN_MAX_S = 24 * 3600.0
+"""The longest `Retry-After` that is believed."""
+QUIET_MAX_S = 600.0
+"""The longest time for which an endpoint is left alone without a look whether it has changed its mind."""
 LINE_CHARACTERS_MAX = 1 << 20
 """One event of a stream; more in one line is no answer."""
 
@@ -52,15 +58,24 @@ class Wire:
         self._wait_s = wait_s
         self._client: httpx.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._quiet_until = 0.0
 
     async def post(self, body: Mapping[str, Any], *, bytes_max: int) -> bytes:
-        """The answer to one request, tried again after what may pass by itself."""
+        """The answer to one request, tried again after what may pass by itself.
+
+        Who was asked for more patience than that leaves the endpoint alone, whoever asks, until the time is over.
+        """
+        quiet_s = self._quiet_until - time.monotonic()
+        if quiet_s > 0:
+            raise Trouble("has asked to be left alone", passes=True, again_s=quiet_s)
         for attempt in range(1, TRIES + 1):
             wait_s = self._wait_s * 2 ** (attempt - 1)
             try:
                 return await self._sent(body, bytes_max)
             except Trouble as trouble:
                 wait_s = wait_s if trouble.again_s is None else trouble.again_s
+                if trouble.again_s is not None and wait_s > WAIT_MAX_S:
+                    self._quiet_until = time.monotonic() + min(wait_s, QUIET_MAX_S)
                 if not trouble.passes or attempt == TRIES or wait_s > WAIT_MAX_S:
                     raise
             await asyncio.sleep(wait_s)
@@ -133,11 +148,13 @@ def _trouble(error: Exception) -> Trouble:
 
 
 def _retry_after_s(headers: httpx.Headers) -> float | None:
-    """How long the endpoint asks to be left alone; a date is not understood, as hardly any sends one."""
+    """How long the endpoint asks to be left alone: in seconds, or until a date."""
+    said = headers.get("retry-after", "")
     try:
-        return max(float(headers["retry-after"]), 0.0)
-    except (KeyError, ValueError):
+        seconds = float(said) if said[:1].isdigit() else parsedate_to_datetime(said).timestamp() - time.time()
+    except (ValueError, OverflowError):
         return None
+    return min(max(seconds, 0.0), AGAIN_MAX_S)
 
 
 async def _lines(response: httpx.Response) -> AsyncIterator[str]:

@@ -274,8 +274,8 @@ class Worker:
         now = self._ledger.clock()
         changes = Changes(job.partition, finish=(job,))
         if job.attempt < self._settings.job_attempts_max:
-            wait_ms = int(self._settings.retry_s * 1000 * 2 ** (job.attempt - 1))
-            changes = changes.and_(enqueue=(replace(job, due_at=now + wait_ms),))
+            wait_s = max(self._settings.retry_s * 2 ** (job.attempt - 1), getattr(error, "after_s", 0.0))
+            changes = changes.and_(enqueue=(replace(job, due_at=now + int(wait_s * SECOND_MS)),))
         try:
             if job.attempt >= self._settings.job_attempts_max:
                 failure = await self._failure(job, error, now)

@@ -83,7 +83,9 @@ class EndpointEmbedder:
             content = await self._wire.post(body, bytes_max=ANSWER_MAX_BYTES)
         except wire.Trouble as trouble:
             hint = "; check embedder, embedder_url and embedder_key" if trouble.refused else ""
-            raise self._failed(f"{trouble.problem}{hint}") from trouble
+            failed = self._failed(f"{trouble.problem}{hint}")
+            failed.after_s = trouble.again_s or 0.0
+            raise failed from trouble
         return self._rows(content, len(texts))
 
     # ── looking at the answer ────────────────────────────────────────────────────────────────────

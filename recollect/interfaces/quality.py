@@ -75,8 +75,12 @@ class Ours:
         context = await self._user.get_context(
             question.text, max_tokens=CONTEXT_TOKENS, at=question.at, quality=self._quality
         )
-        turns = {self._turns[source.id] for source in context.sources if source.id in self._turns}
+        turns = {turn for source in context.sources for turn in self._turns_of(source.id)}
         return turns, context.answerable
+
+    def _turns_of(self, id: str) -> tuple[str, ...]:
+        """The turns that a record stands for."""
+        return (self._turns[id],) if id in self._turns else ()
 
 
 class WithNotes(Ours):
@@ -98,8 +102,10 @@ class WithNotes(Ours):
         hits = await self._user.search_memory(
             question.text, layer=layers, limit=limit, at=question.at, quality=self._quality
         )
-        found = [turn for hit in hits for turn in self._noted.get(hit.id) or (self._turns.get(hit.id, ""),)]
-        return [turn for turn in dict.fromkeys(found) if turn][:limit]
+        return list(dict.fromkeys(turn for hit in hits for turn in self._turns_of(hit.id)))[:limit]
+
+    def _turns_of(self, id: str) -> tuple[str, ...]:
+        return self._noted.get(id) or super()._turns_of(id)
 
 
 @dataclass(slots=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
+from email.utils import formatdate
 from typing import Any
 
 import pytest
-from endpoint_stage import KEY, answer, hang_up, serving, sleep_on_it, stop_in_the_middle
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
@@ -19,6 +20,7 @@ from recollect.models.decoding import decoded
 from recollect.models.openai import EndpointModel
 from recollect.models.prompts import CHANGES, LAYERS, LEARN, PROMPTS, SURENESS
 from recollect.settings import Settings
+from recollect.testing.endpoint import KEY, answer, hang_up, serving, sleep_on_it, stop_in_the_middle
 
 SHAPE = {"title": "pick", "type": "object", "properties": {"number": {"type": "integer", "minimum": 1, "maximum": 3}}}
 ASK = Ask([{"role": "system", "content": "Pick."}, {"role": "user", "content": "One of three."}], SHAPE, 50)
@@ -103,6 +105,29 @@ async def test_an_endpoint_that_asks_for_long_patience_gets_it(remote, model):
     with pytest.raises(PutOff) as wait:
         await model.answer(ASK)
     assert (wait.value.after_s, len(remote.requests)) == (3600, 1)
+    with pytest.raises(PutOff) as wait:  # whoever asks next is told the same, and nothing is sent
+        await model.answer(ASK)
+    assert 3 < wait.value.after_s <= wire.QUIET_MAX_S and len(remote.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "least", "most"),
+    [("inf", None, None), ("nan", None, None), ("soon", None, None), ("-5", None, None), ("", None, None),
+     ("1e300", wire.AGAIN_MAX_S, wire.AGAIN_MAX_S), ("120", 120, 120)],
+)  # fmt: skip
+async def test_only_a_wait_that_makes_sense_is_believed(remote, model, said, least, most):
+    remote.always = answer(429, Retry_After=said)
+    with pytest.raises(ModelError) as wait:
+        await model.answer(ASK)
+    after_s = wait.value.after_s if isinstance(wait.value, PutOff) else None
+    assert after_s is None if least is None else least <= after_s <= most
+
+
+async def test_a_date_until_which_to_wait_is_understood(remote, model):
+    remote.faults = [answer(503, Retry_After=formatdate(time.time() + 900, usegmt=True))]
+    with pytest.raises(PutOff) as wait:
+        await model.answer(ASK)
+    assert 890 < wait.value.after_s <= 900
 
 
 async def test_a_slow_endpoint_is_not_waited_for_again_and_again(remote, model):

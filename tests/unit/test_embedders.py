@@ -12,7 +12,6 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from endpoint_stage import KEY, answer, hang_up, serving, sleep_on_it, stop_in_the_middle
 from onnx import TensorProto, helper, numpy_helper
 
 from recollect import Memory, wire
@@ -24,6 +23,7 @@ from recollect.errors import EmbeddingError, NotFound, ValidationError
 from recollect.providers import embed_checked
 from recollect.settings import Settings
 from recollect.testing import tiny_bert
+from recollect.testing.endpoint import KEY, answer, hang_up, serving, sleep_on_it, stop_in_the_middle
 
 TEXTS = ["the cat sat on my mat", "where is the dog ?", "a red garden", "cat", "the green dog ran in the garden ."]
 
@@ -365,9 +365,22 @@ async def test_what_does_not_pass_is_left_to_the_job(remote, embedder, fault):
 
 async def test_an_endpoint_that_asks_for_long_patience_is_left_alone(remote, embedder):
     remote.faults = [answer(429, Retry_After="3600")]
-    with pytest.raises(EmbeddingError, match="answered 429"):
+    with pytest.raises(EmbeddingError, match="answered 429") as wait:
         await embedder.embed(["cat"])
-    assert len(remote.requests) == 1
+    with pytest.raises(EmbeddingError, match="left alone"):
+        await embedder.embed(["dog"])
+    assert (wait.value.after_s, len(remote.requests)) == (3600, 1)
+
+
+async def test_work_waits_as_long_as_the_endpoint_of_the_embedder_asks_for(remote, embedder, open_memory, clock):
+    remote.faults = [answer(429, Retry_After="30")]
+    memory = await open_memory("memory://", embedder=embedder, retry_s=1.0)
+    await memory.user("ann").add_memory("I like cats")
+    await memory.work()
+    clock.advance(seconds=29)
+    assert await memory.work() == 0
+    clock.advance(seconds=2)
+    assert await memory.work() > 0 and len(remote.requests) == 1  # by its own clock it is still left alone
 
 
 async def test_a_slow_endpoint_is_not_waited_for_again_and_again(remote, embedder):

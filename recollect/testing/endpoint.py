@@ -1,4 +1,4 @@
-"""An endpoint on loopback for tests: it answers as OpenAI's does, after whatever goes wrong first."""
+"""An endpoint of models on this machine: it answers as OpenAI's does, after whatever goes wrong first."""
 
 from __future__ import annotations
 
@@ -16,12 +16,16 @@ Fault = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 @dataclass
 class Endpoint:
-    """A small endpoint. `usual` makes the body of an answer from that of a request; `faults` come first."""
+    """A small endpoint. `usual` makes the body of an answer from that of a request; `faults` come first, once each.
+
+    With a fault for `always` there is no usual answer.
+    """
 
     path: str
     usual: Callable[[dict[str, Any]], Any]
     url: str = ""
     faults: list[Fault] = field(default_factory=list)
+    always: Fault | None = None
     requests: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
 
@@ -34,8 +38,9 @@ class Endpoint:
                 self.requests.append(body)
                 self.keys.append(headers.get("authorization", ""))
                 assert head.startswith(f"POST {self.path} ")
-                if self.faults:
-                    await self.faults.pop(0)(writer)
+                fault = self.faults.pop(0) if self.faults else self.always
+                if fault is not None:
+                    await fault(writer)
                 else:
                     await reply(writer, 200, self.usual(body))
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -76,7 +81,7 @@ async def sleep_on_it(writer: asyncio.StreamWriter) -> None:
 @contextlib.asynccontextmanager
 async def serving(path: str, usual: Callable[[dict[str, Any]], Any]) -> AsyncIterator[Endpoint]:
     found = Endpoint(path, usual)
-    connections: set[asyncio.Task[None]] = set()
+    connections: set[asyncio.Task[Any] | None] = set()
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connections.add(asyncio.current_task())
@@ -89,6 +94,7 @@ async def serving(path: str, usual: Callable[[dict[str, Any]], Any]) -> AsyncIte
         yield found
     finally:
         server.close()
-        for connection in connections:
+        open_ones = [connection for connection in connections if connection is not None]
+        for connection in open_ones:
             connection.cancel()
-        await asyncio.gather(*connections, return_exceptions=True)
+        await asyncio.gather(*open_ones, return_exceptions=True)
