@@ -16,7 +16,8 @@ from typing import Annotated, Any
 import typer
 
 from recollect import validate
-from recollect.errors import NotFound, ValidationError
+from recollect.errors import Corrupt, NotFound, ValidationError
+from recollect.importers.guessing import guess
 from recollect.importers.items import KINDS as ITEMS
 from recollect.importers.items import Imported, Source
 from recollect.importers.jsonl import DEFAULT_SESSION, Lines
@@ -133,7 +134,8 @@ def import_file(
         memory.user(user, org=org)  # a wrong name of our own is no fault of the source
         return lambda owner: memory.user(owner if owner and user_from == SOURCE else user, org=org)
 
-    with _reporting(report) as tell, _opened(kind, source, options, rewinds=all_or_nothing) as reading:
+    opening = _opened(kind, source, options, rewinds=all_or_nothing)
+    with _guessing(kind, source, options), _reporting(report) as tell, opening as reading:
 
         async def step(memory: Memory) -> Imported:
             with progress("Importing", reading.size) as advance:
@@ -147,10 +149,29 @@ def import_file(
 
         outcome = run(url, step)
     _show_import(outcome, as_json, kept_apart=user_from == SOURCE or source_user is not None)
+    wrote = None if outcome.read > outcome.bad or source == "-" else guess(kind, source, options)
+    if wrote:
+        raise ValidationError(f"nothing in it is of the kind {kind}; {_advice(wrote)}", field="from")
     if outcome.bad:
         raise typer.Exit(BAD_INPUT)
     if not outcome.read:
         raise typer.Exit(NOT_FOUND)
+
+
+@contextlib.contextmanager
+def _guessing(kind: str, source: str, options: Options) -> Iterator[None]:
+    """Where a source cannot be read, say what it looks like."""
+    try:
+        yield
+    except (ValidationError, NotFound, Corrupt) as error:
+        wrote = None if source == "-" else guess(kind, source, options)
+        if wrote is None:
+            raise
+        raise ValidationError(f"this source is not of the kind {kind}; {_advice(wrote)}", field="from") from error
+
+
+def _advice(kind: str) -> str:
+    return f"it looks like {kind}: try --from {kind}"
 
 
 @contextlib.contextmanager

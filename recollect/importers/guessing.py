@@ -1,0 +1,35 @@
+"""Which program wrote a source: every reader looks at its beginning, and who understands the most of it knows."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from recollect.errors import RecollectError
+from recollect.importers.items import Problem
+from recollect.importers.kinds import JSONL, KINDS, open_source
+from recollect.importers.options import Options
+
+LOOKED_AT = 20
+"""Items at the beginning of a source that are looked at."""
+_MODULES = {module: kind for kind, module in reversed(KINDS.items()) if kind != JSONL}
+GUESSED = (*_MODULES.values(), JSONL)
+"""Kinds by their readers, the one that takes nearly anything last."""
+
+
+def guess(kind: str, where: str, options: Options) -> str | None:
+    """The kind that a source is instead of what it was said to be; None where it is that, or nothing that is known."""
+    if _understood(kind, where, options):
+        return None
+    shares = {other: _understood(other, where, options) for other in GUESSED}
+    best = max(shares, key=shares.__getitem__)
+    return best if shares[best] else None
+
+
+def _understood(kind: str, where: str, options: Options) -> float:
+    """How much of the beginning of a source the reader of a kind can make sense of, from 0 to 1."""
+    try:
+        with open_source(kind, where, options) as source:
+            looked = list(islice(source.read(), LOOKED_AT))
+    except RecollectError:
+        return 0.0
+    return sum(not isinstance(each, Problem) for each in looked) / len(looked) if looked else 0.0

@@ -1,0 +1,168 @@
+"""What holds for every kind of source: tried first, read once, gone on with, told line by line, and never mistaken."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents.memory import SQLiteSession
+from langgraph.store.sqlite import SqliteStore
+from test_importing_exports import CHATGPT, CLAUDE, GRAPH
+
+from recollect import Memory
+from recollect.importers.guessing import GUESSED, guess
+from recollect.importers.items import Read, Source
+from recollect.importers.kinds import KINDS, open_source
+from recollect.importers.options import Options
+from recollect.importers.writing import bring_in
+
+Make = Callable[[Path], Path]
+
+
+def of_json(value: Any, name: str = "file.json") -> Make:
+    def make(folder: Path) -> Path:
+        (folder / name).write_text(json.dumps(value))
+        return folder / name
+
+    return make
+
+
+def of_lines(*values: Any) -> Make:
+    def make(folder: Path) -> Path:
+        (folder / "file.jsonl").write_text("".join(json.dumps(value) + "\n" for value in values))
+        return folder / "file.jsonl"
+
+    return make
+
+
+def langchain_table(folder: Path) -> Path:
+    with sqlite3.connect(folder / "chats.db") as db:
+        db.execute("create table message_store (id integer primary key, session_id text, message text)")
+        rows = [json.dumps({"type": "human", "data": {"content": f"I drink oolong {n}"}}) for n in range(3)]
+        db.executemany("insert into message_store (session_id, message) values ('monday', ?)", [(row,) for row in rows])
+    return folder / "chats.db"
+
+
+def langgraph_table(folder: Path) -> Path:
+    with SqliteStore.from_conn_string(str(folder / "graph.db")) as store:
+        store.setup()
+        for number in range(3):
+            store.put(("memories", "ann"), str(number), {"text": f"Ann drinks oolong {number}"})
+    return folder / "graph.db"
+
+
+def agents_table(folder: Path) -> Path:
+    session = SQLiteSession("monday", str(folder / "agents.db"))
+    asyncio.run(session.add_items([{"role": "user", "content": f"I drink oolong {n}"} for n in range(3)]))
+    session.close()
+    return folder / "agents.db"
+
+
+def ai_sdk_table(folder: Path) -> Path:
+    with sqlite3.connect(folder / "memory.db") as db:
+        columns = "chat_id text, user_id text, role text, content text, timestamp integer"
+        db.execute(f"create table conversation_messages (id integer primary key, {columns})")
+        into = "insert into conversation_messages (chat_id, user_id, role, content, timestamp)"
+        rows = [("monday", "ann", "user", f"I drink oolong {n}", 1_772_357_400) for n in range(3)]
+        db.executemany(f"{into} values (?, ?, ?, ?, ?)", rows)
+    return folder / "memory.db"
+
+
+def mem0_list(folder: Path) -> Path:
+    kept = [{"id": f"m{n}", "memory": f"Ann drinks oolong {n}", "user_id": "ann"} for n in range(3)]
+    return of_json({"results": kept}, "memories.json")(folder)
+
+
+SOURCES: dict[str, Make] = {
+    "jsonl": of_lines(*({"role": "user", "content": f"I drink oolong {n}", "session": "monday"} for n in range(3))),
+    "langchain": langchain_table,
+    "langgraph": langgraph_table,
+    "openai-agents": agents_table,
+    "mem0": mem0_list,
+    "mcp": of_lines(*GRAPH),
+    "ai-sdk": ai_sdk_table,
+    "chatgpt": of_json([CHATGPT], "conversations.json"),
+    "claude": of_json([CLAUDE], "conversations.json"),
+}
+
+
+def test_there_is_a_source_of_every_kind():
+    assert set(SOURCES) == set(GUESSED) == {kind for kind in KINDS if kind != "langchain-postgres"}
+
+
+class Stopped(Exception):
+    """Something ends the import."""
+
+
+class Ending:
+    """A source that ends in an error after some items, as when a process is killed."""
+
+    def __init__(self, source: Source, after: int) -> None:
+        self.size, self._source, self._after = None, source, after
+
+    def read(self) -> Iterator[Read]:
+        for place, each in enumerate(self._source.read()):
+            if place == self._after:
+                raise Stopped
+            yield each
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_a_dry_run_stores_nothing_then_all_is_new_then_all_is_known_and_each_line_is_told(recollect, tmp_path, kind):
+    source = str(SOURCES[kind](tmp_path))
+    bring = ["import", "--from", kind, source, "--json"]
+    tried = recollect(*bring, "--dry-run", "--report", "tried.jsonl")
+    assert (tried.code, tried.json["stored"], tried.json["new"]) == (0, False, 0)
+    assert len(recollect("export").out.splitlines()) <= 1  # the head alone
+    done = recollect(*bring, "--report", "done.jsonl").json
+    again = recollect(*bring, "--report", "again.jsonl").json
+    assert done["new"] >= 3 and done["known"] == 0 and again == done | {"new": 0, "known": done["new"]}
+    for file, result in (("tried", "good"), ("done", "new"), ("again", "known")):
+        told = [json.loads(line) for line in Path(f"{file}.jsonl").read_text().splitlines()]
+        assert [each["result"] for each in told] == [result] * done["new"]
+        assert all(each["line"] >= 1 and each["kind"] for each in told)
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+async def test_an_import_that_ends_anywhere_is_gone_on_with(tmp_path, kind):
+    path = str(await asyncio.to_thread(SOURCES[kind], tmp_path))
+    counts = []
+    for after in (1, 2, None):
+        async with Memory.open(f"sqlite:///{tmp_path}/ours-{after}.db", worker=False) as memory:
+            ann = memory.user("ann")
+            if after is not None:
+                with open_source(kind, path) as source, pytest.raises(Stopped):
+                    await bring_in(Ending(source, after), lambda owner, ann=ann: ann)
+            with open_source(kind, path) as source:
+                outcome = await bring_in(source, lambda owner, ann=ann: ann)
+            assert outcome.bad == 0
+            counts.append((outcome.new + outcome.known, len(await ann.export())))
+    assert len(set(counts)) == 1
+
+
+@pytest.mark.parametrize("wrong", SOURCES)
+@pytest.mark.parametrize("kind", SOURCES)
+def test_a_source_that_is_named_wrongly_is_told_by_its_right_name(recollect, tmp_path, kind, wrong):
+    if wrong == kind:
+        return
+    path = str(SOURCES[kind](tmp_path))
+    ran = recollect("import", "--from", wrong, path)
+    if ran.code == 0:  # a reader of lines understands those of others
+        assert (kind, wrong) in {("mcp", "jsonl")}
+        return
+    assert ran.code == 2 and f"try --from {kind}" in ran.err, (ran.out, ran.err)
+    assert "oolong" not in ran.err and len(recollect("export").out.splitlines()) <= 1
+
+
+def test_what_nobody_knows_is_not_guessed(recollect, tmp_path):
+    (tmp_path / "file.json").write_text('{"weather": "rain"}')
+    assert guess("chatgpt", str(tmp_path / "file.json"), Options()) is None
+    ran = recollect("import", "--from", "chatgpt", "file.json")
+    assert ran.code == 2 and "--from" not in ran.err
+    (tmp_path / "empty.jsonl").write_text("")
+    assert recollect("import", "empty.jsonl").code == 1
