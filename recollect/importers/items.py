@@ -108,11 +108,6 @@ class Imported:
     tell: Callable[[Mapping[str, Any]], None] = lambda _: None
     """Is told what became of each line."""
 
-    @property
-    def any_read(self) -> bool:
-        """Whether anything in the source was understood."""
-        return any(getattr(self, name) for name in KINDS.values()) or self.expired > 0
-
     def keep(self, item: Item, *, new: bool) -> None:
         """Note a good line, and whether it was not known."""
         name = KINDS[item.kind]
@@ -138,7 +133,7 @@ class Imported:
     @property
     def read(self) -> int:
         """How much the source had of its kind, good or bad."""
-        return self.new + self.known + self.expired + self.bad
+        return sum(getattr(self, name) for name in KINDS.values()) + self.expired + self.bad
 
     def to_dict(self) -> dict[str, Any]:
         """The outcome as documented JSON."""

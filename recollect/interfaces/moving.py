@@ -182,12 +182,12 @@ def import_file(
 
         outcome = run(url, step)
     _show_import(outcome, as_json, kept_apart=user_from == SOURCE or source_user is not None)
-    wrote = None if outcome.any_read or source == "-" else guess(kind, source, options)
+    wrote = None if outcome.read > outcome.bad or source == "-" else guess(kind, source, options)
     if wrote:
         raise ValidationError(f"nothing in it is of the kind {kind}; {_advice(wrote)}", field="from")
     if outcome.bad:
         raise typer.Exit(BAD_INPUT)
-    if not outcome.any_read:
+    if not outcome.read:
         raise typer.Exit(NOT_FOUND)
 
 
@@ -260,7 +260,7 @@ def _show_import(outcome: Imported, as_json: bool, *, kept_apart: bool) -> None:
     expired = f", {plural(outcome.expired, 'record')} past their life" if outcome.expired else ""
     refused = f", {plural(outcome.bad, 'line')} refused" if outcome.bad else ""
     say(f"Read {read}: {stored}{expired}{refused}.")
-    if not outcome.any_read and not outcome.bad:
+    if not outcome.read:
         say("Nothing in it is of that kind: does --from name what wrote it?")
     users = len(outcome.owners - {""})
     if users > 1 and not kept_apart:

@@ -24,7 +24,7 @@ async def test_what_says_the_same_in_other_words_becomes_one_memory(open_memory)
     memory, left = await remembered(open_memory, model, OLDER, NEWER)
     assert left == [OLDER] and len(model.asked) == 1
     (hit, *_) = await memory.user("ann").search_memory("swimming", layer="long_term")
-    assert hit.record.data["merged"][0]["reason"] == "the same in other words, says scripted/compare-1"
+    assert hit.record.data["merged"][0]["reason"] == "the same in other words, says scripted/compare-2"
 
 
 async def test_memories_that_differ_stay_two(open_memory):

@@ -163,7 +163,7 @@ async def test_what_a_model_learned_can_be_undone_by_its_name(open_memory, clock
     model = ScriptedModel(learned=learned(collecting()))
     memory = await open_memory(llm=model)
     await told(memory, clock)
-    await memory.user("ann").undo(extractor="scripted/learn-1")
+    await memory.user("ann").undo(extractor="scripted/learn-2")
     assert await facts(memory) == {}
     await settled(memory, clock)
     assert await facts(memory) == {}

@@ -71,7 +71,7 @@ async def test_a_model_reads_what_was_said_before_it_was_there(open_memory, url)
     memory = await open_memory(url, llm=model)
     (told,) = await memory.reprocess()
     assert told.differences == (("added", "fact", "collection", "antique barometers"),)
-    assert told.by == "scripted/learn-1"
+    assert told.by == "scripted/learn-2"
     await memory.reprocess(by="model", apply=True)
     assert await facts(memory) == {"collection": "antique barometers"}
 

@@ -105,7 +105,7 @@ async def test_an_episode_is_retold_without_what_nobody_said(open_memory, clock)
     assert (episode.decisions, episode.open_questions) == (("Room 1 gets blue curtains.",), ())
     assert (episode.id, episode.messages, episode.started_at) == (before.id, before.messages, before.started_at)
     hits = await memory.user("ann").search_memory("which room gets which curtains", layer="episodic")
-    assert hits[0].record.source.extractor == "scripted/retell-1"
+    assert hits[0].record.source.extractor == "scripted/retell-2"
 
 
 async def test_an_episode_that_is_forgotten_while_it_is_retold_does_not_come_back(open_memory, clock):

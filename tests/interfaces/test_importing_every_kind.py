@@ -165,4 +165,4 @@ def test_what_nobody_knows_is_not_guessed(recollect, tmp_path):
     ran = recollect("import", "--from", "chatgpt", "file.json")
     assert ran.code == 2 and "--from" not in ran.err
     (tmp_path / "empty.jsonl").write_text("")
-    assert recollect("import", "empty.jsonl").code == 0
+    assert recollect("import", "empty.jsonl").code == 1

@@ -75,7 +75,7 @@ def test_a_model_of_the_settings_reads_old_conversations(recollect, monkeypatch,
     assert told["differences"] == [
         {"change": "added", "layer": "fact", "key": "collection", "value": "antique barometers"}
     ]
-    assert (told["by"], told["applied"], told["messages"]) == ("openai:tiny/learn-1", False, 2)
+    assert (told["by"], told["applied"], told["messages"]) == ("openai:tiny/learn-2", False, 2)
     recollect("reprocess", "--by", "model", "--apply", "--user", "me")
     assert facts(recollect) == {"collection": "antique barometers"}
     assert endpoint[0][0]["response_format"]["json_schema"]["name"] == "learned"
