@@ -133,7 +133,8 @@ class Imported:
     @property
     def read(self) -> int:
         """How much the source had of its kind, good or bad."""
-        return sum(getattr(self, name) for name in KINDS.values()) + self.expired + self.bad
+        kept: int = sum(getattr(self, name) for name in KINDS.values())
+        return kept + self.expired + self.bad
 
     def to_dict(self) -> dict[str, Any]:
         """The outcome as documented JSON."""
