@@ -86,9 +86,16 @@ class Admission:
         if self._line.has_room(who) and self._places.has_room(who) and (is_calm or self._line.of(who) < LINE_SHORT):
             self._line.take(who)
             return True
+        self._overflowed.pop(who, None)
         self._overflowed[who] = now
+        self._forget_calm(now)
         self._shorten(who)
         return False
+
+    def _forget_calm(self, now: float) -> None:
+        """Whoever is calm again needs no mark: callers name themselves, so there may be any number of names."""
+        while now - self._overflowed[first := next(iter(self._overflowed))] >= CALM_S:
+            del self._overflowed[first]
 
     def leave_line(self, who: bytes) -> None:
         """With a turn or without."""

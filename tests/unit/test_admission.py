@@ -110,3 +110,13 @@ async def test_a_request_that_waits_for_others_keeps_no_turn():
         done.set()
         await asyncio.wait_for(work(admission, BOB, done, order), 1)
     assert order == [BOB]
+
+
+async def test_callers_who_make_up_names_leave_nothing_behind():
+    moment = [0.0]
+    admission = Admission(line=1, timer=lambda: moment[0])
+    assert admission.join_line(BOB)
+    for number in range(1_000):
+        moment[0] += 0.01
+        assert not admission.join_line(b"made up %d" % number)
+    assert len(admission._overflowed) <= 101
