@@ -1,7 +1,7 @@
 """Fits the weights of turns: a linear mix that puts the turns that answer a question before the others.
 
     python tools/fit_ranking.py --people FRIENDS.json.gz training/talks --assistant LME_O50.json.gz
-    python tools/fit_ranking.py --worth LME_POOL.json.gz    what each leg is worth, by leaving it out
+    python tools/fit_ranking.py --worth LME_POOL.json.gz    what each leg and feature is worth, by leaving it out
 
 Each file holds conversations whose questions carry the ids of the turns that answer them (the
 format is told by `recollect bench --help`); a folder holds talks of our own (tools/talks.py). One row of
@@ -99,8 +99,10 @@ async def examples(cases: list[Case], kind: str, embedder: StaticEmbedder | None
 
 
 async def worth(cases: list[Case], embedder: StaticEmbedder | None) -> dict[str, tuple[float, float]]:
-    """Share of the evidence in the first 5 and 10, with all legs and without each of them."""
-    left_out = {"(all)": ()} | {leg: tuple(f for f in FEATURES if LEG_OF[f] == leg) for leg in LEG_OF.values()}
+    """Share of the evidence in the first 5 and 10, with everything, without each leg, without each feature."""
+    left_out: dict[str, tuple[str, ...]] = {"nothing": ()}
+    left_out |= {leg: tuple(f for f in FEATURES if LEG_OF[f] == leg) for leg in LEG_OF.values()}
+    left_out |= {f"{LEG_OF[feature]}: {feature}": (feature,) for feature in FEATURES}
     sums = {name: np.zeros(2) for name in left_out}
     count = 0
     async for kind, (features, right) in read(cases, embedder):
@@ -147,7 +149,7 @@ async def main() -> None:
     for path in options.worth:
         print(path.name, "R@5 / R@10")
         for name, (five, ten) in (await worth(read_cases(path), embedder)).items():
-            print(f"  without {name:<13} {five:5.1f} / {ten:5.1f}")
+            print(f"  without {name:<28} {five:5.1f} / {ten:5.1f}")
     for kind in ("people", "assistant"):
         for mind in (embedder, None):
             sets = [await examples(cases_of(path), kind, mind) for path in getattr(options, kind)]
