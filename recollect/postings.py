@@ -139,6 +139,7 @@ class Words:
         self._total = 0
         self._arrays: dict[str, tuple[Rows, Scores]] = {}
         self._weighed: dict[str, Scores] = {}
+        self._asked: tuple[Sequence[str], list[tuple[list[int], float]]] | None = None
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -167,17 +168,17 @@ class Words:
                 entries[-1] += 1
         self._arrays.clear()
         self._weighed.clear()
+        self._asked = None
 
-    def scores(self, query: Iterable[str], size: int) -> Scores:
+    def scores(self, query: Sequence[str], size: int) -> Scores:
         """How well each row answers these terms."""
         scores: Scores = np.zeros(size, np.float32)
         few: dict[int, float] = {}
-        for term in query:
-            entries = self._entries(term)
+        for term, (entries, told) in zip(query, self._told(query), strict=True):
             if len(entries) > FEW_ROWS:
-                scores[self._posted(term, entries)[0]] += self._weight(term, entries)
+                scores[self._posted(term, entries)[0]] += self._weight(term, entries, told)
             elif entries:
-                self._add_few(few, entries)
+                self._add_few(few, entries, told)
         if few:
             scores[list(few)] += list(few.values())
         return scores
@@ -196,13 +197,23 @@ class Words:
         """The share of these terms that each of some different rows has, by rarity."""
         gains = dict.fromkeys(rows, 0.0)
         total = 0.0
-        for term in query:
-            entries = self._entries(term)
-            weight = rarity(len(self._lengths), len(entries))
+        for entries, weight in self._told(query):
             total += weight
-            for row in _among(gains, entries):
+            if len(entries) <= FEW_ROWS:
+                there = [row for entry in entries if (row := entry >> COUNT_BITS) in gains]
+            else:
+                there = [row for row in gains if _has(entries, row)]
+            for row in there:
                 gains[row] += weight
         return [gain / max(total, 1e-6) for gain in gains.values()]
+
+    def _told(self, query: Sequence[str]) -> list[tuple[list[int], float]]:
+        """The rows of each term, and how much it tells. The same question is asked a few times in a row."""
+        if self._asked is None or self._asked[0] is not query:
+            size = len(self._lengths)
+            found = [self._entries(term) for term in query]
+            self._asked = query, [(entries, rarity(size, len(entries))) for entries in found]
+        return self._asked[1]
 
     def _entries(self, term: str) -> list[int]:
         """The rows of a term. The words that it is the term of share one list from now on."""
@@ -234,36 +245,27 @@ class Words:
             posted = self._arrays[term] = packed >> COUNT_BITS, (packed & COUNT_MAX).astype(np.float32)
         return posted
 
-    def _add_few(self, scores: dict[int, float], entries: list[int]) -> None:
+    def _add_few(self, scores: dict[int, float], entries: list[int], told: float) -> None:
         """What one term adds, where it stands in so few rows that plain arithmetic is faster."""
-        top, flat, slope = self._shape(len(entries))
+        top, flat, slope = self._shape(told)
         for entry in entries:
             row, count = entry >> COUNT_BITS, entry & COUNT_MAX
             gain = top * count / (count + flat + slope * self._lengths[row])
             scores[row] = scores.get(row, 0.0) + gain
 
-    def _weight(self, term: str, entries: list[int]) -> Scores:
+    def _weight(self, term: str, entries: list[int], told: float) -> Scores:
         """What one term adds to each of its rows."""
         weight = self._weighed.get(term)
         if weight is None:
             rows, counts = self._posted(term, entries)
             lengths = np.array([self._lengths[row] for row in rows.tolist()], np.float32)
-            top, flat, slope = self._shape(len(entries))
+            top, flat, slope = self._shape(told)
             weight = self._weighed[term] = (top * counts / (counts + flat + slope * lengths)).astype(np.float32)
         return weight
 
-    def _shape(self, found: int) -> tuple[float, float, float]:
-        """BM25 for a term in `found` rows: what many occurrences add, and what holds one back by length."""
-        size = len(self._lengths)
-        return (K1 + 1) * rarity(size, found), K1 * (1 - B), K1 * B * size / max(self._total, 1)
-
-
-def _among(rows: Iterable[int], entries: list[int]) -> list[int]:
-    """Those of these rows that a term stands in."""
-    if len(entries) <= FEW_ROWS:
-        there = {entry >> COUNT_BITS for entry in entries}
-        return [row for row in rows if row in there] if there else []
-    return [row for row in rows if _has(entries, row)]
+    def _shape(self, told: float) -> tuple[float, float, float]:
+        """BM25 for a term that tells so much: what many occurrences add, and what holds one back by length."""
+        return (K1 + 1) * told, K1 * (1 - B), K1 * B * len(self._lengths) / max(self._total, 1)
 
 
 def _has(entries: list[int], row: int) -> bool:
