@@ -40,6 +40,9 @@ drills: $(VENV)/.test ## the long forms: 500 kills, bad inputs on every store, f
 	$(PY) -m recollect.testing.drills --kills 500
 	$(PY) -m recollect.testing.server_kills --kills 100
 	$(PY) -m recollect.testing.server_kills --kills 100 --victim worker
+	$(PY) -m recollect.testing.power_cuts --copies 200
+	$(PY) -m recollect.testing.soak
+	$(PY) -m recollect.testing.masses
 	$(PY) -m recollect.testing.erasing --rounds 25
 	RECOLLECT_QUESTIONS=10000 $(PY) -m recollect.testing.matrix
 	$(PY) -m recollect.testing.matrix --over rest mcp cli
