@@ -36,10 +36,14 @@ bench-load: $(VENV)/.serve ## requests a second over HTTP beside a bare handler 
 bench-adapters: $(VENV)/.test ## what each adapter costs beside the call it wraps and the framework's own
 	$(PY) benchmarks/adapters.py $(BENCH)
 
-drills: $(VENV)/.test ## the long forms: 500 kills, bad inputs on every store, failover, many processes, moving house
+drills: $(VENV)/.test ## the long forms: kills, power cuts, floods, a long day, bad inputs on every store and way in, failover, moving house
 	$(PY) -m recollect.testing.drills --kills 500
 	$(PY) -m recollect.testing.server_kills --kills 100
 	$(PY) -m recollect.testing.server_kills --kills 100 --victim worker
+	$(PY) -m recollect.testing.power_cuts --copies 200
+	$(PY) -m recollect.testing.flooding
+	$(PY) -m recollect.testing.soak
+	$(PY) -m recollect.testing.masses
 	$(PY) -m recollect.testing.erasing --rounds 25
 	RECOLLECT_QUESTIONS=10000 $(PY) -m recollect.testing.matrix
 	$(PY) -m recollect.testing.matrix --over rest mcp cli

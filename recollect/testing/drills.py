@@ -283,7 +283,7 @@ def kill_writers(
     life = 0
     while outcome.kills < kills:
         victims = [
-            _start_life(path, journal, seed, life, place, chance.uniform(*life_ms) / 1000) for place in range(PROCESSES)
+            start_life(path, journal, seed, life, place, chance.uniform(*life_ms) / 1000) for place in range(PROCESSES)
         ]
         _watch(victims, journal)
         life += 1
@@ -300,7 +300,8 @@ def kill_writers(
     return outcome
 
 
-def _start_life(path: Path, journal: Journal, seed: int, life: int, place: int, lasts_s: float) -> Victim:
+def start_life(path: Path, journal: Journal, seed: int, life: int, place: int, lasts_s: float) -> Victim:
+    """Start a process of writers, who go on with what was left unanswered."""
     generation = life // LIVES_PER_USER
     numbers = range(place * WRITERS, (place + 1) * WRITERS)
     writers = [Writer(n, generation, journal.targets(n, generation), journal.unanswered(n)) for n in numbers]

@@ -6,12 +6,14 @@ import asyncio
 import json
 import logging
 import re
+import select
 import signal
 import socket
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -21,7 +23,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance
-from server_stage import LOCAL, client_of, listening, opened, process
+from server_stage import LOCAL, client_of, listening, opened, process, until
 
 from recollect import errors
 from recollect.server.app import build, create
@@ -477,10 +479,10 @@ async def test_a_body_that_grows_without_end_or_comes_too_slowly_is_ended():
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
-    """A server in a process of its own, for tests that leave it as it was. Gives host and port."""
-    with process(tmp_path_factory.mktemp("server")) as (address, _):
+    """A server in a process of its own, for tests that leave it as it was. Gives host, port and process."""
+    with process(tmp_path_factory.mktemp("server")) as (address, server):
         url = httpx.URL(address)
-        yield url.host, url.port
+        yield url.host, url.port, server.pid
 
 
 def talk(place: tuple[str, int], *pieces: bytes, wait_s: float = 5.0, pause_s: float = 0.0) -> bytes:
@@ -522,9 +524,54 @@ HEAD = b"POST /api/users/ann/memories HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Typ
     ],
 )
 def test_what_is_no_proper_request_is_refused_and_hung_up_on(running, pieces, status):
-    answer = talk(running, *pieces, wait_s=2.0)
+    answer = talk(running[:2], *pieces, wait_s=2.0)
     assert answer.startswith(b"HTTP/1.1 %d" % status), answer[:200]
     assert httpx.get(f"http://{running[0]}:{running[1]}/health").status_code == 200
+
+
+@pytest.mark.parametrize("size", [10_000_000, 300_000_000])
+@pytest.mark.parametrize("is_told", [True, False], ids=["with its length", "in chunks"])
+def test_a_huge_body_is_refused_before_it_is_read_and_takes_no_room(running, size, is_told):
+    """It is sent for as long as the server takes it."""
+    _warm(f"http://{running[0]}:{running[1]}")
+    before = _peak_bytes(running[2])
+    sent, answer = _poured(running[:2], size, is_told)
+    assert answer.startswith(b"HTTP/1.1 413"), answer[:100]
+    assert sent < size / 2
+    assert _peak_bytes(running[2]) - before < 2 * LIMITS.body_bytes
+    assert httpx.get(f"http://{running[0]}:{running[1]}/health").status_code == 200
+
+
+def _warm(address: str) -> None:
+    """Let the server do once what makes it grow: load its model, and work."""
+    httpx.post(f"{address}/api/users/ann/memories", json={"content": "Warm."}).raise_for_status()
+    httpx.post(f"{address}/api/users/ann/memories/search", json={"query": "warm"}).raise_for_status()
+    until(lambda: not sum(httpx.get(f"{address}/api/stats").json()["jobs"][each] for each in ("waiting", "running")))
+
+
+def _poured(place: tuple[str, int], size: int, is_told: bool) -> tuple[int, bytes]:
+    """How much of a body was taken before the server answered or hung up, and its answer."""
+    head = HEAD + (b"Content-Length: %d\r\n\r\n" % size if is_told else b"Transfer-Encoding: chunked\r\n\r\n")
+    piece = b"x" * 65_536
+    sent = 0
+    with socket.create_connection(place, timeout=5) as connection:
+        connection.sendall(head)
+        try:
+            while sent < size and not select.select([connection], [], [], 0)[0]:
+                connection.sendall(piece if is_told else b"10000\r\n" + piece + b"\r\n")
+                sent += len(piece)
+        except OSError:
+            pass
+        try:
+            return sent, connection.recv(65_536)
+        except OSError:
+            return sent, b""
+
+
+def _peak_bytes(pid: int) -> int:
+    """The most memory that a process has had at a time."""
+    told = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(told[1]) * 1024 if told else 0
 
 
 def test_a_short_answer_is_sent_at_once(running):

@@ -1,0 +1,85 @@
+"""The power fails while writers write: copies of the file and its log at random instants open whole, and lack nothing.
+
+    python -m recollect.testing.power_cuts --copies 200
+
+The writers of `drills.py` are held for as long as a copy takes, so that file and log are of one instant, as a disk is
+when the power goes. Every copy is then opened, worked through and compared with what was acknowledged by then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import copy
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from recollect.testing.drills import Findings, Journal, Outcome, check, settle, start_life
+
+PAUSE_S = (0.02, 0.4)
+"""How long writers write between two instants."""
+
+
+def cut_power(folder: Path, copies: int, seed: int) -> Outcome:
+    """Copy while it is written, then look at every copy. The first with something wrong ends the drill."""
+    chance, journal, outcome = random.Random(seed), Journal(), Outcome(Findings())
+    path = folder / "live.db"
+    victim = start_life(path, journal, seed, 0, 0, 0)
+    instants: list[tuple[Path, Journal]] = []
+    try:
+        for number in range(copies):
+            _take(victim.pipe, journal, chance.uniform(*PAUSE_S))
+            os.kill(victim.process.pid or 0, signal.SIGSTOP)
+            _take(victim.pipe, journal, 0)  # what was acknowledged before
+            instants.append((_copied(path, folder / f"copy{number}.db"), copy.deepcopy(journal)))
+            os.kill(victim.process.pid or 0, signal.SIGCONT)
+    finally:
+        victim.process.kill()
+        victim.process.join()
+    for cut, known in instants:
+        if cut.exists():  # the first may be of the time before there was a file
+            outcome.reopened_s = max(outcome.reopened_s, asyncio.run(settle(cut)))
+            outcome.findings = check(cut, known)
+            outcome.kills += 1
+        if outcome.findings.any:
+            break
+    outcome.sent, outcome.acknowledged = len(journal.sent), len(journal.done)
+    return outcome
+
+
+def _take(pipe: Connection, journal: Journal, wait_s: float) -> None:
+    """What writers tell, for so long, and all that they have told by then."""
+    until = time.monotonic() + wait_s
+    while pipe.poll(max(0.0, until - time.monotonic())):
+        journal.take(pipe.recv())
+
+
+def _copied(path: Path, target: Path) -> Path:
+    for end in ("", "-wal"):
+        if Path(f"{path}{end}").exists():
+            shutil.copyfile(f"{path}{end}", f"{target}{end}")
+    return target
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m recollect.testing.power_cuts", description=__doc__.splitlines()[0])
+    parser.add_argument("--copies", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
+    chosen = parser.parse_args(given)
+    print(f"seed {chosen.seed}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = cut_power(Path(folder), chosen.copies, chosen.seed)
+    print(f"{outcome}".replace(" kills,", " copies,", 1))
+    return int(outcome.findings.any)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

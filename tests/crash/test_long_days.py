@@ -1,0 +1,32 @@
+"""Many calls, many memories, many users: nothing grows that must not, and limits hold."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from recollect.testing.masses import masses
+from recollect.testing.soak import Look, Soaked
+
+
+@pytest.mark.timeout(240)
+def test_after_thousands_of_mixed_calls_the_process_holds_what_it_held_before():
+    command = [sys.executable, "-m", "recollect.testing.soak", "--operations", "3000", "--users", "60"]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=220)
+    assert told.returncode == 0 and told.stdout.endswith("Nothing grew.\n"), told.stdout + told.stderr
+
+
+@pytest.mark.parametrize("grown", ["rss_mib", "files", "threads", "tasks", "log_mib", "p99_ms"])
+def test_what_grows_is_told(grown):
+    calm = {"rss_mib": 60.0, "files": 20, "threads": 5, "tasks": 3, "log_mib": 8.0, "p99_ms": 20.0}
+    looks = [Look(calls=n, **calm) for n in range(10)]
+    assert Soaked(looks).wrong(is_long=True) == []
+    worse = Look(calls=10, **calm | {grown: calm[grown] * 10})
+    assert len(Soaked([*looks, worse]).wrong(is_long=True)) == 1
+
+
+@pytest.mark.timeout(240)
+async def test_with_very_many_memories_or_users_limits_hold_and_lists_come_in_pages(store_url):
+    assert await masses(store_url, 20_000, 2_000)

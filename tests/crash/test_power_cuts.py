@@ -1,0 +1,15 @@
+"""The power fails: whatever the instant, the file and its log open whole, with all that was acknowledged."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect.testing.power_cuts import cut_power
+
+
+@pytest.mark.timeout(240)
+def test_file_and_log_of_any_instant_open_whole_and_lack_nothing(tmp_path, seed):
+    outcome = cut_power(tmp_path, 8, seed)
+    print(outcome)
+    assert outcome.kills >= 6 and outcome.acknowledged > 10
+    assert not outcome.findings.any, outcome
