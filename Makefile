@@ -49,6 +49,7 @@ drills: $(VENV)/.test ## the long forms: kills, power cuts, floods, a long day, 
 	$(PY) -m recollect.testing.matrix --over rest mcp cli
 	$(PY) -m recollect.testing.failover redis
 	$(PY) -m recollect.testing.failover valkey
+	$(PY) -m recollect.testing.returning
 	$(PY) -m recollect.testing.crowds postgresql
 	$(PY) -m recollect.testing.crowds cluster
 	$(PY) -m recollect.testing.moving

@@ -15,6 +15,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -29,13 +30,21 @@ from recollect.stores import open_store
 from recollect.testing.fakes import CountingStore, HashingEmbedder
 from recollect.testing.stores import KINDS, fresh_url
 
-CALLERS = 32
-ADDS = 40
-"""Messages that each caller adds in a round."""
-ALONE = 100
-"""Messages that a caller adds who is alone."""
 ROUNDS = 3
-QUESTIONS = 60
+
+
+@dataclass(frozen=True)
+class Load:
+    """How many callers add how many messages each in a round, how many one does who is alone, and the questions."""
+
+    callers: int = 32
+    adds: int = 40
+    alone: int = 100
+    questions: int = 60
+
+
+LOADS = {"cosmos": Load(callers=4, adds=5, alone=10, questions=10)}
+"""The emulator is one thread of JavaScript: its figures show that all of it runs, not how fast the service is."""
 RIVAL = "LangGraph PostgresStore, with vectors"
 AIM = 5.0
 """How many times the adds of that store Recollect means to do with 32 callers: both can then be searched by meaning."""
@@ -45,7 +54,7 @@ TEXT = "The parcel number {n} of {who} goes to the harbour of Bergen on Friday, 
 Add = Callable[[str, int], Awaitable[object]]
 
 
-async def rate(add: Add, start: int, callers: int = CALLERS, adds: int = ADDS) -> tuple[float, float]:
+async def rate(add: Add, start: int, callers: int, adds: int) -> tuple[float, float]:
     """Adds a second of so many callers, each for a user of its own and one after the other, and the CPU ms of one."""
 
     async def call(who: str) -> None:
@@ -117,7 +126,7 @@ Rates = dict[str, tuple[float, float]]
 """Name -> adds a second, and the CPU ms of one in this process."""
 
 
-async def adds(kind: str, url: str) -> dict[int, Rates]:
+async def adds(kind: str, url: str, load: Load) -> dict[int, Rates]:
     """The best round of each contestant, with one caller and with many: a busy machine only ever takes away."""
     async with AsyncExitStack() as stack:
         memory = await stack.enter_async_context(ours(url))
@@ -127,17 +136,18 @@ async def adds(kind: str, url: str) -> dict[int, Rates]:
                 contestants[name] = await stack.enter_async_context(langgraph(url, vectors=vectors))
         if kind in ("redis", "valkey"):
             contestants["OpenAI Agents RedisSession"] = await stack.enter_async_context(agents_session(url))
-        best = {callers: dict.fromkeys(contestants, (0.0, 0.0)) for callers in (1, CALLERS)}
+        best = {callers: dict.fromkeys(contestants, (0.0, 0.0)) for callers in (1, load.callers)}
         for round in range(ROUNDS):
             for name, add in contestants.items():
                 say(f"{kind}: adds of {name}, round {round + 1}")
                 for callers, rates in best.items():
-                    count, start = (ALONE, 0) if callers == 1 else (ADDS, ALONE)
-                    rates[name] = max(rates[name], await rate(add, round * (ADDS + ALONE) + start, callers, count))
+                    count, start = (load.alone, 0) if callers == 1 else (load.adds, load.alone)
+                    start += round * (load.adds + load.alone)
+                    rates[name] = max(rates[name], await rate(add, start, callers, count))
         return best
 
 
-async def calls(kind: str, url: str) -> dict[str, str]:
+async def calls(kind: str, url: str, load: Load) -> dict[str, str]:
     """What the other verbs take, with what `adds` has left in the store."""
     say(f"{kind}: jobs, windows, searches, contexts")
     async with ours(url) as memory:
@@ -145,27 +155,27 @@ async def calls(kind: str, url: str) -> dict[str, str]:
         jobs = await memory.work()
         seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
         timed = {name: Samples() for name in ("window", "search", "context")}
-        for n in range(QUESTIONS):
-            user = memory.user(f"user{n % CALLERS}")
+        for n in range(load.questions):
+            user = memory.user(f"user{n % load.callers}")
             chat = user.session("s")
             question = f"where does parcel number {n} go?"
             await timed["window"].measure(lambda chat=chat: chat.window(messages=50))
             await timed["search"].measure(lambda user=user, q=question: user.search_memory(q))
             await timed["context"].measure(lambda chat=chat, q=question: chat.get_context(q))
-    timed["look"] = await looks(url)
+    timed["look"] = await looks(url, load)
     figures = {name: samples.figures() for name, samples in timed.items()}
     told = {name: f"{each.p50_ms:.2f} ({each.cpu_ms:.2f})" for name, each in figures.items()}
     return {"jobs/s": f"{jobs / seconds:.0f} ({cpu / jobs * 1e3:.2f})"} | told
 
 
-async def looks(url: str) -> Samples:
+async def looks(url: str, load: Load) -> Samples:
     """What it takes to see that nothing is new, which every search and context does twice: of the user, of the org."""
     samples, partition, delta = Samples(), Partition("default", "user1"), None
     store = await open_store(url)
     try:
         while delta is None or delta.more:
             delta = await store.changes(partition, delta and delta.mark)
-        for _ in range(QUESTIONS):
+        for _ in range(load.questions):
             await samples.measure(lambda mark=delta.mark: store.changes(partition, mark))
     finally:
         await store.close()
@@ -187,9 +197,10 @@ async def lookups(kind: str) -> dict[str, int]:
 
 async def measure(kind: str) -> bool:
     """Measure one store and print it. True unless an aim was missed."""
+    load = LOADS.get(kind, Load())
     with fresh_url(kind) as url:
-        rates = await adds(kind, url)
-        others = await calls(kind, url)
+        rates = await adds(kind, url, load)
+        others = await calls(kind, url, load)
     asked = await lookups(kind)
     header = ["", "adds/s", "CPU ms of one here", "Recollect does"]
     for callers, found in rates.items():
@@ -198,8 +209,8 @@ async def measure(kind: str) -> bool:
         print(table(f"{kind}: durable adds a second, {callers} caller{'s' * (callers > 1)}", header, rows))
     header = [*(f"{name} (CPU ms)" if "/" in name else f"{name} ms (CPU)" for name in others), "a search asks"]
     row = [*others.values(), ", ".join(f"{verb} {count}x" for verb, count in asked.items())]
-    messages = ROUNDS * (CALLERS * ADDS + ALONE)
-    print(table(f"{kind}: the rest, p50, {messages:,} messages of {CALLERS} users", header, [row]))
+    messages = ROUNDS * (load.callers * load.adds + load.alone)
+    print(table(f"{kind}: the rest, p50, {messages:,} messages of {load.callers} users", header, [row]))
     missed = RIVAL in found and first < AIM * found[RIVAL][0]
     if missed:
         print(f"  missed: {AIM:g} times the adds of {RIVAL}\n")

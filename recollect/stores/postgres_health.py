@@ -9,10 +9,8 @@ import time
 
 from recollect.stores.contract import FAIL, WARN, Finding, clock_finding
 from recollect.stores.postgres_link import Connection
-from recollect.stores.postgres_schema import MIGRATIONS, Found, look
+from recollect.stores.postgres_schema import MIGRATIONS, OLDEST, Found, look
 
-OLDEST = 150_000
-"""PostgreSQL 15: what the functions use is there."""
 CONNECTIONS_LEFT = 3
 """Connections that should be left for people when every process has all of its own."""
 

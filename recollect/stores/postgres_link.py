@@ -108,6 +108,23 @@ def translated(error: psycopg.Error) -> RecollectError:
     return Unavailable(f"PostgreSQL failed ({state}); its log says more", field="store")
 
 
+def not_let_in(told: str) -> str:
+    """Why a first connection was not made, as far as the server's words tell: it gives no code for that.
+
+    >>> not_let_in('FATAL:  password authentication failed for user "ann"')
+    'PostgreSQL refused the login: check user and password, and that pg_hba.conf lets them in'
+    """
+    is_missing = "does not exist" in told
+    if any(word in told for word in ("password", "authentication", "pg_hba")) or ("role " in told and is_missing):
+        return "PostgreSQL refused the login: check user and password, and that pg_hba.conf lets them in"
+    if "database " in told and is_missing:
+        return "PostgreSQL runs but has no such database: make it with createdb, or check its name"
+    return (
+        "PostgreSQL cannot be reached or refuses the connection: check host, port, user, password and database, "
+        "and that it runs"
+    )
+
+
 def is_lost(error: psycopg.Error) -> bool:
     """Whether the connection went away, so that nobody knows what became of the call."""
     state = error.sqlstate
@@ -144,11 +161,7 @@ class Link:
                 return await work(db)
         except psycopg.Error as error:
             if is_lost(error):
-                raise Unavailable(
-                    "PostgreSQL cannot be reached or refuses the connection: check host, port, user, password "
-                    "and database, and that it runs",
-                    field="store",
-                ) from None
+                raise Unavailable(not_let_in(str(error)), field="store") from None
             raise translated(error) from None
 
     async def open(self) -> None:

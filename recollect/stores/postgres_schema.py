@@ -23,6 +23,8 @@ Connection = AsyncConnection[Any]
 
 HASH_PARTITIONS = 8
 """Enough that a vacuum or an index build holds a part, few enough that a plan over all of them is cheap."""
+OLDEST = 150_000
+"""PostgreSQL 15: what the functions use is there."""
 TABLES = ("heads", "records", "jobs", "once")
 LEAVES = tuple(f"records_{number}" for number in range(HASH_PARTITIONS))
 HALFVEC_DIMENSIONS_MAX = 16_000
@@ -164,6 +166,7 @@ class Found:
 
 async def prepare_schema(db: Connection, schema: str, *, with_vectors: bool) -> Found:
     """Bring the schema up to date and say what is there. A schema of a newer version is not touched."""
+    check_server(db.info.server_version)
     found = await look(db, schema)
     if found.version > len(MIGRATIONS):
         raise Unavailable(
@@ -180,6 +183,18 @@ async def prepare_schema(db: Connection, schema: str, *, with_vectors: bool) -> 
     if with_vectors and found.pgvector is None:
         await _enable_vectors(db, schema)
     return await look(db, schema)
+
+
+def check_server(number: int) -> None:
+    """Refuse a server that is too old, before anything is made in it.
+
+    >>> check_server(180_004)
+    """
+    if number < OLDEST:
+        raise Unavailable(
+            f"PostgreSQL {number // 10_000} is too old: {OLDEST // 10_000} or later is needed, nothing was touched",
+            field="store",
+        )
 
 
 async def migrate(

@@ -49,7 +49,7 @@ class Proxy:
         self._writers.clear()
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
+        with suppress(OSError, asyncio.CancelledError):  # cancelled: the loop ends, and with it the way
             there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._target)
             self._writers |= {writer, there_writer}
             await asyncio.gather(_pass_on(reader, there_writer), _pass_on(there_reader, writer))

@@ -5,27 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import time
 
 import pytest
 
 from recollect import Memory
 from recollect.errors import Unavailable
 from recollect.testing.fakes import HashingEmbedder
-from recollect.testing.proxy import Proxy
-from recollect.testing.stores import fresh_url
+from recollect.testing.returning import BACK_S, SERVERS, TOLD_S, go_and_return
 
-BACK_S = 5.0
-"""Within this time after a server is back, it is used again."""
 NOWHERE = {
     "postgresql": "postgresql://ann:s3cret@127.0.0.1:1/db",
     "redis": "redis://:s3cret@127.0.0.1:1/0",
     "cluster": "redis+cluster://:s3cret@127.0.0.1:1",
     "cosmos": "cosmos://127.0.0.1:1/recollect/memories?key=czNjcmV0&emulator=yes",
 }
-KINDS = [
-    pytest.param(kind, marks=pytest.mark.xdist_group(kind)) for kind in ("postgresql", "redis", "valkey", "cosmos")
-]
+KINDS = [pytest.param(kind, marks=pytest.mark.xdist_group(kind)) for kind in SERVERS]
 
 
 def opened(url, **changes):
@@ -57,27 +51,8 @@ async def test_with_a_fallback_it_starts_in_memory_and_says_so_loudly(kind, capl
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_server_that_is_lost_later_is_told_as_unavailable_and_used_again_when_it_is_back(kind):
-    with fresh_url(kind) as url:
-        port = re.search(r"127\.0\.0\.1:(\d+)", url)
-        if port is None:
-            pytest.skip("the server is elsewhere")
-        async with Proxy(int(port[1])) as way, opened(url.replace(port[0], f"127.0.0.1:{way.port}")) as memory:
-            ann = memory.user("ann")
-            await ann.add_memory("said before", id="before")
-            await way.cut()
-            for call in (ann.add_memory("said meanwhile", id="meanwhile"), ann.get_memory("before")):
-                with pytest.raises(Unavailable):
-                    async with asyncio.timeout(30):
-                        await call
-            await way.mend()
-            began = time.monotonic()
-            while True:
-                try:
-                    await ann.add_memory("said after", id="after")
-                    break
-                except Unavailable:
-                    assert time.monotonic() - began < BACK_S
-            assert time.monotonic() - began < BACK_S
-            kept = {record.id for record in (await ann.list_memories())[0]}
-            assert {"before", "after"} <= kept <= {"before", "meanwhile", "after"}
-            assert await memory.check() == []
+    seen = await go_and_return(kind)
+    print(f"{kind}: {seen}")
+    assert max(seen.told_s) < TOLD_S
+    assert seen.back_s < BACK_S
+    assert seen.problems == ()

@@ -9,9 +9,11 @@ import pytest
 pytest.importorskip("psycopg", reason="no PostgreSQL driver here: install recollect[postgres]")
 pytest.importorskip("redis", reason="no Redis driver here: install recollect[redis]")
 
+from recollect.errors import Unavailable
 from recollect.stores.contract import clock_finding
+from recollect.stores.postgres_schema import check_server
 from recollect.testing.conformance.stage import opened
-from recollect.testing.servers.postgres import shared_server
+from recollect.testing.servers.postgres import PostgresServer, shared_server
 from recollect.testing.servers.redis import RedisServer
 from recollect.testing.stores import fresh_url
 
@@ -114,6 +116,37 @@ def test_of_several_stores_the_one_that_is_away_is_named(recollect, monkeypatch)
     assert found["the rest: store"]["state"] == "fail"
     assert found["working: store"]["state"] == "ok"
     assert "s3cret" not in json.dumps(ran.json)
+
+
+def test_a_postgresql_that_lets_nobody_in_says_whether_it_is_the_password_or_the_database(recollect):
+    server = PostgresServer()
+    try:
+        with server.admin() as admin:
+            admin.execute("alter role recollect password 'right'")
+        server.ask_for_passwords()
+        wrong = server.url().replace("recollect@", "recollect:s3cret@")
+        missing = server.url(role="postgres").replace(f":{server.port}/postgres", f":{server.port}/nowhere")
+        told = {url: checks(recollect("doctor", "--json", at=url))["store"] for url in (wrong, missing)}
+    finally:
+        server.remove()
+    assert {check["state"] for check in told.values()} == {"fail"}
+    assert "user and password" in str(told[wrong])
+    assert "no such database" in str(told[missing])
+    assert "s3cret" not in str(list(told.values()))
+
+
+def test_a_postgresql_that_is_too_old_is_refused_before_anything_is_made_in_it():
+    with pytest.raises(Unavailable, match="PostgreSQL 14 is too old: 15 or later"):
+        check_server(140_011)
+
+
+@pytest.mark.parametrize("kind", ["redis", "valkey"])
+def test_a_redis_that_wants_another_password_says_so(recollect, kind):
+    with RedisServer(kind, {"requirepass": "right"}) as server:
+        told = checks(recollect("doctor", "--json", at=server.url().replace("redis://", "redis://:s3cret@")))["store"]
+    assert told["state"] == "fail"
+    assert "user and password" in str(told)
+    assert "s3cret" not in str(told)
 
 
 @pytest.mark.parametrize(("ahead_ms", "state"), [(1_500, "ok"), (-5_000, "warn"), (90_000, "fail")])

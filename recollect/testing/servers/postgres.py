@@ -85,6 +85,13 @@ class PostgresServer:
         """A connection that may do everything."""
         return psycopg.connect(self.url(role="postgres"), autocommit=True)
 
+    def ask_for_passwords(self) -> None:
+        """From now on only the administrator comes in without one."""
+        rules = "host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
+        (self._data / "pg_hba.conf").write_text(rules)
+        self.stop()
+        self.start()
+
     def start(self, settings: Mapping[str, str] | None = None) -> None:
         """Start it, with some settings changed for this time; returns when it answers."""
         chosen = self._settings | dict(settings or {})
