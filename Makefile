@@ -36,7 +36,7 @@ bench-load: $(VENV)/.serve ## requests a second over HTTP beside a bare handler 
 bench-adapters: $(VENV)/.test ## what each adapter costs beside the call it wraps and the framework's own
 	$(PY) benchmarks/adapters.py $(BENCH)
 
-drills: $(VENV)/.test ## the long forms: kills, power cuts, floods, a long day, bad inputs on every store and way in, failover, moving house
+drills: $(VENV)/.test ## the long forms: kills, power cuts, floods, a long day, bad inputs everywhere, failover, endpoints in trouble
 	$(PY) -m recollect.testing.drills --kills 500
 	$(PY) -m recollect.testing.server_kills --kills 100
 	$(PY) -m recollect.testing.server_kills --kills 100 --victim worker
@@ -53,6 +53,7 @@ drills: $(VENV)/.test ## the long forms: kills, power cuts, floods, a long day, 
 	$(PY) -m recollect.testing.crowds postgresql
 	$(PY) -m recollect.testing.crowds cluster
 	$(PY) -m recollect.testing.moving
+	$(PY) -m recollect.testing.troubles
 	$(PY) -m recollect.testing.overload
 
 sync: $(VENV)/.test ## write recollect/sync.py again from the async front door

@@ -111,9 +111,10 @@ class Legs(Mapping[str, Leg]):
         if self._made is None:
             scored, row, record = self._scored, self._row, self._record
             recency = scoring.recency(np.array([record.when]), scored.at)
-            self._made = {"words": float(scored.words[row]) * scored.word_factor}
+            share = 1.0 if scored.talk is None else scoring.BESIDE_TALK
+            self._made = {"words": float(scored.words[row]) * scored.word_factor * share}
             if scored.meaning is not None:
-                self._made["meaning"] = float(scored.meaning[row]) * scored.meaning_factor
+                self._made["meaning"] = float(scored.meaning[row]) * scored.meaning_factor * share
             if scored.talk is not None and scored.talk[0][row]:
                 self._made |= scoring.leg_shares(scored.talk[1], scored.talk[2][:, row])
             if scored.in_time is not None:
@@ -355,7 +356,8 @@ def _score(
         turns = index.mask(now, ("conversation",))[0] & alive
         row, features = turn_features(index, question, asked, turns, words, meaning, word_vectors)
         talk = turns, row, features
-        total = np.where(turns, prior + scoring.talk_scores(row, features), total)
+        noted = prior + (total - prior) * np.float32(scoring.BESIDE_TALK)
+        total = np.where(turns, prior + scoring.talk_scores(row, features), noted)
     in_time = _in_time(index, question, alive)
     if in_time is not None:
         total += in_time.astype(np.float32) * np.float32(scoring.TIME_ASKED)

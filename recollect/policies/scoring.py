@@ -46,6 +46,8 @@ class Weights:
 WEIGHTS = Weights()
 LATEST_ASKED = 0.05
 """What the newest row gets where the question asks for the latest, and older ones the less of."""
+BESIDE_TALK = 0.75
+"""How much words and meaning of a note count beside turns, of which more is known than words and meaning."""
 TIME_ASKED = 0.15
 """What a row gets that falls into the time that the question names."""
 
