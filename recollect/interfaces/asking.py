@@ -76,9 +76,9 @@ def search(
     if as_json:
         emit([hit.to_dict() for hit in hits])
     elif hits:
-        entries([(hit.place, _hit_text(hit, explain)) for hit in hits])
         if all(hit.relevance < FITS for hit in hits):
-            say("Nothing here really fits; this is what comes nearest.")
+            say("Nothing here really fits. This is what comes nearest:")
+        entries([(hit.place, _hit_text(hit, explain)) for hit in hits])
     else:
         say(f"Nothing found for {one_line(user, 60)} in {place(url)}.")
     if not hits:

@@ -49,6 +49,7 @@ def profile(
         emit(known.to_dict())
     elif is_empty:
         say(f"Nothing is known of {one_line(user, 60)} in {place(url)}.")
+        say("It is learned from what is said in `recollect chat`, or told with `recollect facts set`.")
     else:
         _show_profile(known)
     if is_empty:

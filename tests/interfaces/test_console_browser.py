@@ -350,6 +350,84 @@ async def test_everything_one_can_use_has_a_name_and_every_page_one_heading(addr
             assert await page.evaluate(DOUBLES) == [], path
 
 
+CONTRAST = r"""() => {
+  const paper = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  const rgba = (color) => {
+    paper.clearRect(0, 0, 1, 1);
+    paper.fillStyle = color;
+    paper.fillRect(0, 0, 1, 1);
+    const [red, green, blue, alpha] = paper.getImageData(0, 0, 1, 1).data;
+    return [red, green, blue, alpha / 255];
+  };
+  const over = (top, below) => [0, 1, 2].map((at) => top[at] * top[3] + below[at] * (1 - top[3])).concat(1);
+  const light = (color) => color.slice(0, 3).map((each) => each / 255)
+    .map((each) => (each <= 0.03928 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, each, at) => sum + each * [0.2126, 0.7152, 0.0722][at], 0);
+  const parents = (each) => (each ? [...parents(each.parentElement), each] : []);
+  const faint = [];
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const holder = texts.currentNode.parentElement;
+    const said = texts.currentNode.textContent.trim();
+    if (!said || !holder.checkVisibility({opacityProperty: true}) || holder.closest(".unseen, .skip, title")) continue;
+    const style = getComputedStyle(holder);
+    const drawn = holder.closest("svg");
+    const around = parents(drawn ? drawn.parentElement : holder).map((each) => getComputedStyle(each));
+    const ground = around.reduce((below, each) => over(rgba(each.backgroundColor), below), [255, 255, 255, 1]);
+    const shown = around.reduce((share, each) => share * each.opacity, drawn ? style.opacity : 1);
+    const [red, green, blue, alpha] = rgba(drawn ? style.fill : style.color);
+    const pair = [light(over([red, green, blue, alpha * shown], ground)), light(ground)].sort((a, b) => b - a);
+    const ratio = (pair[0] + 0.05) / (pair[1] + 0.05);
+    if (ratio < (parseFloat(style.fontSize) >= 24 ? 3 : 4.5)) faint.push([said.slice(0, 40), ratio.toFixed(2)]);
+  }
+  return faint;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_every_text_stands_out_from_its_ground(address, scheme):
+    """As WCAG asks at level AA: 4.5 to 1, and 3 to 1 for large letters."""
+    async with browsing(color_scheme=scheme, reduced_motion="reduce") as page:
+        for path in (
+            *(f"users/noor/{each}" for each in PATHS),
+            "users/noor/chat/otters?prompt=true",
+            "users/noor/memories?q=quantum+tax+helicopter+zebra",
+            "users/noor/privacy",
+            "overview",
+            "jobs",
+            "keys",
+            "users",
+        ):
+            await page.goto(f"{address}/{path}")
+            assert await page.evaluate(CONTRAST) == [], path
+
+
+FOCUSED = """() => {
+  const {activeElement: held} = document;
+  if (!held || held === document.body) return null;
+  const style = getComputedStyle(held);
+  const dot = held.querySelector?.(".dot");
+  const ring = style.outlineStyle !== "none" || (dot && parseFloat(getComputedStyle(dot).strokeWidth) >= 3);
+  return [held.outerHTML.slice(0, 80), ring || held.type === "date"];
+}"""
+
+
+async def test_with_the_keyboard_one_always_sees_where_one_is(address):
+    async with browsing() as page:
+        for path in (*PATHS, "privacy"):
+            await page.goto(f"{address}/users/noor/{path}")
+            await page.evaluate("document.activeElement?.blur()")
+            stops = 0
+            for _ in range(30):
+                await page.keyboard.press("Tab")
+                focused = await page.evaluate(FOCUSED)
+                if focused is None:
+                    break
+                stops += 1
+                assert focused[1], (path, focused[0])
+            assert stops > 1, path
+
+
 async def test_hostile_text_does_nothing_in_a_browser():
     text = "<script>window.taken = 1</script><img src=x onerror='window.taken = 1'>{{constructor}}"
     async with opened(settings={"worker": True}) as service:
