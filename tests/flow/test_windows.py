@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from recollect.conversation import STRATEGIES
 from recollect.errors import ValidationError
 from recollect.policies.tokens import estimate, message_tokens
 from recollect.stores import open_store
@@ -282,3 +283,18 @@ async def test_a_window_costs_the_same_however_long_the_session_is(store_url, op
         costs[name] = (store.rows, sum(store.calls.values()))
     assert costs["long"] == costs["short"]
     assert costs["long"][0] <= 150
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_a_session_that_was_closed_shows_a_new_message_at_once(open_memory, clock, strategy):
+    memory = await open_memory(window_tokens=200)
+    chat = memory.user("ann").session("s")
+    for number in range(30):
+        await chat.add_interaction(f"question {number} about the wall", f"answer {number} about the wall")
+    await chat.close()
+    await memory.work()
+    clock.advance(hours=5)
+    await memory.work()
+    await chat.add_message("user", "I am back.")
+    assert (await chat.window(strategy))[-1].content == "I am back."
+    assert (await chat.search_memory("back"))[0].content == "I am back."
