@@ -96,7 +96,7 @@ $(VENV)/.cosmos: $(VENV)/bin/python
 	elif echo "installing the Cosmos DB emulator ..." && npm install --silent --no-save --no-fund --no-audit \
 	  --fetch-retries 1 --fetch-timeout 20000 --prefix $(VENV)/cosmosdb-server @vercel/cosmosdb-server@1.0.1; \
 	then touch $@; \
-	else echo "npm could not install the emulator: the tests of Cosmos DB are skipped"; fi
+	else echo "npm could not install the emulator (is its registry set for this HOME?): the tests of Cosmos DB are skipped"; fi
 
 aisdk: $(VENV)/.ai-sdk ## the memory package of the AI SDK, whose data the tests import (where npm is)
 $(VENV)/.ai-sdk: $(VENV)/bin/python
@@ -105,7 +105,7 @@ $(VENV)/.ai-sdk: $(VENV)/bin/python
 	  --fetch-retries 1 --fetch-timeout 20000 --prefix $(VENV)/ai-sdk-memory \
 	  @ai-sdk-tools/memory@1.2.0 redis@4 drizzle-orm@0.36 postgres@3; \
 	then touch $@; \
-	else echo "npm could not install it: some tests of the import from the AI SDK are skipped"; fi
+	else echo "npm could not install it (is its registry set for this HOME?): some tests of the import from the AI SDK are skipped"; fi
 
 browser:            ## a chromium for the tests of the console (Debian, where this user may install)
 	@if command -v chromium >/dev/null || command -v google-chrome >/dev/null; then :; \

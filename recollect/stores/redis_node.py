@@ -130,9 +130,9 @@ class Node:
         call = _Call(packed, len(commands), waits, asyncio.get_running_loop().create_future())
         self._waiting.append(call)
         if len(self._carriers) < LINES_MAX:
-            carrier = asyncio.create_task(self._carry())
+            carrier = asyncio.create_task(self._carry_all())
             self._carriers.add(carrier)
-            carrier.add_done_callback(self._carriers.discard)
+            carrier.add_done_callback(self._carriers.discard)  # also of one that was cancelled before it began
         return await call.future
 
     async def close(self) -> None:
@@ -148,6 +148,15 @@ class Node:
             await _drop(line)
 
     # ── a batch ──────────────────────────────────────────────────────────────────────────────────
+
+    async def _carry_all(self) -> None:
+        """Carry what waits. Whoever calls in the moment after nothing did must find that nobody carries any more."""
+        try:
+            await self._carry()
+        finally:
+            carrier = asyncio.current_task()
+            assert carrier is not None, "it is a task"
+            self._carriers.discard(carrier)
 
     async def _carry(self) -> None:
         """Take what waits, batch after batch, until nothing does."""

@@ -302,6 +302,26 @@ async def test_a_server_that_is_not_there_is_unavailable_in_time(server):
         assert time.monotonic() - begun < 4
 
 
+async def test_who_calls_again_in_the_moment_when_every_connection_comes_free_is_not_left_waiting(server):
+    async with opened(server.url()) as store:
+
+        async def call(times: int) -> None:
+            for _ in range(times):
+                assert await store.get(ANN, ["a"], NOW) == []
+
+        for _ in range(6):
+            server.freeze()
+            calls = []
+            # One after the other, so that each has a connection of its own. Redis answers the last of them first.
+            for times in (1, 1, 1, 2):
+                calls.append(asyncio.create_task(call(times)))
+                await asyncio.sleep(0.005)
+            server.thaw()
+            time.sleep(0.2)  # all answers are there before any is read
+            async with asyncio.timeout(10):
+                await asyncio.gather(*calls)
+
+
 # ── a Cluster ────────────────────────────────────────────────────────────────────────────────────
 
 
