@@ -24,6 +24,8 @@ FEW_ROWS = 16
 
 WORDS_MAX = 200_000
 """Words of one vocabulary, about 30 MB; indexes that are made later begin another."""
+GROUPED = 4
+"""Letters by which words that are not stemmed yet are grouped."""
 ASKED_MAX = 50_000
 """Terms of which it is remembered that they were asked for."""
 
@@ -45,10 +47,10 @@ class Vocabulary(dict[str, int]):
         self._exact: dict[str, int] = {}
         self._several: list[list[int]] = []
         self._of_term: dict[str, list[int]] = {}
-        # Words by how they begin, those of them that were stemmed, and how many of them were looked at for a term.
-        self._unread: dict[str, list[str]] = {}
-        self._stemmed: set[str] = set()
-        self._looked: dict[tuple[str, str], int] = {}
+        # Words that were not stemmed yet, by their first two letters and by some more; and how many words there were
+        # when a term was looked for.
+        self._unread: dict[str, dict[str, list[str]]] = {}
+        self._looked: dict[str, int] = {}
 
     def __missing__(self, word: str) -> int:
         with self._lock:
@@ -56,7 +58,7 @@ class Vocabulary(dict[str, int]):
             if number is not None:
                 return number
             if self._by_stem and is_stemmed(word):
-                self._unread.setdefault(word[:2], []).append(word)
+                self._unread.setdefault(word[:2], {}).setdefault(word[:GROUPED], []).append(word)
                 number = self._next()
             else:
                 number = self._number_of(forms(word), by_stem=self._by_stem)
@@ -79,23 +81,27 @@ class Vocabulary(dict[str, int]):
 
     def of_term(self, term: str) -> list[int]:
         """The words that this is the term of; those that may be are brought to their stems now."""
-        for start in beginnings(term, self._unread):
-            if self._looked.get((start, term), 0) < len(self._unread[start]):
-                self._read(start, term)
+        if self._looked.get(term) != self._count:
+            self._look(term)
         return self._of_term.get(term, _NO_WORDS)
 
-    def _read(self, start: str, term: str) -> None:
-        """Bring to their stems those words with this beginning that may have this one."""
+    def _look(self, term: str) -> None:
+        """Stem what was not stemmed yet and may have this stem."""
+        kept = kept_by(term)
         with self._lock:
-            words, kept = self._unread[start], kept_by(term)
-            for word in words[self._looked.get((start, term), 0) :]:
-                if word.startswith(kept) and word not in self._stemmed:
-                    self._of_term.setdefault(stem(word), []).append(self[word])
-                    self._stemmed.add(word)
+            for start in beginnings(term, self._unread):
+                group = self._unread[start]
+                first = kept[:GROUPED]
+                for key in [first] if len(kept) >= GROUPED else [key for key in group if key.startswith(first)]:
+                    words = group.get(key, ())
+                    for word in words:
+                        if word.startswith(kept):
+                            self._of_term.setdefault(stem(word), []).append(self[word])
+                    group[key] = [word for word in words if not word.startswith(kept)]
             if len(self._looked) >= ASKED_MAX:
                 self._looked.clear()
             # Last: whoever finds this finds all of the words under their stems.
-            self._looked[start, term] = len(words)
+            self._looked[term] = self._count
 
     def _next(self) -> int:
         self._count += 1

@@ -65,6 +65,9 @@ _STOP_WORDS = """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 """English words that say nothing about what is looked for. "May" is a month and a name, so it is not one."""
 
+_ENDINGS = ("s", "ed", "ing", "y", "e", "ll", "al", "ator", "er", "ion", "ism", "ful", "ic", "ant", "ent", "ogist", "i")
+"""What English words end with that have a stem other than themselves: others need not be looked at for long."""
+
 # Part of the question only right after its first word: "how many", but "many friends".
 _OF_KIND = frozenset({"kind", "kinds", "type", "types", "sort", "sorts"})
 _AFTER = {"how": frozenset({"many", "much", "often", "long"}), "what": _OF_KIND, "which": _OF_KIND}
@@ -177,15 +180,26 @@ def beginnings(term: str, known: Collection[str]) -> list[str]:
 
 
 def kept_by(term: str) -> str:
-    """What every word begins with that has this stem: an ending that is cut off may change two letters before it."""
-    return term[:-2]
+    """What every word begins with that has this stem.
+
+    Most stems are what is left when an ending is cut off; in some the last letter is another one (try, tri;
+    using, use; possibility, possibl; skies, sky), or the last two (dying, die).
+    """
+    if term.endswith("ie"):
+        return term[:-2]
+    return term[:-1] if term.endswith(("e", "i", "y", "bl")) else term
 
 
 @functools.lru_cache(CACHE_MAX)
 def _stems(word: str) -> tuple[str, ...]:
     """The forms of an English word by their stems."""
-    reduced = _english().stemWord
-    return tuple(reduced(form) if is_stemmed(form) else form for form in forms(word))
+    return tuple(_stem(form) if is_stemmed(form) else form for form in forms(word))
+
+
+def _stem(word: str) -> str:
+    """The stem of a word; itself at once where nothing can be cut off."""
+    stemmed: str = _english().stemWord(word) if word.endswith(_ENDINGS) else word
+    return stemmed
 
 
 @functools.cache

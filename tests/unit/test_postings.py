@@ -6,6 +6,7 @@ import string
 from collections import Counter
 
 import pytest
+import snowballstemmer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +15,9 @@ from recollect.policies.words import STEMMED_MAX, beginnings, kept_by, query_ter
 from recollect.postings import Vocabulary, Words
 
 SAID = "paint paints painting dying die dye sky skies a aing node.js u.s.a 3.5 c++ it's _ Zoë 日本語"
-ENDINGS = "ing ed ies ly s ization ational fulness iviti bility ousli alism logi ying eed ication ement less y e"
+ENDINGS = (
+    "ing ed ies ly s ization ational fulness iviti bility ousli alism logist li ying eed ication ement less y e"
+)
 LINES = st.lists(st.sampled_from(SAID.split()), max_size=9).map(" ".join)
 
 
@@ -52,6 +55,12 @@ def test_a_word_is_looked_for_where_its_stem_begins(beginning, ending):
     word = beginning + ending
     assert beginnings(stem(word), {word[:2]}) == [word[:2]]
     assert word.startswith(kept_by(stem(word)))
+
+
+@given(st.text(string.ascii_lowercase, min_size=1, max_size=12), st.sampled_from(["", *ENDINGS.split()]))
+def test_a_stem_is_what_the_stemmer_says_also_where_it_is_not_asked(beginning, ending):
+    word = beginning + ending
+    assert stem(word) == snowballstemmer.stemmer("english").stemWord(word)
 
 
 @pytest.mark.parametrize("word", ["dying", "lying", "tying", "skies", "eing", "aed", "ying", "yes", "iing", "y", "oed"])
