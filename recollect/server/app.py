@@ -56,7 +56,7 @@ COMPRESSED_BYTES = 1_024
 """Shorter answers are not worth compressing."""
 COMPRESSION = 5
 """Above this, JSON hardly gets shorter and takes much longer."""
-ROOMS = (chat, sessions, memories, profile, customizations, graph, entities, operations, health, figures)
+ROOMS = (sessions, memories, chat, profile, customizations, graph, entities, operations, health, figures)
 SUMMARY = "The memory of conversational agents."
 
 

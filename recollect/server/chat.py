@@ -26,7 +26,8 @@ from recollect.server.answers import Json
 from recollect.server.envelope import REQUEST_ID
 from recollect.server.errors import problem
 from recollect.server.executors import Executor, Prepared
-from recollect.server.routing import Caller, Here, IdempotencyKey, router
+from recollect.server.gate import PRINCIPAL
+from recollect.server.routing import IdempotencyKey, router, service_of
 from recollect.server.service import Service
 
 routes = router("/api", "chat")
@@ -99,10 +100,9 @@ class Turn:
 
 
 @routes.post("/chat", responses=_ANSWERS, openapi_extra={"x-any-user": True})
-async def chat(
-    request: Request, service: Here, caller: Caller, body: schemas.ChatTurn, idempotency_key: IdempotencyKey = None
-) -> Response:
+async def chat(request: Request, body: schemas.ChatTurn, idempotency_key: IdempotencyKey = None) -> Response:
     """Say something to an agent; it answers with what it remembers, and both sides are kept."""
+    service, caller = service_of(request), request.scope[PRINCIPAL]
     if caller.user is not None and body.user_id != caller.user:
         raise NotFound(field="user_id")
     streams = validate.switch(body.stream, "stream")

@@ -12,7 +12,7 @@ import time
 from contextlib import nullcontext
 from typing import Any
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -27,7 +27,11 @@ REQUEST_ID = "recollect.request_id"
 LEFT = 499
 """The status in the log when the client left before it was answered."""
 DEBUG = "RECOLLECT_DEBUG"
-HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (b"referrer-policy", b"no-referrer"),
+)
 
 log = logging.getLogger("recollect.server.requests")
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
@@ -116,13 +120,13 @@ class _Exchange:
             self.status = message["status"]
             if self._visit is not None:
                 self._visit.rest()
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers.setdefault(name, value)
-            headers["X-Request-Id"] = self.id
+            headers = message.setdefault("headers", [])
+            given = {name for name, _ in headers}
+            headers += [header for header in HEADERS if header[0] not in given]
+            headers.append((b"x-request-id", self.id.encode()))
             if self.status >= 300 and self._leaves_body():
                 # The rest of the body would have to be read to find the next request.
-                headers["Connection"] = "close"
+                headers.append((b"connection", b"close"))
         await self._send(message)
 
     async def fail(self, error: Exception) -> None:

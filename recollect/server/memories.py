@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Path, Query
+from starlette.requests import Request
 from starlette.responses import Response
 
 from recollect import validate
@@ -13,12 +14,14 @@ from recollect.server import schemas
 from recollect.server.answers import Json, bounded, paged, tagged
 from recollect.server.routing import (
     READ,
-    Here,
     IdempotencyKey,
     IfMatch,
     Owner,
+    UserId,
     given,
+    owner_of,
     router,
+    service_of,
     shapes,
     version_of,
 )
@@ -30,12 +33,13 @@ Where = Annotated[str | None, Query(description='A filter as JSON, such as {"met
 
 
 @routes.post("/context", responses=shapes(schemas.ContextShape), openapi_extra=READ)
-async def get_context(service: Here, owner: Owner, body: schemas.Asked) -> Response:
+async def get_context(request: Request, user: UserId, body: schemas.Asked) -> Response:
     """The best context for a question that fits the token budget, inside a session or outside of any."""
     asked = {name: value for name, value in given(body).items() if name not in ("session", "agent")}
+    owner = owner_of(request, user)
     handle = owner if body.session is None else owner.session(body.session, agent=body.agent)
     context = await handle.get_context(**asked)
-    service.metrics.count_context(context.tokens, context.answerable)
+    service_of(request).metrics.count_context(context.tokens, context.answerable)
     return Json(context.to_dict())
 
 
@@ -59,20 +63,22 @@ async def list_memories(
 
 @routes.post("/memories", status_code=201, responses=shapes(schemas.RecordsShape, 201))
 async def add_memories(
-    service: Here, owner: Owner, body: schemas.OneOrMoreMemories, idempotency_key: IdempotencyKey = None
+    request: Request, user: UserId, body: schemas.OneOrMoreMemories, idempotency_key: IdempotencyKey = None
 ) -> Response:
     """Remember a text, or with `{"memories": [...]}` up to 90 in one write."""
     items = body.memories if isinstance(body, schemas.NewMemories) else [body]
-    stored = await owner.add_memories([given(item) for item in items], idempotency_key=idempotency_key)
-    service.metrics.count("adds", len(stored))
+    stored = await owner_of(request, user).add_memories(
+        [given(item) for item in items], idempotency_key=idempotency_key
+    )
+    service_of(request).metrics.count("adds", len(stored))
     return Json({"memories": [record.to_dict() for record in stored], "after": None}, 201)
 
 
 @routes.post("/memories/search", responses=shapes(schemas.HitsShape), openapi_extra=READ)
-async def search_memory(service: Here, owner: Owner, body: schemas.Search) -> Response:
+async def search_memory(request: Request, user: UserId, body: schemas.Search) -> Response:
     """What answers a question best, with the reasons of each hit; of very many the last are only counted."""
-    hits = await owner.search_memory(**given(body))
-    service.metrics.count("searches")
+    hits = await owner_of(request, user).search_memory(**given(body))
+    service_of(request).metrics.count("searches")
     return bounded("hits", hits, Hit.to_dict)
 
 

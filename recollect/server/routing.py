@@ -123,9 +123,19 @@ async def _body(request: Request) -> Any:
 # ── What routes need ─────────────────────────────────────────────────────────────────────────────
 
 
-async def _service(request: Request) -> Service:
+def service_of(request: Request) -> Service:
+    """What the server holds. The routes that are used most ask like this: every dependency costs them some time."""
     service: Service = request.app.state.service
     return service
+
+
+def owner_of(request: Request, user: str) -> User:
+    """The user in the path, within the org of the caller."""
+    return service_of(request).memory.user(user, org=request.scope[PRINCIPAL].org)
+
+
+async def _service(request: Request) -> Service:
+    return service_of(request)
 
 
 async def _principal(request: Request) -> Principal:
@@ -147,16 +157,14 @@ IfMatch = Annotated[
 
 
 async def _owner(request: Request, user: UserId) -> User:
-    # Asked of the request itself: every dependency of a dependency costs a route some of its time.
-    service: Service = request.app.state.service
-    return service.memory.user(user, org=request.scope[PRINCIPAL].org)
+    return owner_of(request, user)
 
 
 Owner = Annotated[User, Depends(_owner)]
 
 
 async def _chat(request: Request, user: UserId, session: SessionId) -> Session:
-    return (await _owner(request, user)).session(session)
+    return owner_of(request, user).session(session)
 
 
 Chat = Annotated[Session, Depends(_chat)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Body, Query
+from starlette.requests import Request
 from starlette.responses import Response
 
 from recollect.conversation import Message
@@ -14,13 +15,15 @@ from recollect.server import schemas
 from recollect.server.answers import Json, paged, tagged
 from recollect.server.routing import (
     Chat,
-    Here,
     IdempotencyKey,
     IfMatch,
     Owner,
     SessionId,
+    UserId,
     given,
+    owner_of,
     router,
+    service_of,
     shapes,
     version_of,
 )
@@ -35,6 +38,26 @@ MergePatch = Annotated[dict[str, Any], Body(examples=[{"plan": ["find the order"
 
 def _messages(found: list[Message]) -> list[dict[str, Any]]:
     return [message.to_dict() for message in found]
+
+
+# What is asked most stands first: routes are tried in this order.
+@routes.post("/{session}/messages", status_code=201, responses=shapes(schemas.MessagesShape, 201))
+async def add_messages(
+    request: Request,
+    user: UserId,
+    session: SessionId,
+    body: schemas.OneOrMoreMessages,
+    agent: Agent = "",
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Store a message, or with `{"messages": [...]}` up to 90 in one write. When it answers, they are kept."""
+    items = body.messages if isinstance(body, schemas.NewMessages) else [body]
+    chat = owner_of(request, user).session(session, agent=agent)
+    # An assistant that only calls tools says nothing: content may be left out.
+    drafts = [{"content": None, **given(item)} for item in items]
+    stored = await chat.add_messages(drafts, idempotency_key=idempotency_key)
+    service_of(request).metrics.count("adds", len(stored))
+    return Json({"messages": _messages(stored), "after": None}, 201)
 
 
 @routes.get("", responses=shapes(schemas.SessionsShape))
@@ -111,25 +134,6 @@ async def list_messages(chat: Chat, limit: int = 100, after: str | None = None, 
         return await chat.messages(limit=count, after=cursor, newest_first=newest_first)
 
     return await paged("messages", fetch, Message.to_dict, limit=limit, after=after)
-
-
-@routes.post("/{session}/messages", status_code=201, responses=shapes(schemas.MessagesShape, 201))
-async def add_messages(
-    service: Here,
-    owner: Owner,
-    session: SessionId,
-    body: schemas.OneOrMoreMessages,
-    agent: Agent = "",
-    idempotency_key: IdempotencyKey = None,
-) -> Response:
-    """Store a message, or with `{"messages": [...]}` up to 90 in one write. When it answers, they are kept."""
-    items = body.messages if isinstance(body, schemas.NewMessages) else [body]
-    chat = owner.session(session, agent=agent)
-    # An assistant that only calls tools says nothing: content may be left out.
-    drafts = [{"content": None, **given(item)} for item in items]
-    stored = await chat.add_messages(drafts, idempotency_key=idempotency_key)
-    service.metrics.count("adds", len(stored))
-    return Json({"messages": _messages(stored), "after": None}, 201)
 
 
 # ── Working state ────────────────────────────────────────────────────────────────────────────────

@@ -439,6 +439,8 @@ async def test_the_figures_are_those_of_what_was_done(client):
 async def test_it_is_ready_until_it_is_about_to_stop(service, client):
     assert (await client.get("/ready")).json() == {
         "status": "ready", "stores": {"everything": "answers"}, "worker": "elsewhere", "draining": False,
+        "embedder": "hashing-64", "enrichment": "rules, without a model",
+        "states": {"embedder": "not asked yet", "model": "none"},
     }  # fmt: skip
     service.draining = True
     assert (await client.get("/ready")).status_code == 503
