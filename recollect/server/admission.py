@@ -25,7 +25,7 @@ LINE_MAX = 440
 """Requests that wait for their turn, or are on their way to it. One caller has at most half of them."""
 LINE_SHORT = 24
 """Of a caller whose line overflows: if many are refused anyway, a long line only makes those wait who are not."""
-CALM_S = 1.0
+CALM_S = 3.0
 """After so long it may be long again. If it overflows at once, those who came last are sent away again."""
 WAIT_S = 15.0
 """Who has waited so long for a turn is told to come back: most callers would not wait much longer."""
