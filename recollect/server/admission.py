@@ -25,8 +25,8 @@ LINE_MAX = 440
 """Requests that wait for their turn, or are on their way to it. One caller has at most half of them."""
 LINE_SHORT = 24
 """Of a caller whose line overflows: if many are refused anyway, a long line only makes those wait who are not."""
-CALM_S = 1.0
-"""When nothing of a caller was refused for so long, the line may be long again."""
+CALM_S = 3.0
+"""After so long it may be long again. If it overflows at once, those who came last are sent away again."""
 WAIT_S = 15.0
 """Who has waited so long for a turn is told to come back: most callers would not wait much longer."""
 ALWAYS = ("/health", "/ready")
@@ -82,15 +82,18 @@ class Admission:
     def join_line(self, who: bytes) -> bool:
         """Stand in line for a turn. Gives whether there was room."""
         now = self._timer()
+        if not (self._line.has_room(who) and self._places.has_room(who)):
+            self._overflowed.pop(who, None)
+            self._overflowed[who] = now
+            self._forget_calm(now)
+            self._shorten(who)
+            return False
         is_calm = now - self._overflowed.get(who, -CALM_S) >= CALM_S
-        if self._line.has_room(who) and self._places.has_room(who) and (is_calm or self._line.of(who) < LINE_SHORT):
-            self._line.take(who)
-            return True
-        self._overflowed.pop(who, None)
-        self._overflowed[who] = now
-        self._forget_calm(now)
-        self._shorten(who)
-        return False
+        if not is_calm and self._line.of(who) >= LINE_SHORT:
+            # No new overflow: else whoever asks again at once would keep the line short for ever.
+            return False
+        self._line.take(who)
+        return True
 
     def _forget_calm(self, now: float) -> None:
         """Whoever is calm again needs no mark: callers name themselves, so there may be any number of names."""

@@ -65,14 +65,18 @@ class PatientProtocol(H11Protocol):
     """How long a reader may take for what fits into the buffers of a connection, about 64 KiB."""
     _impatience: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
+    _is_one_too_many = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        if len(self.connections) > CONNECTIONS_MAX:
-            self._refuse(503)
+        self._is_one_too_many = len(self.connections) > CONNECTIONS_MAX
         self._watch()
 
     def data_received(self, data: bytes) -> None:
+        if self._is_one_too_many:
+            # Only now: who sends into a connection that was closed before does not get to read the answer.
+            self._refuse(503)
+            return
         who = sender(data) if self._is_between else None
         if who is None:
             super().data_received(data)

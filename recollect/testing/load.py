@@ -220,8 +220,12 @@ async def flood(name: str, server: Server, requests: Requests, rate: float, seco
         data = written(server, requests(number, number))
         asked = time.perf_counter()
         try:
+            was_idle = bool(idle)
             line = idle.pop() if idle else await Line.to(server)
             status = await asyncio.wait_for(line.ask(data), ANSWER_S)
+            if status == LOST and was_idle:  # it was closed at the very moment, which is no answer
+                line = await Line.to(server)
+                status = await asyncio.wait_for(line.ask(data), ANSWER_S)
         except (OSError, TimeoutError):
             measured.note(LOST, time.perf_counter() - asked)
             return

@@ -24,7 +24,8 @@ BUSY = 64
 TIMES = 4
 SLOWER_MAX = 3.0
 GROWTH_MIB = 64.0
-RECOVERY_S = 5.0
+RECOVERY_S = 4.0
+"""How long it may take to recover; what comes after it has to be as before."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ async def overload(seconds: float, folder: Path) -> Outcome:
         before = server.memory_mib
         flooded = await flood("add, four times as much", server, add, usual.rate * TIMES, seconds)
         most = server.memory_mib
-        after = await ask("add, right after", server, add, BUSY, RECOVERY_S)
+        await asyncio.sleep(RECOVERY_S)
+        after = await ask("add, four seconds later", server, add, BUSY, RECOVERY_S)
     return Outcome(usual, flooded, after, before, most)
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from recollect.errors import Busy
-from recollect.server.admission import Admission, Visit
+from recollect.server.admission import CALM_S, LINE_SHORT, Admission, Visit
 
 ANN, BOB = b"rk_ann", b"rk_bob"
 
@@ -119,4 +119,16 @@ async def test_callers_who_make_up_names_leave_nothing_behind():
     for number in range(1_000):
         moment[0] += 0.01
         assert not admission.join_line(b"made up %d" % number)
-    assert len(admission._overflowed) <= 101
+    assert len(admission._overflowed) <= 100 * CALM_S + 1
+
+
+async def test_a_line_that_overflowed_is_short_for_a_while_and_then_long_again_whoever_still_asks():
+    now = [100.0]
+    admission = Admission(turns=0, line=200, timer=lambda: now[0])
+    joined = [admission.join_line(ANN) for _ in range(120)]
+    assert joined == [True] * 100 + [False] * 20
+    for _ in range(90):
+        admission.leave_line(ANN)
+    assert [admission.join_line(ANN) for _ in range(30)] == [True] * (LINE_SHORT - 10) + [False] * 16
+    now[0] += CALM_S
+    assert all(admission.join_line(ANN) for _ in range(30))
