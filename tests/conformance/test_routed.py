@@ -46,6 +46,7 @@ MOVES = "in it a record changes its layer, and so its store; no verb of the libr
 ORDER = "births are counted in each store: layers of two stores are listed one store after the other"
 NOT_PROMISED = {
     "test_random_operations_give_the_same_answers_as_the_model": MOVES,
+    "test_callers_who_come_at_once_each_get_the_answers_of_the_model": MOVES,
     "test_an_update_does_not_move_a_record_in_the_list": MOVES,
     "test_a_mark_from_before_a_whole_forget_gets_a_reset": COUNTERS,
     "test_a_whole_forget_raises_the_epoch_even_of_an_empty_partition": COUNTERS,
