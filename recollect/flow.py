@@ -13,7 +13,7 @@ from recollect.allowance import Allowance
 from recollect.consolidation import Consolidation
 from recollect.context import Context, ContextBuilder
 from recollect.conversation import Conversation
-from recollect.enrich.rules import Rules
+from recollect.enrich.by_rules import Rules
 from recollect.enrichment import Enrichment
 from recollect.entities import Loads
 from recollect.errors import RecollectError

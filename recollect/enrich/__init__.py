@@ -12,6 +12,9 @@ from typing import Any, Protocol
 
 from recollect.records import Record
 
+ANSWER_MAX = 60
+"""Characters of a short answer. A longer one has a sentence of its own, and is read as such."""
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 
-from recollect.enrich import Draft
+from recollect.enrich import ANSWER_MAX, Draft
 from recollect.enrich.clauses import Clause
 from recollect.enrich.health import allergen
 from recollect.enrich.identity import DATE, day_of
@@ -20,8 +20,6 @@ from recollect.enrich.values import Said, Value, in_table, known, listed, organi
 from recollect.enrich.vocabulary import DIETS
 from recollect.policies.keys import key_of
 
-ANSWER_MAX = 60
-"""Characters of a short answer. A longer one has a sentence of its own, and is read as such."""
 QUESTION_MAX = 400
 """Characters at the end of an answer in which its question is looked for."""
 

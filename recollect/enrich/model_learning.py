@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from recollect.enrich import Draft, Found, rules
-from recollect.enrich.corrections import ANSWER_MAX
+from recollect.enrich import ANSWER_MAX, Draft, Found, by_rules
 from recollect.enrich.model_texts import is_own, is_told, lines, place_of, shown
 from recollect.models import Ask
 from recollect.models.prompts import LEARN, RATING_MAX, SURENESS
@@ -128,5 +127,5 @@ def _rules_know(draft: Draft, message: Record, answered: str) -> bool:
     """Whether the rules, which are seldom wrong, have read a value of this key out of the same message."""
     if draft.layer not in ("fact", "preference") or key_of(draft.key).many:
         return False
-    read = rules.read(message.content, message.when, answered=answered)
+    read = by_rules.loaded().read(message.content, message.when, answered=answered)
     return any(each.layer == draft.layer and key_of(each.key) == key_of(draft.key) for each in read)

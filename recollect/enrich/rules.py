@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from recollect.enrich import (
+    ANSWER_MAX,
     Draft,
-    Found,
     education,
     health,
     homes,
@@ -27,7 +27,6 @@ from recollect.enrich import (
 )
 from recollect.enrich.clauses import Clause, clauses
 from recollect.enrich.corrections import (
-    ANSWER_MAX,
     DENIED_VALUE,
     answered_yes,
     corrected,
@@ -39,7 +38,6 @@ from recollect.enrich.names import words
 from recollect.enrich.preferences import preferences
 from recollect.enrich.sentences import HEAD_MAX, READ_MAX, TAIL_MAX, Sentence, lowered, parts
 from recollect.enrich.values import Said
-from recollect.records import Record
 
 Rule = Callable[[Said, re.Match[str]], Iterator[Draft]]
 
@@ -416,23 +414,3 @@ def promising(text: str) -> bool:
         return True
     looked = text if len(text) <= READ_MAX else f"{text[:HEAD_MAX]} {text[-TAIL_MAX:]}"
     return not _CUES.isdisjoint(looked.lower().translate(_APART).split())
-
-
-class Rules:
-    """The enricher that needs no model. Reads what trusted users say, and nothing else."""
-
-    name = "rules-1"
-    immediate = True
-    """Quick enough to be asked whether a message is worth a job."""
-
-    async def drafts(self, messages: Sequence[Record]) -> Sequence[Found]:
-        """What these messages of one session say, in their order."""
-        found: list[Found] = []
-        answered = ""
-        for message in messages:
-            role = message.data.get("role")
-            if role == "user" and message.trust == "trusted":
-                drafts = read(message.content, message.when, answered=answered)
-                found += [Found(message, draft) for draft in drafts]
-            answered = message.content if role == "assistant" else ""
-        return found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import time
 
 import pytest
@@ -10,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.enrich import Draft, Enricher
-from recollect.enrich.rules import Rules, promising, read
+from recollect.enrich.by_rules import Rules
+from recollect.enrich.rules import promising, read
 from recollect.policies.keys import ALIASES, KEYS, key_of, same_value
 from recollect.records import DAY_MS, Record, Scope, iso
 from recollect.testing.labelled import AT, PRECISION_MIN, RECALL_MIN, Utterance, learned, measure, names, utterances
@@ -353,3 +356,23 @@ def test_values_are_compared_by_what_they_say() -> None:
     assert same_value(KEYS["city"], "NYC", " nyc. ")
     assert same_value(KEYS["employer"], "The Guardian", "guardian")
     assert not same_value(KEYS["city"], "Oslo", "Bergen")
+
+
+FIRST_MESSAGE = """
+import asyncio, sys
+from recollect import Memory
+
+async def talk():
+    async with Memory.open("memory://", worker=False) as memory:
+        print("recollect.enrich.rules" in sys.modules)
+        await memory.user("ann").session("a").add_message("user", "I live in Oslo.")
+        await memory.work()
+
+asyncio.run(talk())
+print("recollect.enrich.rules" in sys.modules)
+"""
+
+
+def test_the_rules_are_loaded_by_the_first_message():
+    done = subprocess.run([sys.executable, "-c", FIRST_MESSAGE], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
