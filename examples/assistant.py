@@ -13,7 +13,8 @@ Messages = list[dict[str, Any]]
 
 async def stand_in(messages: Messages) -> str:
     """Where a model would answer: it repeats what the memory put in front of it."""
-    remembered = [line for line in messages[0]["content"].splitlines() if line.startswith("- [")]
+    given = [line for message in messages for line in message["content"].splitlines()]
+    remembered = [line for line in given if line.startswith("- ")]
     return f"I remember {len(remembered)} things." if remembered else "Nice to meet you."
 
 

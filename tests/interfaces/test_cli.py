@@ -244,7 +244,8 @@ def test_a_context_stays_within_its_budget_and_says_what_is_in_it(recollect, lin
     assert "of 300 tokens" in ran.out
     built = recollect("context", "Where is the office?", "--max-tokens", "300", "--json").json
     assert built["tokens"] <= 300
-    assert built["messages"][-1] == {"role": "user", "content": "Where is the office?"}
+    asked = built["messages"][-1]
+    assert asked["role"] == "user" and asked["content"].endswith("Where is the office?")
     assert recollect("context", "x", "--max-tokens", "0").code == 2
 
 
@@ -695,12 +696,12 @@ def test_the_worker_ends_cleanly_when_it_is_asked_to(recollect, lines, tmp_path,
     assert (process.returncode, err) == (0, "")
     assert out.startswith("Taking in what was said")
     assert "1 job done, 0 given up." in out
-    assert "2 jobs for later." in out
+    assert "2 are for later." in out
 
 
 def _waits(recollect, tmp_path) -> bool:
     jobs = recollect("stats", "--json").json["jobs"]
-    return jobs["waiting"] + jobs["running"] == 0
+    return jobs["waiting"] + jobs["running"] > 0
 
 
 class Terminal:

@@ -153,7 +153,8 @@ async def test_a_person_corrects_the_profile_and_looks_back(address):
         await page.locator(".known", has_text="shellfish").get_by_role("button", name="Pin").click()
         await expect(page.locator(".known", has_text="shellfish")).to_contain_text("pinned")
         await page.locator(".lane svg a").first.click()
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Fact")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("One memory")
+        await expect(page.locator("main")).to_contain_text("Of the layer fact")
 
 
 async def test_a_person_walks_through_the_graph(address):
