@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from recollect.policies.words import WORD_MAX, terms
@@ -24,6 +25,9 @@ OVERLAP_MIN = 0.8
 
 MERGES_MAX = 20
 """Merges that a record remembers one by one, beside those whose metadata it still has; others are only counted."""
+
+WORDS_KEPT = 4_096
+"""Words of which is remembered how they are read."""
 
 
 def _set(words: str) -> frozenset[str]:
@@ -98,10 +102,9 @@ class Statement:
         light: set[str] = set()
         for match in _TOKEN.finditer(plain):
             named = match.group()[0].isupper() and match.group() != "I"
-            for word in _spelled_out(match.group().lower()):
-                token = _token(word)
+            for token, is_light in _read(match.group().lower()):
                 words.append(token)
-                if word not in _LIGHT:
+                if not is_light:
                     gist.append(token)
                 elif not named:
                     light.add(token)
@@ -118,6 +121,19 @@ class Statement:
             and len(both) >= OVERLAP_MIN * len(ours | theirs) > 0
             and [word for word in self.words if word in both] == [word for word in other.words if word in both]
         )
+
+
+def _read(word: str) -> tuple[tuple[str, bool], ...]:
+    """The tokens of a word as it is written, each with whether it could be left out."""
+    return _looked_up(word) if len(word) <= WORD_MAX else _tokens(word)
+
+
+def _tokens(word: str) -> tuple[tuple[str, bool], ...]:
+    return tuple((_token(part), part in _LIGHT) for part in _spelled_out(word))
+
+
+_looked_up = lru_cache(WORDS_KEPT)(_tokens)
+"""Long texts that are alike are compared word by word, each with each, and their words are few."""
 
 
 def _spelled_out(word: str) -> list[str]:
