@@ -224,7 +224,7 @@ async def test_who_does_not_read_is_hung_up_on(service):
     def stall(address: str) -> int:
         place = (httpx.URL(address).host, httpx.URL(address).port)
         with socket.create_connection(place, timeout=10) as lazy:
-            lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8_192)
+            lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 131_072)
             lazy.sendall(f"GET {ANN}/export HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
             time.sleep(1.5)
             read = 0
