@@ -236,6 +236,7 @@ class _Found:
     hits: Sequence[Hit]
     wanted: Mapping[str, float]
     also: Mapping[str, Sequence[Record]]
+    language: str
 
     @classmethod
     def of(
@@ -244,7 +245,7 @@ class _Found:
         posted = zip(question.terms, index.posted(question.terms), strict=True)
         size = len(index.records)
         wanted = {term: scoring.rarity(size, len(rows[0]) if rows else 0) for term, rows in posted}
-        return cls(question, hits, wanted, also)
+        return cls(question, hits, wanted, also, index.language)
 
     def answerable(self) -> float:
         """The best of the first hits, by what it has of the question."""
@@ -486,7 +487,7 @@ def _without_the_far(found: _Found, records: dict[str, list[Record]]) -> tuple[d
 
 def _says_little(record: Record, found: _Found) -> bool:
     """Whether a turn is a mere "Will do.": few words, and none that was asked for."""
-    words = terms(record.content)
+    words = terms(record.content, found.language)
     return record.layer == "conversation" and len(words) < WORDS_LEAST and found.wanted.keys().isdisjoint(words)
 
 

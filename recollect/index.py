@@ -144,6 +144,7 @@ class PartitionIndex:
         self._earlier_rows: dict[int, None] = {}
         self._read_here: dict[int, None] = {}
         self.other_models: set[str] = set()
+        self.language = language
         self._words = Words(vocabulary(language))
         self.kinship = Kinship(language)
         self._alive: NDArray[np.bool_] = np.zeros(64, np.bool_)

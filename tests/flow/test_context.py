@@ -149,6 +149,14 @@ async def test_what_is_remembered_is_told_as_it_happened_without_what_says_nothi
     assert {out.reason for out in context.report.left_out} == {"says nothing of its own"}
 
 
+async def test_a_short_turn_that_answers_is_told_in_any_language(open_memory):
+    memory = await open_memory("memory://", language="none")
+    await memory.user("ann").session("a").add_interaction("Vuelos reservados.", "Bien.")
+    await memory.work()
+    context = await memory.user("ann").session("b").get_context("¿Hay vuelos reservados?")
+    assert "Vuelos reservados." in context.system
+
+
 async def test_who_is_in_the_profile_is_not_told_of_once_more(memory):
     ann = memory.user("ann")
     await ann.session("s").add_message("user", "I have a dog called Wafer. My sister Ileana lives in Ghent.")

@@ -46,13 +46,13 @@ async def test_a_file_keeps_every_character(ask, text):
 
 async def test_a_folder_shows_two_levels_and_nothing_hidden(ask):
     assert (await ask("view", path="/memories")).endswith("node_modules:\n0B\t/memories")
-    for path, text in {"a.txt": "x" * 2048, "work/b.txt": "x", "work/deep/c.txt": "xx", ".hidden/d": "x"}.items():
+    for path, text in {"a.txt": "x" * 2048, "plans/b.txt": "x", "plans/deep/c.txt": "xx", ".hidden/d": "x"}.items():
         await ask("create", path=f"/memories/{path}", file_text=text)
     assert (await ask("view", path="/memories")).split("\n")[1:] == [
-        "2.0K\t/memories", "2.0K\t/memories/a.txt", "3B\t/memories/work", "1B\t/memories/work/b.txt",
-        "2B\t/memories/work/deep",
+        "2.0K\t/memories", "2.0K\t/memories/a.txt", "3B\t/memories/plans", "1B\t/memories/plans/b.txt",
+        "2B\t/memories/plans/deep",
     ]  # fmt: skip
-    assert "2B\t/memories/work/deep/c.txt" in await ask("view", path="/memories/work/")
+    assert "2B\t/memories/plans/deep/c.txt" in await ask("view", path="/memories/plans/")
 
 
 async def test_a_text_is_replaced_if_it_stands_there_once(ask):

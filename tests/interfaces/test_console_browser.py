@@ -259,18 +259,12 @@ PATHS = (
     "graph",
     "learnings",
 )
+EVERYWHERE = (*(f"users/noor/{each}" for each in PATHS), "users/noor/privacy", "overview", "jobs", "keys", "users")
 
 
 async def test_on_a_telephone_every_page_fits_and_the_menu_opens(address):
     async with browsing(viewport={"width": 390, "height": 844}, has_touch=True) as page:
-        for path in (
-            *(f"users/noor/{each}" for each in PATHS),
-            "users/noor/privacy",
-            "overview",
-            "jobs",
-            "keys",
-            "users",
-        ):
+        for path in EVERYWHERE:
             await page.goto(f"{address}/{path}")
             width = await page.evaluate("document.documentElement.scrollWidth")
             assert width <= 390, (path, width)
@@ -337,14 +331,7 @@ DOUBLES = """() => [...document.querySelectorAll("[id]")].map((each) => each.id)
 
 async def test_everything_one_can_use_has_a_name_and_every_page_one_heading(address):
     async with browsing() as page:
-        for path in (
-            *(f"users/noor/{each}" for each in PATHS),
-            "users/noor/privacy",
-            "overview",
-            "jobs",
-            "keys",
-            "users",
-        ):
+        for path in EVERYWHERE:
             await page.goto(f"{address}/{path}")
             assert await page.evaluate(UNNAMED) == [], path
             assert await page.evaluate(LANDMARKS) == [], path
@@ -389,16 +376,8 @@ CONTRAST = r"""() => {
 async def test_every_text_stands_out_from_its_ground(address, scheme):
     """As WCAG asks at level AA: 4.5 to 1, and 3 to 1 for large letters."""
     async with browsing(color_scheme=scheme, reduced_motion="reduce") as page:
-        for path in (
-            *(f"users/noor/{each}" for each in PATHS),
-            "users/noor/chat/otters?prompt=true",
-            "users/noor/memories?q=quantum+tax+helicopter+zebra",
-            "users/noor/privacy",
-            "overview",
-            "jobs",
-            "keys",
-            "users",
-        ):
+        asked = ("users/noor/chat/otters?prompt=true", "users/noor/memories?q=quantum+tax+helicopter+zebra")
+        for path in (*EVERYWHERE, *asked):
             await page.goto(f"{address}/{path}")
             assert await page.evaluate(CONTRAST) == [], path
 
