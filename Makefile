@@ -18,7 +18,7 @@ chat: $(VENV)/.run  ## talk to an assistant that remembers, in this terminal
 
 test: lint cosmos aisdk browser   ## everything: types, style, unit, conformance, flow, interfaces, crash drills, docs
 	$(PY) -m recollect.testing.labelled
-	$(PY) -m pytest -n 2 --dist loadgroup -rs
+	$(PY) -m pytest -n 3 --dist loadgroup -rs --durations=40
 
 lint: $(VENV)/.test ## style and types
 	$(PY) -m ruff check .

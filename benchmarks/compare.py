@@ -14,10 +14,12 @@ import json
 import os
 import platform
 import shutil
+import sqlite3
 import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,8 @@ import scale
 from dataset import Question, World, exact, recall, user_name
 from peers import PEERS, Contestant, Lookup, Memory, find, version_of
 from timing import Figures, Samples, fsync_rate, say, table
+
+from recollect.stores.sqlite_file import PAGE_BYTES
 
 K = 10
 CALLERS = 128
@@ -69,15 +73,39 @@ class Race:
             self.lookup.learn(question.plain, question.vector)
         return rounds
 
-    async def run(self, turns: Sequence[Callable[[Contestant], Awaitable[Any]]]) -> dict[str, Samples]:
+    async def run(self, turns: Sequence[Callable[[Any], Awaitable[Any]]], *also: Bare) -> dict[str, Samples]:
         """Each turn is taken by everyone before the next one; who begins changes every time."""
-        samples = {contestant.name: Samples() for contestant in self.contestants}
+        everyone = [*self.contestants, *also]
+        samples = {contestant.name: Samples() for contestant in everyone}
         gc.collect()
         for place, turn in enumerate(turns):
-            start = place % len(self.contestants)
-            for contestant in self.contestants[start:] + self.contestants[:start]:
+            start = place % len(everyone)
+            for contestant in everyone[start:] + everyone[:start]:
                 await samples[contestant.name].measure(lambda turn=turn, contestant=contestant: turn(contestant))  # type: ignore[misc]
         return samples
+
+
+class Bare:
+    """What no store on SQLite can do without: a text and its id in one table, synced before the call returns."""
+
+    name = "bare sqlite3"
+
+    def __init__(self, path: Path) -> None:
+        self._db = sqlite3.connect(path, isolation_level=None)
+        for statement in (
+            f"pragma page_size = {PAGE_BYTES}",
+            "pragma journal_mode = wal",
+            "pragma synchronous = full",
+            "create table memories (user text, id text, content text, primary key (user, id))",
+        ):
+            self._db.execute(statement)
+
+    async def add(self, user: str, id: str, text: str, vector: Any) -> None:
+        """Insert and commit, right here."""
+        self._db.execute("insert into memories values (?, ?, ?)", (user, id, text))
+
+    def close(self) -> None:
+        self._db.close()
 
 
 async def gather_contestants(names: Sequence[str], folder: Path, world: World, users: int, each: int) -> Race:
@@ -183,15 +211,19 @@ async def open_and_answer(race: Race, rounds: int) -> dict[str, Figures]:
     return {name: taken.figures() for name, taken in samples.items()}
 
 
-async def add_alone(race: Race, count: int) -> dict[str, Figures]:
-    """One caller, one memory a call, on disk when the call returns (where the store promises it)."""
+async def add_alone(race: Race, folder: Path, count: int) -> dict[str, Figures]:
+    """One caller, one memory a call, on disk when the call returns (where the store promises it).
+
+    Beside them the floor: one row in one table of a plain SQLite file, committed, without a thread in between.
+    """
     say(f"adds: {count} by one caller")
     fresh = new_memories(race, len(race.users), count)
 
-    def adding(user: str, memory: Memory) -> Callable[[Contestant], Awaitable[None]]:
+    def adding(user: str, memory: Memory) -> Callable[[Contestant | Bare], Awaitable[None]]:
         return lambda contestant: contestant.add(user, *memory)
 
-    samples = await race.run([adding(user, memory) for user, memory in fresh])
+    with closing(Bare(folder / "bare.db")) as bare:
+        samples = await race.run([adding(user, memory) for user, memory in fresh], bare)
     figures = {name: taken.figures() for name, taken in samples.items()}
     for contestant in race.contestants:
         started = time.process_time()
@@ -261,6 +293,12 @@ def show(title: str, race: Race, figures: dict[str, Figures], aims: dict[str, fl
             "" if first else times(row.cpu_ms / ours.cpu_ms),
             "" if aim is None else f"{times(aim)} {'met' if ratio >= aim else 'missed'}",
         ])  # fmt: skip
+    if (floor := figures.get(Bare.name)) is not None:
+        rows.append([
+            f"{Bare.name} {sqlite3.sqlite_version}", f"{floor.p50_ms:,.3f}", f"{floor.p95_ms:,.3f}",
+            f"{floor.cpu_ms:,.3f}", *("" for _ in more), times(floor.p50_ms / ours.p50_ms),
+            times(floor.cpu_ms / ours.cpu_ms), "the floor",
+        ])  # fmt: skip
     header = ["", "p50 ms", "p95 ms", "CPU ms", *(heading for heading, _ in more), "p50", "CPU", "aim"]
     print(table(title, header, rows), flush=True)
 
@@ -300,7 +338,7 @@ async def compare(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         ("row", "user search, warm, each contestant in a row", lambda: search_in_a_row(race, options.queries)),
         ("first", "first touch of a user after opening", lambda: search_first(race, options.rounds)),
         ("open", "close, open and first answer", lambda: open_and_answer(race, 5)),
-        ("add", "durable add, one caller", lambda: add_alone(race, options.adds)),
+        ("add", "durable add, one caller", lambda: add_alone(race, folder, options.adds)),
     ]
     for key, title, section in sections:
         figures = await section()

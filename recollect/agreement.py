@@ -6,15 +6,18 @@ of the user that stands for such a fact is then ended by a job that is written w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from recollect.index import Indexes
 from recollect.ledger import Ledger
 from recollect.policies import graphs
 from recollect.policies.facts import Telling, end_of, start_of
 from recollect.policies.merging import normal
 from recollect.profile import spells_of
 from recollect.records import Partition, Record, Scope
+
+if TYPE_CHECKING:
+    from recollect.index import Indexes
 
 LEARNED_ENDS = (graphs.AS_THE_PROFILE, graphs.ANOTHER_BEGAN, graphs.NO_LONGER)
 """Why a relation ended that may hold again with its fact: nobody ended it by hand."""
@@ -43,16 +46,18 @@ class Agreement:
         standing = {normal(str(head.data["value"])) for head in index.of_layer("fact", now) if head.data["key"] == key}
         if all(graphs.holds(each, now) and normal(each.data["names"][1]) in standing for each in mine):
             return  # as most often: what a message told is in the graph already
-        spells = await spells_of(self._ledger, scope, key)
+        spells: dict[str, list[Record]] = {}
+        for spell in await spells_of(self._ledger, scope, key):
+            spells.setdefault(normal(spell.data["value"]), []).append(spell)
         await self._ledger.change_each(
             self._partition, [record.id for record in mine], lambda relation: _agreeing(relation, spells, now)
         )
 
 
-def _agreeing(relation: Record, spells: Iterable[Record], now: int) -> Record:
-    """A relation as the spells of its fact have it; as it is if they say nothing of it."""
-    object = normal(relation.data["names"][1])
-    same = [spell for spell in spells if normal(spell.data["value"]) == object and spell.data["last_seen"] is not None]
+def _agreeing(relation: Record, spells: Mapping[str, Sequence[Record]], now: int) -> Record:
+    """A relation as the spells of its fact, by their values, have it; as it is if they say nothing of it."""
+    told = spells.get(normal(relation.data["names"][1]), ())
+    same = [spell for spell in told if spell.data["last_seen"] is not None]
     if not same:
         return relation
     last = max(same, key=lambda spell: (end_of(spell) > start_of(spell), end_of(spell), start_of(spell)))

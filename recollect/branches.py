@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from recollect.conversation import copy_id
-from recollect.index import Indexes
 from recollect.records import Partition, Record, Scope
+
+if TYPE_CHECKING:
+    from recollect.index import Indexes
 
 
 async def with_copies(indexes: Indexes, partition: Partition, records: Sequence[Record], now: int) -> list[Record]:

@@ -8,7 +8,7 @@ back, and a memory of what recurs names its episodes and goes with them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from recollect.enrichment import merged_pair
@@ -16,11 +16,10 @@ from recollect.episodes import NOTED, Episodes
 from recollect.errors import Conflict
 from recollect.index import Indexes, PartitionIndex
 from recollect.ledger import Ledger
-from recollect.policies.merging import glance
+from recollect.policies.merging import Wordings, glance
 from recollect.policies.recurring import RESTS_ON, Recurring, memory_id, recurring, retold, told_in
-from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Scope, new_id
+from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Scope, enrich_job
 from recollect.settings import Settings
-from recollect.stores.contract import IDS_MAX
 
 READ_AT_ONCE = 1_000
 """Memories that are looked at before others have a turn."""
@@ -134,7 +133,7 @@ class Consolidation:
     def _telling(self, partition: Partition, found: Recurring) -> Changes:
         now = self._ledger.clock()
         id = found.memory.id
-        job = Job(f"enrich:{id}:{new_id(now)}", partition, "enrich", (id,), due_at=now)
+        job = enrich_job(partition, (id,), now)
         # All episodes are put, also those that stay as they are: none may have been set aside since they were read.
         return Changes(partition, put=(found.memory, *found.episodes), enqueue=(job,))
 
@@ -164,8 +163,9 @@ class Consolidation:
 def _doubles(group: Sequence[Record], now: int) -> Iterator[Doubles]:
     """Those of a group that say the same, each newer one with the older that takes it in."""
     stay: list[Record] = []
+    wordings = Wordings()
     for newer in sorted(group, key=lambda record: record.born):
-        pairs = ((place, merged_pair(older, newer, now)) for place, older in enumerate(stay))
+        pairs = ((place, merged_pair(older, newer, now, wordings)) for place, older in enumerate(stay))
         place, pair = next(((place, pair) for place, pair in pairs if pair), (0, None))
         if pair is None:
             stay.append(newer)
@@ -173,17 +173,3 @@ def _doubles(group: Sequence[Record], now: int) -> Iterator[Doubles]:
             # The version is that which the commit before has given it.
             stay[place] = pair[0].with_(version=pair[0].version + 1)
             yield Doubles(*pair)
-
-
-async def retellings(ledger: Ledger, partition: Partition, episodes: Iterable[Record]) -> list[Record]:
-    """The memories of what recurs that rest on one of these episodes."""
-    ids = list(dict.fromkeys(id for episode in episodes for id in told_in(episode).values()))
-    found: list[Record] = []
-    for start in range(0, len(ids), IDS_MAX):
-        found += await ledger.get(partition, ids[start : start + IDS_MAX])
-    return [record for record in found if RESTS_ON in record.data]
-
-
-def retelling_job(memory: Record, now: int) -> Job:
-    """The work of telling what recurs again, from the episodes that are left."""
-    return Job(f"retell:{memory.id}", memory.scope.partition, "retell", (str(memory.data["topic"]),), due_at=now)

@@ -25,7 +25,7 @@ from recollect.policies.words import terms
 from recollect.recall import Question, Recall
 from recollect.records import Clock, Hit, Partition, Record, Scope, iso
 from recollect.reranking import Reranker
-from recollect.sections import Asking, dated_line, gather, line_of
+from recollect.sections import FOUND_SECTIONS, Asking, dated_line, gather, line_of
 
 HEADINGS = {
     "instructions": "Standing instructions of the user",
@@ -229,6 +229,31 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a context may be made of. What is not named is not limited."""
+
+    layers: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
+    window: int | None = None
+    """How many of the newest messages, at most."""
+
+    def has(self, section: str) -> bool:
+        """Whether this section may stand in it."""
+        return not self.sections or section in self.sections
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the conversation itself may."""
+        return not self.layers or "conversation" in self.layers
+
+    @property
+    def is_found(self) -> bool:
+        """Whether anything may that has to be searched for."""
+        has_layers = not self.layers or bool(_searched(self.layers))
+        return has_layers and any(self.has(section) for section in FOUND_SECTIONS)
+
+
+@dataclass(frozen=True, slots=True)
 class _Found:
     """What a question found, and how much each of its terms tells among the user's records."""
 
@@ -271,31 +296,29 @@ class ContextBuilder:
         conversation: Conversation | None,
         question: Question,
         max_tokens: int,
-        layers: Sequence[str],
+        wanted: Wanted,
         reranker: Reranker | None = None,
     ) -> Context:
         """The context for a question, never above `max_tokens`."""
-        now = self._clock()
+        now, layers = self._clock(), wanted.layers
         index = await self._indexes.current(scope.partition)
-        told = conversation is not None and (not layers or "conversation" in layers)
         summary: Record | None = None
         recent: list[Record] = []
-        if conversation is not None and told:
+        if conversation is not None and wanted.is_told:
             summary, recent = await conversation.recent(max_tokens, index)
+            recent = recent if wanted.has("recent") else []
         hits: Sequence[Hit] = ()
-        if not layers or _searched(layers):
+        if wanted.is_found:
             hits = await self._recall.search(
                 scope, question, layers=_searched(layers), limit=FOUND_MAX, reranker=reranker
             )
         shared = await self._indexes.current(Partition(scope.org, ""))
-        gathered = gather(
-            index, shared, Asking(scope, question.text, now, summary, recent, not layers or "fact" in layers), hits
-        )
-        if layers:
-            gathered = gathered.only(layers)
+        knows_profile = wanted.has("profile") and (not layers or "fact" in layers)
+        asking = Asking(scope, question.text, now, summary, recent, knows_profile)
+        gathered = gather(index, shared, asking, hits).only(layers, wanted.sections)
         asked = _asked(question.text, recent)
         found = _Found.of(question, hits, index, gathered.also)
-        return self._pack(found, gathered.records, recent, max_tokens, asked)
+        return self._pack(found, gathered.records, recent, max_tokens, asked, wanted.window)
 
     def _pack(
         self,
@@ -304,11 +327,12 @@ class ContextBuilder:
         recent: Sequence[Record],
         max_tokens: int,
         asked: list[dict[str, Any]],
+        window: int | None,
     ) -> Context:
         question_tokens = sum(message_tokens(self._count, "user", m["content"]) for m in asked)
         room = max_tokens - self._frames(records)
         lasting = self._fit_lasting(records, room, alone=not recent)
-        recent, out = self._window(recent, room, lasting.tokens)
+        recent, out = self._window(recent, room, lasting.tokens, window)
         out += lasting.left_out
         if asked and question_tokens > max_tokens // 2:
             out.append(LeftOut("question", "", question_tokens, "the question alone takes over half of the budget"))
@@ -352,13 +376,17 @@ class ContextBuilder:
         most = max(int((LASTING_ALONE if alone else LASTING_SHARE) * room), 0)
         return fitting.pack([_floored(each, room) for each in sections], most, self._heading_tokens, PRIORITY)
 
-    def _window(self, recent: Sequence[Record], room: int, lasting: int) -> tuple[Sequence[Record], list[LeftOut]]:
+    def _window(
+        self, recent: Sequence[Record], room: int, lasting: int, most: int | None
+    ) -> tuple[Sequence[Record], list[LeftOut]]:
         """The newest messages that fit beside what lasts, by halves, so that a prompt begins as the one before."""
         pieces = fitting.units(recent)
         sizes = [self._unit_tokens(unit) for unit in pieces]
         share = max(int(RECENT_LEAST * room), int((1 - FOUND_SHARE) * room) - lasting)
-        start = fitting.by_halves(sizes, share)
-        reason = f"older than the last {share} tokens of the conversation, which move on by halves"
+        start, kept = fitting.by_halves(sizes, share), f"{share} tokens of the conversation"
+        if most is not None and (counted := fitting.by_halves([len(unit) for unit in pieces], most)) > start:
+            start, kept = counted, f"{most} messages"
+        reason = f"older than the last {kept}, which move on by halves"
         out = [LeftOut("recent", unit[0].id, size, reason) for unit, size in zip(pieces[:start], sizes, strict=False)]
         return [message for unit in pieces[start:] for message in unit], out
 

@@ -10,22 +10,36 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recollect import validate
 from recollect.enrich import summaries
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Filter
-from recollect.index import PartitionIndex
 from recollect.ledger import Ledger, portions
 from recollect.policies import fitting
 from recollect.policies.commands import gives_orders
 from recollect.policies.fencing import fenced, safe
 from recollect.policies.quarantine import ASIDE, heard, is_aside
 from recollect.policies.tokens import TokenCounter, message_tokens
-from recollect.records import TRUSTS, Changes, Job, Record, Scope, as_datetime, derived_id, iso, new_id
+from recollect.records import (
+    BLANK,
+    TRUSTS,
+    Changes,
+    Job,
+    Record,
+    Scope,
+    as_datetime,
+    derived_id,
+    enrich_job,
+    iso,
+    new_id,
+)
 from recollect.seals import find_seal, sealed
 from recollect.settings import Settings
+
+if TYPE_CHECKING:
+    from recollect.index import PartitionIndex
 
 STRATEGIES = ("last_messages", "last_turns", "token_budget", "sliding_window_summary", "importance")
 NOTED = ("quarantined", "unlearned")
@@ -146,10 +160,9 @@ def draft(
         "tool_call_id": validate.optional_identifier(tool_call_id, "tool_call_id"),
     }
     data.update({key: value for key, value in optional.items() if value is not None})
-    return Record(
+    return BLANK.with_(
         id=validate.optional_identifier(id, "id") or "",
         layer="conversation",
-        scope=Scope(),
         content=body.text,
         data=data,
         metadata=validate.metadata(metadata),
@@ -185,11 +198,10 @@ class Conversation:
         `needs` names messages that must still be there.
         """
         now = self._ledger.clock()
-        records = tuple(
-            self._owned(self._ledger.masked_record(message), now, key, place) for place, message in enumerate(drafts)
-        )
-        refs = tuple(record.id for record in records)
-        job = Job(f"enrich:{refs[0]}:{new_id(now)}", self._partition, "enrich", refs, due_at=now)
+        scope, masked = self._layer.scope_of(self._scope), self._ledger.masked_record
+        records = tuple([self._owned(masked(draft), scope, now, key, place) for place, draft in enumerate(drafts)])
+        refs = tuple([record.id for record in records])
+        job = enrich_job(self._partition, refs, now)
         changes = Changes(self._partition, put=records, enqueue=(job,), key=key and f"caller:{key}", needs=needs)
         try:
             revision = await self._ledger.commit(changes)
@@ -199,11 +211,10 @@ class Conversation:
             return await self._already_there(records, key, conflict)
         return [record.with_(version=revision, born=(revision, place)) for place, record in enumerate(records)]
 
-    def _owned(self, message: Record, now: int, key: str | None, place: int) -> Record:
+    def _owned(self, message: Record, scope: Scope, now: int, key: str | None, place: int) -> Record:
         id = message.id
         if not id:
             id = new_id(now) if key is None else derived_id("message", self._scope.session, key, str(place))
-        scope = self._layer.scope_of(self._scope)
         return message.with_(id=id, scope=scope, created_at=now, expires_at=self._layer.expires_at(now))
 
     async def _already_there(self, records: Sequence[Record], key: str | None, conflict: Conflict) -> list[Record]:
@@ -480,7 +491,7 @@ class Conversation:
         """The work for copies of messages that were not enriched yet."""
         now = self._ledger.clock()
         refs = tuple(copy.id for copy in copies if copy.vector is None)
-        return (Job(f"enrich:{refs[0]}:{new_id(now)}", self._partition, "enrich", refs, due_at=now),) if refs else ()
+        return (enrich_job(self._partition, refs, now),) if refs else ()
 
     async def _head(self) -> Record:
         """What is known of the session as a whole."""

@@ -20,7 +20,18 @@ from recollect.filters import Filter
 from recollect.layers import LAYERS
 from recollect.ledger import Ledger, portions
 from recollect.privacy import in_a_new_place
-from recollect.records import Changes, Clock, Job, Partition, Record, Scope, digest_of, new_id, payload_of, system_clock
+from recollect.records import (
+    Changes,
+    Clock,
+    Job,
+    Partition,
+    Record,
+    Scope,
+    digest_of,
+    enrich_job,
+    payload_of,
+    system_clock,
+)
 from recollect.stores.contract import OPERATIONS_MAX, Store, named_partitions
 
 PAGE = 500
@@ -170,7 +181,7 @@ class Copying:
         """The work for what was not enriched yet: jobs stay in the old store."""
         refs = tuple(r.id for r in records if LAYERS[r.layer].embedded and r.content and r.vector is None)
         now = self._clock()
-        return (Job(f"enrich:{refs[0]}:{new_id(now)}", partition, "enrich", refs, due_at=now),) if refs else ()
+        return (enrich_job(partition, refs, now),) if refs else ()
 
     async def _enqueue(self, jobs: Sequence[Job]) -> None:
         for start in range(0, len(jobs), OPERATIONS_MAX):

@@ -16,7 +16,7 @@ from recollect.index import Indexes, PartitionIndex
 from recollect.learning import Learning
 from recollect.ledger import Ledger, portions, upkeep_job
 from recollect.policies.importance import importance
-from recollect.policies.merging import merged, near_duplicate
+from recollect.policies.merging import Wordings, merged
 from recollect.policies.quarantine import ASIDE, heard, set_aside
 from recollect.providers import Embedder, embed_checked, floats
 from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Vector
@@ -50,7 +50,10 @@ class Enrichment:
 
     async def enrich(self, partition: Partition, refs: Sequence[str]) -> tuple[Changes, tuple[str, ...]]:
         """What to change for these records, and those that have to wait for another commit."""
-        found = await self._ledger.get(partition, refs)
+        # An index that is at hand has the records as soon as it is caught up, as it has to be anyway.
+        index = await self._indexes.current(partition) if partition in self._indexes else None
+        ledger = self._ledger if index is None else self._ledger.reading(index)
+        found = await ledger.get(partition, refs)
         # Some were forgotten or have expired meanwhile: what is left of them is for upkeep.
         upkeep = (upkeep_job(partition, self._ledger.clock()),) if len(found) < len(set(refs)) else ()
         if not found:
@@ -60,7 +63,9 @@ class Enrichment:
         needs = tuple(record.id for record in records)
         if not any(record.layer in ("long_term", "conversation") for record in records):
             return Changes(partition, put=tuple(await self._enriched(records)), needs=needs, enqueue=upkeep), later
-        index = await self._indexes.current(partition)
+        if index is None:
+            index = await self._indexes.current(partition)
+        index.bury_ended(self._ledger.clock())  # so that an index without questions lets go of what is over, too
         aside = self._set_aside(index, records)
         known = [aside.get(record.id, record) for record in records]
         taught = await self._learning.taught(partition, index, heard(known), _room_beside(records, refs))
@@ -126,10 +131,13 @@ class Enrichment:
         for scope in (message.scope for message in newest):
             summary = index.head("summary", scope, now)
             born = tuple(summary.data["covers"]["born"]) if summary else (0, 0)
-            since = index.session(scope.session, now, after=born)
-            characters = sum(len(message.content) for message in since)
-            if characters * TOKENS_PER_CHARACTER + 4 * len(since) > self._settings.window_tokens:
-                yield fold_job(scope, now)
+            if self._outgrows(*index.spoken(scope.session, born)):
+                since = index.session(scope.session, now, after=born)
+                if self._outgrows(len(since), sum(len(message.content) for message in since)):
+                    yield fold_job(scope, now)
+
+    def _outgrows(self, messages: int, characters: int) -> bool:
+        return characters * TOKENS_PER_CHARACTER + 4 * messages > self._settings.window_tokens
 
 
 def _rated(record: Record, vector: Vector | None) -> Record:
@@ -164,6 +172,9 @@ def _room_beside(records: Sequence[Record], refs: Sequence[str]) -> int:
 def _merge_near(index: PartitionIndex, memories: Sequence[Record], now: int) -> dict[str, Record]:
     """Of memories that say the same, the newer ended in favour of the older; both sides to be put."""
     changed: dict[str, Record] = {}
+    if not memories:
+        return changed
+    wordings = Wordings()
     alive = index.alive(now, ("long_term",))
     taken = {memory.id for memory in memories}
     for place, memory in enumerate(memories):
@@ -172,20 +183,21 @@ def _merge_near(index: PartitionIndex, memories: Sequence[Record], now: int) -> 
         for known, cosine in (*_near(memory, memories[:place]), *held):
             pair = (changed.get(known.id, known), changed.get(memory.id, memory))
             older, newer = sorted(pair, key=lambda record: record.born)
-            if joined := _joined(older, newer, cosine, now):
+            if joined := _joined(older, newer, cosine, now, wordings):
                 changed |= {record.id: record for record in joined}
     return changed
 
 
-def merged_pair(older: Record, newer: Record, now: int) -> tuple[Record, Record] | None:
+def merged_pair(older: Record, newer: Record, now: int, wordings: Wordings) -> tuple[Record, Record] | None:
     """The older memory with the newer one taken in, and the newer one, ended; None if they do not say the same."""
     cosine = next((cosine for _, cosine in _near(newer, [older])), 0.0)
-    return _joined(older, newer, cosine, now)
+    return _joined(older, newer, cosine, now, wordings)
 
 
-def _joined(older: Record, newer: Record, cosine: float, now: int) -> tuple[Record, Record] | None:
+def _joined(older: Record, newer: Record, cosine: float, now: int, wordings: Wordings) -> tuple[Record, Record] | None:
     both_live = older.valid_to is None and newer.valid_to is None
-    if both_live and near_duplicate(older.content, newer.content, cosine) and _fit_together(older, newer):
+    same = both_live and wordings[older.content].is_near(wordings[newer.content], cosine)
+    if same and _fit_together(older, newer):
         return merged(older, newer, similarity=round(cosine, 4), now=now)
     return None
 
@@ -201,8 +213,9 @@ def _fit_together(older: Record, newer: Record) -> bool:
 
 def _near(memory: Record, others: Sequence[Record]) -> Iterable[tuple[Record, float]]:
     """Other memories of the same job, which the index has no vectors of yet."""
-    if memory.vector is None:
+    if memory.vector is None or not others:
         return
+    numbers = floats(memory.vector)
     for other in others:
         if other.vector is not None and other.vector.model == memory.vector.model:
-            yield other, float(floats(other.vector) @ floats(memory.vector))
+            yield other, float(floats(other.vector) @ numbers)

@@ -20,7 +20,18 @@ from recollect.filters import Filter
 from recollect.layers import is_current
 from recollect.ledger import UPDATE_TRIES, Ledger
 from recollect.policies.quarantine import heard
-from recollect.records import Changes, Job, Partition, Record, Scope, Source, as_datetime, derived_id, iso, new_id
+from recollect.records import (
+    Changes,
+    Job,
+    Partition,
+    Record,
+    Scope,
+    Source,
+    as_datetime,
+    derived_id,
+    enrich_job,
+    iso,
+)
 from recollect.seals import sealed
 from recollect.stores.contract import OPERATIONS_MAX
 
@@ -277,7 +288,7 @@ class Episodes:
         needs = tuple(message.id for stretch, record in noted if record is not None for message in stretch)
         now = self._ledger.clock()
         refs = tuple(record.id for record in put)
-        jobs = (Job(f"enrich:{refs[0]}:{new_id(now)}", self._partition, "enrich", refs, due_at=now),) if refs else ()
+        jobs = (enrich_job(self._partition, refs, now),) if refs else ()
         return Changes(self._partition, put=put, needs=needs, enqueue=jobs)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recollect.errors import ValidationError
-from recollect.records import Partition, Record
+from recollect.records import Partition, Record, canonical_json
 
 FIELDS: dict[str, Callable[[Record], Any]] = {
     "id": lambda r: r.id,
@@ -115,6 +115,46 @@ class Not:
 
 
 Condition = Test | All | Either | Not
+Traces = tuple[tuple[str, ...], ...]
+"""Sets of texts, of each of which a payload holds one."""
+
+_IN_PAYLOAD = frozenset({"role", "name", "agent"})
+"""Fields that stand in a payload under their own name, where they have a value."""
+
+
+def traces_of(condition: Condition | None) -> Traces:
+    """What every record for which it holds has in its payload: whatever lacks it need not be looked into.
+
+    >>> traces_of(Test("metadata.topic", "in", ("tea", "coffee")))
+    (('"topic":"tea"', '"topic":"coffee"'),)
+    """
+    match condition:
+        case All(tests):
+            return tuple(trace for test in tests for trace in traces_of(test))
+        case Either(tests):
+            each = [traces_of(test) for test in tests]
+            return (tuple(text for traces in each for text in traces[0]),) if each and all(each) else ()
+        case Test():
+            return _traces_of_test(condition)
+    return ()
+
+
+def _traces_of_test(test: Test) -> Traces:
+    prefix, _, key = test.field.rpartition(".")
+    if prefix != "metadata" and key not in _IN_PAYLOAD:
+        return ()
+    named = f"{canonical_json(key)}:"
+    wanted = test.value if test.op == "in" else (test.value,)
+    if test.op in ("eq", "in") and wanted and all(isinstance(each, str) for each in wanted):
+        return (tuple(named + canonical_json(each) for each in wanted),)
+    # Of numbers there is more than one form; but what is nothing at all has no name there either.
+    may_lack = (test.op == "exists" and not test.value) or (test.op in ("eq", "in") and None in wanted)
+    return () if may_lack else ((named,),)
+
+
+def has_traces(payload: str, traces: Traces) -> bool:
+    """Whether a payload may be of a record that is meant."""
+    return all(any(text in payload for text in some) for some in traces)
 
 
 @dataclass(frozen=True, slots=True)

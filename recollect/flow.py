@@ -11,7 +11,7 @@ from typing import Any
 from recollect import validate
 from recollect.allowance import Allowance
 from recollect.consolidation import Consolidation
-from recollect.context import Context, ContextBuilder
+from recollect.context import Context, ContextBuilder, Wanted
 from recollect.conversation import Conversation
 from recollect.enrich.by_rules import Rules
 from recollect.enrichment import Enrichment
@@ -25,6 +25,7 @@ from recollect.ledger import Ledger
 from recollect.models import ChatModel
 from recollect.policies.masking import parse_kinds
 from recollect.policies.tokens import TokenCounter, counter, remembering
+from recollect.privacy import Privacy, Receipt, erase_org
 from recollect.providers import Embedder, word_vectors
 from recollect.reading import Reading
 from recollect.recall import Question, Recall
@@ -32,14 +33,14 @@ from recollect.records import DAY_MS, HOUR_MS, Clock, Partition, Scope
 from recollect.reembedding import Reembedding
 from recollect.reprocessing import Reprocessing
 from recollect.reranking import Reranker, open_reranker
-from recollect.settings import Settings
+from recollect.settings import QUALITIES, Settings
 from recollect.stores.contract import Store, VectorIndex
+from recollect.trust import Trust
 from recollect.upkeep import Upkeep, note_uses
 from recollect.worker import Worker
 
 CONVERSATION_MS = 30 * DAY_MS
 """How long messages live where neither the settings nor the store say."""
-QUALITIES = ("fast", "best")
 USED_HITS = 5
 """Hits of a context that count as used when they went into it."""
 CLOSE_WORK_S = 2.0
@@ -108,24 +109,29 @@ class Flow:
         if self.settings.worker:
             self._tasks.append(asyncio.create_task(self.worker.run()))
 
+    @staticmethod
+    def wanted(layers: Sequence[str] | None, sections: Sequence[str] | None, window: int | None) -> Wanted:
+        """What a context may be made of, as it was asked for."""
+        most = None if window is None else validate.limit(window, "window")
+        return Wanted(validate.layers(layers), validate.sections(sections), most)
+
     async def context(
         self,
         scope: Scope,
         conversation: Conversation | None,
         query: str,
         max_tokens: int,
-        layers: Sequence[str] | None,
+        wanted: Wanted,
         at: Any,
         quality: str | None,
         model: str | None = None,
     ) -> Context:
         text = validate.query(query)
         budget = validate.tokens_max(max_tokens)
-        chosen = validate.layers(layers)
         builder = self.contexts if model is None else self._contexts_for(validate.identifier(model, "model"))
         reranker = await self.reranker(quality)
         question = await self.question(scope, text, validate.moment(at, "at"))
-        context = await builder.build(scope, conversation, replace(question, text=text), budget, chosen, reranker)
+        context = await builder.build(scope, conversation, replace(question, text=text), budget, wanted, reranker)
         # What stands at the end only because there was room for it is not called used.
         found = {hit.id for hit in context.hits[:USED_HITS]}
         own = await self.indexes.current(scope.partition)
@@ -175,14 +181,22 @@ class Flow:
             except RecollectError:
                 continue  # they are kept and tried again
 
+    def privacy(self, partition: Partition) -> Privacy:
+        """Forgetting, erasing and exporting what one partition holds."""
+        return Privacy(self.ledger, self.indexes, partition)
+
+    def trust(self, scope: Scope) -> Trust:
+        """Setting aside, trusting again and undoing, for one user."""
+        return Trust(self.ledger, self.indexes, scope)
+
+    async def erase_org(self, org: str) -> Receipt:
+        """Forget everything of an org."""
+        return await erase_org(self.ledger, self.indexes, org)
+
     async def close(self) -> None:
         try:
-            await self._finish_work()
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-            await self.worker.stop()
-            await self.flush_uses()
+            if self.loop is asyncio.get_running_loop():  # elsewhere its tasks are out of reach, or gone with their loop
+                await self._wind_up()
         except RecollectError:
             pass  # counts and work for later: what users said is long stored
         finally:
@@ -194,6 +208,14 @@ class Flow:
                 disconnect = getattr(remote, "disconnect", None)
                 if disconnect is not None:
                     await disconnect()
+
+    async def _wind_up(self) -> None:
+        await self._finish_work()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.worker.stop()
+        await self.flush_uses()
 
     async def _finish_work(self) -> None:
         """Do what is due, for a moment: a short script then leaves nothing to the next one."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from recollect import validate
@@ -260,7 +259,14 @@ class Graph:
         drafts = [each for each in found if each.draft.layer in LEARNED and each.message.trust == "trusted"]
         known: dict[str, Record] = {}
         asked: dict[str, None] = {}
-        sheet = Sheet(self._scope, known, asked, self._ledger.clock())
+
+        def look_up(ids: Sequence[str]) -> Sequence[str]:
+            found, elsewhere = self._ledger.at_hand(ids)
+            known.update({record.id: record for record in found})
+            asked.update(dict.fromkeys(id for id in ids if id not in elsewhere))
+            return elsewhere
+
+        sheet = Sheet(self._scope, known, asked, self._ledger.clock(), look_up)
         taken = 0
         while taken < len(drafts):
             before = dict(sheet.written), dict(sheet.rests_on)
@@ -283,8 +289,8 @@ class Graph:
     def _learn(self, sheet: Sheet, found: Found, extractor: str) -> None:
         message, draft = found.message, found.draft
         source = Source(message.id, message.scope.session or None, draft.span, message.data.get("role"), extractor)
-        telling = _telling(message.when, draft.confidence, source, draft.valid_from, draft.valid_to)
-        telling = replace(telling, said=message.when)
+        start, end = draft.valid_from, draft.valid_to
+        telling = _telling(message.when, draft.confidence, source, start, end, said=message.when)
         if draft.layer == "relation":
             self._learn_relation(sheet, found, telling)
         elif normal(draft.value) != USER:
@@ -310,7 +316,7 @@ class Graph:
             wrong = self._meant(sheet, draft.instead_of, "object", THING) if draft.instead_of else None
             if wrong is not None or not draft.instead_of:
                 graphs.take_back(sheet, near.id, relation, wrong.id if wrong else None, far.id, when, telling.messages)
-        _tell_relation(sheet, near, relation, far, telling)
+        graphs.tell_relation(sheet, near.id, relation, far.id, telling)
 
     # ── entities by what they are called ─────────────────────────────────────────────────────────
 
@@ -395,7 +401,13 @@ class Graph:
 
 
 def _telling(
-    now: int, confidence: Any, source: Any, valid_from: Any = None, valid_to: Any = None, metadata: Any = None
+    now: int,
+    confidence: Any,
+    source: Any,
+    valid_from: Any = None,
+    valid_to: Any = None,
+    metadata: Any = None,
+    said: int | None = None,
 ) -> Telling:
     """What somebody says, looked at once. It holds from now on, unless something else is said."""
     start, end = validate.moment(valid_from, "valid_from"), validate.moment(valid_to, "valid_to")
@@ -407,12 +419,12 @@ def _telling(
     if end is not None and end <= start:
         raise ValidationError("must lie after valid_from", field="valid_to")
     sure = validate.unit_interval(confidence, "confidence")
-    return Telling(start, end, sure, source, metadata=validate.metadata(metadata))
+    return Telling(start, end, sure, source, metadata=validate.metadata(metadata), said=said)
 
 
 def _tell_entity(sheet: Sheet, names: Sequence[str], type: str, telling: Telling) -> Record:
     """The entity that goes by one of these names, now by all of them; two that do are a conflict."""
-    sheet.need(*(id for name in names for id in graphs.name_ids(sheet.scope, name, type)))
+    sheet.need(*(id for name in names for id in sheet.ids_of(name, type)))
     owners = {held.id: held for name in names if (held := graphs.owner(sheet, name, type)) is not None}
     if len(owners) > 1:
         raise Conflict("these names belong to more than one entity; merge them first", field="aliases")

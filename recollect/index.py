@@ -11,7 +11,7 @@ import heapq
 import logging
 from bisect import bisect_right, insort
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -19,13 +19,14 @@ import numpy as np
 import simsimd
 from numpy.typing import NDArray
 
+from recollect.arrangement import Arrangement, Born
 from recollect.kinship import Kinship
 from recollect.layers import LAYERS, SEARCHED_LAYERS, is_current
 from recollect.policies import scoring
 from recollect.policies.keys import KEYS
 from recollect.policies.quarantine import ASIDE, is_aside
-from recollect.policies.scoring import Scores, Talk, signs
-from recollect.postings import Words, vocabulary
+from recollect.policies.scoring import Scores, Talk
+from recollect.postings import Told, Words, vocabulary
 from recollect.providers import floats
 from recollect.records import HOUR_MS, Partition, Record, Scope, Vector
 from recollect.stores.contract import Delta, Mark, Store
@@ -49,8 +50,6 @@ HALF_BYTES = 2
 LIKE_ROWS = 8
 """Rows of each model from which on the scores of two models are brought to one scale."""
 
-Born = tuple[int, int]
-
 
 class Vectors:
     """Exact search by meaning over the rows of one index. With 0 dimensions, the first vector says how many."""
@@ -68,19 +67,17 @@ class Vectors:
         self._coded = 0
         self._scale = 0.0
 
-    def put(self, first: int, vectors: Sequence[Vector | None]) -> None:
-        """Take in the vectors of the rows from the first on. Those of another size count as none."""
+    def put(self, rows: Sequence[int], vectors: Sequence[Vector | None]) -> None:
+        """Take in the vectors of these rows. Those of another size count as none."""
         if not self.dimensions and (some := next(filter(None, vectors), None)):
             self._shape_for(len(some.data) // HALF_BYTES, len(self._matrix))
-        end = first + len(vectors)
-        if end > len(self._matrix):
-            self._matrix = _grown(self._matrix, end)
+        if (last := max(rows)) >= len(self._matrix):
+            self._matrix = _grown(self._matrix, last + 1)
         size = self.dimensions * HALF_BYTES
         nothing = bytes(size)
         packed = b"".join([each.data if each and len(each.data) == size else nothing for each in vectors])
-        self._matrix[first:end] = np.frombuffer(packed, "<f2").reshape(len(vectors), self.dimensions)
-        if first < self._coded:
-            again = slice(first, min(end, self._coded))
+        self._matrix[rows] = np.frombuffer(packed, "<f2").reshape(len(vectors), self.dimensions)
+        if again := [row for row in rows if row < self._coded]:
             self._codes[again] = self._code(self._matrix[again])
 
     def scores(self, query: NDArray[np.float32], size: int, alive: NDArray[np.bool_]) -> Scores:
@@ -158,7 +155,7 @@ class PartitionIndex:
         self._masks: dict[tuple[str, ...], tuple[NDArray[np.bool_], bool]] = {}
         self._prior: tuple[int, Scores] | None = None
         self._talk: Talk | None = None
-        self._signs: list[tuple[bool, bool, bool]] = []
+        self._arrangement = Arrangement(self.sessions, self._is_held)
         self._dead = 0
 
     # ── catching up ──────────────────────────────────────────────────────────────────────────────
@@ -171,19 +168,26 @@ class PartitionIndex:
         for id in delta.dropped:
             self._remove(id)
         new: list[Record] = []
+        again: dict[int, Record] = {}
         # By birth, whatever order a store tells one commit in: equal scores then stand in one order everywhere.
         for record in sorted(delta.put, key=attrgetter("born")):
-            if record.layer in SEARCHED and record.id not in self.row_of:
+            row = self.row_of.get(record.id)
+            is_searched = record.layer in SEARCHED
+            if is_searched and row is None:
                 new.append(record)
-                continue
-            self._add(new)
-            new = []
-            self._put(record)
+            elif is_searched and row is not None and self.records[row].told == record.told:
+                again[row] = record
+            else:
+                self._fill(again)
+                self._add(new)
+                new, again = [], {}
+                self._put(record)
+        self._fill(again)
         self._add(new)
         self.mark = delta.mark
 
     def _put(self, record: Record) -> None:
-        """Take in a record that has no row, or has one already."""
+        """Take in a record that is not searched, or has other words than before."""
         if record.layer in UNHELD_LAYERS:
             self._unheld.add(record.id)
         elif record.layer not in SEARCHED:
@@ -192,8 +196,6 @@ class PartitionIndex:
             self.heads[record.id] = record
             if record.layer == "session":
                 (self._closed.add if ASIDE in record.data else self._closed.discard)(record.scope.session)
-        elif self.records[self.row_of[record.id]].told == record.told:
-            self._fill(self.row_of[record.id], (record,))
         else:
             self._remove(record.id)
             self._add((record,))
@@ -205,8 +207,9 @@ class PartitionIndex:
         first = len(self.records)
         self._make_rows(first + len(records))
         self.records += records
+        rows = dict(enumerate(records, first))
         dimensions = self.vectors.dimensions or self._dimensions
-        for row, record in enumerate(records, first):
+        for row, record in rows.items():
             layer = record.layer
             self.row_of[record.id] = row
             self._ids.setdefault(layer, {})[record.id] = None
@@ -214,7 +217,7 @@ class PartitionIndex:
             self.bytes += RECORD_BYTES + 2 * len(record.content) + 5 * dimensions
             if layer == "conversation":
                 insort(self.sessions.setdefault(record.scope.session, []), (record.born, row))
-        self._fill(first, records)
+        self._fill(rows)
 
     def _make_rows(self, size: int) -> None:
         if size > len(self._alive):
@@ -222,15 +225,17 @@ class PartitionIndex:
                 _grown(array, size) for array in (self._alive, self._importance, self._when, self._layer)
             )
 
-    def _fill(self, first: int, records: Sequence[Record]) -> None:
-        """Write these records into the rows from the first on."""
-        end = first + len(records)
-        self.records[first:end] = records
-        self._alive[first:end] = [self._is_findable(record) for record in records]
-        self._importance[first:end] = [record.importance for record in records]
-        self._when[first:end] = [record.when for record in records]
-        self._put_vectors(first, [record.vector for record in records])
-        for row, record in enumerate(records, first):
+    def _fill(self, filled: Mapping[int, Record]) -> None:
+        """Write records into their rows: many in one go, for each step costs about the same for one."""
+        if not filled:
+            return
+        rows, records = list(filled), filled.values()
+        self._alive[rows] = [self._is_findable(record) for record in records]
+        self._importance[rows] = [record.importance for record in records]
+        self._when[rows] = [record.when for record in records]
+        self._put_vectors(rows, [record.vector for record in records])
+        for row, record in filled.items():
+            self.records[row] = record
             known = record.vector is not None and record.vector.model == self.model
             if known or not record.content or not LAYERS[record.layer].embedded:
                 self.pending.pop(row, None)
@@ -240,29 +245,29 @@ class PartitionIndex:
                 if over is not None:
                     heapq.heappush(self._ends, (over, row, record.version))
 
-    def _put_vectors(self, first: int, vectors: Sequence[Vector | None]) -> None:
+    def _put_vectors(self, rows: Sequence[int], vectors: Sequence[Vector | None]) -> None:
         """Take in the vectors of these rows, each into the space of its model."""
-        self.vectors.put(first, [each if each and each.model == self.model else None for each in vectors])
-        for row, vector in enumerate(vectors, first):
+        self.vectors.put(rows, [each if each and each.model == self.model else None for each in vectors])
+        for row, vector in zip(rows, vectors, strict=True):
             self._read_here.pop(row, None)
             if vector is None or vector.model == self.model:
                 self._forget_earlier(row)
                 continue
             self.other_models.add(vector.model)
             if vector.model == self._earlier_model:
-                self._earlier.put(row, [vector])
+                self._earlier.put([row], [vector])
                 self._earlier_rows[row] = None
             else:
                 self._forget_earlier(row)
 
     def _forget_earlier(self, row: int) -> None:
         if row in self._earlier_rows:
-            self._earlier.put(row, [None])
+            self._earlier.put([row], [None])
             del self._earlier_rows[row]
 
     def read(self, row: int, vector: Vector | None) -> None:
         """Give a pending row its meaning, here alone: the store gets it from the worker."""
-        self.vectors.put(row, [vector])
+        self.vectors.put([row], [vector])
         self._read_here[row] = None
         self._forget_earlier(row)
         self.pending.pop(row, None)
@@ -276,6 +281,7 @@ class PartitionIndex:
         if row is None:
             return
         self._alive[row] = False
+        self._arrangement.start_anew()
         self.pending.pop(row, None)
         self._forget_earlier(row)
         self._dead += 1
@@ -286,7 +292,7 @@ class PartitionIndex:
             if not session:
                 del self.sessions[record.scope.session]
 
-    def _bury_ended(self, now: int) -> None:
+    def bury_ended(self, now: int) -> None:
         """Hide what has expired or ended by now; show it again when the clock turns out to have been ahead."""
         if now < self._ended_until:
             self._masks.clear()
@@ -305,10 +311,14 @@ class PartitionIndex:
         """With something to find it by, and not set aside: what is said in such a session is so from the first."""
         return bool(record.content) and not is_aside(record) and record.scope.session not in self._closed
 
+    def _is_held(self, row: int) -> bool:
+        """Whether a row is still that of a record: who changed its words has another one."""
+        return self.row_of.get(self.records[row].id) == row
+
     def _hide(self, row: int, version: int, *, hidden: bool) -> bool:
         """Hide a row or show it again; False when the row is no longer the one that is meant."""
         record = self.records[row]
-        meant = self.row_of.get(record.id) == row and record.version == version
+        meant = self._is_held(row) and record.version == version
         if meant:
             self._alive[row] = not hidden and self._is_findable(record)
             self._dead += 1 if hidden else -1
@@ -330,7 +340,7 @@ class PartitionIndex:
 
     def mask(self, now: int, layers: Sequence[str] = ()) -> tuple[NDArray[np.bool_], bool]:
         """Which rows may be found, and whether all of them may."""
-        self._bury_ended(now)
+        self.bury_ended(now)
         key = tuple(layers)
         held = self._masks.get(key)
         if held is None:
@@ -357,8 +367,8 @@ class PartitionIndex:
 
     def _read_words(self) -> None:
         """Read the texts that came since the last question."""
-        for record in self.records[len(self._words) :]:
-            self._words.add(_worded(record))
+        if len(self._words) < len(self.records):
+            self._words.read([*map(_worded, self.records[len(self._words) :])])
 
     @property
     def has_earlier(self) -> bool:
@@ -408,42 +418,16 @@ class PartitionIndex:
         """What the rows are to each other; worked out after each change."""
         if self._talk is None:
             self._read_words()
-            self._talk = self._arranged()
+            self._talk = self._arrangement.talk(self.records, self._words.lengths())
         return self._talk
-
-    def _arranged(self) -> Talk:
-        size = len(self.records)
-        for record in self.records[len(self._signs) :]:
-            self._signs.append(signs(record.content))
-        flags = np.array(self._signs, np.float32).reshape(size, 3)
-        session = np.arange(size)
-        before, after = np.full(size, -1), np.full(size, -1)
-        for rows in self.sessions.values():
-            chain = np.array([row for _, row in rows])
-            session[chain] = chain[0]
-            before[chain[1:]], after[chain[:-1]] = chain[:-1], chain[1:]
-        speakers: dict[str, int] = {}
-        speaker = np.full(size, -1)
-        role = np.zeros((2, size), np.float32)
-        for row, record in enumerate(self.records):
-            names = str(record.data.get("name") or "").split()
-            if names:
-                speaker[row] = speakers.setdefault(names[0].lower(), len(speakers))
-            elif record.layer == "conversation":
-                role[:, row] = record.data["role"] == "user", record.data["role"] == "assistant"
-        kept, numbers = np.unique(session, return_inverse=True)
-        return Talk(
-            numbers, len(kept), before, after, self._words.lengths(), role[0], role[1], speaker, speakers,
-            flags[:, 0], flags[:, 1], flags[:, 2],
-        )  # fmt: skip
 
     def posted(self, query: Sequence[str]) -> list[tuple[NDArray[np.intp], Scores] | None]:
         """For each term its rows and counts."""
         return [self._words.posted(term) for term in query]
 
-    def covers(self, rows: Iterable[int], query: Sequence[str]) -> list[float]:
-        """The share of these terms that each of some rows has, by rarity."""
-        return self._words.covers(rows, query)
+    def told(self, query: Sequence[str]) -> Told:
+        """The rows of each term, and how much it tells."""
+        return self._words.told(query)
 
     def rarities(self, words: Iterable[str]) -> list[float]:
         """How much each of these words tells here, in whatever form it stands."""
@@ -499,6 +483,12 @@ class PartitionIndex:
         start = bisect_right(rows, (after, len(self.records)))
         return [record for _, row in rows[start:] if _lives(record := self.records[row], now)]
 
+    def spoken(self, session: str, after: Born) -> tuple[int, int]:
+        """How many messages of a session were born after a place, and their characters: at most, some may be over."""
+        rows = self.sessions.get(session, [])
+        start = bisect_right(rows, (after, len(self.records)))
+        return len(rows) - start, sum([len(self.records[row].content) for _, row in rows[start:]])
+
     def newest(self, session: str, now: int, after: Born = (0, 0)) -> Iterator[Record]:
         """The same, from the newest back, read only as far as somebody asks."""
         for born, row in reversed(self.sessions.get(session, [])):
@@ -529,6 +519,10 @@ class Indexes:
         self._held: OrderedDict[Partition, PartitionIndex] = OrderedDict()
         self._bytes = 0
         self._hits = self._misses = 0
+
+    def __contains__(self, partition: Partition) -> bool:
+        """Whether the partition's index is at hand, so that catching up costs little."""
+        return partition in self._held
 
     async def current(self, partition: Partition) -> PartitionIndex:
         """The partition's index with everything in it that was committed before this call."""

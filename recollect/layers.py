@@ -41,8 +41,9 @@ class Layer:
 
     def head_id(self, scope: Scope, key: str = "") -> str:
         """The id of the head for a key. Heads are read by id, never searched for."""
-        kept = self.scope_of(scope)
-        return derived_id(self.name, kept.agent, kept.session, key)
+        agent = scope.agent if "agent" in self.scope else ""
+        session = scope.session if "session" in self.scope else ""
+        return derived_id(self.name, agent, session, key)
 
     def expires_at(self, now: int) -> int | None:
         """When something written now stops living."""

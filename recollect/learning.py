@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from recollect.enrich import Enricher, Found
 from recollect.graph import Graph
-from recollect.index import Indexes, PartitionIndex
 from recollect.learnings import Learnings
 from recollect.ledger import Ledger
 from recollect.policies.fencing import unfenced
@@ -22,6 +22,9 @@ from recollect.policies.merging import normal
 from recollect.profile import Facts
 from recollect.records import Changes, Job, Partition, Record, Scope, new_id
 from recollect.seals import find_seal
+
+if TYPE_CHECKING:
+    from recollect.index import Indexes, PartitionIndex
 
 log = logging.getLogger("recollect.learning")
 
@@ -123,7 +126,8 @@ class Learning:
             if _size(total) + _size(changes) > OPERATIONS:
                 is_left = True
                 break
-            total = total.and_(put=changes.put, enqueue=changes.enqueue)
+            if changes.put or changes.enqueue:
+                total = total.and_(put=changes.put, enqueue=changes.enqueue)
             is_left = is_left or bool(later)
         needs = tuple(dict.fromkeys(each.message.id for each in found)) if total.put else ()
         jobs = tuple(job for job in total.enqueue if not (job.kind == "follow" and _agrees(total.put, job.refs[0])))
@@ -147,7 +151,7 @@ class Learning:
         # What we remembered ourselves and somebody sends back is not said anew.
         said = message.with_(content=unfenced(message.content))
         found = await self._enricher.drafts([*self._before(index, message), said])
-        return [replace(each, message=message) for each in found if each.message.id == message.id]
+        return [Found(message, each.draft) for each in found if each.message.id == message.id]
 
     def _teaches(self, index: PartitionIndex, message: Record) -> bool:
         """Whether it may be learned from: also by who said it, where people talk with each other."""

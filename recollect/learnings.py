@@ -27,7 +27,16 @@ from recollect.policies.learnings import (
     top,
 )
 from recollect.policies.merging import normal
-from recollect.records import Changes, Job, Partition, Record, Scope, Source, as_datetime, derived_id, new_id
+from recollect.records import (
+    Changes,
+    Partition,
+    Record,
+    Scope,
+    Source,
+    as_datetime,
+    derived_id,
+    enrich_job,
+)
 
 APPLIED_DRAFTS = 40
 """Drafts that are taken in with one commit; the rest waits for another."""
@@ -233,7 +242,7 @@ class Learnings:
     def _changes(self, partition: Partition, put: Sequence[Record]) -> Changes:
         now = self._ledger.clock()
         new = tuple(record.id for record in put if record.vector is None)
-        jobs = (Job(f"enrich:{new[0]}:{new_id(now)}", partition, "enrich", new, due_at=now),) if new else ()
+        jobs = (enrich_job(partition, new, now),) if new else ()
         return Changes(partition, put=tuple(put), enqueue=jobs)
 
 

@@ -1,7 +1,8 @@
 """The one write path: every commit of the library goes through here.
 
-A commit gets a key before its first try, so that a retry is never a second change; what expires
-or is dropped gets an upkeep job in the same commit; and the worker is woken when there is work.
+A commit gets a key before its first try where the answer of the store can be lost, so that a retry is
+never a second change; what expires or is dropped gets an upkeep job in the same commit; and the worker
+is woken when there is work.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from copy import copy
 from dataclasses import replace
 from typing import Any, Protocol
 
-from recollect.errors import Conflict, NotFound
+from recollect.errors import Conflict, NotFound, Unavailable
 from recollect.filters import Filter
 from recollect.layers import Layer
 from recollect.policies.masking import masked_value
@@ -59,6 +60,34 @@ class Held(Protocol):
         ...
 
 
+async def within(seconds: float, event: asyncio.Event) -> None:
+    """Wait for an event, and no longer than this."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass
+
+
+class Traffic:
+    """The commits that somebody in this process waits for."""
+
+    def __init__(self) -> None:
+        self._under_way = 0
+        self.calm = asyncio.Event()
+        """Set while there are none."""
+        self.calm.set()
+
+    def __enter__(self) -> None:
+        self._under_way += 1
+        self.calm.clear()
+
+    def __exit__(self, *_: object) -> None:
+        self._under_way -= 1
+        if not self._under_way:
+            self.calm.set()
+
+
 class Ledger:
     """A store with a clock and the layer table: what the steps of the flow write to and read from."""
 
@@ -77,9 +106,12 @@ class Ledger:
         self._masks = masks
         self._held: Held | None = None
         self._feeds_index = feeds_index
+        self._loses_answers = bool(getattr(store, "loses_answers", True))
         self.places: dict[tuple[Partition, str], Place] = {}
         """Whose messages also stand where, by name, as far as this process was told."""
         self.work_waits = asyncio.Event()
+        self.traffic = Traffic()
+        self._home = asyncio._get_running_loop()
         self._locks: dict[tuple[Partition, str], tuple[asyncio.Lock, int]] = {}
 
     @property
@@ -93,17 +125,30 @@ class Ledger:
 
     async def commit(self, changes: Changes) -> int:
         """Commit, once. Gives the partition's revision."""
+        self._check_home()
         now = self.clock()
         enqueue = changes.enqueue
         if (changes.put or changes.drop) and not _leads_to_upkeep(changes):
             enqueue += (upkeep_job(changes.partition, now + DAY_MS),)
         if self._feeds_index:
             enqueue += await self._feeding(changes, enqueue)
-        changes = replace(changes, key=changes.key or new_id(now), enqueue=enqueue)
-        revision = await self.store.commit(changes, now)
+        key = changes.key or (new_id(now) if self._loses_answers else None)
+        if key is not changes.key or enqueue is not changes.enqueue:
+            changes = replace(changes, key=key, enqueue=enqueue)
+        with self.traffic:
+            revision = await self.store.commit(changes, now)
         if changes.enqueue:
             self.work_waits.set()
         return revision
+
+    def _check_home(self) -> None:
+        """Refuse what comes from another event loop, where the worker would never hear of it."""
+        if self._home is not asyncio._get_running_loop():
+            raise Unavailable(
+                "the memory was opened on another event loop; open it on this one, or use recollect.sync, "
+                "which any thread or loop may call",
+                field="memory",
+            )
 
     async def _feeding(self, changes: Changes, enqueue: tuple[Job, ...]) -> tuple[Job, ...]:
         """The job that tells an index of a change, where it is one of vectors: new records have none yet.
@@ -136,10 +181,11 @@ class Ledger:
 
     async def wait_for_work(self, timeout_s: float) -> None:
         """Wait until there may be work, from this process or, where the store can tell, from another one."""
-        waits = [asyncio.ensure_future(self.work_waits.wait())]
         listen = getattr(self.store, "wait_for_work", None)
-        if listen is not None:
-            waits.append(asyncio.ensure_future(listen(timeout_s)))
+        if listen is None:
+            await within(timeout_s, self.work_waits)
+            return
+        waits = [asyncio.ensure_future(self.work_waits.wait()), asyncio.ensure_future(listen(timeout_s))]
         try:
             await asyncio.wait(waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -170,9 +216,13 @@ class Ledger:
         other._held = held
         return other
 
+    def at_hand(self, ids: Sequence[str]) -> tuple[list[Record], Sequence[str]]:
+        """The living among these that are held already, and those for which the store has to be asked."""
+        return self._held.stored(ids, self.clock()) if self._held else ([], ids)
+
     async def get(self, partition: Partition, ids: Sequence[str]) -> list[Record]:
         """The living among these, in the order asked, however many they are."""
-        found, elsewhere = self._held.stored(ids, self.clock()) if self._held else ([], ids)
+        found, elsewhere = self.at_hand(ids)
         for start in range(0, len(elsewhere), IDS_MAX):
             found += await self.store.get(partition, elsewhere[start : start + IDS_MAX], self.clock())
         return found
@@ -277,8 +327,10 @@ def upkeep_job(partition: Partition, due_at: int) -> Job:
 
 def _leads_to_upkeep(changes: Changes) -> bool:
     """Whether upkeep comes anyway: with the work of enriching, say, so that who adds a message need not write it."""
-    kinds = {job.kind for job in changes.enqueue}
-    return "enrich" in kinds or "upkeep" in kinds or any(job.kind == "upkeep" for job in changes.finish)
+    for job in changes.enqueue:
+        if job.kind in ("enrich", "upkeep"):
+            return True
+    return any(job.kind == "upkeep" for job in changes.finish)
 
 
 def portions(

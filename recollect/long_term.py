@@ -14,7 +14,7 @@ from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.ledger import Ledger
 from recollect.policies.merging import normal
 from recollect.policies.retention import TOUCHED_AT
-from recollect.records import Changes, Job, Record, Scope, derived_id, iso, new_id
+from recollect.records import BLANK, Changes, Record, Scope, derived_id, enrich_job, iso, new_id
 
 KEY_DIGITS, KEYS_KEPT = 8, 8
 """How much is kept of the key of a call that told a memory, and of how many calls."""
@@ -40,10 +40,9 @@ def draft(
     validate.choice(layer, ADDABLE, "layer")
     text = validate.text(content)
     data = {} if importance is None else {"rated": True}
-    return Record(
+    return BLANK.with_(
         id=validate.optional_identifier(id, "id") or "",
         layer=layer,
-        scope=Scope(),
         content=text,
         data=data,
         metadata=validate.metadata(metadata),
@@ -93,7 +92,7 @@ class LongTerm:
 
     def __init__(self, ledger: Ledger, scope: Scope) -> None:
         self._ledger = ledger
-        self._scope = Scope(scope.org, scope.user)
+        self._scope = Scope(scope.org, scope.user) if scope.agent or scope.session else scope
         self._partition = scope.partition
 
     async def add(self, drafts: Sequence[Record], key: str | None = None, *, only_new: bool = False) -> list[Record]:
@@ -135,14 +134,15 @@ class LongTerm:
         layer = self._ledger.layers[record.layer]
         id = record.id or derived_id(record.layer, normal(record.content))
         # Which call it came by tells the same call again from another one with the same text.
-        data = {**record.data, "keys": [derived_id("key", key or new_id(now))[:KEY_DIGITS]]}
+        call = derived_id("key", key)[:KEY_DIGITS] if key else new_id(now)[-KEY_DIGITS:]
+        data = {**record.data, "keys": [call]}
         expires_at = layer.expires_at(now) if record.expires_at is None else _ahead(record.expires_at, now)
         return record.with_(id=id, scope=self._scope, data=data, created_at=now, expires_at=expires_at)
 
     def _adding(self, records: tuple[Record, ...], key: str | None) -> Changes:
-        refs = tuple(record.id for record in records)
+        refs = tuple([record.id for record in records])
         now = self._ledger.clock()
-        job = Job(f"enrich:{refs[0]}:{new_id(now)}", self._partition, "enrich", refs, due_at=now)
+        job = enrich_job(self._partition, refs, now)
         return Changes(self._partition, put=records, enqueue=(job,), key=key and f"caller:{key}")
 
     async def _added_before(self, records: Sequence[Record]) -> list[Record]:
@@ -186,7 +186,7 @@ class LongTerm:
             if not put:
                 return None
             refs = tuple(each.data["of"] for each in past)
-            job = Job(f"enrich:{put[0].id}:{new_id(now)}", self._partition, "enrich", refs, due_at=now)
+            job = enrich_job(self._partition, refs, now)
             return Changes(self._partition, put=(*put, *past), enqueue=(job,) if refs else ())
 
         revision = await self._ledger.update_all(self._partition, [edit.id for edit in edits], decide)

@@ -10,35 +10,30 @@ import inspect
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from recollect import conversation, long_term, reranking, validate
-from recollect.context import Context
+from recollect import conversation, long_term, validate
 from recollect.conversation import Conversation, Message, SessionInfo
 from recollect.customizations import Customization, Customizations
-from recollect.embedders import open_earlier, open_or_warn
 from recollect.entities import EntityCache
 from recollect.episodes import Episode, Episodes
 from recollect.errors import NotFound, TooLarge, Unavailable, ValidationError
 from recollect.filters import Filter
-from recollect.flow import QUALITIES, Flow
 from recollect.graph import Graph
-from recollect.index import PartitionIndex
-from recollect.indexing import Reindexed
 from recollect.layers import SEARCHED_LAYERS
 from recollect.learnings import Learning, Learnings
+from recollect.ledger import Ledger
 from recollect.long_term import LongTerm
 from recollect.models import ChatModel, Given, as_model, open_model
 from recollect.policies.masking import parse_kinds
 from recollect.policies.quarantine import heard
-from recollect.privacy import Privacy, Receipt, erase_org
 from recollect.profile import Fact, Facts, Profile, read_profile
-from recollect.providers import Embedder
 from recollect.records import (
     MINUTE_MS,
     Clock,
@@ -49,24 +44,41 @@ from recollect.records import (
     as_datetime,
     system_clock,
 )
-from recollect.reembedding import Reembedded
-from recollect.reprocessing import READERS, Reprocessed
-from recollect.reranking import Reranker
-from recollect.settings import Settings
+from recollect.settings import QUALITIES, RERANKERS, Settings
 from recollect.stores import check_index, open_index
 from recollect.stores.contract import Finding, Store, Survey, VectorIndex, examined, named_partitions
 from recollect.stores.in_memory import InMemoryStore
 from recollect.stores.routed import FALLBACKS, check_routes, open_stores
-from recollect.trust import SetAside, Trust, Undone
-from recollect.upkeep import Maintained
 from recollect.working import Working
+
+if TYPE_CHECKING:
+    from recollect.context import Context
+    from recollect.flow import Flow
+    from recollect.index import PartitionIndex
+    from recollect.indexing import Reindexed
+    from recollect.privacy import Privacy, Receipt
+    from recollect.providers import Embedder
+    from recollect.reembedding import Reembedded
+    from recollect.reprocessing import Reprocessed
+    from recollect.reranking import Reranker
+    from recollect.trust import SetAside, Trust, Undone
+    from recollect.upkeep import Maintained
 
 T = TypeVar("T")
 
 log = logging.getLogger("recollect.memory")
 
+SIDE_BY_SIDE = 16
+"""Users that are looked at together: a server answers for all of them in the time of one, and is not flooded."""
+READERS = ("rules", "model")
+"""What can read stored conversations again."""
 EDITS_MAX = 45
 """Edits of one call: each also writes what was before, and all go into one commit."""
+
+
+def _part(name: str) -> ModuleType:
+    """A part that runs behind the front door, loaded by the first memory that is opened: it takes numpy and more."""
+    return import_module(f"recollect.{name}")
 
 
 class Memory:
@@ -80,13 +92,16 @@ class Memory:
 
     def __init__(
         self,
-        url: str | Path | Store,
-        settings: Settings,
-        embedder: Embedder | None,
-        clock: Clock,
+        url: str | Path | Store = "",
+        settings: Settings | None = None,
+        embedder: Embedder | None = None,
+        clock: Clock = system_clock,
         reranker: Reranker | None = None,
         model: ChatModel | None = None,
     ) -> None:
+        """Made by `Memory.open`, which is the one to call."""
+        if settings is None:
+            raise ValidationError("a memory is opened: `async with Memory.open(url) as memory`", field="memory")
         self._url = url
         self._settings = settings
         self._embedder = embedder
@@ -109,7 +124,7 @@ class Memory:
         settings: Settings | None = None,
         **changes: Any,
     ) -> Self:
-        """A memory to be entered with `async with`, or started with `await memory.start()`.
+        """A memory to be entered with `async with`, or started with `memory = await Memory.open()`.
 
         Without a URL it is the one of `recollect.toml` or `RECOLLECT_URL`, else the file
         `recollect.db` in this folder. A store of your own can stand in its place. With
@@ -130,9 +145,10 @@ class Memory:
         check_routes(chosen.layers)
         check_index(chosen.index)
         _check_masking(chosen.masking)
-        validate.choice(chosen.reranker, reranking.SIZES, "reranker")
+        validate.choice(chosen.reranker, RERANKERS, "reranker")
         if embedder is None:
-            embedder = open_or_warn(chosen.embedder, chosen)
+            named: Embedder | None = _part("embedders").open_or_warn(chosen.embedder, chosen)
+            embedder = named
         model = open_model(chosen.llm, chosen) if llm is None else as_model(llm)
         return cls(chosen.url if url is None else url, chosen, embedder, clock, reranker, model)
 
@@ -144,14 +160,26 @@ class Memory:
     ) -> None:
         await self.close()
 
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self.start().__await__()
+
+    if not TYPE_CHECKING:  # a type checker refuses plain `with` by itself, before anything runs
+
+        def __enter__(self):
+            raise ValidationError(
+                "use `async with`; in code without `await`, `from recollect.sync import Memory`", field="memory"
+            )
+
+        def __exit__(self, *error): ...
+
     async def start(self) -> Self:
         """Open the store and, unless it runs elsewhere, start the worker."""
         async with self._starting:
             if self._flow is None:
                 self._closing = None
-                earlier = open_earlier(self._embedder, self._settings)
+                earlier = _part("embedders").open_earlier(self._embedder, self._settings)
                 index = _index_beside(self._settings, self._embedder)
-                self._flow = Flow(
+                self._flow = _part("flow").Flow(
                     await self._opened(),
                     self._settings,
                     self._embedder,
@@ -267,8 +295,7 @@ class Memory:
 
     async def users(self) -> list[Partition]:
         """Every (org, user) that has something, without those who were erased: for operators."""
-        ledger = self._running.ledger
-        return [each for each in await self._partitions() if (await ledger.list(Filter(each), limit=1)).records]
+        return await _holding_any(self._running.ledger, await self._partitions())
 
     async def _partitions(self, *, with_own: bool = False) -> list[Partition]:
         # What no user can name is the library's own: the keys of a server.
@@ -327,7 +354,10 @@ class Memory:
     @property
     def _running(self) -> Flow:
         if self._flow is None:
-            raise Unavailable("the memory is not open; use `async with Memory.open() as memory`", field="memory")
+            raise Unavailable(
+                "the memory is not open; use `async with Memory.open() as memory`, with recollect.sync plain `with`",
+                field="memory",
+            )
         return self._flow
 
 
@@ -348,16 +378,17 @@ class User:
 
     @property
     def _privacy(self) -> Privacy:
-        return Privacy(self._flow.ledger, self._flow.indexes, self._scope.partition)
+        return self._flow.privacy(self._scope.partition)
 
     @property
     def _trust(self) -> Trust:
-        return Trust(self._flow.ledger, self._flow.indexes, self._scope)
+        return self._flow.trust(self._scope)
 
     def session(self, id: str, *, agent: str = "") -> Session:
         """The handle of a session; it is made on first use."""
         checked = validate.identifier(agent, "agent") if agent else ""
-        return Session(self._flow, replace(self._scope, session=validate.identifier(id, "session"), agent=checked))
+        own = self._scope
+        return Session(self._flow, Scope(own.org, own.user, checked, validate.identifier(id, "session")))
 
     async def reprocess(
         self, *, session: str | None = None, by: str | None = None, apply: bool = False, again: bool = False
@@ -587,12 +618,14 @@ class User:
         *,
         max_tokens: int = 4_000,
         layers: Sequence[str] | None = None,
+        sections: Sequence[str] | None = None,
         at: Any = None,
         quality: str | None = None,
         model: str | None = None,
     ) -> Context:
         """The best context for a question, outside of any session."""
-        return await self._flow.context(self._scope, None, query, max_tokens, layers, at, quality, model)
+        wanted = self._flow.wanted(layers, sections, None)
+        return await self._flow.context(self._scope, None, query, max_tokens, wanted, at, quality, model)
 
     @property
     def working(self) -> Working:
@@ -741,8 +774,8 @@ class Org:
             if each.org != self.id or len(own) == limit:
                 break
             own.append(each)
-        found = [each.user for each in own if (await ledger.list(Filter(each), limit=1)).records]
-        return found, own[-1].user if len(own) == limit else None
+        found = await _holding_any(ledger, own)
+        return [each.user for each in found], own[-1].user if len(own) == limit else None
 
     async def failures(self, *, limit: int = 100, after: str | None = None) -> tuple[list[Record], str | None]:
         """A page of the work for its users that was given up, and the cursor of the next (None at the end)."""
@@ -760,12 +793,12 @@ class Org:
 
     async def erase(self) -> Receipt:
         """Forget everything of the org: all of its users, and what they share. Gives a receipt."""
-        return await erase_org(self._flow.ledger, self._flow.indexes, self._scope.org)
+        return await self._flow.erase_org(self._scope.org)
 
     async def forget(self, ids: str | Sequence[str]) -> Receipt:
         """Forget what the org shares, by id. Gives a receipt."""
         listed = [ids] if isinstance(ids, str) else validate.batch(ids, "ids")
-        privacy = Privacy(self._flow.ledger, self._flow.indexes, self._scope.partition)
+        privacy = self._flow.privacy(self._scope.partition)
         return await privacy.forget_ids([validate.identifier(id, "ids") for id in listed])
 
 
@@ -889,15 +922,19 @@ class Session:
         *,
         max_tokens: int = 4_000,
         layers: Sequence[str] | None = None,
+        sections: Sequence[str] | None = None,
+        window: int | None = None,
         at: Any = None,
         quality: str | None = None,
         model: str | None = None,
     ) -> Context:
         """The best context for a question that fits the budget: `messages` go to any chat model.
 
+        `layers` and `sections` say what it is made of, `window` how many of the newest messages stand in it at most.
         With `model`, tokens are counted as that model does, where its vocabulary is known.
         """
-        return await self._flow.context(self._scope, self._conversation, query, max_tokens, layers, at, quality, model)
+        wanted = self._flow.wanted(layers, sections, window)
+        return await self._flow.context(self._scope, self._conversation, query, max_tokens, wanted, at, quality, model)
 
     async def search_memory(
         self,
@@ -957,8 +994,24 @@ class Session:
 
     async def delete(self) -> Receipt:
         """Forget the session: messages, summary, title and working state."""
-        privacy = Privacy(self._flow.ledger, self._flow.indexes, self._scope.partition)
+        privacy = self._flow.privacy(self._scope.partition)
         return await privacy.forget_session(self._scope.session)
+
+
+async def _holding_any(ledger: Ledger, partitions: Sequence[Partition]) -> list[Partition]:
+    """Those of these that hold anything. Asked for messages first: most have some, and one layer is found sooner."""
+
+    async def holds(partition: Partition) -> bool:
+        for layers in (("conversation",), ()):
+            if (await ledger.list(Filter(partition, layers=layers), limit=1)).records:
+                return True
+        return False
+
+    found: list[Partition] = []
+    for start in range(0, len(partitions), SIDE_BY_SIDE):
+        some = partitions[start : start + SIDE_BY_SIDE]
+        found += [each for each, held in zip(some, await asyncio.gather(*map(holds, some)), strict=True) if held]
+    return found
 
 
 def _index_beside(settings: Settings, embedder: Embedder | None) -> VectorIndex | None:

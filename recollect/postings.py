@@ -7,15 +7,17 @@ for one that begins like it: stemming takes longer than all the rest, and most w
 from __future__ import annotations
 
 import threading
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import chain, filterfalse
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.policies.scoring import K1, B, Scores, rarity
-from recollect.policies.words import STEMMED_MAX, beginnings, forms, is_stemmed, kept_by, split, stem, terms
+from recollect.policies.words import STEMMED_MAX, beginnings, forms, is_stemmed, kept_by, pieces, split, stem, terms
 
 COUNT_BITS, COUNT_MAX = 8, 255
 """Room for how often a word stands in a text; more than that counts no more."""
@@ -29,13 +31,21 @@ GROUPED = 4
 ASKED_MAX = 50_000
 """Terms of which it is remembered that they were asked for."""
 
+TOGETHER, PORTION = 16, 1_000
+"""From so many texts on, the first ones of an index are read together, so many at a time."""
+ROW_BITS, ROW_MAX = 32, 2**32 - 1
+
 Rows = NDArray[np.intp]
+Entries: TypeAlias = "array[int]"
+Told: TypeAlias = Sequence[tuple[Entries, float]]
+"""For each term of a question its rows, and how much it tells."""
 
 
 class Vocabulary(dict[str, int]):
     """The number of each word, given when it is first asked for; indexes of many users share one.
 
-    A word that is found in several forms ("node.js", by its parts too) has a number below zero. Safe to share
+    A word that is found in several forms ("node.js", by its parts too) has a number below zero, and so has a piece
+    of text in which there is not just one word. Safe to share
     between threads: words that have numbers are looked up freely, new ones take turns.
     """
 
@@ -57,7 +67,10 @@ class Vocabulary(dict[str, int]):
             number = self.get(word)
             if number is not None:
                 return number
-            if self._by_stem and is_stemmed(word):
+            found = split(word) if word.isascii() else [word]
+            if found != [word]:
+                number = self._one_for(self.numbers(found))
+            elif self._by_stem and is_stemmed(word):
                 self._unread.setdefault(word[:2], {}).setdefault(word[:GROUPED], []).append(word)
                 number = self._next()
             else:
@@ -75,9 +88,12 @@ class Vocabulary(dict[str, int]):
         """The numbers of these words, of each of its forms where one has several."""
         numbers = [*map(self.__getitem__, words)]
         if numbers and min(numbers) < 0:
-            several = self._several
-            return [form for number in numbers for form in (several[-1 - number] if number < 0 else (number,))]
+            return [form for number in numbers for form in (self.several(number) if number < 0 else (number,))]
         return numbers
+
+    def several(self, number: int) -> list[int]:
+        """The numbers that one below zero stands for."""
+        return self._several[-1 - number]
 
     def of_term(self, term: str) -> list[int]:
         """The words that this is the term of; those that may be are brought to their stems now."""
@@ -109,7 +125,10 @@ class Vocabulary(dict[str, int]):
 
     def _number_of(self, found: Sequence[str], *, by_stem: bool) -> int:
         """The number of a word with these forms."""
-        each = [self[form] if by_stem and is_stemmed(form) else self._exactly(form) for form in found]
+        return self._one_for([self[form] if by_stem and is_stemmed(form) else self._exactly(form) for form in found])
+
+    def _one_for(self, each: list[int]) -> int:
+        """One number for these."""
         if len(each) == 1:
             return each[0]
         self._several.append(each)
@@ -123,6 +142,7 @@ class Vocabulary(dict[str, int]):
 
 
 _NO_WORDS: list[int] = []
+_NOWHERE: Entries = array("q")
 _shared: dict[str, Vocabulary] = {}
 
 
@@ -134,18 +154,40 @@ def vocabulary(language: str) -> Vocabulary:
     return held
 
 
+class _Together:
+    """The words of rows that were read together: arrays in order of word and row, cut up when a word is asked for."""
+
+    def __init__(self, keys: NDArray[np.int64]) -> None:
+        keys.sort()
+        first = np.flatnonzero(np.diff(keys, prepend=-1))
+        counts = np.minimum(np.diff(first, append=len(keys)), COUNT_MAX)
+        words, rows = keys[first] >> ROW_BITS, keys[first] & ROW_MAX
+        starts = np.flatnonzero(np.diff(words, prepend=-1))
+        self._words: list[int] = words[starts].tolist()
+        self._starts: list[int] = [*starts.tolist(), len(words)]
+        self._packed = rows << COUNT_BITS | counts
+
+    def of_word(self, number: int) -> Entries:
+        entries = array("q")
+        place = bisect_left(self._words, number)
+        if place < len(self._words) and self._words[place] == number:
+            entries.frombytes(self._packed[self._starts[place] : self._starts[place + 1]].tobytes())
+        return entries
+
+
 class Words:
     """BM25 over the rows of one index."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
-        # For each word its rows, each with the count of the word there in the lowest bits.
-        self._postings: dict[int, list[int]] = {}
-        self._lengths: list[int] = []
+        # For each word its rows in order, each with the count of the word there in the lowest bits.
+        self._postings: dict[int, Entries] = {}
+        self._together = _Together(np.empty(0, np.int64))
+        self._lengths = array("q")
         self._total = 0
         self._arrays: dict[str, tuple[Rows, Scores]] = {}
         self._weighed: dict[str, Scores] = {}
-        self._asked: tuple[Sequence[str], list[tuple[list[int], float]]] | None = None
+        self._asked: tuple[Sequence[str], Told] | None = None
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -154,33 +196,65 @@ class Words:
         """How many words each row has."""
         return np.array(self._lengths, np.float32)
 
-    def add(self, text: str) -> None:
-        """Read the text of the next row."""
-        words = split(text)
-        if len(words) > STEMMED_MAX:
-            self._vocabulary.learn_exactly(list(dict.fromkeys(words))[STEMMED_MAX:])
-        numbers = self._vocabulary.numbers(words)
-        once = len(self._lengths) << COUNT_BITS | 1
-        self._lengths.append(len(numbers))
-        self._total += len(numbers)
-        postings = self._postings
-        for number in numbers:
-            entries = postings.get(number)
-            if entries is None:
-                postings[number] = [once]
-            elif entries[-1] < once:
-                entries.append(once)
-            elif entries[-1] & COUNT_MAX < COUNT_MAX:  # the same row again
-                entries[-1] += 1
+    def read(self, texts: Sequence[str]) -> None:
+        """Read the texts of the next rows."""
+        if not self._lengths and len(texts) >= TOGETHER:
+            portions = range(0, len(texts), PORTION)
+            self._together = _Together(np.concatenate([self._keys(texts[at : at + PORTION]) for at in portions]))
+        else:
+            for text in texts:
+                self._add(text)
+        self._total = sum(self._lengths)
         self._arrays.clear()
         self._weighed.clear()
         self._asked = None
+
+    def _keys(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """The words of the next rows, each with its row in the lowest bits."""
+        cut = [self._cut(text) for text in texts]
+        sizes = [*map(len, cut)]
+        numbers = np.fromiter(map(self._vocabulary.__getitem__, chain.from_iterable(cut)), np.int64, sum(sizes))
+        rows = np.repeat(np.arange(len(texts)), sizes)
+        odd = numbers < 0
+        if odd.any():
+            found = [self._vocabulary.several(number) for number in numbers[odd].tolist()]
+            numbers = np.concatenate((numbers[~odd], np.fromiter(chain.from_iterable(found), np.int64)))
+            rows = np.concatenate((rows[~odd], np.repeat(rows[odd], [*map(len, found)])))
+        keys: NDArray[np.int64] = numbers << ROW_BITS | rows + len(self._lengths)
+        self._lengths.extend(np.bincount(rows, minlength=len(texts)).tolist())
+        return keys
+
+    def _cut(self, text: str) -> list[str]:
+        """The pieces of a text, which have numbers then; of a very long one some are only found as they are written."""
+        cut = pieces(text)
+        if len(cut) > STEMMED_MAX:
+            cut = split(text)
+            self._vocabulary.learn_exactly(list(dict.fromkeys(cut))[STEMMED_MAX:])
+        return cut
+
+    def _add(self, text: str) -> None:
+        """Read the text of the next row."""
+        numbers = self._vocabulary.numbers(self._cut(text))
+        once = len(self._lengths) << COUNT_BITS | 1
+        self._lengths.append(len(numbers))
+        for number in numbers:
+            entries = self._of_word(number)
+            if not entries or entries[-1] < once:
+                entries.append(once)
+            elif entries[-1] & COUNT_MAX < COUNT_MAX:  # the same row again
+                entries[-1] += 1
+
+    def _of_word(self, number: int) -> Entries:
+        entries = self._postings.get(number)
+        if entries is None:
+            entries = self._postings[number] = self._together.of_word(number)
+        return entries
 
     def scores(self, query: Sequence[str], size: int) -> Scores:
         """How well each row answers these terms."""
         scores: Scores = np.zeros(size, np.float32)
         few: dict[int, float] = {}
-        for term, (entries, told) in zip(query, self._told(query), strict=True):
+        for term, (entries, told) in zip(query, self.told(query), strict=True):
             if len(entries) > FEW_ROWS:
                 scores[self._posted(term, entries)[0]] += self._weight(term, entries, told)
             elif entries:
@@ -199,21 +273,7 @@ class Words:
         found = (len(self._entries(term)) for term in terms(word, self._vocabulary.language))
         return rarity(len(self._lengths), max(found, default=0))
 
-    def covers(self, rows: Iterable[int], query: Sequence[str]) -> list[float]:
-        """The share of these terms that each of some different rows has, by rarity."""
-        gains = dict.fromkeys(rows, 0.0)
-        total = 0.0
-        for entries, weight in self._told(query):
-            total += weight
-            if len(entries) <= FEW_ROWS:
-                there = [row for entry in entries if (row := entry >> COUNT_BITS) in gains]
-            else:
-                there = [row for row in gains if _has(entries, row)]
-            for row in there:
-                gains[row] += weight
-        return [gain / max(total, 1e-6) for gain in gains.values()]
-
-    def _told(self, query: Sequence[str]) -> list[tuple[list[int], float]]:
+    def told(self, query: Sequence[str]) -> Told:
         """The rows of each term, and how much it tells. The same question is asked a few times in a row."""
         if self._asked is None or self._asked[0] is not query:
             size = len(self._lengths)
@@ -221,37 +281,37 @@ class Words:
             self._asked = query, [(entries, rarity(size, len(entries))) for entries in found]
         return self._asked[1]
 
-    def _entries(self, term: str) -> list[int]:
+    def _entries(self, term: str) -> Entries:
         """The rows of a term. The words that it is the term of share one list from now on."""
-        held: list[int] | None = None
         numbers = self._vocabulary.of_term(term)
+        held: Entries | None = None
         for number in numbers:
-            entries = self._postings.get(number)
-            if held is None:
+            entries = self._of_word(number)
+            if held is None or not held:
                 held = entries
-            elif entries is not None and entries is not held:
+            elif entries and entries is not held:
                 return self._joined(numbers)
-        return held or []
+        return _NOWHERE if held is None else held
 
-    def _joined(self, numbers: Sequence[int]) -> list[int]:
+    def _joined(self, numbers: Sequence[int]) -> Entries:
         """One list for these words."""
-        held = {id(entries): entries for number in numbers if (entries := self._postings.get(number))}
+        held = {id(entries): entries for number in numbers if (entries := self._of_word(number))}
         counts: dict[int, int] = {}
         for entry in chain.from_iterable(held.values()):
             row = entry >> COUNT_BITS
             counts[row] = counts.get(row, 0) + (entry & COUNT_MAX)
-        joined = [row << COUNT_BITS | min(count, COUNT_MAX) for row, count in sorted(counts.items())]
-        self._postings.update((number, joined) for number in numbers if number in self._postings)
+        joined = array("q", [row << COUNT_BITS | min(count, COUNT_MAX) for row, count in sorted(counts.items())])
+        self._postings.update(dict.fromkeys(numbers, joined))
         return joined
 
-    def _posted(self, term: str, entries: list[int]) -> tuple[Rows, Scores]:
+    def _posted(self, term: str, entries: Entries) -> tuple[Rows, Scores]:
         posted = self._arrays.get(term)
         if posted is None:
-            packed = np.array(entries)
+            packed = np.array(entries, np.int64)
             posted = self._arrays[term] = packed >> COUNT_BITS, (packed & COUNT_MAX).astype(np.float32)
         return posted
 
-    def _add_few(self, scores: dict[int, float], entries: list[int], told: float) -> None:
+    def _add_few(self, scores: dict[int, float], entries: Entries, told: float) -> None:
         """What one term adds, where it stands in so few rows that plain arithmetic is faster."""
         top, flat, slope = self._shape(told)
         for entry in entries:
@@ -259,12 +319,12 @@ class Words:
             gain = top * count / (count + flat + slope * self._lengths[row])
             scores[row] = scores.get(row, 0.0) + gain
 
-    def _weight(self, term: str, entries: list[int], told: float) -> Scores:
+    def _weight(self, term: str, entries: Entries, told: float) -> Scores:
         """What one term adds to each of its rows."""
         weight = self._weighed.get(term)
         if weight is None:
             rows, counts = self._posted(term, entries)
-            lengths = np.array([self._lengths[row] for row in rows.tolist()], np.float32)
+            lengths = self.lengths()[rows]
             top, flat, slope = self._shape(told)
             weight = self._weighed[term] = (top * counts / (counts + flat + slope * lengths)).astype(np.float32)
         return weight
@@ -274,7 +334,13 @@ class Words:
         return (K1 + 1) * told, K1 * (1 - B), K1 * B * len(self._lengths) / max(self._total, 1)
 
 
-def _has(entries: list[int], row: int) -> bool:
+def cover(row: int, told: Told) -> float:
+    """The share of a question's terms that a row has, by rarity."""
+    total = sum(weight for _, weight in told)
+    return sum(weight for entries, weight in told if _has(entries, row)) / max(total, 1e-6)
+
+
+def _has(entries: Entries, row: int) -> bool:
     """Whether a row is among the postings of a term, which are in order."""
     place = bisect_left(entries, row << COUNT_BITS)
     return place < len(entries) and entries[place] >> COUNT_BITS == row

@@ -11,14 +11,13 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recollect import validate
 from recollect.branches import with_copies
 from recollect.episodes import NOTED_BORN
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Condition, Filter
-from recollect.index import Indexes
 from recollect.layers import PUBLIC_LAYERS
 from recollect.ledger import Ledger, portions
 from recollect.long_term import past_ids
@@ -27,11 +26,14 @@ from recollect.policies.merging import merges_of, without_given, without_merge
 from recollect.policies.unlearning_graphs import without_names
 from recollect.policies.wholeness import is_whole
 from recollect.profile import is_old_value
-from recollect.records import STANDS_IN, TRUSTS, Changes, Job, Partition, Record, Scope, Source, iso, new_id
+from recollect.records import STANDS_IN, TRUSTS, Changes, Partition, Record, Scope, Source, enrich_job, iso, new_id
 from recollect.seals import SEAL, break_seals
 from recollect.stores.contract import OPERATIONS_MAX, forget_whole, named_partitions
 from recollect.unlearning import Unlearning, unlearning_job
 from recollect.views import Remaking, remake, remakings, resting_views
+
+if TYPE_CHECKING:
+    from recollect.index import Indexes
 
 QUOTES = "quotes"
 """The label of a reply under which stand the ids of what it quotes: it goes with them."""
@@ -310,7 +312,7 @@ class Privacy:
             return 0
         now = self._ledger.clock()
         refs = tuple(id for id, record in new.items() if self._ledger.layers[record.layer].embedded)
-        jobs = (Job(f"enrich:{new_id(now)}", self._partition, "enrich", refs, due_at=now),) if refs else ()
+        jobs = (enrich_job(self._partition, refs, now),) if refs else ()
         try:
             await self._ledger.commit(Changes(self._partition, put=tuple(new.values()), enqueue=jobs))
         except Conflict as conflict:

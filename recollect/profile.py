@@ -24,7 +24,7 @@ from recollect.policies.keys import FOLLOWERS, Key, key_of, same_value
 from recollect.policies.merging import normal
 from recollect.policies.quarantine import heard, is_aside
 from recollect.policies.unlearning import UNTRUE
-from recollect.records import Changes, Job, Partition, Record, Scope, Source, as_datetime, new_id
+from recollect.records import Changes, Job, Partition, Record, Scope, Source, as_datetime, enrich_job, new_id
 
 UPSERT_MAX = 30
 """Facts of one call: each may put three records, and all go into one commit."""
@@ -236,7 +236,7 @@ class Facts:
             lines.clear()
             for claim in claims:
                 self._take(lines, known, claim, now)
-            put = [record for id, line in lines.items() for record in _records(line, known.get(id))]
+            put = _all_records(lines, known)
             return self._changes(put, now) if put else None
 
         ids = list(dict.fromkeys(self._id(claim.key, claim.value) for claim in claims))
@@ -270,15 +270,16 @@ class Facts:
         known = {record.id: record for record in await self._ledger.get(self._partition, list(ids))}
         now = self._ledger.clock()
         lines: dict[str, Timeline] = {}
-        put: list[Record] = []
         taken = 0
         for row in claims:
-            if len(put) >= APPLIED_PUTS:
+            # A line is its head and its past at most: all are made only where they may be too many.
+            most = sum(1 + len(line.past) for line in lines.values())
+            if most >= APPLIED_PUTS and len(_all_records(lines, known)) >= APPLIED_PUTS:
                 break
             for claim in row:
                 self._take(lines, known, claim, now)
-            put = [record for id, line in lines.items() for record in _records(line, known.get(id))]
             taken += 1
+        put = _all_records(lines, known)
         if not put:
             return Changes(self._partition), tuple(drafts[taken:])
         needs = tuple(dict.fromkeys(each.message.id for each in drafts[:taken]))
@@ -328,7 +329,7 @@ class Facts:
         wanting = tuple(record.id for record in put if record.layer == self._layer.name and record.vector is None)
         jobs: tuple[Job, ...] = ()
         if wanting and self._layer.embedded:
-            jobs = (Job(f"enrich:{wanting[0]}:{new_id(now)}", self._partition, "enrich", wanting, due_at=now),)
+            jobs = (enrich_job(self._partition, wanting, now),)
         turns = {record.valid_from: record.data["of"] for record in put if record.layer == "past"}
         jobs += tuple(
             Job(f"turn:{head}:{at}", self._partition, "turn", (head,), due_at=at)
@@ -519,6 +520,11 @@ def _apart(claim: Claim, wrong: str, reason: str = "") -> list[Claim]:
         return [replace(claim, kind="corrects", instead_of=wrong, reason=reason)]
     denied = [replace(claim, kind="denies", value=wrong, reason=reason)] if wrong else []
     return [*denied, claim] if claim.value else denied
+
+
+def _all_records(lines: Mapping[str, Timeline], known: Mapping[str, Record]) -> list[Record]:
+    """What to put for timelines by their places, given what was read there."""
+    return [record for id, line in lines.items() for record in _records(line, known.get(id))]
 
 
 def _records(line: Timeline, read: Record | None) -> list[Record]:

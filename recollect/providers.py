@@ -246,6 +246,7 @@ def default_embedder(folder: Path | None = None) -> Embedder | None:
         return None
 
 
+@functools.cache
 def _package_folder() -> Path:
     """Where wordllama is installed. The package itself is not run: it would import much more."""
     spec = importlib.util.find_spec("wordllama")

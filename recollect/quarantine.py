@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recollect.branches import with_copies
 from recollect.enrich.episodes import GAP_MS
 from recollect.episodes import PORTION, Episode, covered, going_on, remake_job
 from recollect.filters import Filter
-from recollect.index import Indexes
 from recollect.ledger import Ledger, Work
 from recollect.long_term import past_ids
 from recollect.policies.quarantine import (
@@ -34,6 +33,9 @@ from recollect.records import Changes, Partition, Record, Scope, as_ms, new_id
 from recollect.seals import break_seals
 from recollect.unlearning import FACT_LAYERS
 from recollect.views import Remaking, remake, remakings, resting_views
+
+if TYPE_CHECKING:
+    from recollect.index import Indexes
 
 Note = Mapping[str, Any]
 

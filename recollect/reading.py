@@ -35,7 +35,7 @@ from recollect.models.prompts import CANDIDATES_MAX, COMPARE, LEARN, MESSAGES_MA
 from recollect.policies.fencing import safe
 from recollect.policies.merging import merged
 from recollect.policies.tokens import TokenCounter
-from recollect.records import SECOND_MS, Changes, Job, Partition, Record, Scope, derived_id, new_id
+from recollect.records import SECOND_MS, Changes, Job, Partition, Record, Scope, derived_id, enrich_job, new_id
 from recollect.settings import Settings
 from recollect.stores.contract import OPERATIONS_MAX
 
@@ -252,7 +252,7 @@ class Reading:
         source = episode.source and replace(episode.source, extractor=f"{self._allowance.model.name}/{RETELL.label}")
         made = episode.with_(content=text, data={**episode.data, **data}, source=source, vector=None)
         now = self._ledger.clock()
-        embed = Job(f"enrich:{episode.id}:{new_id(now)}", job.partition, "enrich", (episode.id,), due_at=now)
+        embed = enrich_job(job.partition, (episode.id,), now)
         return Changes(job.partition, put=(made,), needs=tuple(each.id for each in messages), enqueue=(embed,))
 
     # ── consolidating ────────────────────────────────────────────────────────────────────────────

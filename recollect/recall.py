@@ -23,6 +23,7 @@ from recollect.policies.asking import Event, event_of, names_in, parts
 from recollect.policies.dates import Span, span_around, span_of
 from recollect.policies.scoring import Asked, Scores
 from recollect.policies.words import content_words, query_terms
+from recollect.postings import Told, cover
 from recollect.providers import Embedder, embed_checked
 from recollect.records import Clock, Hit, Leg, Partition, Record, Scope
 from recollect.reranking import CANDIDATES, Candidate, Reranker, second_look
@@ -70,12 +71,12 @@ class Question:
     """The ids that an index beside the store takes for near; None where there is none to be asked."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Scored:
     """One index with the score of each of its rows, and what the score is made of.
 
     `talk` has the rows that are turns, their kind and features; None when there are none among
-    the rows that may be found.
+    the rows that may be found. `told` has the rows of each term of the question, and how much it tells.
     """
 
     index: PartitionIndex
@@ -88,7 +89,7 @@ class _Scored:
     alive: NDArray[np.bool_]
     talk: tuple[NDArray[np.bool_], str, NDArray[np.float32]] | None
     in_time: NDArray[np.bool_] | None
-    terms: tuple[str, ...]
+    told: Told
     echoes: frozenset[int]
     latest: Scores | None = None
     in_parts: Scores | None = None
@@ -130,6 +131,14 @@ class Legs(Mapping[str, Leg]):
             if self._second_look is not None:
                 self._made["reranker"] = self._second_look
         return self._made
+
+    @property
+    def relevance(self) -> float:
+        """How likely the row answers the question, by what it has of it: also where nothing else does."""
+        scored, row = self._scored, self._row
+        cosine = None if scored.meaning is None else float(scored.meaning[row])
+        worth = scoring.ECHO_WORTH if row in scored.echoes else 1.0
+        return round(scoring.relevance(cover(row, scored.told), cosine) * worth, 3)
 
     def __getitem__(self, name: str) -> Leg:
         share = self._shares[name]
@@ -373,7 +382,7 @@ def _score(
         total[list(echoes)] -= np.float32(scoring.ECHO_LESS)
     return _Scored(
         index, total, words, word_factor, meaning, meaning_factor, question.at, alive, talk, in_time,
-        question.terms, echoes, latest,
+        index.told(question.terms), echoes, latest,
     )  # fmt: skip
 
 
@@ -505,30 +514,10 @@ def _select(scored: Sequence[_Scored], question: Question, test: Condition | Non
 
 
 def _hits(scored: Sequence[_Scored], chosen: Sequence[Chosen], now: int) -> list[Hit]:
-    relevances = _relevances(scored, chosen)
     return [
-        Hit(
-            record,
-            score,
-            number,
-            Legs(scored[place], row, record, gain),
-            _near(scored[place].index, record, now),
-            relevances[place, row],
-        )
+        Hit(record, score, number, Legs(scored[place], row, record, gain), _near(scored[place].index, record, now))
         for number, (score, record, place, row, gain) in enumerate(chosen, 1)
     ]
-
-
-def _relevances(scored: Sequence[_Scored], chosen: Sequence[Chosen]) -> dict[tuple[int, int], float]:
-    """How likely each row answers the question, by what it has of it: also where nothing else does."""
-    found: dict[tuple[int, int], float] = {}
-    for place, each in enumerate(scored):
-        rows = [one.row for one in chosen if one.place == place]
-        for row, cover in zip(rows, each.index.covers(rows, each.terms) if rows else (), strict=True):
-            cosine = None if each.meaning is None else float(each.meaning[row])
-            worth = scoring.ECHO_WORTH if row in each.echoes else 1.0
-            found[place, row] = round(scoring.relevance(cover, cosine) * worth, 3)
-    return found
 
 
 def _is_same_question(said: str, question: Question) -> bool:

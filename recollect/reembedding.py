@@ -68,6 +68,10 @@ class Reembedding:
         """A glance at the oldest memories when a store is opened: if another model embedded them, it is said."""
         if self._embedder is None:
             return
+        seen: frozenset[str] | None = getattr(self._ledger.store, "oldest_models", None)
+        if seen is not None:
+            self._indexes.tell_of(set(seen))
+            return
         try:
             async for partition in named_partitions(self._ledger.store, page_size=PEEKED):
                 page = await self._ledger.list(Filter(partition, layers=EMBEDDED_LAYERS), limit=PEEKED)

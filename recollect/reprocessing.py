@@ -30,7 +30,6 @@ from recollect.records import Changes, Job, Partition, Record, Scope, new_id
 from recollect.settings import Settings
 from recollect.stores.contract import Store
 
-READERS = ("rules", "model")
 COPIED = ("conversation", "fact", "preference", "learning", "entity", "relation", "past")
 """What a rehearsal needs: what was said, and what is known from it."""
 CONFLICT_TRIES = 3

@@ -25,9 +25,8 @@ CANDIDATES = 80
 """Hits that may be read again; a hundred find hardly more among the first twenty."""
 WORDS_MAX = 4_200
 """Words that one question makes it read, about half a second of one core: long turns leave room for fewer hits."""
-WEIGHT = 1.2
+WEIGHT = 1.5
 """How much its word counts beside the fast ranking's, both measured by how far the hits lie apart."""
-SIZES = ("large", "small")
 
 
 class Reranker(Protocol):

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from recollect.customizations import in_order
 from recollect.entities import named_in
 from recollect.episodes import covered
-from recollect.index import PartitionIndex
 from recollect.layers import LAYERS, SECTIONS
 from recollect.policies.facts import SURE, faded
 from recollect.policies.fencing import safe
@@ -23,6 +23,9 @@ from recollect.policies.learnings import top
 from recollect.policies.merging import normal
 from recollect.policies.notes import TOGETHER, Noted, note
 from recollect.records import Hit, Record, Scope, as_datetime, iso
+
+if TYPE_CHECKING:
+    from recollect.index import PartitionIndex
 
 ENTITIES_MAX = 5
 """Entities of a question that are told about; a question that names more is a list."""
@@ -41,10 +44,14 @@ class Gathered:
     records: dict[str, list[Record]]
     also: Mapping[str, Sequence[Record]] = field(default_factory=dict)
 
-    def only(self, layers: Sequence[str]) -> Gathered:
-        """Without what lies in other layers than these; the running summary stays."""
-        wanted = (*layers, "summary")
-        kept = {name: [r for r in found if r.layer in wanted] for name, found in self.records.items()}
+    def only(self, layers: Sequence[str], sections: Sequence[str]) -> Gathered:
+        """Without what lies in other layers than these, where the running summary stays, or in other sections."""
+        wanted = (*(layers or LAYERS), "summary")
+        chosen = sections or SECTIONS
+        kept = {
+            name: [record for record in found if record.layer in wanted] if name in chosen else []
+            for name, found in self.records.items()
+        }
         return Gathered(kept, self.also)
 
 

@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ FILE_NAME = "recollect.toml"
 PREFIX = "RECOLLECT_"
 TABLES = ("agents", "orgs")
 """Tables of the file with a shape of their own, which whoever needs them reads."""
+QUALITIES, RERANKERS = ("fast", "best"), ("large", "small")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,9 @@ _TYPES: dict[str, type] = {item.name: _READ[str(item.type)] for item in fields(S
 def _parsed(name: str, value: Any) -> Any:
     wanted = _TYPES.get(name)
     if wanted is None:
-        raise ValidationError(f"unknown setting; known are {', '.join(_TYPES)}", field=name)
+        near = get_close_matches(name, _TYPES, n=3)
+        known = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(_TYPES)}"
+        raise ValidationError(f"unknown setting; {known}", field=name)
     if wanted is dict:
         return _layers(value)
     try:

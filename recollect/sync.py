@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from recollect import customizations as _customizations
 from recollect import entities as _entities
@@ -27,30 +27,32 @@ from recollect import learnings as _learnings
 from recollect import memory as _memory
 from recollect import profile as _profile
 from recollect import working as _working
-from recollect.context import Context
 from recollect.conversation import Message, SessionInfo
 from recollect.customizations import Customization
 from recollect.entities import FOUND_MAX, CachedEntity, Loader
 from recollect.episodes import Episode
-from recollect.errors import ValidationError
+from recollect.errors import RecollectError, Unavailable, ValidationError
 from recollect.graph import NEIGHBOURS, Ref
-from recollect.indexing import Reindexed
 from recollect.learnings import Learning
 from recollect.models import Given
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
 from recollect.policies.graphs import THING
-from recollect.privacy import Receipt
 from recollect.profile import Fact, Profile
-from recollect.providers import Embedder
 from recollect.records import Clock, Hit, Partition, Record, Source, system_clock
-from recollect.reembedding import Reembedded
-from recollect.reprocessing import Reprocessed
-from recollect.reranking import Reranker
 from recollect.settings import Settings
 from recollect.stores.contract import Finding, Survey
-from recollect.trust import SetAside, Undone
-from recollect.upkeep import Maintained
 from recollect.working import PUSH_KEEP, Model, State
+
+if TYPE_CHECKING:
+    from recollect.context import Context
+    from recollect.indexing import Reindexed
+    from recollect.privacy import Receipt
+    from recollect.providers import Embedder
+    from recollect.reembedding import Reembedded
+    from recollect.reprocessing import Reprocessed
+    from recollect.reranking import Reranker
+    from recollect.trust import SetAside, Undone
+    from recollect.upkeep import Maintained
 
 T = TypeVar("T")
 
@@ -64,10 +66,20 @@ class _Loop:
         self._thread.start()
 
     def run(self, verb: str, call: Coroutine[Any, Any, T]) -> T:
-        if threading.current_thread() is self._thread:
+        refusal = self._refusal(verb)
+        if refusal is not None:
             call.close()
-            raise ValidationError(f"called on its own event loop; use `await` with recollect.{verb}", field=verb)
+            raise refusal
         return asyncio.run_coroutine_threadsafe(call, self._loop).result()
+
+    def _refusal(self, verb: str) -> RecollectError | None:
+        if threading.current_thread() is self._thread:
+            return ValidationError(f"called on its own event loop; use `await` with recollect.{verb}", field=verb)
+        if self._loop.is_closed():
+            return Unavailable("the memory is closed", field="memory")
+        if not self._thread.is_alive():  # a fork copies everything but the threads
+            return Unavailable("the memory was opened before a fork; open one in this process", field="memory")
+        return None
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -78,7 +90,10 @@ class _Loop:
 class Memory:
     """`recollect.Memory` without `await`."""
 
-    def __init__(self, inner: _memory.Memory) -> None:
+    def __init__(self, inner: _memory.Memory | None = None) -> None:
+        """Made by `Memory.open`, which is the one to call."""
+        if not isinstance(inner, _memory.Memory):
+            raise ValidationError("a memory is opened: `with Memory.open(url) as memory`", field="memory")
         self._inner = inner
         self._loop: _Loop | None = None
 
@@ -111,6 +126,15 @@ class Memory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    if not TYPE_CHECKING:  # a type checker refuses `async with` by itself, before anything runs
+
+        def __aenter__(self):
+            raise ValidationError(
+                "use plain `with`; in code with `await`, `from recollect import Memory`", field="memory"
+            )
+
+        def __aexit__(self, *error): ...
 
     def start(self) -> Self:
         """Open the store and, unless it runs elsewhere, start the worker."""
@@ -472,6 +496,7 @@ class User:
         *,
         max_tokens: int = 4000,
         layers: Sequence[str] | None = None,
+        sections: Sequence[str] | None = None,
         at: Any = None,
         quality: str | None = None,
         model: str | None = None,
@@ -479,7 +504,9 @@ class User:
         """The best context for a question, outside of any session."""
         return self._running.run(
             "User.get_context",
-            self._inner.get_context(query, max_tokens=max_tokens, layers=layers, at=at, quality=quality, model=model),
+            self._inner.get_context(
+                query, max_tokens=max_tokens, layers=layers, sections=sections, at=at, quality=quality, model=model
+            ),
         )
 
     @property
@@ -736,17 +763,29 @@ class Session:
         *,
         max_tokens: int = 4000,
         layers: Sequence[str] | None = None,
+        sections: Sequence[str] | None = None,
+        window: int | None = None,
         at: Any = None,
         quality: str | None = None,
         model: str | None = None,
     ) -> Context:
         """The best context for a question that fits the budget: `messages` go to any chat model.
 
+        `layers` and `sections` say what it is made of, `window` how many of the newest messages stand in it at most.
         With `model`, tokens are counted as that model does, where its vocabulary is known.
         """
         return self._running.run(
             "Session.get_context",
-            self._inner.get_context(query, max_tokens=max_tokens, layers=layers, at=at, quality=quality, model=model),
+            self._inner.get_context(
+                query,
+                max_tokens=max_tokens,
+                layers=layers,
+                sections=sections,
+                window=window,
+                at=at,
+                quality=quality,
+                model=model,
+            ),
         )
 
     def search_memory(

@@ -16,11 +16,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect import validate
 from recollect.errors import NotFound, ValidationError
-from recollect.index import Indexes
 from recollect.layers import PUBLIC_LAYERS
 from recollect.learning import learn_jobs
 from recollect.ledger import Ledger
@@ -32,6 +31,9 @@ from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Scope,
 from recollect.seals import break_seals
 from recollect.stores.contract import LeaseLost
 from recollect.unlearning import Unlearning
+
+if TYPE_CHECKING:
+    from recollect.index import Indexes
 
 UNLEARNED = "unlearned"
 """In the data of a message: the undos that took back what it taught, each with the extractor that it is about."""

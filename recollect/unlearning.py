@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from recollect.errors import Conflict
 from recollect.filters import Filter
-from recollect.index import Indexes
 from recollect.learning import learn_jobs
 from recollect.ledger import UPDATE_TRIES, Ledger
 from recollect.long_term import past_ids
@@ -26,8 +26,11 @@ from recollect.policies.unlearning_graphs import (
     learning_without,
 )
 from recollect.profile import follow_jobs, spell_of
-from recollect.records import Changes, Job, Partition, Record, derived_id, new_id, payload_of
+from recollect.records import Changes, Job, Partition, Record, derived_id, enrich_job, payload_of
 from recollect.stores.contract import OPERATIONS_MAX, PAYLOAD_MAX_BYTES
+
+if TYPE_CHECKING:
+    from recollect.index import Indexes
 
 TOGETHER = OPERATIONS_MAX - 4
 """Operations of one commit, with room for its jobs."""
@@ -219,7 +222,7 @@ class Unlearning:
         layers = self._ledger.layers
         refs = tuple(r.id for r in put if layers[r.layer].embedded and r.content and r.vector is None)
         now = self._ledger.clock()
-        job = Job(f"enrich:{new_id(now)}", self._partition, "enrich", refs, due_at=now)
+        job = enrich_job(self._partition, refs, now)
         drop = tuple(id for id, record in rows if record is None)
         return Changes(self._partition, put=put, drop=drop, enqueue=(job,) if refs else ())
 

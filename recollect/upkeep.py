@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recollect.consolidation import Consolidated, Consolidation
 from recollect.errors import Conflict, NotFound
 from recollect.filters import Filter
 from recollect.graph import Graph
-from recollect.index import Indexes
 from recollect.layers import is_current
 from recollect.ledger import Ledger, portions
 from recollect.policies.learnings import learning_score
@@ -26,6 +25,9 @@ from recollect.policies.retention import TOUCHED_AT, Pruned, is_pinned, to_prune
 from recollect.records import DAY_MS, HOUR_MS, Changes, Partition, Record, Scope
 from recollect.settings import Settings
 from recollect.stores.contract import is_veil
+
+if TYPE_CHECKING:
+    from recollect.index import Indexes
 
 CHUNK = 90
 PRUNED_EVERY_MS = 7 * DAY_MS

@@ -18,7 +18,7 @@ from typing import Any
 
 from recollect.errors import TooLarge, ValidationError
 from recollect.filters import FIELDS, METADATA_KEY, OPERATORS, TIME_FIELDS, All, Condition, Either, Not, Test
-from recollect.layers import PUBLIC_LAYERS
+from recollect.layers import PUBLIC_LAYERS, SECTIONS
 from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, TRUSTS
 
 
@@ -140,6 +140,15 @@ def layers(value: object, field: str = "layers") -> tuple[str, ...]:
     return tuple(dict.fromkeys(layer(each, field) for each in value))
 
 
+def sections(value: object, field: str = "sections") -> tuple[str, ...]:
+    """Sections of a context, each once; None gives (), which stands for all of them."""
+    if value is None:
+        return ()
+    if not isinstance(value, (list, tuple)) or not value:
+        raise ValidationError("must be a list of sections; leave it out for all of them", field=field)
+    return tuple(dict.fromkeys(choice(each, SECTIONS, field) for each in value))
+
+
 def _plain_string(value: object, field: str) -> str:
     if isinstance(value, str):
         return str.__str__(value)
@@ -189,7 +198,8 @@ def unit_interval(value: object, field: str) -> float:
 def batch(value: object, field: str = "items") -> list[Any]:
     """Several items for one atomic write. The items themselves are checked one by one."""
     if not isinstance(value, (list, tuple)) or not value:
-        raise ValidationError("must be a list with at least one item", field=field)
+        kind = "" if isinstance(value, (list, tuple)) else f", not {type(value).__name__}"
+        raise ValidationError(f"must be a list with at least one item{kind}", field=field)
     if len(value) > LIMITS.batch_items:
         raise TooLarge(f"must have at most {LIMITS.batch_items} items; send the rest in further calls", field=field)
     return list(value)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from recollect.consolidation import retelling_job, retellings
 from recollect.conversation import fold_job
 from recollect.episodes import remake_jobs, resting_episodes
 from recollect.ledger import Ledger
+from recollect.policies.recurring import RESTS_ON, told_in
 from recollect.records import Changes, Job, Partition, Record
 from recollect.stores.contract import OPERATIONS_MAX
 
@@ -42,7 +42,7 @@ async def resting_views(ledger: Ledger, partition: Partition, records: Iterable[
     summaries = [summary for summary in found if first[summary.id] <= tuple(summary.data["covers"]["born"])]
     episodes = await resting_episodes(ledger, partition, messages)
     told = [*episodes, *(record for record in chosen if record.layer == "episodic")]
-    return [*summaries, *episodes, *await retellings(ledger, partition, told)]
+    return [*summaries, *episodes, *await _retellings(ledger, partition, told)]
 
 
 def remakings(views: Iterable[Record], now: int, gone: Collection[str] = ()) -> list[Remaking]:
@@ -54,7 +54,7 @@ def _work(view: Record, now: int, gone: Collection[str]) -> tuple[Job, ...]:
     if view.layer == "summary":
         return (fold_job(view.scope, now),)
     if view.layer == "long_term":
-        return (retelling_job(view, now),)
+        return (_retelling_job(view, now),)
     return tuple(remake_jobs([view], now, gone))
 
 
@@ -69,3 +69,14 @@ async def remake(ledger: Ledger, partition: Partition, remakings: Sequence[Remak
             jobs = {job.id: job for one in some for job in one.jobs}
             await ledger.commit(Changes(partition, drop=drop, enqueue=tuple(jobs.values())))
             some = []
+
+
+async def _retellings(ledger: Ledger, partition: Partition, episodes: Iterable[Record]) -> list[Record]:
+    """The memories of what recurs that rest on one of these episodes."""
+    ids = list(dict.fromkeys(id for episode in episodes for id in told_in(episode).values()))
+    return [record for record in await ledger.get(partition, ids) if RESTS_ON in record.data]
+
+
+def _retelling_job(memory: Record, now: int) -> Job:
+    """The work of telling what recurs again, from the episodes that are left."""
+    return Job(f"retell:{memory.id}", memory.scope.partition, "retell", (str(memory.data["topic"]),), due_at=now)

@@ -50,7 +50,7 @@ import threading
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from recollect import customizations as _customizations
 from recollect import entities as _entities
@@ -60,30 +60,32 @@ from recollect import learnings as _learnings
 from recollect import memory as _memory
 from recollect import profile as _profile
 from recollect import working as _working
-from recollect.context import Context
 from recollect.conversation import Message, SessionInfo
 from recollect.customizations import Customization
 from recollect.entities import FOUND_MAX, CachedEntity, Loader
 from recollect.episodes import Episode
-from recollect.errors import ValidationError
+from recollect.errors import RecollectError, Unavailable, ValidationError
 from recollect.graph import NEIGHBOURS, Ref
-from recollect.indexing import Reindexed
 from recollect.learnings import Learning
 from recollect.models import Given
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
 from recollect.policies.graphs import THING
-from recollect.privacy import Receipt
 from recollect.profile import Fact, Profile
-from recollect.providers import Embedder
 from recollect.records import Clock, Hit, Partition, Record, Source, system_clock
-from recollect.reembedding import Reembedded
-from recollect.reprocessing import Reprocessed
-from recollect.reranking import Reranker
 from recollect.settings import Settings
 from recollect.stores.contract import Finding, Survey
-from recollect.trust import SetAside, Undone
-from recollect.upkeep import Maintained
 from recollect.working import PUSH_KEEP, Model, State
+
+if TYPE_CHECKING:
+    from recollect.context import Context
+    from recollect.indexing import Reindexed
+    from recollect.privacy import Receipt
+    from recollect.providers import Embedder
+    from recollect.reembedding import Reembedded
+    from recollect.reprocessing import Reprocessed
+    from recollect.reranking import Reranker
+    from recollect.trust import SetAside, Undone
+    from recollect.upkeep import Maintained
 
 T = TypeVar("T")
 
@@ -97,10 +99,20 @@ class _Loop:
         self._thread.start()
 
     def run(self, verb: str, call: Coroutine[Any, Any, T]) -> T:
-        if threading.current_thread() is self._thread:
+        refusal = self._refusal(verb)
+        if refusal is not None:
             call.close()
-            raise ValidationError(f"called on its own event loop; use `await` with recollect.{verb}", field=verb)
+            raise refusal
         return asyncio.run_coroutine_threadsafe(call, self._loop).result()
+
+    def _refusal(self, verb: str) -> RecollectError | None:
+        if threading.current_thread() is self._thread:
+            return ValidationError(f"called on its own event loop; use `await` with recollect.{verb}", field=verb)
+        if self._loop.is_closed():
+            return Unavailable("the memory is closed", field="memory")
+        if not self._thread.is_alive():  # a fork copies everything but the threads
+            return Unavailable("the memory was opened before a fork; open one in this process", field="memory")
+        return None
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -113,7 +125,10 @@ MEMORY_HEAD = '''
 class Memory:
     """`recollect.Memory` without `await`."""
 
-    def __init__(self, inner: _memory.Memory) -> None:
+    def __init__(self, inner: _memory.Memory | None = None) -> None:
+        """Made by `Memory.open`, which is the one to call."""
+        if not isinstance(inner, _memory.Memory):
+            raise ValidationError("a memory is opened: `with Memory.open(url) as memory`", field="memory")
         self._inner = inner
         self._loop: _Loop | None = None
 
@@ -146,6 +161,15 @@ class Memory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    if not TYPE_CHECKING:  # a type checker refuses `async with` by itself, before anything runs
+
+        def __aenter__(self):
+            raise ValidationError(
+                "use plain `with`; in code with `await`, `from recollect import Memory`", field="memory"
+            )
+
+        def __aexit__(self, *error): ...
 
     def start(self) -> Self:
         """Open the store and, unless it runs elsewhere, start the worker."""

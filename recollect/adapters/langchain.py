@@ -24,7 +24,7 @@ from langchain_core.messages import (
     message_to_dict,
     messages_from_dict,
 )
-from langchain_core.retrievers import BaseRetriever
+from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
 from langgraph.runtime import Runtime
 from pydantic import ConfigDict, PrivateAttr
 from pydantic_core import from_json
@@ -38,6 +38,7 @@ from recollect.adapters.verbatim import (
     filled,
     in_pieces,
     labels_of,
+    says_nothing,
     shell_of,
 )
 from recollect.context import Context
@@ -84,13 +85,14 @@ def _plain(message: Message) -> BaseMessage:
 class ChatMessageHistory(BaseChatMessageHistory):
     """The messages of a session; works in `RunnableWithMessageHistory`, with `await` and without.
 
-    With a limit only the newest messages are read, tool calls together with their results; all are kept.
+    With a limit, in messages or in tokens, only the newest are read, tool calls together with their results; all
+    are kept.
     """
 
-    def __init__(self, session: SessionHandle, *, limit: int | None = None) -> None:
+    def __init__(self, session: SessionHandle, *, limit: int | None = None, max_tokens: int | None = None) -> None:
         super().__init__()
         self._session = session
-        self._limit = limit
+        self._limit, self._max_tokens = limit, max_tokens
         self._bridge = Bridge()
 
     @property
@@ -116,9 +118,15 @@ class ChatMessageHistory(BaseChatMessageHistory):
         await self._bridge.wait(self._session, Session.delete)
 
     async def _read(self, session: Session) -> list[BaseMessage]:
-        if self._limit is not None:
-            return [from_stored(message) for message in await session.window(messages=self._limit)]
-        return [from_stored(message) async for message in all_messages(session)]
+        if self._limit is None and self._max_tokens is None:
+            return [from_stored(message) async for message in all_messages(session) if _is_read(message)]
+        window = await session.window(messages=self._limit, tokens=self._max_tokens)
+        return [from_stored(message) for message in window if _is_read(message)]
+
+
+def _is_read(message: Message) -> bool:
+    """Whether LangChain can make something of a message: its own always, those of others if they say something."""
+    return not says_nothing(message) or shell_of(langchain_shape.NAME, message, str) is not None
 
 
 async def _add(session: Session, messages: Sequence[BaseMessage]) -> None:
@@ -152,6 +160,10 @@ class Retriever(BaseRetriever):
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         return await self._bridge.wait(self.user, lambda user: self._found(user, query, k))
+
+    def _get_ls_params(self, **_kwargs: Any) -> LangSmithRetrieverParams:
+        """How traces call it: a class that is called Retriever has no name of its own there."""
+        return LangSmithRetrieverParams(ls_retriever_name="recollect")
 
     async def _found(self, user: User, query: str, k: int | None) -> list[Document]:
         limit = self.k if k is None else k

@@ -1,21 +1,23 @@
 """LlamaIndex: a memory block that remembers what falls out of the short-term memory, and much more.
 
-    memory = Memory.from_defaults(memory_blocks=[MemoryBlock(user=recollect.user("ann"), session_id="monday")])
+    memory = Memory.from_defaults(session_id="monday", memory_blocks=[MemoryBlock(user=recollect.user("ann"))])
 
 The block gives the context of what the user said last, from all of the user's sessions and layers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, ToolCallBlock
 from llama_index.core.memory import BaseMemoryBlock
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from recollect.adapters.bridge import Bridge, UserHandle
-from recollect.adapters.verbatim import in_pieces, may_be_id
+from recollect.adapters.verbatim import Call, in_pieces, may_be_id
+from recollect.errors import ValidationError
 from recollect.memory import User
 
 ROLES = {
@@ -40,7 +42,9 @@ class MemoryBlock(BaseMemoryBlock[str]):
 
     name: str = Field(default="Recollect", description="The name of the memory block.")
     user: UserHandle = Field(description="The user whose memory it is.")
-    session_id: str = Field(description="The session that messages are stored in.")
+    session_id: str | None = Field(
+        default=None, description="The session that messages are stored in; that of the memory, where none is given."
+    )
     max_tokens: int = Field(default=2_000, description="How many tokens the block may take.")
     _bridge: Bridge = PrivateAttr(default_factory=Bridge)
 
@@ -51,8 +55,12 @@ class MemoryBlock(BaseMemoryBlock[str]):
         return await self._bridge.wait(self.user, lambda user: self._context(user, question))
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        given = [_to_stored(message) for message in messages if (message.content or "").strip()]
-        await self._bridge.wait(self.user, lambda user: self._add(user, given))
+        by_session: dict[str, list[dict[str, Any]]] = {}
+        for message in messages:
+            given = _to_stored(message)
+            if given is not None:
+                by_session.setdefault(self._session_of(message), []).append(given)
+        await self._bridge.wait(self.user, lambda user: _add(user, by_session))
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """The block without its last lines; None when nothing but its frame would be left."""
@@ -66,8 +74,16 @@ class MemoryBlock(BaseMemoryBlock[str]):
     async def _context(self, user: User, question: str) -> str:
         return (await user.get_context(question, max_tokens=self.max_tokens)).system
 
-    async def _add(self, user: User, given: Sequence[dict[str, Any]]) -> None:
-        await in_pieces(user.session(self.session_id).add_messages, given)
+    def _session_of(self, message: ChatMessage) -> str:
+        session = self.session_id or message.additional_kwargs.get("session_id")
+        if not isinstance(session, str):
+            raise ValidationError("give the block a session, or its memory", field="session_id")
+        return session
+
+
+async def _add(user: User, by_session: Mapping[str, Sequence[dict[str, Any]]]) -> None:
+    for session, given in by_session.items():
+        await in_pieces(user.session(session).add_messages, given)
 
 
 def _question(messages: Sequence[ChatMessage]) -> str | None:
@@ -76,8 +92,33 @@ def _question(messages: Sequence[ChatMessage]) -> str | None:
     return next((text for text in said if text and text.strip()), None)
 
 
-def _to_stored(message: ChatMessage) -> dict[str, Any]:
-    role = ROLES.get(message.role, "assistant")
-    given: dict[str, Any] = {"role": role, "content": message.content}
+def _to_stored(message: ChatMessage) -> dict[str, Any] | None:
+    """A message as what `add_message` takes; None if it neither says nor calls anything."""
+    role, text = ROLES.get(message.role, "assistant"), message.content or ""
+    calls, pictures = _calls(message), _pictures(message)
+    given: dict[str, Any] = {"role": role, "content": text if text.strip() else ""}
+    if pictures:
+        given["content"] = [{"type": "text", "text": text}, *pictures]
+    if calls and role == "assistant":
+        given["tool_calls"] = [call.to_openai() for call in calls]
     call_id = message.additional_kwargs.get("tool_call_id")
-    return given | {"tool_call_id": call_id} if role == "tool" and may_be_id(call_id) else given
+    if role == "tool" and may_be_id(call_id):
+        given["tool_call_id"] = call_id
+    return given if given["content"] or "tool_calls" in given else None
+
+
+def _calls(message: ChatMessage) -> list[Call]:
+    """The tools that a message calls, each with an id that its result will name."""
+    blocks = [block for block in message.blocks if isinstance(block, ToolCallBlock) and may_be_id(block.tool_call_id)]
+    calls = {str(block.tool_call_id): block for block in blocks}
+    return [Call(id, block.tool_name, _arguments(block.tool_kwargs)) for id, block in calls.items()]
+
+
+def _arguments(given: dict[str, Any] | str) -> str:
+    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
+
+
+def _pictures(message: ChatMessage) -> list[dict[str, Any]]:
+    """The pictures that lie elsewhere; one that comes as bytes is no text to remember."""
+    addresses = [str(block.url) for block in message.blocks if isinstance(block, ImageBlock) and block.url]
+    return [{"type": "image_url", "image_url": {"url": url}} for url in addresses if not url.startswith("data:")]

@@ -25,12 +25,16 @@ from recollect.adapters.verbatim import (
     calls_of,
     filled,
     in_pieces,
+    says_nothing,
     shell_of,
     texts_of,
 )
 from recollect.conversation import Message
 from recollect.errors import NotFound
 from recollect.memory import User
+
+FEW = 4
+"""Messages that are looked at for the newest item."""
 
 
 class Session:
@@ -90,18 +94,27 @@ class Session:
         await in_pieces(session.add_messages, [to_stored(cast("Mapping[str, Any]", item)) for item in items])
 
     async def _pop(self, user: User) -> TResponseInputItem | None:
-        while True:
-            newest, _ = await user.session(self.session_id).messages(limit=1, newest_first=True)
-            if not newest:
-                return None
-            *others, last = from_stored(newest[0])
+        while (newest := await self._newest(user)) is not None:
+            message, items = newest
             try:
-                await user.forget(newest[0].id)
+                await user.forget(message.id)
             except NotFound:
                 continue  # somebody else was faster: the next one is ours
-            if others:
-                await self._add(user, others)
-            return last
+            if len(items) > 1:
+                await self._add(user, items[:-1])
+            return items[-1]
+        return None
+
+    async def _newest(self, user: User) -> tuple[Message, list[TResponseInputItem]] | None:
+        """The newest message that is an item, or several."""
+        after: str | None = None
+        while True:
+            page, after = await user.session(self.session_id).messages(limit=FEW, newest_first=True, after=after)
+            for message in page:
+                if message.trust != "quarantined" and (items := from_stored(message)):
+                    return message, items
+            if after is None:
+                return None
 
 
 # ── items ────────────────────────────────────────────────────────────────────────────────────────
@@ -111,7 +124,7 @@ def from_stored(message: Message) -> list[TResponseInputItem]:
     """The items of a stored message, whoever stored it: one that says something and calls tools is several."""
     shell = shell_of(NAME, message, from_json)
     if not isinstance(shell, dict):
-        return cast("list[TResponseInputItem]", _plain(message))
+        return [] if says_nothing(message) else cast("list[TResponseInputItem]", _plain(message))
     kind = kind_of(shell)
     spoken = SPOKEN.get(kind, "")
     if spoken in shell:

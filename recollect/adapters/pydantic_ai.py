@@ -5,14 +5,16 @@
     result = await agent.run("Where did I park?", conversation=conversation)
     await store.save(result)
 
-Every message comes back as it was. To everyone else it is a message of the session `monday`. What is known of
-the conversation as a whole (usage, branches, waiting tools) stands beside the newest message that was saved.
+Every message comes back as it was. To everyone else it is a message of the session `monday`, and what others say
+there is part of the conversation. What is known of the conversation as a whole (usage, branches, waiting tools)
+stands beside the newest message that was saved.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -25,6 +27,7 @@ from pydantic_ai.conversation_store import (
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pydantic_core import from_json, to_json
 
+from recollect.adapters import pydantic_shape
 from recollect.adapters.bridge import Bridge, UserHandle
 from recollect.adapters.verbatim import (
     HOLE,
@@ -34,6 +37,7 @@ from recollect.adapters.verbatim import (
     in_pieces,
     may_be_id,
     pieces,
+    says_nothing,
     shell_of,
     texts_of,
 )
@@ -52,15 +56,20 @@ RECORDS = TypeAdapter(ConversationRecord)
 
 
 class Store(ConversationStore):
-    """The conversations of one user. A fork copies the history it keeps; deleting forgets all of a conversation."""
+    """The conversations of one user: all of the user's sessions, whoever began them.
 
-    def __init__(self, user: UserHandle) -> None:
+    A fork copies the history it keeps; deleting forgets all of a conversation. `scope` is that of conversations
+    which were begun elsewhere, until they are saved with one.
+    """
+
+    def __init__(self, user: UserHandle, *, scope: str | None = None) -> None:
         self._user = user
+        self._scope = scope
         self._heads: dict[str, str] = {}
         self._bridge = Bridge()
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
-        record = await self._bridge.wait(self._user, lambda user: _record(user.session(conversation_id)))
+        record = await self._bridge.wait(self._user, lambda user: _record(user.session(conversation_id), self._scope))
         if record is not None and record.head_id is not None:
             if len(self._heads) > HEADS_MAX:
                 self._heads.clear()
@@ -68,7 +77,7 @@ class Store(ConversationStore):
         return record
 
     async def read_records(self, *, scope: str | None = None, limit: int | None = None) -> Sequence[ConversationRecord]:
-        found = await self._bridge.wait(self._user, _records)
+        found = await self._bridge.wait(self._user, lambda user: _records(user, self._scope))
         chosen = [record for record in found if scope is None or record.scope == scope]
         return sorted(chosen, key=lambda record: record.updated_at, reverse=True)[:limit]
 
@@ -113,57 +122,169 @@ async def _newest(session: Session, first: int = PAGE) -> AsyncIterator[Message]
             return
 
 
-async def _record(session: Session) -> ConversationRecord | None:
-    """What was saved last of the conversation as a whole."""
+async def _record(session: Session, scope: str | None = None) -> ConversationRecord | None:
+    """What is known of the conversation as a whole: what was saved last, and what others have said since."""
+    newest: Message | None = None
     async for message in _newest(session, first=FEW):
         shell = shell_of(NAME, message, from_json)
         if isinstance(shell, dict) and "record" in shell:
-            return RECORDS.validate_python(shell["record"])
-    return None
+            saved = RECORDS.validate_python(shell["record"] | {"conversation_id": session.id})
+            return saved if newest is None else _gone_on(saved, newest)
+        if newest is None and _is_heard(message) and not _is_ours(message):
+            newest = message
+    return None if newest is None else _gone_on(_begun(session, scope), newest)
 
 
-async def _records(user: User) -> list[ConversationRecord]:
+def _begun(session: Session, scope: str | None) -> ConversationRecord:
+    """The record of a conversation that was begun elsewhere."""
+    return ConversationRecord(conversation_id=session.id, head_id=None, revision="", scope=scope)
+
+
+def _gone_on(record: ConversationRecord, newest: Message) -> ConversationRecord:
+    """The record of a conversation in which others have spoken: whoever knows less than they said is told."""
+    revision = derived_id(NAME, record.revision, newest.id)
+    return replace(record, head_id=newest.id, revision=revision, updated_at=newest.created_at or record.updated_at)
+
+
+async def _records(user: User, scope: str | None) -> list[ConversationRecord]:
     sessions = await user.sessions(limit=SESSIONS_MAX)
-    found = [await _record(user.session(session.id)) for session in sessions]
+    found = [await _record(user.session(session.id), scope) for session in sessions]
     return [record for record in found if record is not None]
 
 
 async def _history(user: User, head_id: str, limit: int | None, home: str | None = None) -> list[ConversationEntry]:
     """The entries up to the head, oldest first, without those whose life is over and those that were set aside.
 
-    `home` is the session where the head was seen; it is looked for where it is not there any longer.
+    `home` is the session where the head was seen; it is looked for where it is not there any longer. If somebody
+    forgot it, what is left at home counts.
     """
-    chain = await _chain(user.session(home), head_id, limit) if home is not None else None
-    if chain is None:
+    line = await _line(user.session(home), head_id, limit) if home is not None else None
+    if line is None:
         head = await _find(user, head_id)
-        chain = await _chain(user.session(head.scope.session), head_id, limit) if head is not None else None
-    if chain is None:
+        line = await _line(user.session(head.scope.session), head_id, limit) if head is not None else None
+    if line is None and home is not None:
+        line = await _line(user.session(home), head_id, limit, may_lack_head=True)
+    if line is None:
         raise LookupError("there is no such entry")
-    return _entries(chain)[::-1]
+    return _entries(line)
 
 
-async def _chain(session: Session, head_id: str, limit: int | None) -> dict[str, dict[str, Any]] | None:
-    """What was kept of the entries from the head back, by their ids; None where the head is not in the session."""
-    seen: dict[str, dict[str, Any]] = {}
-    aside: set[Any] = set()
-    chain: dict[str, dict[str, Any]] = {}
-    wanted: str | None = head_id
+async def _line(session: Session, head_id: str, limit: int | None, *, may_lack_head: bool = False) -> Line | None:
+    """The messages from the head back; None where the head is not in the session."""
+    line = Line(head_id, limit)
     async for message in _newest(session, first=min(limit or PAGE, PAGE)):
-        if message.trust == "quarantined":
-            aside.add(message.metadata.get(ENTRY))
-        kept = _kept(message)
-        if kept is not None:
-            seen[str(message.metadata[ENTRY])] = kept
-        while wanted in seen and len(chain) != limit:
-            found = seen.pop(wanted)
-            if wanted not in aside:
-                chain[wanted] = found
-            elif chain:  # each follows the one before those that were set aside
-                next(reversed(chain.values()))["parent_id"] = found["parent_id"]
-            wanted = found["parent_id"]
-        if wanted is None or len(chain) == limit:
+        line.take(message)
+        if line.is_whole:
             break
-    return None if wanted == head_id else chain
+    if line.has_begun or may_lack_head:
+        line.mend()
+    return line if line.has_begun else None
+
+
+class Line:
+    """The line of a conversation, from its head back to its first message; `take` is given all of them, newest first.
+
+    An entry names the one before it. A message of others follows whatever was said before it. One that others said
+    while an entry was on its way is heard before that entry, though the entry does not know it.
+    """
+
+    def __init__(self, head_id: str, limit: int | None) -> None:
+        self.messages: dict[str, dict[str, Any]] = {}
+        self.wanted: str | None = head_id
+        self.has_others = False
+        self._limit = limit
+        self._head_id = head_id
+        self._takes_next = False
+        """Whether the next one of the line is whatever was said before, or the head of what was saved then."""
+        self._takes_entry = False
+        """Whether it may be an entry, which else is of the line only if it is wanted."""
+        self._entries: dict[str, dict[str, Any]] = {}
+        self._aside: set[Any] = set()
+        self._between: dict[str, dict[str, Any] | None] = {}
+        """What others said since the last entry that was looked at."""
+        self._is_near = False
+        """Whether that entry is of the line."""
+        self._passed: list[Message] = []
+        """What was looked at since the wanted one is wanted."""
+
+    @property
+    def has_begun(self) -> bool:
+        return self._takes_next or self.wanted != self._head_id
+
+    @property
+    def is_whole(self) -> bool:
+        return not self._takes_next and (self.wanted is None or len(self.messages) == self._limit)
+
+    def take(self, message: Message) -> None:
+        before = self.wanted
+        if _is_ours(message):
+            self._take_ours(message)
+        else:
+            self._take_other(message)
+        if not self._takes_next and self.wanted == before:
+            self._passed.append(message)
+        elif self._passed:
+            self._passed = []
+
+    def mend(self) -> None:
+        """Where one of the line is gone for good, go on with what was said before."""
+        while self.wanted is not None and not self.is_whole and self._passed:
+            passed, self._passed = self._passed, []
+            self._takes_next, self._takes_entry, self.wanted = True, True, None
+            for message in passed:
+                self.take(message)
+
+    def _take_other(self, message: Message) -> None:
+        said = pydantic_shape.written(message) if _is_heard(message) else None
+        self.has_others |= said is not None
+        if self._takes_next and len(self.messages) == self._limit:
+            self._takes_next, self.wanted = said is None, None if said is None else message.id
+        elif self._takes_next:
+            self._add({message.id: said})
+        elif message.id == self.wanted:
+            self._add((self._between if self._is_near else {}) | {message.id: said})
+            self._takes_next, self._takes_entry, self.wanted = True, False, None
+        else:
+            self._between[message.id] = said
+
+    def _take_ours(self, message: Message) -> None:
+        shell = shell_of(NAME, message, from_json) or {}
+        id = message.metadata.get(ENTRY)
+        if message.trust == "quarantined":
+            self._aside.add(id)
+        if "entry" in shell:
+            self._entries[str(id)] = _filled(shell["entry"], message)
+        if "record" in shell or self._takes_next or self._between:
+            self._join(id, shell)
+        self._is_near = self._follow(id)
+
+    def _join(self, id: Any, shell: Mapping[str, Any]) -> None:
+        """Go on with an entry, or with what was saved with it, after what others said."""
+        head_id = shell["record"]["head_id"] if "record" in shell else id
+        if self._takes_next and "record" in shell:
+            self._takes_next, self._takes_entry, self.wanted = False, False, head_id
+        elif self._takes_next and self._takes_entry and "entry" in shell:
+            self._takes_next, self._takes_entry, self.wanted = False, False, str(id)
+        elif self._is_near and self.wanted in (id, head_id):
+            self._add(self._between)
+        self._between = {}
+
+    def _follow(self, id: Any) -> bool:
+        """Go along the entries as far as they are known; True if one with this id was among them."""
+        met = False
+        while self.wanted in self._entries and len(self.messages) != self._limit:
+            entry, found = self.wanted, self._entries.pop(self.wanted)
+            if entry not in self._aside:
+                self.messages[entry] = found["message"]
+            self.wanted = found["parent_id"]
+            met |= entry == id
+        return met
+
+    def _add(self, said: Mapping[str, dict[str, Any] | None]) -> None:
+        """Add messages, but for those that were set aside, and for more than is asked for."""
+        for id, message in said.items():
+            if message is not None and len(self.messages) != self._limit:
+                self.messages[id] = message
 
 
 async def _find(user: User, entry_id: str) -> Record | None:
@@ -279,7 +400,8 @@ def _messages(entry: ConversationEntry, message: dict[str, Any]) -> list[dict[st
     role = _role(message)
     texts = _hollow(message, role)
     shell = {"entry": {"parent_id": entry.parent_id, "message": message, "texts": len(texts)}}
-    given = arguments(NAME, role, texts, shell, empty="" if calls else "[empty]")
+    empty = _told(results[0]) if role == "tool" else "" if calls else "[empty]"
+    given = arguments(NAME, role, texts, shell, empty=empty)
     given |= {"id": entry.id, "metadata": given.get("metadata", {}) | {ENTRY: entry.id}}
     if calls:
         given["tool_calls"] = [call.to_openai() for call in calls]
@@ -296,25 +418,36 @@ def _messages(entry: ConversationEntry, message: dict[str, Any]) -> list[dict[st
     return [given, *further]
 
 
-def _kept(message: Message) -> dict[str, Any] | None:
+def _is_heard(message: Message) -> bool:
+    """Whether a message of others is part of a conversation here."""
+    return message.trust != "quarantined" and not says_nothing(message)
+
+
+def _is_ours(message: Message) -> bool:
+    """Whether a message was stored here; a further result of a tool has the mark alone, a record the shell alone."""
+    return ENTRY in message.metadata or shell_of(NAME, message, from_json) is not None
+
+
+def _filled(entry: dict[str, Any], message: Message) -> dict[str, Any]:
     """What was kept of an entry beside its texts, with the texts in it again."""
-    shell = shell_of(NAME, message, from_json)
-    kept: dict[str, Any] | None = shell.get("entry") if isinstance(shell, dict) else None
-    if kept is None:
-        return None
-    waiting = iter(texts_of(message)[: kept["texts"]])
-    for part in kept["message"]["parts"]:
+    waiting = iter(texts_of(message)[: entry["texts"]])
+    for part in entry["message"]["parts"]:
         if part["part_kind"] in SPOKEN[message.role] and part.get("content") == HOLE:
             part["content"] = next(waiting, HOLE)
-    return kept
+    return entry
 
 
-def _entries(kept: dict[str, dict[str, Any]]) -> list[ConversationEntry]:
-    """Entries by their ids, all read at once: to begin reading costs more than to read a message."""
-    said = ModelMessagesTypeAdapter.validate_json(to_json([each["message"] for each in kept.values()]))
+def _entries(line: Line) -> list[ConversationEntry]:
+    """The entries of a line, oldest first, all read at once: to begin reading costs more than to read a message."""
+    written = list(line.messages.values())[::-1]
+    if line.has_others:
+        pydantic_shape.with_names_of_tools(written)
+    said = ModelMessagesTypeAdapter.validate_json(to_json(written))
+    ids = list(line.messages)[::-1]
+    parents = [line.wanted, *ids]  # each follows the one before those that were set aside
     return [
-        ConversationEntry(id=id, parent_id=each["parent_id"], message=message)
-        for (id, each), message in zip(kept.items(), said, strict=True)
+        ConversationEntry(id=id, parent_id=parent, message=message)
+        for id, parent, message in zip(ids, parents, said, strict=False)
     ]
 
 

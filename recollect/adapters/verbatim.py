@@ -16,8 +16,10 @@ from recollect.errors import ValidationError
 from recollect.memory import Session
 from recollect.records import Record, in_portions
 
-FRAMEWORKS = ("langchain", "openai_agents", "pydantic_ai", "ai_sdk")
-"""Names under which shells are kept; the last one by the TypeScript package, over REST."""
+KEEPERS = ("langchain", "openai_agents", "pydantic_ai")
+"""Names under which adapters keep shells."""
+FRAMEWORKS = (*KEEPERS, "ai_sdk")
+"""The same, with that of the TypeScript package, which keeps them over REST."""
 SHELL_BYTES = 15_000
 """A shell up to this size fits into metadata, escaped and with a few labels beside it."""
 HOLE = "<text>"
@@ -126,6 +128,18 @@ def shell_of(framework: str, message: Message, read: Callable[[str], Any] = json
         return read(kept) if isinstance(kept, str) else None
     except ValueError:
         return None
+
+
+def says_nothing(message: Message) -> bool:
+    """Whether a message stands only for something that one framework alone can read: reasoning, a hosted tool, a mark.
+
+    A shell without a hole had no text to leave out, so the message has a stand-in for one.
+    """
+    if message.role not in ("assistant", "system") or message.tool_calls:
+        return False  # whoever asks or answers a call has its turn
+    first = message.content[0] if isinstance(message.content, list) and message.content else {}
+    shells = [kept for name in KEEPERS if isinstance(kept := message.metadata.get(name, first.get(name)), str)]
+    return bool(shells) and all(HOLE not in kept for kept in shells)
 
 
 def labels_of(record: Record) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from recollect.enrich import summaries
 from recollect.enrich.summaries import Point, Summary
 from recollect.policies.fitting import Unit, units
 from recollect.policies.importance import importance, kind_of, lowered
+from recollect.policies.patterns import pattern_of
 from recollect.policies.words import STOP_WORDS, query_terms, terms
 from recollect.records import HOUR_MS, TRUSTS, Record, as_datetime
 
@@ -77,7 +78,7 @@ TOPIC_MENTIONS = 4
 TOPIC_LENGTHS = {1: 1.0, 2: 2.2, 3: 2.6}
 """What a phrase of so many words weighs: it may come half as often as a word and still says more."""
 
-_DECIDED = re.compile(
+_DECIDED = pattern_of(
     r"\b(?:(?:i|we)(?:'ve| have)?(?: just| finally| all)? (?:decided|agreed|chose|chosen|picked(?! up)|settled on"
     r"|opted)|i think (?:i'll|i will|we'll)|(?:i|we)(?:'ll| will|'m going to|'re going to|'m gonna)"
     r"(?: just| definitely| probably| then| also)? (?:take|use|try|go with|go for|choose|pick|book|order|buy|stick"
@@ -85,40 +86,40 @@ _DECIDED = re.compile(
     r"|(?:i'm|i am|we're|we are) going with|(?:i|we) went with|the plan is|from now on|final answer"
     r"|(?:ok|okay|yes|sure),? (?:please )?(?:do|book|order|send) (?:it|that|them|the))\b"
 )
-_NOT_YET = re.compile(
+_NOT_YET = pattern_of(
     r"\b(?:haven't|have not|not|can't|cannot|couldn't|didn't|don't)(?: \w+)? (?:decided?|chosen?|agreed?)\b"
 )
-_AGREED = re.compile(
+_AGREED = pattern_of(
     r"(?:(?:yes|yeah|yep|ok|okay|sure|please|perfect|great|sounds good|go ahead|do it|do that|absolutely|definitely"
     r"|thanks|thank you|that works|that would be great)\b[\s,.!]*){1,4}\Z"
 )
-_OFFER = re.compile(r"(?:shall|should) (?:i|we)\b|(?:do you want|would you like) me to\b|may i\b")
-_PENDING = re.compile(
+_OFFER = pattern_of(r"(?:shall|should) (?:i|we)\b|(?:do you want|would you like) me to\b|may i\b")
+_PENDING = pattern_of(
     r"\b(?:(?:i'll|i will|let me) (?:get back|let you know|think about (?:it|that)|come back|decide later|check with)"
     r"|remind me (?:to|about|of|on|at|in|tomorrow|when)|todo|to-do:|not decided|haven't(?: \w+)? decided|can't decide"
     r"|still (?:need to|have to|waiting|to be|looking for|figuring))\b"
 )
-_NO_ANSWER = re.compile(
+_NO_ANSWER = pattern_of(
     r"\b(?:i don't know|i do not know|i'm not sure|i couldn't|i could not|i can't|i cannot|i'm unable|let me check"
     r"|i'll (?:check|look into|get back|find out)|no information)\b"
 )
-_VAGUE = re.compile(
+_VAGUE = pattern_of(
     r"\b(?:i'll (?:definitely|also|make sure|keep)|i(?:'d| would) (?:love|like) to|i want to make sure|helpful"
     r"|i(?:'m| am) (?:really |also |particularly )?(?:interested|looking|curious)|appreciate|suggestions|thanks"
     r"|consider|remember to|keep in mind|sounds|a great)\b"
 )
-_POINTING = re.compile(r"\b(?:it|they|them|this|that|these|those|the two)\b")
-_LEANING = re.compile(r"(?:\w+ ){0,3}(?:it|its|they|them|he|him|she|her|this|that|these|those)\b")
-_OPENING = re.compile(
+_POINTING = pattern_of(r"\b(?:it|they|them|this|that|these|those|the two)\b")
+_LEANING = pattern_of(r"(?:\w+ ){0,3}(?:it|its|they|them|he|him|she|her|this|that|these|those)\b")
+_OPENING = pattern_of(
     r"(?:(?:by the way|and by the way|btw|and also|and yeah|also|oh|hey|hi|hello|well|so|anyway|and|but|yeah|yes|yup"
     r"|ok|okay|actually|great|thanks|thank you|that's great|sure)"
     r"(?:, |! |\. |: | - |\s(?=i\b|we\b|my\b|do you|can you)))+",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"\d")
-_MARKS = re.compile(r"\*\*|__|`")
+_NUMBER = pattern_of(r"\d")
+_MARKS = pattern_of(r"\*\*|__|`")
 _STRAIGHT = str.maketrans("“”", '""')
-_TOKEN = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*|[.!?,;:()\n\"“”]")
+_TOKEN = pattern_of(r"[^\W_]+(?:['’.-][^\W_]+)*|[.!?,;:()\n\"“”]")
 _RELATION = (
     "friend|sister|brother|mom|mum|mother|dad|father|wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|son|daughter"
     "|aunt|uncle|cousin|niece|nephew|grandmother|grandfather|grandma|grandpa|boss|manager|colleague|coworker|co-worker"
@@ -127,16 +128,16 @@ _RELATION = (
 _TITLE = r"(?:Mr|Mrs|Ms|Dr|Prof)\.? "
 _NAME = rf"(?P<name>(?:{_TITLE})?[A-Z][a-zà-ÿ]+(?:[ -][A-Z][a-zà-ÿ]+)?)"
 _PEOPLE = (
-    re.compile(rf"\b(?i:my|our|his|her|their)(?: \w+)? (?i:{_RELATION})s?,? (?:named |called )?{_NAME}"),
-    re.compile(rf"\b(?P<name>{_TITLE}[A-Z][a-zà-ÿ]+)"),
-    re.compile(rf"\b(?:met|told|asked|(?:dinner|lunch|coffee|call|meeting|chat|catch up|catching up) with) {_NAME}"),
-    re.compile(rf"\b{_NAME}['’]s (?:place|house|home|apartment|birthday|wedding|party|advice|help)\b"),
-    re.compile(rf"\b(?:[Mm]y name is|[Cc]all me|I'm called) {_NAME}"),
-    re.compile(rf"\b{_NAME},? (?:my|our|his|her) (?:{_RELATION})\b"),
+    pattern_of(rf"\b(?i:my|our|his|her|their)(?: \w+)? (?i:{_RELATION})s?,? (?:named |called )?{_NAME}"),
+    pattern_of(rf"\b(?P<name>{_TITLE}[A-Z][a-zà-ÿ]+)"),
+    pattern_of(rf"\b(?:met|told|asked|(?:dinner|lunch|coffee|call|meeting|chat|catch up|catching up) with) {_NAME}"),
+    pattern_of(rf"\b{_NAME}['’]s (?:place|house|home|apartment|birthday|wedding|party|advice|help)\b"),
+    pattern_of(rf"\b(?:[Mm]y name is|[Cc]all me|I'm called) {_NAME}"),
+    pattern_of(rf"\b{_NAME},? (?:my|our|his|her) (?:{_RELATION})\b"),
 )
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
-_DATE = re.compile(
+_DATE = pattern_of(
     rf"\b(?:\d{{4}}-\d{{2}}-\d{{2}}|(?:{_MONTHS}) {_DAY}\b(?:,? \d{{4}})?|{_DAY}(?: of)? (?:{_MONTHS})(?: \d{{4}})?"
     rf"|(?:{_MONTHS}) \d{{4}}|\d{{1,2}}/\d{{1,2}}(?:/\d{{2,4}})?|(?:next|last|this) (?:week(?:end)?|month|year|summer"
     r"|winter|spring|autumn|fall)|(?:(?:next|last|this|on) )?(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"

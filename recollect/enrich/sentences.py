@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from recollect.policies.patterns import pattern_of
+
 READ_MAX = 1_500
 """Characters of a message that are read whole. Longer ones are mostly pasted."""
 HEAD_MAX, TAIL_MAX = 900, 500
@@ -39,27 +41,27 @@ def lowered(text: str) -> str:
 
 # ── What is not the user's own speech is blanked, so that all places stay ─────────────────────────
 
-_FENCE = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)|`[^`\n]{1,200}`", re.DOTALL)
-_QUOTED_LINE = re.compile(
+_FENCE = pattern_of(r"(?:```|~~~).*?(?:```|~~~|\Z)|`[^`\n]{1,200}`", re.DOTALL)
+_QUOTED_LINE = pattern_of(
     r"^[ \t]{0,8}(?:>|\||#{1,6} |[{}\[\]<]|\d{4}-\d\d-\d\d[ T]|\d{1,2}:\d\d|[A-Z]{4,5}[ :]).*$", re.M
 )
-_CODE_LINE = re.compile(
+_CODE_LINE = pattern_of(
     r"^.*(?:[;{}]|=>|;[ \t]*--[^\n]{0,80})[ \t]*$|^[ \t]*[\w.]+\([^)\n]*\);?[ \t]*$"
     r"|^[ \t]*(?:import|def|class|return|const|let|var|function)\b.*$"
     r"|^.*\b(?:SELECT|INSERT INTO|UPDATE|DELETE FROM|DROP TABLE|CREATE TABLE|ALTER TABLE)\b.*$",
     re.M,
 )
-_HEADER = re.compile(r"^(?:subject|from|to|cc|sent|date|re|fwd?):", re.M | re.I)
-_LETTER = re.compile(r"^[ \t]{0,8}(?:dear\b|to whom it may concern)", re.M | re.I)
-_SIGNED = re.compile(
+_HEADER = pattern_of(r"^(?:subject|from|to|cc|sent|date|re|fwd?):", re.M | re.I)
+_LETTER = pattern_of(r"^[ \t]{0,8}(?:dear\b|to whom it may concern)", re.M | re.I)
+_SIGNED = pattern_of(
     r"^[ \t]{0,8}(?:sincerely|(?:kind|best|warm) regards|regards|yours truly|cordially|best),?[ \t]*$", re.M | re.I
 )
-_GREETED_LINE = re.compile(r"^[ \t]{0,8}(?:hi|hello|hey)\b[^\n]{0,40},?[ \t]*$", re.M | re.I)
-_QUOTE = re.compile(
+_GREETED_LINE = pattern_of(r"^[ \t]{0,8}(?:hi|hello|hey)\b[^\n]{0,40},?[ \t]*$", re.M | re.I)
+_QUOTE = pattern_of(
     r"(?<![\w\d])[\"“„«]([^\"“”„«»\n]{0,400})(?:[\"”»“]|$)|(?<!\w)'([^'\n]{2,200}(?:'\w[^'\n]{0,200}){0,3})'(?!\w)",
     re.M,
 )
-_NAMING = re.compile(
+_NAMING = pattern_of(
     r"(?:call(?:s|ed)?(?: me)?|named?|name is|name's|nickname is|go by|goes by|known as|movie is|book is"
     r"|song is)[ ,:]*\Z"
 )
@@ -98,11 +100,11 @@ def _unquoted(match: re.Match[str]) -> str:
 
 # ── Sentences ─────────────────────────────────────────────────────────────────────────────────────
 
-_STOP = re.compile(
+_STOP = pattern_of(
     r"[.!?…。！？]+(?=[\s\x00\"'”’)\]]|\Z)|\n+|[;•](?=\s)|(?<=[\s\w])(?:[\U0001F300-\U0001FAFF☀-➿]\ufe0f?)+"
 )
-_NO_STOP = re.compile(r"\b(?:dr|mr|mrs|ms|prof|st|e\.g|i\.e|vs|approx|no|jr|sr|inc|ltd|u\.s|u\.k|d\.c|etc|[a-z])\Z")
-_BULLET = re.compile(r"[\s\x00]*(?:[-*+•–—]|\d{1,2}[.)])?[\s\x00]*")
+_NO_STOP = pattern_of(r"\b(?:dr|mr|mrs|ms|prof|st|e\.g|i\.e|vs|approx|no|jr|sr|inc|ltd|u\.s|u\.k|d\.c|etc|[a-z])\Z")
+_BULLET = pattern_of(r"[\s\x00]*(?:[-*+•–—]|\d{1,2}[.)])?[\s\x00]*")
 
 
 def _window(text: str) -> tuple[str, int, int]:
@@ -155,19 +157,19 @@ OPENER = (
     r"|in my (?:free|spare) time|outside (?:of )?work|on (?:the |my )?weekends|after work|for fun|for work"
     r"|for a living)\b[\s,.:!\-–—…\x00]*)"
 )
-OPENERS = re.compile(OPENER + "{0,6}")
-_ASKED = re.compile(_ASKS)
-_ANY_LATER = re.compile(
+OPENERS = pattern_of(OPENER + "{0,6}")
+_ASKED = pattern_of(_ASKS)
+_ANY_LATER = pattern_of(
     r"[,;:–—-]\s{0,3}(?:so |and |but )?(?:any|got any|know any|thoughts|ideas|recommendations|tips)\b"
 )
 """Where a question begins without a verb of its own: "I hate small talk, any icebreakers?"."""
-_ASKED_LATER = re.compile(
+_ASKED_LATER = pattern_of(
     rf"(?:[,;:)–—]|\s-|\s(?:so|and|but))\s{{0,3}}(?:(?:so|and|but|then|please|now)\s)?{_ASKS}|\s(?:(?:what|how|where"
     r"|which|why|who)\s(?:should|do|can|would|could|are|is|does|much|many|long|often|kind|sort|type)|(?:can|could"
     r"|should|would|do)\s(?:i|you|we|u)|does (?:it|this|that|anyone)|is (?:there|it)|are (?:there|you))\b"
 )
 
-_POLITE = re.compile(
+_POLITE = pattern_of(
     r"(?:can|could|would|will) you (?:please |pls |just |kindly )*(?:always\b|never\b|stop\b|keep (?:your|all)\b"
     r"|remember\b|call me\b|.{0,60}\b(?:from now on|going forward|in (?:the )?future|by default|every time)\b)"
 )
@@ -190,7 +192,7 @@ def _statement_end(low: str, mark: str) -> int:
 
 # ── Speech that is not meant ─────────────────────────────────────────────────────────────────────
 
-_PLAYED = re.compile(
+_PLAYED = pattern_of(
     r"\b(?:(?:repeat|say) (?:this )?after me|as an? (?:ai|chatbot|(?:large )?language model)(?=,| i\b| language"
     r"| assistant| model)|pretend\w*|imagine|suppose|supposing|assume|assuming|let's say|lets say|let us say"
     r"|hypothetical(?:ly)?|role-?\s?play\w*|act as|acting as|act like|you are now|i want you to act|simulate|let's play"
@@ -205,7 +207,7 @@ _PLAYED = re.compile(
     r"|answer as|from the (?:perspective|point of view) of|what would you (?:say|do) if|dating profile|my bio"
     r"|a bio)\b"
 )
-_STAGED = re.compile(
+_STAGED = pattern_of(
     r"(?:you are|you're|your name is|your role is|you will be|you will act|system:|user:|human:|assistant:|q:)\b"
 )
 _TEXT = (
@@ -214,7 +216,7 @@ _TEXT = (
     r"|function|script|query|translation|wording|prompt|tweet|profile|thesis|paper|abstract|reply|response)\b"
 )
 """What one has worked on: who wants to improve their running has no text in mind."""
-_EDITED = re.compile(
+_EDITED = pattern_of(
     r"(?<!\bi )\b(?:translat(?:e|ion)|proof-?read|paraphrase|rephrase|re-?write|reword|summari[sz]e|classify|extract"
     r"|parse|transcribe|critique|spell ?check|grammar|grammatically|sentiment|reformat|analy[sz]e (?:this|the)"
     r"|how (?:do|would|can) (?:you|i|we) say|(?:correct|fix|edit|improve|polish|revise|shorten|simplify|check"
@@ -224,46 +226,46 @@ _EDITED = re.compile(
     r"|passage)|here(?:'s| is) (?:my|the|a|an) (?:\w+ )?(?:draft|essay|text|email|letter|paragraph|bio|resume|cv"
     r"|story|poem|sample|message|statement|post|article|log|code|transcript))\b"
 )
-_POINTS = re.compile(r"\b(?:this|these|above|following|it)\b")
-_WRITTEN = re.compile(
+_POINTS = pattern_of(r"\b(?:this|these|above|following|it)\b")
+_WRITTEN = pattern_of(
     r"\b(?:write|draft|compose|generate|create|make|give me|tell me|need|want|help me (?:write|with)"
     r"|come up with)\b[^.!?\n]{0,60}?\b(?:(story|poem|song|rap|lyrics|haiku|limerick|dialogue|dialog|scene|script"
     r"|monologue|persona|fanfic|novel|tale|joke|narrative|sonnet|diary|roleplay|skit|sentences?|examples?)|letter"
     r"|e-?mail|message|bio|essay|speech|profile|post|tweet|paragraph|caption|blurb|review|introduction|toast|vows"
     r"|reply|response|resume|cv|text|statement|article|blog)\b"
 )
-_INTRODUCES = re.compile(
+_INTRODUCES = pattern_of(
     r"(?:\b(?:me|myself|info|information|context|background|details|note|notes|fyi|btw|profile|update|facts|also|that"
     r"|this|now|today|correction|edit|reminder|remember|mind|ps|p\.s|hi|hello|hey|situation|thing|preferences|request"
     r"|case|setup|stats|stack)|\A)[\s\x00]*\Z"
 )
-_LISTS = re.compile(
+_LISTS = pattern_of(
     r"(?:i|i've|ive|i'm|im|we|we've|my (?:hobbies|kids|pets|dogs|cats|languages|allergies|goals?|favou?rite \w+))\b"
 )
-_JOKED = re.compile(
+_JOKED = pattern_of(
     r"\b(?:jk|j/k|kidding|joking|sarcasm|just messing|not really|obviously not|as a joke)\b|(?<!\w)/s\b|(?<!\w)/j\b"
 )
 
 
-_TAKEN_BACK = re.compile(
+_TAKEN_BACK = pattern_of(
     r"[\s,.…-](?:i wish|in my dreams|as if|yeah,? right|not|i think|i guess|i suppose|hopefully|or so (?:it|i"
     r"|they) .{2,20}|allegedly|supposedly|apparently|or so my .{2,20}|if only|or something|or whatever|at heart"
     r"|in spirit|deep down"
     r"|mentally)\W*\Z"
 )
-_SUPPOSED = re.compile(
+_SUPPOSED = pattern_of(
     r"\bi(?:'d| would) (?:name|call) (?:my|our|him|her|them|it|the)\b|\bif i (?:had (?:one|a|an|kids|two)|were)\b"
 )
-_SARCASTIC = re.compile(
+_SARCASTIC = pattern_of(
     r"(?:oh,? |well,? |ha,? )?(?:yeah,? (?:right|sure)|sure,? (?:and|because) |right,? (?:and|because) i|oh,? sure"
     r"|oh,? great|oh,? yeah,? |oh,? joy|oh,? wonderful|and i'm the )"
 )
-TO_FORGET = re.compile(
+TO_FORGET = pattern_of(
     r"(?:please,? )?(?:(?:can|could|would) you |i(?:'d like| want) you to )?(?:please )?"
     r"(?:forget|unlearn|don't remember|do not remember|stop remembering) (?:that|about|my|our)\b"
 )
 """What someone wants forgotten is not told once more."""
-_FAMOUS_LINES = re.compile(
+_FAMOUS_LINES = pattern_of(
     r"\b(?:yellow submarine|big butts|barbie (?:girl|world)|slim shady|inigo montoya|born in the u\.?s\.?a"
     r"|no strangers to love|poor boy|little teapot|the walrus|master of my fate|king of the world|material girl"
     r"|rocket man|highway to hell|hotel california|call me ishmael|call me maybe|real slim)\b"

@@ -8,13 +8,13 @@ trivial makes room while names, decisions, preferences and dates stay for a long
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from recollect.policies.importance import explain_importance
 from recollect.policies.merging import Statement
+from recollect.policies.patterns import pattern_of
 from recollect.records import Record
 
 SCORE_MIN = 0.2
@@ -47,14 +47,15 @@ ADDITIONS: dict[str, tuple[float, str]] = {
 
 _LASTING = frozenset({"decision", "identity", "preference", "obligation", "name", "date", "unit", "emphasis"})
 _LASTING_ANSWER = frozenset({"decision", "commitment"})
-_COMMITMENT = re.compile(
+_COMMITMENT = pattern_of(
     r"\b(?:i'll|i will|i(?:'ve| have) (?:booked|sent|added|created|scheduled|updated|set)|we agreed|as agreed)\b"
 )
-_DANGLING = re.compile(r"(?:it|its|it's|this|that|these|those|they|then|he|she|also|and|but|or|so|which)\b")
-_FENCE = re.compile(r"\s{0,12}(?:```|~~~)")
-_MARKER = re.compile(r"\s{0,40}(?:(?:[-*+•>]|#{1,6}|\d{1,3}[.)])\s{1,8}){1,3}")
-_WIDE_STOP = re.compile(r"(?<=[。！？])")
-_WORD = re.compile(r"\S+")
+_DANGLING = pattern_of(r"(?:it|its|it's|this|that|these|those|they|then|he|she|also|and|but|or|so|which)\b")
+_FENCE = pattern_of(r"\s{0,12}(?:```|~~~)")
+_SIGN = pattern_of(r"[^\w *]")
+_MARKER = pattern_of(r"\s{0,40}(?:(?:[-*+•>]|#{1,6}|\d{1,3}[.)])\s{1,8}){1,3}")
+_WIDE_STOP = pattern_of(r"(?<=[。！？])")
+_WORD = pattern_of(r"\S+")
 _STOPS = (".", "!", "?", "…", "。", "！", "？")
 _OPENING = "\"'“‘([*_"
 _CLOSING = "\"'”’)]*_"
@@ -269,5 +270,5 @@ def _is_prose(text: str) -> bool:
         or (len(text) > 60 and text.isascii() and " " not in text)
     ):
         return False
-    plain = sum(character.isalnum() or character in " *_" for character in text)
+    plain = len(text) - len(_SIGN.findall(text))
     return plain >= 0.75 * len(text) and any(character.isalpha() for character in text)

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-from recollect.context import Context
 from recollect.enrich.sentences import TO_FORGET
 from recollect.interfaces.phrases import asks_of_before, held, holds, keys_asked
 from recollect.memory import Session
@@ -22,6 +22,9 @@ from recollect.policies.fencing import shown
 from recollect.policies.words import query_terms, terms
 from recollect.profile import Fact
 from recollect.records import Hit, Record, as_datetime, as_ms
+
+if TYPE_CHECKING:
+    from recollect.context import Context
 
 QUOTES_MAX = 3
 """Memories quoted in one answer: more are a list, not an answer."""

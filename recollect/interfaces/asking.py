@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
-from recollect.context import Context
 from recollect.conversation import SessionInfo
 from recollect.errors import NotFound, ValidationError
 from recollect.interfaces import chat as talking
 from recollect.interfaces.moving import show_receipt
-from recollect.interfaces.options import DryRun, Json, Layer, Org, Url, Where, Who, filter_of, for_user, place
+from recollect.interfaces.options import DryRun, Json, Layer, Org, Url, Where, Who, filter_of, for_user, of_user
 from recollect.interfaces.output import (
     NOT_FOUND,
     complain,
@@ -28,9 +27,11 @@ from recollect.interfaces.output import (
     visible,
 )
 from recollect.memory import Session, User
-from recollect.policies.scoring import FITS
 from recollect.privacy import Receipt
-from recollect.records import Hit
+from recollect.records import FITS, Hit
+
+if TYPE_CHECKING:
+    from recollect.context import Context
 
 
 def chat(
@@ -80,7 +81,7 @@ def search(
             say("Nothing here really fits. This is what comes nearest:")
         entries([(hit.place, _hit_text(hit, explain)) for hit in hits])
     else:
-        say(f"Nothing found for {one_line(user, 60)} in {place(url)}.")
+        say(f"Nothing found for {of_user(user, url)}")
     if not hits:
         raise typer.Exit(NOT_FOUND)
 
@@ -163,7 +164,7 @@ def _list_sessions(listed: list[SessionInfo], user: str, url: str | None, as_jso
         rows = [(i.id, i.messages, day_and_time(i.last_activity), one_line(i.title, 80)) for i in listed]
         table(["id", "messages", "last activity", "title"], rows, right=["messages"])
     else:
-        say(f"No sessions of {one_line(user, 60)} in {place(url)}.")
+        say(f"No sessions of {of_user(user, url)}")
     if not listed:
         raise typer.Exit(NOT_FOUND)
 

@@ -18,7 +18,7 @@ from recollect.settings import Settings
 from recollect.stores.sqlite import SqliteStore, open_path
 
 TOOLS = {
-    "postgresql": "pg_dump, or your provider's snapshots",
+    "postgres": "pg_dump, or your provider's snapshots",
     "redis": "its own files: AOF, or BGSAVE and a copy of dump.rdb",
     "cosmos": "the continuous backup of the account",
 }

@@ -44,6 +44,19 @@ from recollect.interfaces.output import (
 
 DEBUG = "RECOLLECT_DEBUG"
 """Set to see where an unexpected error came from. A traceback may hold memories: never the default."""
+GUESSED = {
+    **dict.fromkeys(("remember", "save", "store"), "add"),
+    **dict.fromkeys(("find", "recall", "query", "ask"), "search"),
+    **dict.fromkeys(("get", "show"), "history"),
+    **dict.fromkeys(("delete", "remove", "rm"), "forget"),
+    **dict.fromkeys(("reset", "clear", "wipe"), "erase"),
+    **dict.fromkeys(("ls", "memories"), "list"),
+    **dict.fromkeys(("start", "run", "server", "console"), "serve"),
+    **dict.fromkeys(("check", "config", "status"), "doctor"),
+    "help": "--help",
+    "version": "--version",
+}
+"""What people type who have not read the list, and what does it here."""
 _UsageError: Any = typer.BadParameter.__mro__[1]  # Typer has no public name for the parent of its own errors
 
 
@@ -75,6 +88,12 @@ class Noun(_PlainFlags, TyperGroup):
 class Commands(_PlainFlags, TyperGroup):
     """All commands. Whatever goes wrong in one of them is one line and an exit code."""
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        meant = GUESSED.get(args[0])
+        if meant is not None:
+            raise _UsageError(f"There is no command `{args[0]}`; it is `recollect {meant}`.", ctx)
+        return super().resolve_command(ctx, args)
+
     def main(self, *args: Any, **extra: Any) -> NoReturn:
         with contextlib.suppress(AttributeError):  # not every stream that is put in its place can
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -85,7 +104,7 @@ class Commands(_PlainFlags, TyperGroup):
             complain(plain(error))
             code = exit_code(error)
         except _UsageError as error:
-            complain(f"usage: {error.format_message()} (--help says more)")
+            complain(f"usage: {_usage(error)} (--help says more)")
             code = BAD_INPUT
         except typer.Abort:
             code = INTERRUPTED
@@ -94,6 +113,13 @@ class Commands(_PlainFlags, TyperGroup):
         except Exception as error:
             code = _unexpected(error)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _usage(error: Any) -> str:
+    told = str(error.format_message())
+    if "unexpected extra argument" in told:  # most often a text without quotes, which may be nobody else's business
+        return "There are more arguments than this takes; put a text of several words in quotes."
+    return told
 
 
 def _output_failed(error: OSError) -> int:
@@ -141,6 +167,7 @@ _TALKING: Verbs = {
     "search": asking.search,
     "context": asking.context,
     "sessions": asking.sessions,
+    "users": operating.users,
     "list": keeping.list_memories,
     "history": keeping.history,
 }

@@ -9,7 +9,7 @@ import typer
 
 from recollect import validate
 from recollect.interfaces.moving import take_in
-from recollect.interfaces.options import Json, Org, Url, Where, Who, filter_of, for_user, place, run
+from recollect.interfaces.options import Json, Org, Url, Where, Who, filter_of, for_user, of_user, place, run
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
 from recollect.memory import Memory, User
 from recollect.records import Record, system_clock
@@ -25,6 +25,9 @@ def add(
     expires_at: Annotated[
         str | None, typer.Option(metavar="TIME", help="Until when, as 2026-03-01T09:30:00Z.", show_default="for good")
     ] = None,
+    only_new: Annotated[
+        bool, typer.Option("--only-new", help="Refuse a text that is there already, and change nothing.")
+    ] = False,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
@@ -38,7 +41,9 @@ def add(
 
     async def keep(memory: Memory) -> Record:
         owner = memory.user(user, org=org)
-        record = await owner.add_memory(text, importance=importance, metadata=labels, expires_at=expires_at)
+        record = await owner.add_memory(
+            text, importance=importance, metadata=labels, expires_at=expires_at, only_new=only_new
+        )
         if Settings.read(os.environ).worker:
             await take_in(memory)
         return await owner.get_memory(record.id)
@@ -71,7 +76,7 @@ def list_memories(
         if more:
             say(f"There are more than these {limit}; --limit shows them.")
     else:
-        say(f"Nothing in the layer {layer} for {one_line(user, 60)} in {place(url)}.")
+        say(f"Nothing in the layer {layer} for {of_user(user, url)}")
     if not found:
         raise typer.Exit(NOT_FOUND)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from recollect.interfaces.moving import take_in
-from recollect.interfaces.options import Json, Org, Url, Who, for_user, place, run
+from recollect.interfaces.options import Json, Org, Url, Who, for_user, of_user, place, run
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
 from recollect.memory import Memory, User
 from recollect.policies.keys import KEYS, PREFERENCES, key_of
@@ -48,7 +48,7 @@ def profile(
     if as_json:
         emit(known.to_dict())
     elif is_empty:
-        say(f"Nothing is known of {one_line(user, 60)} in {place(url)}.")
+        say(f"Nothing is known of {of_user(user, url)}")
         say("It is learned from what is said in `recollect chat`, or told with `recollect facts set`.")
     else:
         _show_profile(known)

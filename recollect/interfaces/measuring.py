@@ -19,12 +19,17 @@ from recollect.interfaces.comparing import FullText, Fused, Meaning
 from recollect.interfaces.files import check_target, write_lines
 from recollect.interfaces.options import Json
 from recollect.interfaces.output import emit, plural, progress, say, table
-from recollect.interfaces.quality import Case, Ours, Ranker, WithNotes
+from recollect.interfaces.quality import Case, Ours, Ranker, WithLearned, WithNotes
 from recollect.memory import Memory
 from recollect.providers import default_embedder
 
 SHOWN = ("turn R@5", "turn R@10", "turn R@20", "turn R@50", "session all@5", "session all@10", "cpu_ms")
 HEADINGS = ("R@5", "R@10", "R@20", "R@50", "all@5", "all@10", "CPU ms")
+LEARNED = {
+    "facts": ("fact", "learning"),
+    "facts and episodes": ("fact", "learning", "episodic", "long_term"),
+}
+"""Rows with what is learned beside the turns, and the layers that it is in."""
 CHARTED = ("turn R@5", "turn R@10")
 BY_CATEGORY = "turn R@10"
 
@@ -42,6 +47,9 @@ def bench(
     quality: Annotated[str, typer.Option(help="With --data: `fast`, or `best` as a row of its own.")] = "fast",
     notes: Annotated[
         bool, typer.Option("--notes", help="With --data: also with the notes of the file, as from a perfect model.")
+    ] = False,
+    learned: Annotated[
+        bool, typer.Option("--learned", help="With --data: also with what is learned of the turns, found beside them.")
     ] = False,
     compare: Annotated[bool, typer.Option(help="With --data: beside full text, the embedder, and both fused.")] = True,
     chart: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="With --data: draw the rows here.")] = None,
@@ -62,7 +70,7 @@ def bench(
         return
     if chart:
         check_target(chart, force=force)
-    found = [asyncio.run(_measure(path, store, words, quality, compare, notes)) for path in data]
+    found = [asyncio.run(_measure(path, store, words, quality, compare, notes, learned)) for path in data]
     if chart:
         write_lines(chart, [drawn(found)], force=force)
     if as_json:
@@ -86,7 +94,13 @@ def _speed(memories: int, as_json: bool) -> None:
 
 
 async def _measure(
-    path: Path, store: str | None, words: bool, quality: str, compare: bool, notes: bool = False
+    path: Path,
+    store: str | None,
+    words: bool,
+    quality: str,
+    compare: bool,
+    notes: bool = False,
+    learned: bool = False,
 ) -> dict[str, Any]:
     """The rows of one file, the last one ours as it was asked for."""
     cases = quality_of.read_cases(path)
@@ -101,15 +115,25 @@ async def _measure(
                 url = store if store and called == asked_for[0] else f"sqlite:///{folder}/{called}.db"
                 memory = await stack.enter_async_context(Memory.open(url, worker=False, embedder=embedder))
                 rankers.append(Ours(called, memory, best))
+            called, embedder, best = asked_for
             if notes:
-                url = f"sqlite:///{folder}/notes.db"
-                memory = await stack.enter_async_context(Memory.open(url, worker=False, embedder=asked_for[1]))
-                rankers.insert(-1, WithNotes(f"{asked_for[0]}, with notes", memory, asked_for[2]))
+                memory = await stack.enter_async_context(_beside(folder, "notes", embedder))
+                rankers.insert(-1, WithNotes(f"{called}, with notes", memory, best))
+            for what, layers in LEARNED.items() if learned else ():
+                memory = await stack.enter_async_context(_beside(folder, what, embedder))
+                rankers.insert(-1, WithLearned(f"{called}, with {what}", memory, best, layers))
             with progress(f"Asking {path.name}", len(cases)) as advance:
                 rows = [row.to_dict() for row in await quality_of.measure(cases, rankers, advance)]
         # Closed, so that all of it stands in the file itself.
         size = sum(each.stat().st_size for each in folder.glob(f"{asked_for[0]}.db*"))
     return _told(path, cases, rows, size)
+
+
+def _beside(folder: Path, name: str, embedder: str | None) -> Memory:
+    """A memory of its own, in which a model, where one is set, reads what was said at once."""
+    return Memory.open(
+        f"sqlite:///{folder}/{name}.db", worker=False, embedder=embedder, llm_batch_s=quality_of.GATHERING_S
+    )
 
 
 def _others() -> list[Ranker]:

@@ -19,7 +19,7 @@ from recollect import validate
 from recollect.errors import Corrupt, NotFound, ValidationError
 from recollect.importers.guessing import guess
 from recollect.importers.items import KINDS as ITEMS
-from recollect.importers.items import Imported, Source
+from recollect.importers.items import Imported, Problem, Source
 from recollect.importers.jsonl import DEFAULT_SESSION, Lines
 from recollect.importers.kinds import JSONL, KINDS, open_source
 from recollect.importers.options import Options
@@ -266,9 +266,20 @@ def _show_import(outcome: Imported, as_json: bool, *, kept_apart: bool) -> None:
     if users > 1 and not kept_apart:
         say(f"It belonged to {users:,} users and is one user's here: --user-from source keeps them apart.")
     if outcome.problems:
-        table(["line", "reason"], [(problem.line, problem.reason) for problem in outcome.problems], right=["line"])
+        table(["line", "reason"], _in_runs(outcome.problems), right=["line"])
         if outcome.bad > len(outcome.problems):
             say(f"and {outcome.bad - len(outcome.problems):,} more bad lines")
+
+
+def _in_runs(problems: Sequence[Problem]) -> list[tuple[str, str]]:
+    """The lines that cannot be stored, each with its reason; one after the other with the same reason, said once."""
+    runs: list[tuple[int, int, str]] = []
+    for problem in problems:
+        first = problem.line
+        if runs and (runs[-1][1] + 1, runs[-1][2]) == (problem.line, problem.reason):
+            first = runs.pop()[0]
+        runs.append((first, problem.line, problem.reason))
+    return [(f"{first}" if first == last else f"{first}-{last}", reason) for first, last, reason in runs]
 
 
 def forget(

@@ -1,4 +1,4 @@
-"""Commands for who looks after it: `maintain`, `worker`, `stats`, `doctor`."""
+"""Commands for who looks after it: `maintain`, `worker`, `users`, `stats`, `doctor`."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def worker(
         if not as_json:
             say(f"Taking in what was said, in {place(url)}." + ("" if once else " Ctrl-C stops."))
         jobs = run(url, lambda memory: _work(memory, once, quiet=as_json))
-        left = {"wait": jobs["waiting"], "are for later": jobs["scheduled"]}
+        left = {"waiting": jobs["waiting"], "for later": jobs["scheduled"]}
         more = "".join(f" {count:,} {what}." for what, count in left.items() if count)
         emit(jobs) if as_json else say(_told(jobs) + more)
 
@@ -161,6 +161,27 @@ def _show_failures(found: list[Record], as_json: bool) -> None:
         table(["id", "user", "when", "work", "reason"], rows)
     else:
         say("No work was given up.")
+
+
+def users(
+    org: Annotated[str | None, typer.Option(help="Only those of this organisation.", show_default=False)] = None,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """List of whom something is remembered: what can stand after --user and --org.
+
+    Example: recollect users --org acme
+    """
+    everyone = look(url, lambda memory: memory.users())
+    found = [each for each in everyone if each.user and org in (None, each.org)]
+    if as_json:
+        emit([{"org": each.org, "user": each.user} for each in found])
+    elif found:
+        table(["org", "user"], [(each.org, each.user) for each in found])
+    else:
+        say(f"Nothing is remembered of anybody in {place(url)}.")
+    if not found:
+        raise typer.Exit(NOT_FOUND)
 
 
 def stats(url: Url = None, as_json: Json = False) -> None:

@@ -14,6 +14,7 @@ import typer
 
 from recollect import validate
 from recollect.errors import NotFound, ValidationError
+from recollect.interfaces.output import one_line
 from recollect.memory import Memory, User
 from recollect.settings import Settings
 
@@ -63,6 +64,11 @@ def place(url: str | None) -> str:
     """Where memories are looked for, as people say it; of a URL that may hold a secret only its kind."""
     path = file_of(url)
     return str(path) if path else f"{chosen(url).partition('://')[0]}://"
+
+
+def of_user(user: str, url: str | None) -> str:
+    """Whose memories were looked for and where, for who has found none; others may have some."""
+    return f"{one_line(user, 60)} in {place(url)}. `recollect users` lists who has memories."
 
 
 def chosen(url: str | None) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from recollect.policies.keys import ALIASES, KEYS, PREFERENCES, key_of
 from recollect.policies.words import query_terms, terms
@@ -68,15 +68,18 @@ _ASKED = (
 )  # fmt: skip
 """Questions that do not name the key they are about."""
 _QUESTIONS = tuple((key, re.compile(pattern, re.IGNORECASE)) for key, pattern in _ASKED)
-_BESIDE = frozenset(
-    terms("current currently now these days please remember remind know recall tell again called kind of sort")
-)
+_BESIDE = "current currently now these days please remember remind know recall tell again called kind of sort"
 """Words of a question that do not tell what it is about."""
-_OF_A_WISH = frozenset(terms("like prefer want wish favour"))
+_OF_A_WISH = "like prefer want wish favour"
 _BEFORE = re.compile(
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|used? to|in the past|once|earlier|until recently)\b", re.IGNORECASE
 )
-_OF_BEFORE = frozenset(terms("before previous previously former formerly use used past once earlier until recently"))
+_OF_BEFORE = "before previous previously former formerly use used past once earlier until recently"
+
+
+@cache
+def _stems(words: str) -> frozenset[str]:
+    return frozenset(terms(words))
 
 
 def holds(key: str, values: Sequence[str]) -> str:
@@ -117,9 +120,9 @@ def keys_asked(question: str, known: Sequence[tuple[str, str]]) -> list[str]:
     by_question = {key for key, pattern in _QUESTIONS if pattern.search(question)}
     if by_question:
         return list(dict.fromkeys(key for key, _ in known if key in by_question))
-    wanted = {term for term in query_terms(question) if term not in _BESIDE}
+    wanted = {term for term in query_terms(question) if term not in _stems(_BESIDE)}
     if asks_of_before(question):
-        wanted -= _OF_BEFORE
+        wanted -= _stems(_OF_BEFORE)
     for key, value in known:
         left = wanted - set(terms(value))  # "before Bergen" names a value beside what is asked for
         if left and left <= _names_of(key):
@@ -167,4 +170,4 @@ def _names_of(key: str) -> frozenset[str]:
     """The words by which a key is asked for."""
     others = [alias for alias, name in ALIASES.items() if name == key]
     words = frozenset(terms(" ".join([key, key_of(key).label, *others]).replace("_", " ")))
-    return words | _OF_A_WISH if key in PREFERENCES else words
+    return words | _stems(_OF_A_WISH) if key in PREFERENCES else words

@@ -7,15 +7,18 @@ busy for all of them.
 
 from __future__ import annotations
 
+import asyncio
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from recollect.episodes import covered
 from recollect.interfaces.datasets import Asked, Case, Conversation, Turn, read_cases
 from recollect.memory import Memory
+from recollect.records import Record
 
 __all__ = ["Asked", "Case", "Conversation", "Ours", "Ranker", "Row", "Turn", "measure", "read_cases"]
 
@@ -26,7 +29,9 @@ FOUND = 100
 SURVIVORS = 50
 """Of the evidence among so many first hits it is measured how much gets into a context."""
 CONTEXT_TOKENS = 2_000
-BATCH = 45
+BATCH, PAGE = 45, 1_000
+GATHERING_S = 0.001
+"""How long a model waits for more turns, of which all have been told."""
 KEPT_ANSWERABLE = 0.95
 """Share of the questions with an answer that a threshold for "I do not know" must let pass."""
 
@@ -83,29 +88,69 @@ class Ours:
         return (self._turns[id],) if id in self._turns else ()
 
 
-class WithNotes(Ours):
-    """The same with what a perfect model would have written down, found beside the turns that it is from."""
+class Beside(Ours):
+    """The same with more than turns to be found; what is found beside them counts for the turns that it is from."""
+
+    def __init__(self, name: str, memory: Memory, quality: str | None, layers: Sequence[str]) -> None:
+        super().__init__(name, memory, quality)
+        self._layers = ["conversation", *layers]
+        self._from: dict[str, tuple[str, ...]] = {}
 
     async def tell(self, conversation: Conversation) -> None:
+        self._from = {}
         await super().tell(conversation)
-        self._noted: dict[str, tuple[str, ...]] = {}
-        for start in range(0, len(conversation.notes), BATCH):
-            some = conversation.notes[start : start + BATCH]
-            records = await self._user.add_memories([note.text for note in some])
-            for record, note in zip(records, some, strict=True):
-                self._noted[record.id] = (*self._noted.get(record.id, ()), *note.turns)
-        await self._memory.work()
 
     async def find(self, question: Asked, limit: int) -> list[str]:
-        """The turns that were found, or that a note which was found is from."""
-        layers = ["conversation", "long_term"]
+        """The turns that were found, or that something which was found is from: each takes a place."""
         hits = await self._user.search_memory(
-            question.text, layer=layers, limit=limit, at=question.at, quality=self._quality
+            question.text, layer=self._layers, limit=limit, at=question.at, quality=self._quality
         )
         return list(dict.fromkeys(turn for hit in hits for turn in self._turns_of(hit.id)))[:limit]
 
     def _turns_of(self, id: str) -> tuple[str, ...]:
-        return self._noted.get(id) or super()._turns_of(id)
+        return self._from.get(id) or super()._turns_of(id)
+
+
+class WithNotes(Beside):
+    """Beside the turns: what a perfect model would have written down."""
+
+    def __init__(self, name: str, memory: Memory, quality: str | None = None) -> None:
+        super().__init__(name, memory, quality, ["long_term"])
+
+    async def tell(self, conversation: Conversation) -> None:
+        await super().tell(conversation)
+        for start in range(0, len(conversation.notes), BATCH):
+            some = conversation.notes[start : start + BATCH]
+            records = await self._user.add_memories([note.text for note in some])
+            for record, note in zip(records, some, strict=True):
+                self._from[record.id] = (*self._from.get(record.id, ()), *note.turns)
+        await self._memory.work()
+
+
+class WithLearned(Beside):
+    """Beside the turns: what was learned of them by the rules or, where there is one, by the model."""
+
+    async def tell(self, conversation: Conversation) -> None:
+        await super().tell(conversation)
+        await asyncio.sleep(2 * GATHERING_S)
+        await self._memory.work()
+        if "episodic" in self._layers:
+            for session in dict.fromkeys(turn.session for turn in conversation.turns):
+                await self._user.episodes.close(session)
+            await self._memory.work()
+        async for record in self._learned():
+            said = covered(record) or [record.source.message_id if record.source else None]
+            self._from[record.id] = tuple(self._turns[id] for id in said if id in self._turns)
+
+    async def _learned(self) -> AsyncIterator[Record]:
+        for layer in self._layers[1:]:
+            after: str | None = None
+            while True:
+                page, after = await self._user.list_memories(layer=layer, limit=PAGE, after=after)
+                for record in page:
+                    yield record
+                if after is None:
+                    break
 
 
 @dataclass(slots=True)

@@ -51,7 +51,7 @@ def serve(
 
     def told(address: str, needs_keys: bool) -> None:
         processes = f" with {settings.workers} processes" if settings.workers > 1 else ""
-        say(f"Recollect serves {place(url)} at {address}{processes}, with the console. Ctrl-C stops.")
+        say(f"Recollect serves {place(url)}{processes}. Ctrl-C stops it. The console: {address}")
         if not needs_keys:
             say("There are no keys: only this machine can ask. `recollect keys create` makes one.")
         sys.stdout.flush()

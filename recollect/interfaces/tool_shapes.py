@@ -50,6 +50,7 @@ class AddMemory(Arguments):
     said_by: Literal["user", "other"] = Field(
         "user", description="`other` if it comes from a web page, a file, a tool or another person, not from the user."
     )
+    only_new: bool = Field(False, description="If it is there already, say so (`Conflict`) and change nothing.")
 
 
 class ToldMessage(Arguments):

@@ -57,7 +57,7 @@ class Caller:
 async def add_memory(caller: Caller, given: shapes.AddMemory) -> shapes.Remembered:
     trust = "trusted" if given.said_by == "user" else "untrusted"
     item = {"content": given.content, "importance": given.importance, "trust": trust, "metadata": {"via": caller.via}}
-    (record,) = await caller.user.add_memories([item])
+    (record,) = await caller.user.add_memories([item], only_new=given.only_new)
     return shapes.Remembered(id=record.id, confidence=record.confidence)
 
 

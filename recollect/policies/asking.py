@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 
 from recollect.policies.dates import COUNT
+from recollect.policies.patterns import pattern_of
 
 PARTS_MAX = 3
 """Parts of one question; who asks for more is better served by the question as a whole."""
@@ -16,9 +17,9 @@ QUESTION_CHARACTERS = 500
 TEXT_CHARACTERS = 2_000
 
 _ASKS = r"(?:what|when|where|which|who|whose|why|how|did|do|does|is|are|was|were|have|has|had|can|could|should|will)"
-_AND_ASKS = re.compile(rf"(?:,|;|\?)?\s+(?:and|or|but)\s+(?:also\s+)?(?={_ASKS}\b)|\?\s+(?=\w)|;\s+", re.IGNORECASE)
-_BETWEEN = re.compile(r"\bbetween\s+(?P<first>.{6,120}?)\s+and\s+(?P<second>.{6,120})", re.IGNORECASE)
-_FIRST_OR = re.compile(
+_AND_ASKS = pattern_of(rf"(?:,|;|\?)?\s+(?:and|or|but)\s+(?:also\s+)?(?={_ASKS}\b)|\?\s+(?=\w)|;\s+", re.IGNORECASE)
+_BETWEEN = pattern_of(r"\bbetween\s+(?P<first>.{6,120}?)\s+and\s+(?P<second>.{6,120})", re.IGNORECASE)
+_FIRST_OR = pattern_of(
     r"\b(?:first|earlier|before|sooner|more|longer|older|cheaper|later|last)\b[^,:]{0,80}[,:]\s*"
     r"(?P<first>.{6,120}?),?\s+or\s+(?P<second>.{6,120})",
     re.IGNORECASE,
@@ -26,17 +27,17 @@ _FIRST_OR = re.compile(
 
 
 _SUBJECT = r"(?:i|we|he|she|they|my|our|his|her|their|the|[a-z]+ing|[a-z]+'s)"
-_EVENT = re.compile(
+_EVENT = pattern_of(
     rf"\b(?P<count>{COUNT})\s+"
     rf"(?P<unit>day|week|month|year)s?\s+(?P<side>before|after)\s+(?P<event>{_SUBJECT}\b[^,;?]{{3,120}})",
     re.IGNORECASE,
 )
-_HOW_LONG = re.compile(
+_HOW_LONG = pattern_of(
     r"\bhow (?:long|many (?:day|week|month|year)s)\b(?P<one>.{0,160}?)\b(?:before|after|since|until)\s+"
     rf"(?P<other>{_SUBJECT}\b.{{3,160}})",
     re.IGNORECASE,
 )
-_TURN = re.compile(r"\b(?:did|had|when|was)\s+(?=(?:i|we|he|she|they|my)\b)", re.IGNORECASE)
+_TURN = pattern_of(r"\b(?:did|had|when|was)\s+(?=(?:i|we|he|she|they|my)\b)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def event_of(question: str) -> Event | None:
     return Event(match["side"].lower(), match["event"].strip(), match["count"].lower(), match["unit"].lower())
 
 
-_NAME = re.compile(r"(?<![.!?:\"'“‘]\s)(?<!^)\b[A-Z][\w’'-]*[a-z]\w*\b(?:\s+[A-Z][\w’'-]*[a-z]\w*\b)*")
+_NAME = pattern_of(r"(?<![.!?:\"'“‘]\s)(?<!^)\b[A-Z][\w’'-]*[a-z]\w*\b(?:\s+[A-Z][\w’'-]*[a-z]\w*\b)*")
 
 
 def names_in(text: str) -> list[str]:

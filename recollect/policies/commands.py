@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 
+from recollect.policies.patterns import pattern_of
+
 CHARACTERS = 20_000
 """How much of a text is looked at."""
 
-_COMMANDS = re.compile(
+_COMMANDS = pattern_of(
     r"\b(?:ignore|disregard|forget|override)\b[^.!?\n]{0,40}\b(?:previous|prior|above|earlier|all|your|system)\b"
     r"[^.!?\n]{0,40}\b(?:instructions?|rules?|prompts?|guidelines|messages?)\b",
     re.IGNORECASE,

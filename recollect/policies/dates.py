@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
+from recollect.policies.patterns import pattern_of
 from recollect.records import as_datetime, as_ms
 
 Span = tuple[int, int]
@@ -30,22 +31,22 @@ _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _MONTH = "|".join(sorted(_NAMES_OF_MONTHS, key=len, reverse=True))
 COUNT = rf"\d{{1,3}}|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))}"
 """How a number is said in a question."""
-_DATE = re.compile(
+_DATE = pattern_of(
     rf"\b(?:(?P<day_first>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?(?P<month>{_MONTH})\b\.?"
     r"(?:\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?!\d))?(?:,?\s+(?:of\s+)?(?P<year>\d{4}))?"
 )
-_ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
-_YEAR = re.compile(r"\b(?:in|during|since|of|year|before|after|until)\s+((?:19|20)\d\d)\b")
-_AGO = re.compile(rf"\b(?P<count>{COUNT}) (?P<unit>day|week|weekend|month|year)s? ago\b")
-_PAST = re.compile(rf"\bthe (?:last|past) (?:(?P<count>{COUNT}) )?(?P<unit>day|week|month|year)s?\b(?! of)")
-_LAST = re.compile(rf"\b(?:last|this past) (week(?! of)|weekend|month|year|{'|'.join(_DAYS)}|{_MONTH})\b")
-_SEASON = re.compile(
+_ISO = pattern_of(r"\b(\d{4})-(\d{2})-(\d{2})\b")
+_YEAR = pattern_of(r"\b(?:in|during|since|of|year|before|after|until)\s+((?:19|20)\d\d)\b")
+_AGO = pattern_of(rf"\b(?P<count>{COUNT}) (?P<unit>day|week|weekend|month|year)s? ago\b")
+_PAST = pattern_of(rf"\bthe (?:last|past) (?:(?P<count>{COUNT}) )?(?P<unit>day|week|month|year)s?\b(?! of)")
+_LAST = pattern_of(rf"\b(?:last|this past) (week(?! of)|weekend|month|year|{'|'.join(_DAYS)}|{_MONTH})\b")
+_SEASON = pattern_of(
     r"\b(?:(?P<last>last|this past)|this|in (?:the )?(?:early |late )?|during (?:the )?|since)\s*"
     rf"\b(?P<season>{'|'.join(_SEASONS)})\b(?:\s+(?:of\s+)?(?P<year>\d{{4}}))?"
 )
-_NEAR = re.compile(r"\b(today|yesterday|(?:earlier )?this (?:week|month|year))\b")
-_BETWEEN = re.compile(r"\b(?:between|from) (?P<first>[^,?]{3,30}?) (?:and|to|until) (?P<second>[^,?]{3,30})")
-_ANY = re.compile(rf"\d|\b(?:{_MONTH}|{'|'.join(_SEASONS)}|last|past|ago|today|yesterday|this (?:week|month|year))\b")
+_NEAR = pattern_of(r"\b(today|yesterday|(?:earlier )?this (?:week|month|year))\b")
+_BETWEEN = pattern_of(r"\b(?:between|from) (?P<first>[^,?]{3,30}?) (?:and|to|until) (?P<second>[^,?]{3,30})")
+_ANY = pattern_of(rf"\d|\b(?:{_MONTH}|{'|'.join(_SEASONS)}|last|past|ago|today|yesterday|this (?:week|month|year))\b")
 """Without one of these no time is named: most questions are told apart from the others by this alone."""
 _ENDLESS = datetime(9999, 1, 1, tzinfo=UTC)
 _BEGINNING = datetime(1, 1, 2, tzinfo=UTC)

@@ -132,16 +132,16 @@ def decide(line: Timeline, claim: Claim, now: int) -> Timeline:
 
     An empty head (a record without data) stands for a place of which nothing is known.
     """
-    data = line.head.data
-    if claim.mark in data.get("applied", ()):
+    data, mark = line.head.data, claim.mark
+    if mark in data.get("applied", ()):
         return line
-    mark = _mark(claim.value, claim.text)
-    if claim.status == "learned" and mark in data.get("rejected", ()):
-        return _unheard(line, claim, mark)
+    rejected = data.get("rejected") if claim.status == "learned" else None
+    if rejected and (said := _mark(claim.value, claim.text)) in rejected:
+        return _unheard(line, claim, said)
     decided = _DECISIONS[claim.kind](line, claim, now)
-    if decided is line or not claim.mark:
+    if decided is line or not mark:
         return decided
-    applied = [*decided.head.data.get("applied", ()), claim.mark][-MARKS_KEPT:]
+    applied = [*decided.head.data.get("applied", ()), mark][-MARKS_KEPT:]
     return Timeline(_with_data(decided.head, applied=applied), decided.past)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from recollect.layers import LAYERS
 from recollect.policies.merging import normal
-from recollect.records import Changes, Job, Record, Scope, Source, derived_id, new_id
+from recollect.records import Changes, Record, Scope, Source, derived_id, enrich_job
 
 USER = "user"
 """The name that means the user themself."""
@@ -48,6 +48,8 @@ EARLIEST = -(2**62)
 """Before every time there is: the start of what nobody knows the start of."""
 
 Read = Callable[[str], Record | None]
+LookUp = Callable[[Sequence[str]], Sequence[str]]
+"""Takes in what is at hand of these ids, and gives those that have to be read."""
 
 
 class Unread(Exception):
@@ -61,26 +63,32 @@ class Unread(Exception):
 class Sheet:
     """What is known and what is to be written, while a change of a graph is decided.
 
-    Asking for a record that nobody has read raises `Unread`: the caller reads it and decides again.
+    Asking for a record that nobody has read, and that is not at hand, raises `Unread`: the caller reads it and
+    decides again.
     """
 
-    def __init__(self, scope: Scope, known: Mapping[str, Record], asked: Collection[str], now: int) -> None:
+    def __init__(
+        self, scope: Scope, known: Mapping[str, Record], asked: Collection[str], now: int, look_up: LookUp = tuple
+    ) -> None:
         self.scope = scope
         self.now = now
         self.written: dict[str, Record] = {}
         self.rests_on: dict[str, None] = {}
         self._known = known
         self._asked = asked
+        self._look_up = look_up
+        self._ids: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def need(self, *ids: str) -> None:
         """Make sure that all of these have been read: one look at the store instead of several."""
         unread = [id for id in dict.fromkeys(ids) if id not in self._asked]
-        if unread:
+        if unread and (unread := list(self._look_up(unread))):
             raise Unread(unread)
 
     def get(self, id: str) -> Record | None:
         """The record as it will stand; None if there is none."""
-        self.need(id)
+        if id not in self._asked:
+            self.need(id)
         return self.written.get(id) or self._known.get(id)
 
     def entity(self, id: str) -> Record:
@@ -93,6 +101,12 @@ class Sheet:
         if record != self.get(record.id):
             self.written[record.id] = record
 
+    def ids_of(self, name: str, type: str) -> tuple[str, ...]:
+        """The ids under which an entity of this name and type may stand: asked for again and again."""
+        if (name, type) not in self._ids:
+            self._ids[name, type] = name_ids(self.scope, name, type)
+        return self._ids[name, type]
+
     def changes(self, needs: Iterable[str] = ()) -> Changes | None:
         """What is to be written, in one commit; None if nothing is."""
         if not self.written:
@@ -102,7 +116,7 @@ class Sheet:
         rests_on = tuple(id for id in dict.fromkeys((*needs, *self.rests_on)) if id not in self.written)
         # An entity whose line is new has to be embedded; that is not waited for.
         refs = tuple(record.id for record in put if record.layer == "entity" and record.content and not record.vector)
-        job = Job(f"enrich:{new_id(self.now)}", partition, "enrich", refs, due_at=self.now)
+        job = enrich_job(partition, refs, self.now)
         return Changes(partition, put=put, enqueue=(job,) if refs else (), needs=rests_on)
 
 
@@ -177,7 +191,7 @@ def is_undone(entity: Record) -> bool:
 
 def owner(sheet: Sheet, name: str, type: str = THING) -> Record | None:
     """The entity that goes by this name and may be of this type."""
-    ids = name_ids(sheet.scope, name, type)
+    ids = sheet.ids_of(name, type)
     sheet.need(*ids)
     found = (root(sheet.get, id) for id in ids)
     return next((entity for entity in found if entity and go_together(entity.data["type"], type)), None)
@@ -185,7 +199,7 @@ def owner(sheet: Sheet, name: str, type: str = THING) -> Record | None:
 
 def _free_id(sheet: Sheet, name: str, type: str) -> str:
     """The id that a new entity or another name takes; the name has no owner of this type."""
-    first, *typed = name_ids(sheet.scope, name, type)
+    first, *typed = sheet.ids_of(name, type)
     return typed[0] if typed and root(sheet.get, first) else first
 
 

@@ -13,6 +13,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from recollect.policies.patterns import pattern_of
+
 TEXT_MAX = 4_000
 """Characters that are looked at. What a message is about is said early, and time stays bounded."""
 
@@ -72,15 +74,15 @@ class Cue:
     @classmethod
     def of(cls, needs: str, phrases: str) -> Cue:
         """Any of these phrases, as whole words. Plain alternatives cannot be slow."""
-        return cls(_set(needs), re.compile(rf"\b(?:{phrases})\b"))
+        return cls(_set(needs), pattern_of(rf"\b(?:{phrases})\b"))
 
     def is_in(self, text: str, words: Collection[str]) -> bool:
         """Whether it is in a text in small letters, of which these are the words."""
         return not self.needs.isdisjoint(words) and self.pattern.search(text) is not None
 
 
-_WORD = re.compile(r"\w+")
-_NUMBER = re.compile(r"\d")
+_WORD = pattern_of(r"\w+")
+_NUMBER = pattern_of(r"\d")
 _OFTEN = r"(?: (?:really|also|just|always|usually|absolutely|generally|never|would|do|still|strongly|much))?"
 _CUES: dict[str, Cue] = {
     "decision": Cue.of(
@@ -120,7 +122,7 @@ _CUES: dict[str, Cue] = {
         r"i|i'm|i've|i'd|i'll|my|mine|me|myself|we|we're|we've|our|ours|us",
     ),
 }
-_QUESTION_START = re.compile(
+_QUESTION_START = pattern_of(
     r"(?:what|when|where|which|who|whose|why|how|can|could|would|will|do|does|did|is|are|was|were|should|may)\b"
 )
 _SMALL_TALK = _set(
@@ -137,11 +139,11 @@ _DATE = Cue.of(
     r"(?:next|last) (?:week|month|year|summer|winter|spring|autumn|fall|night|time)|may \d{1,2}|in may",
 )
 # Both begin with a digit, for which a text is searched faster than for the end of a word.
-_DATE_IN_DIGITS = re.compile(
+_DATE_IN_DIGITS = pattern_of(
     r"\d(?<!\w\d)(?:\d{3}-\d{2}-\d{2}|\d?[/.]\d{1,2}[/.]\d{2,4}|(?<=1)9\d\d|(?<=2)0\d\d|\d?:\d\d|\d? ?[ap]m"
     r"|\d?(?:st|nd|rd|th))\b"
 )
-_UNIT = re.compile(
+_UNIT = pattern_of(
     r"\d(?:(?<=[$€£¥]\d)| ?(?:%|€|£|(?:percent|dollars?|euros?|pounds?|kg|kilos?|g|grams?|lbs?|km|kilomet(?:er|re)s?"
     r"|miles?|m|met(?:er|re)s?|cm|mm|ft|feet|inch|inches|hours?|hrs?|h|minutes?|mins?|min|seconds?|secs?|ms|days?"
     r"|weeks?|months?|years?|people|usd|eur|gb|mb|tb|kb|tokens)\b))"
@@ -158,12 +160,12 @@ _EMPHASIS = Cue.of(
 )
 CUES = {**_CUES, "date": _DATE, "emphasis": _EMPHASIS}
 """All of them by name."""
-_SHOUTED = re.compile(r"[A-Z]{3}")
+_SHOUTED = pattern_of(r"[A-Z]{3}")
 """What `_CAPITALS` has in any case, and few texts have."""
-_CAPITALS = re.compile(r"\b[A-Z]{3,} [A-Z]{2,}\b|\b(?:NEVER|ALWAYS|NOT|MUST|VERY|DON'T|ONLY)\b")
-_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
-_CAPITALISED = re.compile(r"(?<![^\W_])(?<![^\W_]['’-])[^\W\d_a-z][^\W_]*(?:['’-][^\W_]+)*")
-_TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_CAPITALS = pattern_of(r"\b[A-Z]{3,} [A-Z]{2,}\b|\b(?:NEVER|ALWAYS|NOT|MUST|VERY|DON'T|ONLY)\b")
+_SENTENCE = pattern_of(r"[^.!?\n]+[.!?]*")
+_CAPITALISED = pattern_of(r"(?<![^\W_])(?<![^\W_]['’-])[^\W\d_a-z][^\W_]*(?:['’-][^\W_]+)*")
+_TOKEN = pattern_of(r"[^\W_]+(?:['’-][^\W_]+)*")
 _NOT_NAMES = _set(
     "i i'm i've i'd i'll ok monday tuesday wednesday thursday friday saturday sunday january february march april may "
     "june july august september october november december"
@@ -209,20 +211,21 @@ def _cues(low: str, words: Collection[str], role: str) -> list[str]:
 
 def _kind(low: str, cues: Sequence[str]) -> str:
     weakest = "small talk"
-    telling: list[str] = []
+    telling: list[tuple[str, set[str]]] = []
     for match in _SENTENCE.finditer(low):
         sentence = match.group().strip()
         if _is_small_talk(sentence):
             continue
         if _is_question(sentence):
             weakest = "question"
-        elif not cues:
+            continue
+        if not cues:
             return "statement"
-        elif _CUES[cues[0]].pattern.search(sentence):
+        words = set(_WORD.findall(sentence))
+        if _CUES[cues[0]].is_in(sentence, words):
             return cues[0]
-        else:
-            telling.append(sentence)
-    others = (kind for kind in cues[1:] if any(_CUES[kind].pattern.search(sentence) for sentence in telling))
+        telling.append((sentence, words))
+    others = (kind for kind in cues[1:] if any(_CUES[kind].is_in(*each) for each in telling))
     return next(others, "statement" if telling else weakest)
 
 

@@ -6,8 +6,9 @@ time and does not fade. `key_of` gives every spelling of a key the same name.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+
+from recollect.policies.patterns import pattern_of
 
 KEY_MAX = 64
 """Characters of a key. A longer one is a sentence, not a name."""
@@ -142,8 +143,8 @@ ALIASES: dict[str, str] = {spelling: name for name, spellings in _SPELLINGS.item
 """Other names of known keys, normalised: `job` is `occupation`."""
 
 _BRITISH = (("favourite", "favorite"), ("colour", "color"), ("flavour", "flavor"))
-_NOT_IN_A_KEY = re.compile(r"[\W_]+")
-_ARTICLE = re.compile(r"(?:the|a|an) (?=\S)")
+_NOT_IN_A_KEY = pattern_of(r"[\W_]+")
+_ARTICLE = pattern_of(r"(?:the|a|an) (?=\S)")
 
 
 def key_of(name: str) -> Key:

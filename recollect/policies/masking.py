@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from recollect.policies.patterns import pattern_of
+
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "secrets": ("private_key", "api_key", "token", "password"),
     "personal": ("card", "iban", "ssn", "email", "phone", "ip"),
@@ -315,12 +317,12 @@ def _is_placeholder(value: str) -> bool:
     return set(lower) <= set("*•.x_-?") or any(word in lower for word in ("your", "example", "placeholder", "redacted"))
 
 
-_LOGIN = re.compile(r"://[^\s/]*$")
-_RUN = re.compile(r"[A-Za-z0-9]{16}")
-_DATE = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?\b|\d\d?[-/.]\d\d?[-/.](?:\d{4}|\d\d)\b")
-_WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*!?")
-_CLAUSE_END = re.compile(r"\s*(?:$|[\n.,;:!?)\]}])|\s+(?:and|but|so|for|on|now|please|thanks)\b")
-_CODE = re.compile(
+_LOGIN = pattern_of(r"://[^\s/]*$")
+_RUN = pattern_of(r"[A-Za-z0-9]{16}")
+_DATE = pattern_of(r"\d{4}[-/.]\d\d?[-/.]\d\d?\b|\d\d?[-/.]\d\d?[-/.](?:\d{4}|\d\d)\b")
+_WORD = pattern_of(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*!?")
+_CLAUSE_END = pattern_of(r"\s*(?:$|[\n.,;:!?)\]}])|\s+(?:and|but|so|for|on|now|please|thanks)\b")
+_CODE = pattern_of(
     r"\$[A-Z_{(]|[{<%]|https?:|[A-Za-z_][\w.]*[(\[]|[A-Za-z_]+(?:\.[A-Za-z_]+)+$|(?:process|os|self|env|config)\."
 )
 _ORDINARY_WORDS = (
@@ -333,7 +335,7 @@ _ORDINARY_WORDS = (
     "used valid value varchar very weak what working wrong your"
 )
 _ORDINARY = frozenset(_ORDINARY_WORDS.split())
-_ISSUERS = re.compile(
+_ISSUERS = pattern_of(
     r"4\d{15}|4\d{18}|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}"
     r"|3(?:0[0-5]|[689]\d)\d{11}|35(?:2[89]|[3-8]\d)\d{12}|6(?:011|4[4-9]\d|5\d\d|2\d\d)\d{12,15}|(?:50|5[678]|6)\d{14,17}"
 )
@@ -380,7 +382,7 @@ _KEYS = (
     r"|SG\.[\w-]{16,64}\.[\w-]{16,128}|dop_v1_[a-f0-9]{64,255}|gsk_[A-Za-z0-9]{30,255}|xai-[A-Za-z0-9]{30,255}"
     r"|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32,255}|lin_api_[A-Za-z0-9]{30,255}|dapi[a-f0-9]{32,255}|ya29\.[\w-]{20,512}"
 )
-_KEY = re.compile(rf"(?<![^\W_])(?:{_KEYS})")
+_KEY = pattern_of(rf"(?<![^\W_])(?:{_KEYS})")
 _KEY_STARTS = ("glpat-", "xox", "xapp-", "aiza", "akia", "asia", "pypi-", "sg.", "xai-", "dapi", "ya29.")
 _KEY_STARTS_LOW = (
     "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "sk_live_", "sk_test_", "rk_live_", "rk_test_", "pk_live_",
@@ -390,7 +392,7 @@ _KEY_NAME = (
     r"(?:(?:(?<=api)|(?<=api[ _-])|(?<=secret)|(?<=secret[ _-])|(?<=access)|(?<=access[ _-])|(?<=private[ _-]))key"
     r"|secret|token)"
 )
-_NAMED = re.compile(
+_NAMED = pattern_of(
     r"(?P<password>.*(?:passwor[dt]|passphrase|passcode|passwd|pwd)|pin(?:[ _-]?code)?)"
     r"|(?P<api_key>.*(?:(?:api|secret|access|private)[ _-]?key|secret|token))",
     re.IGNORECASE | re.DOTALL,
@@ -400,61 +402,61 @@ _QUOTED = r""""([^"\\\n]{1,200})"|\\"([^"\\\n]{1,200})\\"|'([^'\n]{1,200})'|`([^
 _BARE = r"""([^\s"'`\\,;&]{1,200}(?:&(?!\w{1,30}=)[^\s"'`\\,;&]{1,200}){0,4})"""
 
 RULES = (
-    Rule("private_key", re.compile(
+    Rule("private_key", pattern_of(
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
         r"(?:(?:(?!-----)[\s\S])*-----END [A-Z0-9 ]{0,60}-----|(?:(?:\s|\\n)+[A-Za-z0-9+/=]{16,})+)"),
         starts=("-----begin ",)),
-    Rule("api_key", re.compile(r"(?<![\w-])sk-[A-Za-z0-9_-]{16,255}"), _long_chance, starts=("sk-",)),
+    Rule("api_key", pattern_of(r"(?<![\w-])sk-[A-Za-z0-9_-]{16,255}"), _long_chance, starts=("sk-",)),
     Rule("api_key", _KEY, _chance, starts=_KEY_STARTS),
     Rule("api_key", _KEY, _chance, starts=_KEY_STARTS_LOW, needs="_"),
-    Rule("api_key", re.compile(r"(?<!\w)\d{8,10}:AA[\w-]{33}(?!\w)"), needs=":aa"),
-    Rule("api_key", re.compile(r"hooks\.slack\.com/services/(T\w{6,20}/B\w{6,20}/\w{16,40})"),
+    Rule("api_key", pattern_of(r"(?<!\w)\d{8,10}:AA[\w-]{33}(?!\w)"), needs=":aa"),
+    Rule("api_key", pattern_of(r"hooks\.slack\.com/services/(T\w{6,20}/B\w{6,20}/\w{16,40})"),
          starts=("hooks.slack.com",)),
-    Rule("api_key", re.compile(
+    Rule("api_key", pattern_of(
         r"A[KS]IA[A-Z0-9]{16}[\s\S]{1,60}?(?<![\w/+=])([A-Za-z0-9/+]{40})(?![\w/+=])"), _mixed,
         starts=("akia", "asia")),
-    Rule("api_key", re.compile(f"{_KEY_NAME}{_GIVEN}(?:{_QUOTED}|{_BARE})", re.IGNORECASE), _named_key,
+    Rule("api_key", pattern_of(f"{_KEY_NAME}{_GIVEN}(?:{_QUOTED}|{_BARE})", re.IGNORECASE), _named_key,
          starts=("key", "secret", "token")),
-    Rule("token", re.compile(r"(?<![\w-])eyJ[\w-]{8,4096}\.eyJ[\w-]{8,8192}\.[\w-]{0,2048}", re.ASCII),
+    Rule("token", pattern_of(r"(?<![\w-])eyJ[\w-]{8,4096}\.eyJ[\w-]{8,8192}\.[\w-]{0,2048}", re.ASCII),
          starts=("eyj",)),
-    Rule("token", re.compile(r"(?<!\w)bearer[ \t]{1,4}([\w.~+/=-]{12,4096})", re.IGNORECASE), _chance,
+    Rule("token", pattern_of(r"(?<!\w)bearer[ \t]{1,4}([\w.~+/=-]{12,4096})", re.IGNORECASE), _chance,
          starts=("bearer",)),
-    Rule("token", re.compile(
+    Rule("token", pattern_of(
         r"authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:basic|token)[ \t]{1,4}([\w.~+/=-]{12,4096})", re.IGNORECASE),
         _chance, starts=("authorization",)),
-    Rule("password", re.compile(
+    Rule("password", pattern_of(
         r"(?<![\w+.-])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s:/@]{0,64}:([^\s/]{1,128})@"), needs="://"),
-    Rule("password", re.compile(
+    Rule("password", pattern_of(
         f"(?:passwor[dt]|passphrase|passcode|passwd|(?<![^\\W_])pwd){_GIVEN}(?:{_QUOTED}|{_BARE})", re.IGNORECASE),
         _password, starts=("passw", "passphrase", "passcode", "pwd")),
-    Rule("password", re.compile(
+    Rule("password", pattern_of(
         r"(?<!\w)pin(?: ?code| number)?[\"']?\s{0,3}(?:[:=]|\bis\b)\s{0,3}[\"']?(\d{4,8})(?![\w:/-]|\.\d)",
         re.IGNORECASE), starts=("pin",)),
-    Rule("card", re.compile(
+    Rule("card", pattern_of(
         r"[2-6](?<![\w.,-].)(?:\d{13,18}|\d{3}(?: \d{4}){3}(?: \d{3})?|\d{3}(?:-\d{4}){3}(?:-\d{3})?"
         r"|\d{3}([ -])\d{6}\1\d{4,5})(?!\w|[.,-]\d)"), _card),
-    Rule("iban", re.compile(r"\d(?<=(?<!\w)[A-Za-z]{2}\d)(?=(\d(?: ?[A-Za-z0-9]){11,28}))"), _iban),
-    Rule("ssn", re.compile(r"(\d(?<![\w-].)\d\d-\d\d-\d{4})(?![\w-])"), _ssn, needs="-"),
-    Rule("ssn", re.compile(
+    Rule("iban", pattern_of(r"\d(?<=(?<!\w)[A-Za-z]{2}\d)(?=(\d(?: ?[A-Za-z0-9]){11,28}))"), _iban),
+    Rule("ssn", pattern_of(r"(\d(?<![\w-].)\d\d-\d\d-\d{4})(?![\w-])"), _ssn, needs="-"),
+    Rule("ssn", pattern_of(
         r"(?:(?<!\w)ssn|social security(?: number| no\.?)?)(?:\W{1,3}is)?\W{1,3}(\d{3}([ -]?)\d\d\2\d{4})(?![\w-])",
         re.IGNORECASE), _ssn, starts=("ssn", "social security")),
-    Rule("email", re.compile(
+    Rule("email", pattern_of(
         r"(?<![\w.+%-])[\w.+%-]{1,64}@(?!\dx\.)(?:[\w-]{1,63}\.){1,8}[^\W\d_]{2,24}(?![\w-])"), _email, needs="@"),
-    Rule("phone", re.compile(r"(?<![\w+.\]])\+[1-9](?:[ ./-]{0,2}\(?\d\)?){6,16}(?!\w|[.,-]\d)"), _phone,
+    Rule("phone", pattern_of(r"(?<![\w+.\]])\+[1-9](?:[ ./-]{0,2}\(?\d\)?){6,16}(?!\w|[.,-]\d)"), _phone,
          starts=("+",)),
-    Rule("phone", re.compile(
+    Rule("phone", pattern_of(
         r"(?<![\w+.])(?<!\d )00[1-9]\d{0,2}(?=[ -])(?:[ ./-]{0,2}\(?\d\)?){5,15}(?!\w|[.,-]\d)"), _phone,
         starts=("00",)),
-    Rule("phone", re.compile(
+    Rule("phone", pattern_of(
         r"[(2-9](?<![\w.+\]-].)(?:(?<=\()[2-9]\d\d\) ?[2-9]\d\d[-. ]|\d\d-[2-9]\d\d-|\d\d\.[2-9]\d\d\.)\d{4}"
         r"(?![\w-]|\.\d)")),
-    Rule("phone", re.compile(
+    Rule("phone", pattern_of(
         r"(?<!\w)(?:(?:tele)?phone|tel|mobile|cell|whatsapp|(?:call|text|reach) me)(?: number| no)?(?: is| at| on)?"
         r"[:.]?\s{1,3}(\(?\d(?:[ ()./-]{0,2}\d){6,14})(?![\w:-])", re.IGNORECASE), _named_phone,
         starts=("phone", "tel", "mobile", "cell", "whatsapp", "call me", "text me", "reach me")),
-    Rule("ip", re.compile(r"\d(?<![\w.-].)\d{0,2}(?:\.\d{1,3}){3}(?![\w-]|\.\d)"), _address),
+    Rule("ip", pattern_of(r"\d(?<![\w.-].)\d{0,2}(?:\.\d{1,3}){3}(?![\w-]|\.\d)"), _address),
 )  # fmt: skip
-_MASK = re.compile("|".join(map(re.escape, MASKS.values())))
+_MASK = pattern_of("|".join(map(re.escape, MASKS.values())))
 _NUMERIC = frozenset(GROUPS["personal"]) - {"email"}
-_NUMBER = re.compile(r"\d(?:[ ()./-]{0,2}\d){4}")
+_NUMBER = pattern_of(r"\d(?:[ ()./-]{0,2}\d){4}")
 """The least that a number of these kinds has: five digits near each other."""

@@ -7,13 +7,13 @@ deleted: the newer record is ended and names the one that it went into, and ever
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
+from recollect.policies.patterns import pattern_of
 from recollect.policies.words import WORD_MAX, terms
 from recollect.records import Record
 
@@ -51,8 +51,8 @@ _SHORT = {
     "can't": "can not", "cant": "can not", "cannot": "can not", "won't": "will not", "wont": "will not",
     "dont": "do not", "doesnt": "does not", "didnt": "did not", "isnt": "is not", "im": "i am", "ive": "i have",
 }  # fmt: skip
-_WORD = re.compile(r"\w{4,}")
-_TOKEN = re.compile(
+_WORD = pattern_of(r"\w{4,}")
+_TOKEN = pattern_of(
     r"(?:(?<!\w)-)?[$€£¥]?\d+(?:[.,:/-]\d+)*%?"  # 3  -4.5  $1,000  10:30  2026-01-31  5%
     r"|[^\W\d_]+(?:'[^\W\d_]+)*(?:\+\+|#)?"  # don't  C++
     r"|[<>=+]|[^\w\s\x00-\x7f]"  # signs, emoji
@@ -67,9 +67,14 @@ def normal(text: str) -> str:
     >>> normal("  I LIKE\\n tea!! ")
     'i like tea'
     """
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    # Plain letters have one form each, and are most of what is asked for.
+    folded = text.lower() if text.isascii() else _compatible(_compatible(text).casefold())
     spaced = " ".join(folded.split())
     return spaced.rstrip(" .,;:!。！") or spaced
+
+
+def _compatible(text: str) -> str:
+    return unicodedata.normalize("NFKC", text)
 
 
 def glance(text: str) -> frozenset[str]:
@@ -77,7 +82,7 @@ def glance(text: str) -> frozenset[str]:
 
     Texts that say the same and are written alike have it in common, and few others do.
     """
-    words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    words = _WORD.findall(_compatible(text).casefold())
     return frozenset(word for word in words if word not in _EMPTY and word not in _LIGHT)
 
 
@@ -85,18 +90,20 @@ def glance(text: str) -> frozenset[str]:
 class Statement:
     """A text as what it says: its words in order (stem and ending), and those that could be left out.
 
-    `gist` is the words without light ones: a key under which to look for texts that say the same.
+    `gist` is the words without light ones: a key under which to look for texts that say the same. `distinct` is
+    each word once.
     """
 
     words: tuple[str, ...]
     gist: tuple[str, ...]
     light: frozenset[str]
     asks: bool
+    distinct: frozenset[str]
 
     @classmethod
     def of(cls, text: str) -> Statement:
         """Numbers are written as digits and short forms in full, so that "don't" is "do not"."""
-        plain = unicodedata.normalize("NFKC", text).replace("’", "'")
+        plain = _compatible(text).replace("’", "'")
         words: list[str] = []
         gist: list[str] = []
         light: set[str] = set()
@@ -108,18 +115,19 @@ class Statement:
                     gist.append(token)
                 elif not named:
                     light.add(token)
-        return cls(tuple(words), tuple(gist), frozenset(light), "?" in plain or "？" in plain)
+        asks = "?" in plain or "？" in plain
+        return cls(tuple(words), tuple(gist), frozenset(light), asks, frozenset(words))
 
     def says_the_same(self, other: Statement) -> bool:
         """The same words in the same order, but for a few light ones that only one of the two has."""
-        ours, theirs = set(self.words), set(other.words)
-        both = ours & theirs
+        fewer, more = sorted((self.distinct, other.distinct), key=len)
+        # From the cheapest question to the dearest: most texts that are alike differ in some word, and that is all.
         return (
             self.asks == other.asks
-            and (ours <= theirs or theirs <= ours)
-            and ours ^ theirs <= self.light | other.light
-            and len(both) >= OVERLAP_MIN * len(ours | theirs) > 0
-            and [word for word in self.words if word in both] == [word for word in other.words if word in both]
+            and len(fewer) >= OVERLAP_MIN * len(more) > 0
+            and fewer <= more
+            and more - fewer <= self.light | other.light
+            and [word for word in self.words if word in fewer] == [word for word in other.words if word in fewer]
         )
 
 
@@ -158,6 +166,35 @@ def _token(word: str) -> str:
     return _NUMBERS.get(word, stem + mark)
 
 
+class Wording:
+    """A text that is compared with others: what that takes is made of it once, and only where it is asked for."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def normal(self) -> str:
+        return normal(self.text)
+
+    @cached_property
+    def statement(self) -> Statement:
+        return Statement.of(self.text)
+
+    def is_near(self, other: Wording, cosine: float) -> bool:
+        """Whether the two texts, whose embeddings are this close, say the same."""
+        if not cosine >= COSINE_MIN:
+            return False
+        return self.normal == other.normal or self.statement.says_the_same(other.statement)
+
+
+class Wordings(dict[str, Wording]):
+    """The texts of many comparisons, each of them read once."""
+
+    def __missing__(self, text: str) -> Wording:
+        self[text] = Wording(text)
+        return self[text]
+
+
 def near_duplicate(a: str, b: str, cosine: float) -> bool:
     """Whether two texts, whose embeddings are this close, say the same.
 
@@ -168,9 +205,7 @@ def near_duplicate(a: str, b: str, cosine: float) -> bool:
     >>> near_duplicate("I like green tea", "I don't like green tea", 0.97)
     False
     """
-    if not cosine >= COSINE_MIN:
-        return False
-    return normal(a) == normal(b) or Statement.of(a).says_the_same(Statement.of(b))
+    return Wording(a).is_near(Wording(b), cosine)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from recollect.policies.merging import normal
+from recollect.policies.patterns import pattern_of
 
 SHORT_NAME = 2
 """A name of so few letters has to be written as it is: "Al" is not the end of "et al"."""
 
-_WORDS = re.compile(r"\w+")
+_WORDS = pattern_of(r"\w+")
 # Thai to Khmer, Japanese, Chinese, Korean: where names begin and end is not written.
-_UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_UNSPACED = pattern_of("[\u0e00-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 class Text:

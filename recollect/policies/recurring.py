@@ -12,8 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+from recollect.policies.patterns import pattern_of
 from recollect.policies.words import terms
 from recollect.records import Record, Scope, Source, as_datetime, derived_id
 
@@ -34,16 +36,13 @@ KEPT = ("usage_count", "last_used", "pinned")
 TOLD_IN = "told_in"
 """In the data of an episode: by topic, the memory that it was taken into. Each is taken in once."""
 
-_EVERYWHERE = frozenset(
-    " ".join(terms(words))
-    for words in (
-        "social media", "daily routine", "stay organized", "good idea", "next step", "more information", "best way",
-        "long time", "next week", "free time", "day trip", "step guide", "local area", "new things", "other options",
-    )
+_EVERYWHERE = (
+    "social media", "daily routine", "stay organized", "good idea", "next step", "more information", "best way",
+    "long time", "next week", "free time", "day trip", "step guide", "local area", "new things", "other options",
 )  # fmt: skip
 """Words that belong to any talk: said in passing, they are no topic."""
-_SECTION = re.compile(r"^(?:Said|Decided): (.*)$", re.M)
-_QUOTATION = re.compile("“([^”]+)”")
+_SECTION = pattern_of(r"^(?:Said|Decided): (.*)$", re.M)
+_QUOTATION = pattern_of("“([^”]+)”")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +51,11 @@ class Recurring:
 
     memory: Record
     episodes: tuple[Record, ...]
+
+
+@cache
+def _everywhere() -> frozenset[str]:
+    return frozenset(" ".join(terms(words)) for words in _EVERYWHERE)
 
 
 def memory_id(key: str) -> str:
@@ -104,7 +108,7 @@ def _by_key(episodes: Sequence[Record]) -> dict[str, list[Record]]:
             said.setdefault(stem, set()).add(place)
     for key, of_it in places.items():
         stems = set(key.split())
-        if len(stems) > 1 and key not in _EVERYWHERE:
+        if len(stems) > 1 and key not in _everywhere():
             near = set.intersection(*(said.get(stem, set()) for stem in stems))
             of_it |= {place for place in near if any(stems <= quote for quote in words[place])}
     return {key: [ordered[place] for place in sorted(of_it)] for key, of_it in places.items()}

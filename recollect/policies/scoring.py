@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.policies.patterns import pattern_of
 from recollect.records import DAY_MS
 
 Scores = NDArray[np.float32]
@@ -59,9 +60,6 @@ RELEVANCE = (3.7, 7.7, -5.0)
 """Weights of cover and cosine, and the level, of `relevance`, fitted by tools/fit_relevance.py on LongMemEval."""
 RELEVANCE_WORDS = (6.7, 0.0, -3.2)
 """The same where there is no embedder."""
-FITS = 0.2
-"""Where nothing that was found is more relevant than this, people are told that nothing really fits: most questions
-about other things stay below, few of those that have an answer do."""
 
 LEG_OF = {
     "words": "words",
@@ -200,24 +198,27 @@ def weighs_kin(row: str) -> bool:
     return any(TALK[row][KIN])
 
 
-_QUESTION = re.compile(r"\s*(?:what|when|where|which|who|whose|why|how|did|do|does|is|are|was|were)\b", re.IGNORECASE)
-_YOU = re.compile(r"\b(?:you|your|yours|you'd|you've|you'll)\b", re.IGNORECASE)
-_WHEN = re.compile(r"\s*(?:when|what (?:date|day|time|year|month)|how long|which (?:day|month|year))\b", re.IGNORECASE)
-_LATEST = re.compile(
+_QUESTION = pattern_of(r"\s*(?:what|when|where|which|who|whose|why|how|did|do|does|is|are|was|were)\b", re.IGNORECASE)
+_YOU = pattern_of(r"\b(?:you|your|yours|you'd|you've|you'll)\b", re.IGNORECASE)
+_WHEN = pattern_of(r"\s*(?:when|what (?:date|day|time|year|month)|how long|which (?:day|month|year))\b", re.IGNORECASE)
+_LATEST = pattern_of(
     r"\b(?:latest|newest|most recent(?:ly)?|current(?:ly)?|nowadays|these days|at the moment|right now|so far"
     r"|last time)\b",
     re.IGNORECASE,
 )
-_MANY = re.compile(r"\bhow (?:many|much|often|old)\b", re.IGNORECASE)
-_TIME = re.compile(
-    r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|week|weekend|month|year|(?:mon|tues|wednes|thurs|fri|satur|sun)"
-    r"day|january|february|march|april|may|june|july|august|september|october|november|december|\d{4}"
-    r"|\d{1,2}(?:st|nd|rd|th)|\d{1,2}:\d\d|am|pm|morning|evening|night|summer|winter|spring|fall)\b",
-    re.IGNORECASE,
-)
-_NUMBER = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|few|several|dozen)\b", re.IGNORECASE
-)
+_MANY = pattern_of(r"\bhow (?:many|much|often|old)\b", re.IGNORECASE)
+_WORDS = pattern_of(r"\w+")
+_DIGIT = pattern_of(r"\d")
+_DATE = pattern_of(r"\b(?:\d{4}|\d{1,2}(?:st|nd|rd|th)|\d{1,2}:\d\d)\b")
+_TIMES = """
+    yesterday today tomorrow tonight last next ago week weekend month year
+    monday tuesday wednesday thursday friday saturday sunday
+    january february march april may june july august september october november december
+    am pm morning evening night summer winter spring fall
+"""
+_NUMBERS = "one two three four five six seven eight nine ten once twice couple few several dozen"
+TIMES, NUMBERS = frozenset(_TIMES.split()), frozenset(_NUMBERS.split())
+"""Words that tell a time, and that tell a number."""
 SIGNS_CHARACTERS = 2_000
 """How much of a turn is looked at for times and numbers."""
 
@@ -229,8 +230,11 @@ def asks(text: str) -> bool:
 
 def signs(text: str) -> tuple[bool, bool, bool]:
     """Whether a turn asks, tells a time, tells a number."""
-    seen = text[:SIGNS_CHARACTERS]
-    return asks(text), bool(_TIME.search(seen)), bool(_NUMBER.search(seen))
+    seen = text[:SIGNS_CHARACTERS].lower()
+    words = _WORDS.findall(seen)
+    digit = _DIGIT.search(seen) is not None
+    time = not TIMES.isdisjoint(words) or (digit and _DATE.search(seen) is not None)
+    return asks(text), time, digit or not NUMBERS.isdisjoint(words)
 
 
 def word_factor(best: float) -> float:
@@ -337,7 +341,7 @@ class Asked:
     @classmethod
     def of(cls, text: str) -> Asked:
         """Read a question. A few bare words are none: who types them wants the turns that have them."""
-        words = re.findall(r"\w+", text.lower())
+        words = _WORDS.findall(text.lower())
         question = len(words) > BARE_WORDS or "?" in text or bool(_QUESTION.match(text))
         return cls(
             question, bool(_YOU.search(text)), bool(_WHEN.match(text)), bool(_MANY.search(text)), frozenset(words)

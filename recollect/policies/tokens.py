@@ -15,6 +15,8 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any
 
+from recollect.policies.patterns import pattern_of
+
 TokenCounter = Callable[[str], int]
 """Gives the number of tokens of a text."""
 
@@ -69,8 +71,8 @@ def message_tokens(count: TokenCounter, role: str, text: str) -> int:
 # The exact count --------------------------------------------------------------------------------
 
 _VOCABULARIES = {
-    "o200k_base": re.compile(r"(?:gpt-4o|gpt-4\.[1-9]|gpt-[5-9]|gpt-oss|chatgpt-4o|o[1-9])(?![a-z0-9])"),
-    "cl100k_base": re.compile(r"(?:gpt-4|gpt-3\.5|gpt-35)(?![a-z0-9.])"),
+    "o200k_base": pattern_of(r"(?:gpt-4o|gpt-4\.[1-9]|gpt-[5-9]|gpt-oss|chatgpt-4o|o[1-9])(?![a-z0-9])"),
+    "cl100k_base": pattern_of(r"(?:gpt-4|gpt-3\.5|gpt-35)(?![a-z0-9.])"),
 }
 
 
@@ -87,7 +89,7 @@ def _exact(vocabulary: str) -> TokenCounter:
 
 def _pattern(letters: int) -> re.Pattern[str]:
     """Cuts ASCII text into pieces that are about a token each, words after so many letters."""
-    return re.compile(
+    return pattern_of(
         r"(?=[A-Za-z0-9+/]{32})(?:[A-Z]|[a-z]{1,2}|\d{1,3}|[+/])"  # keys and encoded data
         r"|(?<=\d)[A-Za-z]{1,2}"  # more of the same: 7f3a9c
         rf"| ?[a-z]{{1,{letters}}}"
@@ -103,8 +105,8 @@ def _pattern(letters: int) -> re.Pattern[str]:
 
 _PIECES = _pattern(6)
 _SMALL_PIECES = _pattern(3)
-_ASCII = re.compile(r"[\x00-\x7f]+")
-_LATIN_EXTENDED = re.compile(r"[\xc0-\u024f\u1e00-\u1eff]")
+_ASCII = pattern_of(r"[\x00-\x7f]+")
+_LATIN_EXTENDED = pattern_of(r"[\xc0-\u024f\u1e00-\u1eff]")
 
 # Tokens of a character, by the first code point it holds for. Measured on text of each script.
 _COSTS: tuple[tuple[int, float], ...] = (

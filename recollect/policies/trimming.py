@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
+from recollect.policies.patterns import pattern_of
 from recollect.policies.tokens import TokenCounter
 from recollect.policies.words import terms
 
@@ -22,7 +22,7 @@ BEFORE, BEHIND = 0.2, 0.3
 PREFIX = 3
 """Letters that a word shares with its stem. A sentence without them need not be taken apart."""
 
-_SENTENCE = re.compile(r"(?<=[.!?…。！？])[\"'”’)*_]*\s+|\s*\n\s*|(?<=[。！？])")
+_SENTENCE = pattern_of(r"(?<=[.!?…。！？])[\"'”’)*_]*\s+|\s*\n\s*|(?<=[。！？])")
 
 
 def sentences(text: str) -> list[str]:

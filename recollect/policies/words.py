@@ -14,6 +14,8 @@ import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from recollect.policies.patterns import pattern_of
+
 TEXT_MAX = 2**18
 """Characters of a text that are looked at: four times the longest message, so only noise is cut."""
 
@@ -31,9 +33,9 @@ QUERY_TERMS_MAX = 64
 
 # Accents and vowel points are left out, so that "café", "cafe" and both Unicode spellings are one; so are
 # the characters that only say where a word may be broken or how its letters are drawn.
-_ACCENTS = re.compile(r"[\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0670\u00ad\u200c\u200d]+")
+_ACCENTS = pattern_of(r"[\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0670\u00ad\u200c\u200d]+")
 # Thai and Lao, Burmese, Khmer, Japanese, Chinese, Korean: no spaces, or spaces only between long forms.
-_UNSPACED = re.compile(
+_UNSPACED = pattern_of(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3105-\u312f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
     r"\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
@@ -43,8 +45,11 @@ _UNSPACED = re.compile(
 _LETTER = r"[\w\u0900-\u0963\u0966-\u0dff]"
 _FURTHER = r"['.,](?:(?<=['.])|(?<=\d,)(?=\d{3}(?!\d)))"
 _SIGN = r"[+#](?:(?<=\b[a-z]#)|(?<=\b[a-z]\+)\+)"
-_WORD = re.compile(rf"{_LETTER}++(?:(?:{_FURTHER}{_LETTER}++)++|{_SIGN})?+")
-_ASCII_WORD = re.compile(rf"\w++(?:(?:{_FURTHER}\w++)++|{_SIGN})?+", re.ASCII)
+_WORD = pattern_of(rf"{_LETTER}++(?:(?:{_FURTHER}{_LETTER}++)++|{_SIGN})?+")
+_ASCII_WORD = pattern_of(rf"\w++(?:(?:{_FURTHER}\w++)++|{_SIGN})?+", re.ASCII)
+
+_APART = "".join(sign if sign.isalnum() or sign in "_'.,+#" else " " for sign in map(chr, range(128))).lower()
+"""What stands for each ASCII character in `pieces`."""
 
 _STOP_WORDS = """
     a an the this that these those
@@ -132,6 +137,18 @@ def split(text: str) -> list[str]:
     if words and max(map(len, words)) > WORD_MAX:
         return [word[:WORD_MAX] for word in words]
     return words
+
+
+def pieces(text: str) -> list[str]:
+    """A text cut where no word can go on, so that each piece has the words that `split` finds in it.
+
+    Most pieces are one word, and the same ones come again and again: who keeps what `split` makes of a piece
+    reads a text in a third of the time.
+
+    >>> pieces("Node.js (v20), isn't it?"), split("Node.js (v20), isn't it?")
+    (['node.js', 'v20', ',', "isn't", 'it'], ['node.js', 'v20', "isn't", 'it'])
+    """
+    return text.translate(_APART).split() if text.isascii() and len(text) <= TEXT_MAX else split(text)
 
 
 def _fold(text: str) -> str:

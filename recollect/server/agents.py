@@ -5,6 +5,8 @@
     url = "https://api.openai.com/v1"
     model = "gpt-4o-mini"
     layers = ["conversation", "fact", "preference"]
+    sections = ["profile", "recent"]
+    window = 20
     tools = ["search_memory"]
 
 An agent without a `url` answers from memory and needs no model. `default` is the one that answers
@@ -54,6 +56,10 @@ class Agent:
     """What it is given: the recent conversation and what is remembered, counted as its model does."""
     layers: tuple[str, ...] = ()
     """The layers that this is taken from; none named: all of them."""
+    sections: tuple[str, ...] = ()
+    """The sections that it is given; none named: all of them."""
+    window: int = 0
+    """How many of the newest messages at most; 0: as many as fit."""
     quality: str = ""
     """`fast`, or `best` with the reranker; empty: as the settings say."""
     tools: tuple[str, ...] = ()
@@ -98,6 +104,10 @@ def _check_policy(agent: Agent, here: str) -> None:
     """What it is given, and what it may do."""
     if agent.layers:
         validate.layers(agent.layers, f"{here}.layers")
+    if agent.sections:
+        validate.sections(agent.sections, f"{here}.sections")
+    if agent.window:
+        validate.limit(agent.window, f"{here}.window")
     if agent.quality:
         validate.choice(agent.quality, ("fast", "best"), f"{here}.quality")
     if not set(agent.tools) <= set(TOOLS):

@@ -1,45 +1,72 @@
 """Connections that do not wait for ever: for the head of a request, for a reader that does not read, for a good-bye.
 
 What is no proper HTTP gets a problem too, as far as that can be said to who does not speak it. And when there is
-too much to do, requests are refused unread: to understand each of them first would take half the time of doing it.
+too much to do, or one caller asks too often, requests are refused unread: to understand each of them first would take
+half the time of doing it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
+import math
 import re
 import sys
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from recollect.errors import Busy, RecollectError
 from recollect.server.admission import ALWAYS, IN_LINE, caller
-from recollect.server.errors import MEDIA_TYPE, RETRY_S
+from recollect.server.callers import TAKEN
+from recollect.server.errors import Refused, TooMany, problem
 from recollect.server.service import Service
 
 CONNECTIONS_MAX = 1_000
 """Open connections; whoever comes above this is told to come back."""
-REASONS = {
-    400: "this is no HTTP that can be understood",
-    431: "the head of the request is too long; 32 KiB are enough",
-    503: "there are too many connections; ask again",
-}
-HANDS_FULL = "the server has its hands full; ask again"
 
 _AUTHORIZATION = re.compile(rb"\r\nauthorization:([^\r\n]*)", re.IGNORECASE)
 _LENGTH = re.compile(rb"\r\ncontent-length: ?(\d{1,7})(?=\r\n|\Z)")
 _NOT_PLAIN = re.compile(rb"\r\n(?:transfer-encoding|expect|upgrade|connection: ?close)")
 
 
-def sender(data: bytes) -> bytes | None:
-    """Who sent this, if it is one whole request, and no more, on a connection that stays open. Else None.
+def _written(error: RecollectError, *, stays: bool) -> bytes:
+    """A whole answer that says what is wrong, after which the connection stays open or not."""
+    answer = problem(error)
+    lines = [b"HTTP/1.1 %d %b" % (answer.status_code, HTTPStatus(answer.status_code).phrase.encode())]
+    lines += [b"%b: %b" % header for header in answer.raw_headers]
+    return b"\r\n".join([*lines, *([] if stays else [b"connection: close"]), b"", bytes(answer.body)])
 
-    >>> sender(b"GET /api/users HTTP/1.1\\r\\nHost: x\\r\\nAuthorization: Bearer rk_1\\r\\n\\r\\n")
-    b'rk_1'
-    >>> sender(b"POST /api/chat HTTP/1.1\\r\\nContent-Length: 7\\r\\n\\r\\n{}") is None
+
+@lru_cache
+def _too_often(wait_s: int) -> bytes:
+    return _written(TooMany(wait_s), stays=True)
+
+
+REFUSALS = {
+    400: _written(Refused(400, "this is no HTTP that can be understood"), stays=False),
+    431: _written(Refused(431, "the head of the request is too long; 32 KiB are enough"), stays=False),
+    503: _written(Busy("there are too many connections; ask again", field="server"), stays=False),
+}
+HANDS_FULL = _written(Busy("the server has its hands full; ask again", field="server"), stays=True)
+
+
+class Sent(NamedTuple):
+    """Who sent a request, and how many bytes of its body are still on their way."""
+
+    who: bytes
+    missing: int
+
+
+def sent(data: bytes) -> Sent | None:
+    """What can be seen of a request, if its head is whole, nothing follows it and the connection stays open. Else None.
+
+    >>> sent(b"GET /api/users HTTP/1.1\\r\\nHost: x\\r\\nAuthorization: Bearer rk_1\\r\\n\\r\\n")
+    Sent(who=b'rk_1', missing=0)
+    >>> sent(b"POST /api/chat HTTP/1.1\\r\\nContent-Length: 7\\r\\n\\r\\n{}")
+    Sent(who=b'', missing=5)
+    >>> sent(b"POST /api/chat HTTP/1.1\\r\\nContent-Le") is None
     True
     """
     head, end, body = data.partition(b"\r\n\r\n")
@@ -47,13 +74,16 @@ def sender(data: bytes) -> bytes | None:
     line = lower.partition(b"\r\n")[0].split(b" ")
     if not end or len(line) != 3 or line[2] != b"http/1.1" or line[1].decode("latin-1") in ALWAYS:
         return None
+    if line[0] == b"head":
+        return None  # its answer must have no body, which a refusal has
     lengths = _LENGTH.findall(lower)
     if _NOT_PLAIN.search(lower) or lower.count(b"content-length") != len(lengths) or len(lengths) > 1:
         return None  # two readers might see its end in two places
-    if len(body) != int(lengths[0] if lengths else 0):
+    missing = int(lengths[0] if lengths else 0) - len(body)
+    given = _AUTHORIZATION.findall(head)
+    if missing < 0 or len(given) > 1:
         return None
-    found = _AUTHORIZATION.search(head)
-    return caller(found[1] if found else b"")
+    return Sent(caller(given[0] if given else b""), missing)
 
 
 class PatientProtocol(H11Protocol):
@@ -66,6 +96,7 @@ class PatientProtocol(H11Protocol):
     _impatience: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
     _is_one_too_many = False
+    _refused_bytes = 0
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -77,17 +108,52 @@ class PatientProtocol(H11Protocol):
             # Only now: who sends into a connection that was closed before does not get to read the answer.
             self._refuse(503)
             return
-        who = sender(data) if self._is_between else None
-        if who is None:
-            super().data_received(data)
-        elif self._service.admission.join_line(who):
-            self._understand(data, who)
-        else:
-            self._unset_keepalive_if_required()
-            self.transport.write(_problem(503, HANDS_FULL, stays=True))
-            self._service.metrics.count("refused")
-            self._rest()
+        data = self._without_refused(data)
+        if data:
+            self._take_in(data, sent(data) if self._is_between else None)
         self._watch()
+
+    def _take_in(self, data: bytes, request: Sent | None) -> None:
+        """Read what came, unless it can be seen from outside that it would be refused."""
+        if request is None:
+            super().data_received(data)
+            return
+        bucket = self._service.callers.bucket(self._host, request.who)
+        wait_s = bucket[0].take(bucket[1]) if bucket is not None else 0.0
+        if wait_s:
+            self._turn_away(_too_often(math.ceil(wait_s)), request, "rate")
+        elif request.missing:
+            self._understand(data, {TAKEN: bucket})  # whoever sends slowly does not stand in the line yet
+        elif not self._service.admission.join_line(request.who):
+            self._turn_away(HANDS_FULL, request, "busy")
+        elif not self._understand(data, {TAKEN: bucket, IN_LINE: request.who}):
+            self._service.admission.leave_line(request.who)
+
+    def _understand(self, data: bytes, known: dict[str, Any]) -> bool:
+        """Read a request, with what is known of it already. Gives whether it is one."""
+        before = self.cycle
+        super().data_received(data)
+        if self.cycle is before:
+            return False
+        self.scope.update(known)  # type: ignore[typeddict-item]
+        return True
+
+    def _turn_away(self, answer: bytes, request: Sent, why: str) -> None:
+        """Refuse a request unread. The connection goes on: what is still to come of it is thrown away."""
+        self._unset_keepalive_if_required()
+        self.transport.write(answer)
+        self._refused_bytes = request.missing
+        self._service.metrics.count("refused", why=why)
+        self._rest()
+
+    def _without_refused(self, data: bytes) -> bytes:
+        """What came, without the rest of a body that was refused."""
+        thrown, self._refused_bytes = data[: self._refused_bytes], max(0, self._refused_bytes - len(data))
+        return data[len(thrown) :]
+
+    @property
+    def _host(self) -> str:
+        return self.client[0] if self.client else ""
 
     @property
     def _is_between(self) -> bool:
@@ -99,15 +165,6 @@ class PatientProtocol(H11Protocol):
     def _service(self) -> Service:
         service: Service = self.config.app.state.service  # type: ignore[union-attr]
         return service
-
-    def _understand(self, data: bytes, who: bytes) -> None:
-        """Read a request that stands in the line: it keeps its place there, unless it turns out to be none."""
-        before = self.cycle
-        super().data_received(data)
-        if self.cycle is not before:
-            self.scope[IN_LINE] = who  # type: ignore[literal-required]
-        else:
-            self._service.admission.leave_line(who)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -174,20 +231,8 @@ class PatientProtocol(H11Protocol):
         if self.cycle is not None and not self.cycle.response_complete:
             self._part()  # in the middle of another answer there is no place for this one
         else:
-            self._refuse(status if status in REASONS else 400)
+            self._refuse(status if status in REFUSALS else 400)
 
     def _refuse(self, status: int) -> None:
-        self.transport.write(_problem(status, REASONS[status]))
+        self.transport.write(REFUSALS[status])
         self._part()
-
-
-@lru_cache
-def _problem(status: int, detail: str, *, stays: bool = False) -> bytes:
-    """A whole answer that says what is wrong, after which the connection stays open or not."""
-    title = HTTPStatus(status).phrase
-    code = "Busy" if status == 503 else title.replace(" ", "")
-    body = json.dumps({"type": "about:blank", "title": title, "status": status, "code": code, "detail": detail})
-    head = [f"HTTP/1.1 {status} {title}", f"Content-Type: {MEDIA_TYPE}", f"Content-Length: {len(body)}"]
-    head += [] if stays else ["Connection: close"]
-    head += [f"Retry-After: {RETRY_S}"] if status == 503 else []
-    return "\r\n".join([*head, "", body]).encode()

@@ -48,6 +48,8 @@ class FromModel:
             text,
             max_tokens=agent.context_tokens,
             layers=agent.layers or None,
+            sections=agent.sections or None,
+            window=agent.window or None,
             quality=agent.quality or None,
             model=agent.model or None,
         )

@@ -51,10 +51,11 @@ STATUSES: tuple[tuple[type[RecollectError], int], ...] = (
     (ModelError, 502),
 )
 """The first that fits counts."""
+NO_SUCH_ROUTE = "there is nothing at this path; /openapi.json describes what there is"
 RETRY_S = 1
 """When to come back after a 503 that does not say so itself."""
-_NO_FIELDS = ("body", "path", "query", "header", "one", "many")
-"""Parts of the place of a mistake that say where it was looked for, not in which field."""
+_FORMS = ("one", "many")
+"""Parts of the place of a mistake that say as which form of a body it was read, not in which field it is."""
 FIELD_CHARACTERS = 80
 """Of the name of a field that was sent: a longer one is not a name."""
 
@@ -82,11 +83,13 @@ class TooMany(RateLimited):
         self.wait_s = max(1, math.ceil(wait_s))
 
 
-def problem(error: Exception, request_id: str) -> Json:
-    """The response to an error."""
+def problem(error: Exception, request_id: str | None = None) -> Json:
+    """The response to an error. A request that was not read has no id."""
     status, field, detail = told(error)
     body: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
-    body |= {"code": _code(error), "detail": detail, "request_id": request_id}
+    body |= {"code": _code(error), "detail": detail}
+    if request_id is not None:
+        body["request_id"] = request_id
     if field is not None:
         body["field"] = field
     return Json(body, status, headers=headers_of(error, status), media_type=MEDIA_TYPE)
@@ -111,7 +114,7 @@ def told(error: Exception) -> tuple[int, str | None, str]:
     if isinstance(error, RecollectError):
         return status, error.field, error.message
     if isinstance(error, HTTPException):
-        return status, None, HTTPStatus(status).phrase
+        return status, None, NO_SUCH_ROUTE if status == 404 else HTTPStatus(status).phrase
     return status, None, "an unexpected error; the log of the server names it under this request id"
 
 
@@ -143,7 +146,7 @@ def headers_of(error: Exception, status: int) -> dict[str, str]:
 def _first_mistake(errors: Sequence[Mapping[str, Any]]) -> tuple[str | None, str]:
     """The field and the reason of the first mistake in the shape of a request."""
     first = errors[0]
-    place = [str(part) for part in first["loc"] if part not in _NO_FIELDS]
+    place = [str(part) for part in first["loc"][1:] if part not in _FORMS]  # the first says body, path, query or header
     field = ".".join(place)[:FIELD_CHARACTERS].encode("ascii", "backslashreplace").decode() or "body"
     reasons = {"missing": "must be given", "extra_forbidden": "is not known here"}
     return field, reasons.get(first["type"], "is not of the kind that belongs here")

@@ -12,9 +12,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from recollect.context import Context
 from recollect.errors import NotFound, Unavailable
 from recollect.interfaces.agent import MemoryAgent
 from recollect.memory import Session, User
@@ -23,6 +22,9 @@ from recollect.privacy import QUOTES
 from recollect.server.agents import DEFAULT, Agent
 from recollect.server.alive import Alive
 from recollect.server.metrics import Metrics
+
+if TYPE_CHECKING:
+    from recollect.context import Context
 
 LIFE_S = 30 * 60.0
 """How long an executor that nobody asks is kept: about a conversation."""

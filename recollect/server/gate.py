@@ -14,6 +14,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recollect import validate
 from recollect.errors import Forbidden, Unavailable
+from recollect.server.admission import caller
+from recollect.server.callers import take_once
 from recollect.server.errors import TooMany, Unauthorized
 from recollect.server.keys import SCOPES, Key
 from recollect.server.quotas import may_add
@@ -67,18 +69,25 @@ class Gate:
         if not given and not await self._service.keys.exist():
             return of_this_machine(scope)
         key = await self._service.keys.find(_token(given[0])) if len(given) == 1 else None
+        if len(given) == 1:
+            self._remember(scope, given[0], key)
         if key is None:
             count_failure(self._service, scope)
             raise Unauthorized
         asked = headers.get(ORG_HEADER)
         if asked is not None and asked != key.org:
             raise Forbidden("the org is that of the key; leave this header out", field=ORG_HEADER)
-        return admitted(self._service, key)
+        return admitted(self._service, key, scope)
+
+    def _remember(self, scope: Scope, authorization: str, key: Key | None) -> None:
+        service, host = self._service, host_of(scope)
+        bucket = (service.failed_rate, host) if key is None else (service.rate, key.id)
+        service.callers.remember(host, caller(authorization.encode("latin-1")), bucket)
 
 
-def admitted(service: Service, key: Key) -> Principal:
+def admitted(service: Service, key: Key, scope: Scope) -> Principal:
     """Who a key stands for, if it was not used too often."""
-    wait_s = service.rate.take(key.id)
+    wait_s = take_once(scope, service.rate, key.id)
     if wait_s:
         raise TooMany(wait_s)
     return Principal(key.org, key.user, key.scope, key.id)
@@ -86,10 +95,15 @@ def admitted(service: Service, key: Key) -> Principal:
 
 def count_failure(service: Service, scope: Scope) -> None:
     """Note that an address came with a wrong key; it may not do so too often."""
-    client = scope.get("client")
-    wait_s = service.failed_rate.take(client[0] if client else "")
+    wait_s = take_once(scope, service.failed_rate, host_of(scope))
     if wait_s:
         raise TooMany(wait_s)
+
+
+def host_of(scope: Scope) -> str:
+    """Where a request comes from, as far as that can be seen."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def is_loopback(host: str) -> bool:

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recollect import validate
+from recollect.errors import ValidationError
 from recollect.records import Hit, Record
 from recollect.server import schemas
 from recollect.server.answers import Json, bounded, paged, tagged
@@ -38,6 +39,8 @@ async def get_context(request: Request, user: UserId, body: schemas.Asked) -> Re
     asked = {name: value for name, value in given(body).items() if name not in ("session", "agent")}
     owner = owner_of(request, user)
     handle = owner if body.session is None else owner.session(body.session, agent=body.agent)
+    if body.session is None and "window" in asked:
+        raise ValidationError("is of a session; name one, or leave this out", field="window")
     context = await handle.get_context(**asked)
     service_of(request).metrics.count_context(context.tokens, context.answerable)
     return Json(context.to_dict())
@@ -67,9 +70,8 @@ async def add_memories(
 ) -> Response:
     """Remember a text, or with `{"memories": [...]}` up to 90 in one write."""
     items = body.memories if isinstance(body, schemas.NewMemories) else [body]
-    stored = await owner_of(request, user).add_memories(
-        [given(item) for item in items], idempotency_key=idempotency_key
-    )
+    drafts = [{name: value for name, value in given(item).items() if name != "only_new"} for item in items]
+    stored = await owner_of(request, user).add_memories(drafts, idempotency_key=idempotency_key, only_new=body.only_new)
     service_of(request).metrics.count("adds", len(stored))
     return Json({"memories": [record.to_dict() for record in stored], "after": None}, 201)
 

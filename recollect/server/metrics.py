@@ -25,7 +25,7 @@ COUNTS = {
     "context_tokens": "Tokens of the contexts that were built.",
     "contexts_answerable": "Contexts that likely held an answer to what was asked.",
     "turns": "Turns of /api/chat that were answered.",
-    "refused": "Requests that were refused unread, as there was too much to do.",
+    "refused": "Requests that were refused unread, by why: too much to do (busy), or a caller over its rate (rate).",
     "cache_lookups": "Look-ups of what is kept at hand, by cache and by whether it was there.",
     "jobs_ended": "Jobs that ended, by how.",
     "jobs_run": "Jobs that were run, by kind, as often as they were tried.",

@@ -77,8 +77,18 @@ class NewMemory(Body):
     expires_at: Moment = None
 
 
+class OneMemory(NewMemory):
+    """`only_new`: if it is there already, that is a 409, and nothing changes."""
+
+    model_config = _example(content="Prefers window seats.", metadata={"topic": "travel"}, only_new=True)
+    only_new: Switch = False
+
+
 class NewMemories(Body):
+    """`only_new`: if any of them is there already, that is a 409, and none is added."""
+
     memories: list[NewMemory]
+    only_new: Switch = False
 
 
 def _one_or_many(many: str) -> Discriminator:
@@ -89,7 +99,7 @@ OneOrMoreMessages = Annotated[
     Annotated[NewMessage, Tag("one")] | Annotated[NewMessages, Tag("many")], _one_or_many("messages")
 ]
 OneOrMoreMemories = Annotated[
-    Annotated[NewMemory, Tag("one")] | Annotated[NewMemories, Tag("many")], _one_or_many("memories")
+    Annotated[OneMemory, Tag("one")] | Annotated[NewMemories, Tag("many")], _one_or_many("memories")
 ]
 
 
@@ -118,6 +128,8 @@ class Asked(Body):
     agent: AgentId = ""
     max_tokens: Whole = 4_000
     layers: Texts = None
+    sections: Texts = None
+    window: Whole = None
     at: Moment = None
     quality: Annotated[Any, WithJsonSchema({"enum": ["fast", "best"]})] = None
     model: Id = None

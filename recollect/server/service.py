@@ -18,6 +18,7 @@ from recollect.providers import Embedder
 from recollect.records import Clock, system_clock
 from recollect.server.admission import Admission
 from recollect.server.agents import read_agents
+from recollect.server.callers import Callers
 from recollect.server.executors import Executors
 from recollect.server.keys import Keys
 from recollect.server.limits import Rate
@@ -73,6 +74,7 @@ class Service:
         per_minute = max(1, self.settings.requests_per_minute // self.settings.workers)
         self.rate = Rate(per_minute, burst=max(1, per_minute * BURST_S // 60))
         self.failed_rate = Rate(FAILED_PER_MINUTE, burst=FAILED_BURST)
+        self.callers = Callers()
         self._url = self.settings.url if url is None else url
         self.stores: Mapping[str, Store] = {}
         self._embedder = embedder

@@ -8,7 +8,6 @@ a URL of its scheme is opened. Packages of others add theirs as an entry point o
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import PurePath
 from typing import Any
 
@@ -18,7 +17,7 @@ from recollect.stores.contract import Store, VectorIndex
 SCHEMES = {
     "memory": "recollect.stores.in_memory",
     "sqlite": "recollect.stores.sqlite",
-    "postgresql": "recollect.stores.postgres",
+    **dict.fromkeys(("postgresql", "postgres"), "recollect.stores.postgres"),
     **dict.fromkeys(("redis", "rediss", "redis+cluster", "rediss+cluster"), "recollect.stores.redis"),
     "cosmos": "recollect.stores.cosmos",
 }
@@ -39,7 +38,11 @@ async def open_store(url: str | PurePath, *, busy_timeout_s: float = 10.0) -> St
         return await _backend("sqlite").open_path(url, busy_timeout_s=busy_timeout_s)  # type: ignore[no-any-return]
     scheme, separator, _ = url.partition("://") if isinstance(url, str) else ("", "", "")
     if not separator:
-        raise ValidationError("a store is named by a URL, as sqlite:///recollect.db or memory://", field="url")
+        raise ValidationError(
+            "a store is named by a URL: sqlite:///notes.db for a file in this folder, sqlite:////home/ann/notes.db "
+            "for a whole path, memory:// for none; in Python a Path will do",
+            field="url",
+        )
     return await _backend(scheme).open_url(url, busy_timeout_s=busy_timeout_s)  # type: ignore[no-any-return]
 
 
@@ -68,7 +71,8 @@ def _backend(scheme: str) -> Any:
         except ModuleNotFoundError as error:
             extra = EXTRAS.get(scheme, scheme)
             raise Unavailable(f"its driver is missing: pip install 'recollect[{extra}]'", field="url") from error
-    for entry in entry_points(group="recollect.stores", name=scheme):
+    # Loaded only here: it brings much with it, and most stores are our own.
+    for entry in import_module("importlib.metadata").entry_points(group="recollect.stores", name=scheme):
         return entry.load()
     known = ", ".join(f"{name}://" for name in SCHEMES)
     raise ValidationError(f"no backend for this kind of URL; there are {known}", field="url")

@@ -10,18 +10,25 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
 from zlib import crc32
-
-import numpy as np
-from numpy.typing import NDArray
 
 from recollect.errors import Conflict, TooLarge, ValidationError
 from recollect.filters import Filter, Reach
 from recollect.records import DAY_MS, Changes, Job, Partition, Record, Vector, digest_of, payload_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+Row = TypeVar("Row")
 
 OPERATIONS_MAX = 96
 """put + drop + enqueue + finish of one commit. Cosmos takes 100 with the head and the key."""
@@ -54,9 +61,6 @@ ABILITIES = {
     SHARED: "several processes can use it at once",
 }
 """What a store may be able to do beyond the promises, by name."""
-
-
-Floats = NDArray[np.float32]
 
 
 class LeaseLost(Conflict):
@@ -232,6 +236,7 @@ def name_of(partition: Partition) -> str:
     return f"{quote(partition.org, safe='')}/{quote(partition.user, safe='')}"
 
 
+@lru_cache(maxsize=8_192)
 def veil_of(partition: Partition) -> Partition:
     """The name under which an erased partition keeps its epoch, so that its id need not stay.
 
@@ -289,8 +294,7 @@ class VectorIndex(Protocol):
 # ── Before the store: one change, checked and sealed ─────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Sealed:
+class Sealed(NamedTuple):
     """A record with its canonical text and digest."""
 
     record: Record
@@ -298,14 +302,13 @@ class Sealed:
     digest: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A `Changes` whose form is right, with the hash that tells a retry from another call."""
+class Prepared(NamedTuple):
+    """A `Changes` whose form is right. Where it has a key, `digest` tells a retry from another call under that key."""
 
     changes: Changes
     puts: tuple[Sealed, ...]
-    digest: bytes
-    key_hash: bytes | None
+    digest: bytes = b""
+    key_hash: bytes | None = None
 
 
 def prepare(changes: Changes) -> Prepared:
@@ -323,11 +326,13 @@ def prepare(changes: Changes) -> Prepared:
     for job in (*changes.enqueue, *changes.finish):
         if job.partition != changes.partition:
             raise ValidationError("a job of another partition in this commit", field="partition")
-    puts = tuple(_seal(record) for record in changes.put)
-    size = sum(_size(sealed) for sealed in puts)
+    puts = tuple([_seal(record) for record in changes.put])
+    size = sum([_size(sealed) for sealed in puts])
     if size > PAYLOAD_MAX_BYTES:
         raise TooLarge(f"{size} bytes in one commit; at most {PAYLOAD_MAX_BYTES}", field="changes")
-    key_hash = hashlib.blake2b(changes.key.encode(), digest_size=16).digest() if changes.key is not None else None
+    if changes.key is None:
+        return Prepared(changes, puts)
+    key_hash = hashlib.blake2b(changes.key.encode(), digest_size=16).digest()
     return Prepared(changes, puts, _digest(changes, puts), key_hash)
 
 
@@ -357,8 +362,7 @@ def _digest(changes: Changes, puts: tuple[Sealed, ...]) -> bytes:
 # ── The rule of a commit ─────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """A partition's counters. `forgot` is the revision of the last whole forget."""
 
     epoch: int = 1
@@ -367,8 +371,7 @@ class Head:
     forgot: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Meta:
+class Meta(NamedTuple):
     """What a store knows of a row of the current epoch without reading its payload.
 
     `dead_at` is when it expires, or when it was dropped.
@@ -384,21 +387,19 @@ class Meta:
         return not self.dropped and (self.dead_at is None or self.dead_at > now)
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """All that a commit touches, as it stands: read under the same lock that the write holds.
 
     `metas` has rows of the current epoch only, `once` the digest and result of a remembered key.
     """
 
     head: Head
-    metas: Mapping[str, Meta] = field(default_factory=dict)
-    jobs: Mapping[str, int] = field(default_factory=dict)
+    metas: Mapping[str, Meta] = MappingProxyType({})
+    jobs: Mapping[str, int] = MappingProxyType({})
     once: tuple[bytes, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(NamedTuple):
     """A row to write: the sealed record, its new version, its birth."""
 
     sealed: Sealed
@@ -406,8 +407,7 @@ class Written:
     born: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """What to write. `replayed`: the key was known, write nothing and answer `revision`."""
 
     revision: int
@@ -495,6 +495,15 @@ def whole_revisions(revisions: Sequence[int], limit: int) -> int:
     while cut and revisions[cut - 1] == revisions[limit]:
         cut -= 1
     return cut
+
+
+def read_rows(
+    rows: Sequence[Row], records_of: Callable[[Sequence[Row]], Sequence[Record]], portion: int
+) -> Iterator[tuple[Row, Record]]:
+    """Rows with their records. Some are read in one go, which is quicker, but not all where a few may be enough."""
+    for start in range(0, len(rows), portion):
+        some = rows[start : start + portion]
+        yield from zip(some, records_of(some), strict=True)
 
 
 def write_cursor(where: Filter, newest_first: bool, born: tuple[int, int]) -> str:

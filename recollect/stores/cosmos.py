@@ -297,7 +297,7 @@ class CosmosStore:
             writes = writes_of(prepared, plan, held, documents, now, home)
             if held.etag and not writes:
                 return plan.revision
-            head = write_head(home, held, replace(held.head, revision=plan.revision))
+            head = write_head(home, held, held.head._replace(revision=plan.revision))
             if await self._link.send(partition_name(home), [head, *writes]):
                 if held.veiled and not stays:
                     await self._lift_veil(partition, held)
@@ -453,7 +453,7 @@ class CosmosStore:
                 now=now,
             )
             revision = head.revision + 1
-            raised = replace(head, epoch=head.epoch + 1, revision=revision, forgot=revision)
+            raised = head._replace(epoch=head.epoch + 1, revision=revision, forgot=revision)
             if await self._link.send(name, [write_head(home, held, raised)]):
                 return head.epoch, sum(counts)
             await asyncio.sleep(pause)
@@ -508,7 +508,7 @@ class CosmosStore:
             if not rows:
                 return 0
             floor = max(held.head.floor, *(row["revision"] for row in rows))
-            head = write_head(partition, held, replace(held.head, floor=floor))
+            head = write_head(partition, held, held.head._replace(floor=floor))
             if await self._link.send(name, [head, *(Operation("delete", row) for row in rows)]):
                 return len(rows)
             await asyncio.sleep(pause)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 from urllib.parse import quote
@@ -203,7 +203,7 @@ def write_head(partition: Partition, held: Held, head: Head) -> Operation:
         "org": partition.org,
         "user": partition.user,
         "listed": listed(partition),
-        "head": asdict(head),
+        "head": head._asdict(),
     }
     returns = held.veiled and not is_veil(partition)
     if returns or held.had_veil:

@@ -87,7 +87,7 @@ class _Room:
             self._place(row)
         for id in plan.drop:
             self._bury(self.rows[id], plan.revision, now)
-        self.head = replace(self.head, revision=plan.revision)
+        self.head = self.head._replace(revision=plan.revision)
         for job in prepared.changes.finish:
             self.jobs.pop(job.id, None)
         for job in prepared.changes.enqueue:
@@ -106,7 +106,7 @@ class _Room:
 
     def _bury(self, row: _Row, revision: int, now: int) -> None:
         self._unlist(row)
-        row.meta = replace(row.meta, dropped=True, dead_at=now, digest=b"")
+        row.meta = row.meta._replace(dropped=True, dead_at=now, digest=b"")
         row.payload, row.vector, row.revision = "", None, revision
         self.log.append((revision, row.id))
 
@@ -128,7 +128,7 @@ class _Room:
     def remove(self, row: _Row) -> None:
         self._unlist(row)
         del self.rows[row.id]
-        self.head = replace(self.head, floor=max(self.head.floor, row.revision))
+        self.head = self.head._replace(floor=max(self.head.floor, row.revision))
 
 
 async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> InMemoryStore:
@@ -140,6 +140,7 @@ class InMemoryStore:
     """All promises of the contract under one lock."""
 
     abilities: frozenset[str] = frozenset()
+    loses_answers = False
 
     def __init__(self) -> None:
         self._rooms: dict[Partition, _Room] = {}

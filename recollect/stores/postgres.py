@@ -15,8 +15,8 @@ from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.types import TypeInfo
 
 from recollect.errors import Corrupt, Unavailable, ValidationError
-from recollect.filters import Filter, Reach
-from recollect.records import Changes, Job, Partition, Record, Vector, digest_of, record_from
+from recollect.filters import Filter, Reach, has_traces, traces_of
+from recollect.records import Changes, Job, Partition, Record, Vector, digest_of, records_from
 from recollect.stores.contract import (
     BLOCK_ROWS,
     CHANGES_MIN,
@@ -38,6 +38,7 @@ from recollect.stores.contract import (
     forget_part,
     prepare,
     read_cursor,
+    read_rows,
     reads_from,
     whole_revisions,
     write_cursor,
@@ -56,7 +57,7 @@ CHECKED_ROWS = 500
 """Records that `check` reads at a time."""
 _FIRST, _LAST = -1, 2**63 - 1
 _COLUMNS = ("id", "layer", "session", "payload", "model", "version", "born", "vector")
-_BORN = _COLUMNS.index("born")
+_BORN, _PAYLOAD = _COLUMNS.index("born"), _COLUMNS.index("payload")
 
 
 async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> PostgresStore:
@@ -156,7 +157,7 @@ class PostgresStore:
         sql = call(self._columns, "get_records", ("text", "text", "bigint", "text[]"))
         rows = await self._rows(sql, (*partition, now, list(ids)))
         found = {row[0]: row for row in rows}
-        return [_record(partition, found[id]) for id in ids if id in found]
+        return _records(partition, [found[id] for id in ids if id in found])
 
     async def list(
         self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
@@ -169,11 +170,12 @@ class PostgresStore:
         found: list[Record] = []
         scanned = 0
         filtered = where.test is not None or where.ids is not None
+        traces = traces_of(where.test)
         while True:
             block = min(BLOCK_ROWS, SCAN_MAX_ROWS - scanned) if filtered else limit - len(found)
             rows = await self._block(where, now, newest_first, low, high, block + 1)
-            for row in rows[:block]:
-                record = _record(where.partition, row)
+            kept = [row for row in rows[:block] if has_traces(row[_PAYLOAD], traces)] if traces else rows[:block]
+            for row, record in read_rows(kept, lambda some: _records(where.partition, some), limit):
                 if where.holds(record):
                     found.append(record)
                 if len(found) == limit:
@@ -208,7 +210,7 @@ class PostgresStore:
         cut = whole_revisions([row[-2] for row in rows], limit)
         more = cut < len(rows)
         end = rows[cut - 1][-2] if more else head.revision
-        put = tuple(_record(partition, row[3:]) for row in rows[:cut] if not row[-1])
+        put = tuple(_records(partition, [row[3:] for row in rows[:cut] if not row[-1]]))
         dropped = tuple(row[3] for row in rows[:cut] if row[-1])
         return Delta(Mark(head.epoch, end, floor_seen), put, dropped, reset, more)
 
@@ -280,7 +282,7 @@ class PostgresStore:
         while rows := await self._overview(sql, (*last, CHECKED_ROWS)):
             for row in rows:
                 try:
-                    record = _record(Partition(*row[-2:]), row)
+                    (record,) = _records(Partition(*row[-2:]), [row])
                     damaged += digest_of(record, row[3]) != row[-3]
                 except Corrupt:
                     damaged += 1
@@ -335,12 +337,18 @@ def _unpack(born: int) -> Born:
     return born >> PLACE_BITS, born & ((1 << PLACE_BITS) - 1)
 
 
-def _record(partition: Partition, row: Sequence[Any]) -> Record:
-    id, layer, session, payload, model, version, born, plain, half = row[:9]
-    vector = None
-    if model is not None:
-        vector = Vector(model, plain if half is None else from_half(half))
+def _records(partition: Partition, rows: Sequence[tuple[Any, ...]]) -> list[Record]:
+    made = [
+        (id, layer, session, payload, _vector(model, plain, half), version, _unpack(born))
+        for id, layer, session, payload, model, version, born, plain, half, *_ in rows
+    ]
     try:
-        return record_from(partition, id, layer, session, payload, vector, version, _unpack(born))
+        return records_from(partition, made)
     except (ValueError, TypeError, LookupError):
         raise Corrupt("a stored record cannot be read; run `recollect doctor`", field="store") from None
+
+
+def _vector(model: str | None, plain: Any, half: Any) -> Vector | None:
+    if model is None:
+        return None
+    return Vector(model, plain if half is None else from_half(half))

@@ -8,16 +8,15 @@ cost the server and the driver a fraction of as many calls.
 from __future__ import annotations
 
 import asyncio
-import json
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from recollect.errors import Conflict, RecollectError, Unavailable
-from recollect.records import Partition
+from recollect.records import Partition, canonical_json
 from recollect.stores.contract import KEY_LIFE_MS, LeaseLost, Prepared, veil_of
-from recollect.stores.postgres_functions import ADD_TYPES, call, commit_types
+from recollect.stores.postgres_functions import ADD_TYPES, PLACE_BITS, call, commit_types
 from recollect.stores.postgres_link import Connection, Link
 from recollect.stores.postgres_meaning import as_half
 
@@ -30,7 +29,7 @@ WRITERS_SHARE = 5
 """One connection of so many writes; what comes meanwhile goes together with the next, in one transaction."""
 TOGETHER_MAX_CHARS = 64 * 1024
 """A commit with more text than this goes by itself, so that no statement is very large."""
-_ADD = call("number, reached", "commit_additions", ADD_TYPES)
+_ADD = call("starts", "commit_additions", ADD_TYPES)
 _REFUSED = {
     "key": "this idempotency key was used for another change",
     "epoch": "the partition was erased since it was read",
@@ -50,6 +49,10 @@ class _Waiting:
     @property
     def partition(self) -> Partition:
         return self.prepared.changes.partition
+
+
+_Placed = tuple[_Waiting, int, int]
+"""A commit, the number of its partition in a group, and its turn among the commits of that partition."""
 
 
 class Commits:
@@ -123,23 +126,27 @@ class Commits:
 
     async def _write_together(self, group: Sequence[_Waiting]) -> set[_Waiting]:
         """Write additions in one statement and answer their callers. What is not done is left for its turn."""
-        values = self._link.arrays.written(ADD_TYPES, _columns(group))
+        placed = _placed(group)
+        values = self._link.arrays.written(ADD_TYPES, _columns(placed))
 
-        async def send(db: Connection) -> list[tuple[int, int]]:
-            return await (await db.execute(_ADD, values, binary=True)).fetchall()
+        async def send(db: Connection) -> list[int | None]:
+            ((starts,),) = await (await db.execute(_ADD, values, binary=True)).fetchall()
+            return list(starts)
 
         try:
-            rows = await self._link.run_handed_over(send, again=True)
+            starts = await self._link.run_handed_over(send, again=True)
         except Unavailable as error:
             for waiting in group:
                 _settle(waiting, error)
             return set(group)
         except RecollectError:
             return set()  # one of them broke the statement, and will be told so in its turn
-        done = {group[number - 1]: reached for number, reached in rows}
-        for waiting, reached in done.items():
-            self._tell(waiting, "done", reached)
-        return set(done)
+        done = set()
+        for waiting, owner, turn in placed:
+            if (start := starts[owner - 1]) is not None:
+                self._tell(waiting, "done", start + turn)
+                done.add(waiting)
+        return done
 
     async def _write_in_turn(self, group: Sequence[_Waiting]) -> Sequence[_Waiting]:
         """Write commits one after the other in one transaction. Gives those whose partition another process holds."""
@@ -214,7 +221,7 @@ class Commits:
             changes.drop,
             [job.id for job in changes.enqueue],
             [job.kind for job in changes.enqueue],
-            [json.dumps(job.refs) for job in changes.enqueue],
+            [canonical_json(job.refs) for job in changes.enqueue],
             [job.due_at for job in changes.enqueue],
             [job.attempt for job in changes.enqueue],
         )
@@ -258,24 +265,46 @@ def _only_adds(prepared: Prepared) -> bool:
     )
 
 
-def _columns(group: Sequence[_Waiting]) -> Sequence[Sequence[Any]]:
-    """The arguments of `commit_additions`, in its order: of the commits, of what they put, of their jobs."""
-    commits = [
-        (each.partition.org, each.partition.user, each.now, each.prepared.key_hash, each.prepared.digest)
-        for each in group
+def _placed(group: Sequence[_Waiting]) -> list[_Placed]:
+    """Each with the number of its partition among those of the group, and its turn there."""
+    turns: dict[Partition, int] = {}
+    numbers: dict[Partition, int] = {}
+    placed = []
+    for waiting in group:
+        partition = waiting.partition
+        owner = numbers.setdefault(partition, len(numbers) + 1)
+        turn = turns[partition] = turns.get(partition, 0) + 1
+        placed.append((waiting, owner, turn))
+    return placed
+
+
+def _columns(placed: Sequence[_Placed]) -> Sequence[Any]:
+    """The arguments of `commit_additions`, in its order: of the partitions, the commits, what they put, their jobs."""
+    counts = Counter(waiting.partition for waiting, _, _ in placed)
+    several = "".join([f"\x1e{org}\x1f{user}\x1e" for org, user in counts])
+    partitions = [(org, user, count) for (org, user), count in counts.items()]
+    keys = [
+        (owner, turn, waiting.now, waiting.prepared.key_hash, waiting.prepared.digest)
+        for waiting, owner, turn in placed
     ]
     puts = [
-        (number, place, record.id, record.layer, record.scope.session, record.expires_at, put.digest, put.payload)
-        for number, each in enumerate(group, 1)
-        for place, put in enumerate(each.prepared.puts)
+        (owner, turn << PLACE_BITS | place, record.id, record.layer, record.scope.session, record.expires_at,
+         put.digest, put.payload)
+        for waiting, owner, turn in placed
+        for place, put in enumerate(waiting.prepared.puts)
         for record in (put.record,)
-    ]
+    ]  # fmt: skip
     jobs = [
-        (number, job.id, job.kind, json.dumps(job.refs), job.due_at, job.attempt)
-        for number, each in enumerate(group, 1)
-        for job in each.prepared.changes.enqueue
+        (owner, job.id, job.kind, canonical_json(job.refs), job.due_at, job.attempt)
+        for waiting, owner, _ in placed
+        for job in waiting.prepared.changes.enqueue
     ]
-    return [*zip(*commits, strict=True), *zip(*puts, strict=True), *(zip(*jobs, strict=True) if jobs else ((),) * 6)]
+    return [several, *_turned(partitions), *_turned(keys), *_turned(puts), *(_turned(jobs) if jobs else ((),) * 6)]
+
+
+def _turned(rows: Sequence[Sequence[Any]]) -> Iterable[Sequence[Any]]:
+    """Rows as columns."""
+    return zip(*rows, strict=True)
 
 
 def _settle(waiting: _Waiting, answer: int | RecollectError) -> None:

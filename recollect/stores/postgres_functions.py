@@ -55,8 +55,9 @@ _COMMIT_TYPES = (
 
 
 ADD_TYPES = (
-    "text[]", "text[]", "bigint[]", "bytea[]", "bytea[]",
-    "integer[]", "integer[]", "text[]", "text[]", "text[]", "bigint[]", "bytea[]", "text[]",
+    "text", "text[]", "text[]", "integer[]",
+    "integer[]", "integer[]", "bigint[]", "bytea[]", "bytea[]",
+    "integer[]", "bigint[]", "text[]", "text[]", "text[]", "bigint[]", "bytea[]", "text[]",
     "integer[]", "text[]", "text[]", "text[]", "bigint[]", "integer[]",
 )  # fmt: skip
 """The types of what `commit_additions` takes, in its order."""
@@ -210,67 +211,62 @@ def _write_records(*, with_vectors: bool) -> str:
 
 ADD = f"""
 create or replace function commit_additions(
-  orgs text[], usrs text[], at_times bigint[], key_hashes bytea[], key_digests bytea[],
-  put_numbers integer[], put_places integer[], put_ids text[], put_layers text[], put_sessions text[],
+  several text, orgs text[], usrs text[], counts integer[],
+  key_owners integer[], key_turns integer[], key_times bigint[], key_hashes bytea[], key_digests bytea[],
+  put_owners integer[], put_steps bigint[], put_ids text[], put_layers text[], put_sessions text[],
   put_dead_at bigint[], put_digests bytea[], put_payloads text[],
-  job_numbers integer[], job_ids text[], job_kinds text[], job_refs text[], job_due_at bigint[],
-  job_attempts integer[])
-returns table (number bigint, reached bigint)
+  job_owners integer[], job_ids text[], job_kinds text[], job_refs text[], job_due_at bigint[], job_attempts integer[],
+  out starts bigint[])
 language plpgsql {_PLANS} as $$
-#variable_conflict use_column
 declare
+  said text := set_config('recollect.several', several, true);
   free boolean[];
-  seen bigint[];
+  epochs bigint[];
 begin
-  perform set_config('recollect.several',
-    (select string_agg(chr(30) || c.org || chr(31) || c.usr || chr(30), '') from unnest(orgs, usrs) as c (org, usr)),
-    true);
   -- The locks in a statement of their own: the next one sees what was written before they were free.
   free := array(
-    select pg_try_advisory_xact_lock(hashtextextended(c.org || chr(31) || c.usr, 0))
-    from unnest(orgs, usrs) with ordinality as c (org, usr, number) order by c.number);
-  seen := array(
-    select c.number from unnest(orgs, usrs, key_hashes) with ordinality as c (org, usr, key, number)
-      cross join lateral (select from once o where o.org = c.org and o.usr = c.usr and o.key = c.key limit 1) o
-    union all
-    select c.number from unnest(orgs, usrs) with ordinality as c (org, usr, number)
-      join unnest(put_numbers, put_ids) as p (number, id) using (number)
-      cross join lateral (select from records r where r.org = c.org and r.usr = c.usr and r.id = p.id limit 1) r);
-  return query
-  with given as (
-    select c.*, row_number() over (partition by c.org, c.usr order by c.number) as turn
-    from unnest(orgs, usrs, at_times, key_hashes, key_digests) with ordinality as c (org, usr, at, key, digest, number)
-    where free[c.number] and c.number <> all(seen)),
-  moved as (
-    update heads h set revision = h.revision + g.turns
-      from (select org, usr, count(*) as turns from given group by org, usr) g
-      where h.org = g.org and h.usr = g.usr
-      returning h.org, h.usr, h.epoch, h.revision),
-  placed as (
-    select g.*, m.epoch, m.revision - count(*) over (partition by g.org, g.usr) + g.turn as revision
-    from given g join moved m using (org, usr)),
-  put as (
+    select pg_try_advisory_xact_lock(hashtextextended(orgs[n] || chr(31) || usrs[n], 0))
+    from generate_series(1, cardinality(orgs)) as n order by n);
+  with moved as (
+    update heads h set revision = h.revision + counts[n]
+      from generate_series(1, cardinality(orgs)) as n
+      where h.org = orgs[n] and h.usr = usrs[n] and free[n] and n <> all(array(
+        select key_owners[n] from generate_series(1, cardinality(key_hashes)) as n cross join lateral (
+          select from once o
+          where o.org = orgs[key_owners[n]] and o.usr = usrs[key_owners[n]] and o.key = key_hashes[n] limit 1) o
+        union all
+        select put_owners[n] from generate_series(1, cardinality(put_ids)) as n cross join lateral (
+          select from records r
+          where r.org = orgs[put_owners[n]] and r.usr = usrs[put_owners[n]] and r.id = put_ids[n] limit 1) r))
+      returning n, h.epoch, h.revision - counts[n] as start)
+  select array_agg(m.epoch order by n), array_agg(m.start order by n) into epochs, starts
+    from generate_series(1, cardinality(orgs)) as n left join moved m using (n);
+  with put as (
     insert into records (
       org, usr, id, epoch, revision, born, version, layer, session, dropped, dead_at, digest, payload)
-    select c.org, c.usr, p.id, c.epoch, c.revision, c.revision << {PLACE_BITS} | p.place, c.revision, p.layer,
-      p.session, false, p.dead_at, p.digest, p.payload
-    from unnest(put_numbers, put_places, put_ids, put_layers, put_sessions, put_dead_at, put_digests, put_payloads)
-      as p (number, place, id, layer, session, dead_at, digest, payload) join placed c using (number)),
+    select orgs[p.owner], usrs[p.owner], put_ids[n], epochs[p.owner], p.revision,
+      (starts[p.owner] << {PLACE_BITS}) + put_steps[n], p.revision, put_layers[n], put_sessions[n], false,
+      put_dead_at[n], put_digests[n], put_payloads[n]
+    from generate_series(1, cardinality(put_ids)) as n cross join lateral (
+      select put_owners[n] as owner, starts[put_owners[n]] + (put_steps[n] >> {PLACE_BITS}) as revision) p
+    where p.revision is not null),
   enqueued as (
     insert into jobs (org, usr, id, kind, refs, due_at, attempt)
-    select c.org, c.usr, j.id, j.kind, j.refs, j.due_at, j.attempt
-    from unnest(job_numbers, job_ids, job_kinds, job_refs, job_due_at, job_attempts)
-      as j (number, id, kind, refs, due_at, attempt) join placed c using (number)
-    on conflict do nothing),
-  remembered as (
-    insert into once (org, usr, key, digest, revision, at)
-    select org, usr, key, digest, revision, at from placed)
-  select number, revision from placed;
+    select orgs[job_owners[n]], usrs[job_owners[n]], job_ids[n], job_kinds[n], job_refs[n], job_due_at[n],
+      job_attempts[n]
+    from generate_series(1, cardinality(job_ids)) as n where starts[job_owners[n]] is not null
+    on conflict do nothing)
+  insert into once (org, usr, key, digest, revision, at)
+    select orgs[key_owners[n]], usrs[key_owners[n]], key_hashes[n], key_digests[n],
+      starts[key_owners[n]] + key_turns[n], key_times[n]
+    from generate_series(1, cardinality(key_hashes)) as n where starts[key_owners[n]] is not null;
 end $$"""
-"""Many commits at once, of those that only add. Gives those that nothing stood in the way of, which are done.
+"""Many commits at once, of those that only add. Gives for each partition the revision that its commits follow, or null.
 
-The rule of `commit_changes` is not said again here: a commit whose key or one of whose ids was ever seen
-is left for it, and so is one whose partition another process writes just now, or has no head under its name.
+The rule of `commit_changes` is not said again here: the commits of a partition of which a key or an id was ever seen
+are left for it, and so are those of one that another process writes just now, or that has no head under its name.
+An owner is the place of a partition among `orgs` and `usrs`; a step is the turn of a commit in its partition and the
+place in that commit.
 """
 
 

@@ -130,14 +130,21 @@ async def migrate_2(db: Connection) -> None:
 
 
 async def migrate_3(db: Connection) -> None:
-    """Commits of many partitions in one statement; an index for each query, which no other query can take."""
+    """Calls about several partitions are let through; an index for each query, which no other query can take."""
     for table in TABLES:
         await db.execute(f"alter policy {table}_of_the_caller on {table} using ({_SEES_SEVERAL})".encode())
-    for statement in (*_INDEXES, *FUNCTIONS, commit_function(with_vectors=await _has_column(db))):
+    for statement in _INDEXES:
         await db.execute(statement.encode())
 
 
-MIGRATIONS: tuple[Callable[[Connection], Awaitable[None]], ...] = (migrate_1, migrate_2, migrate_3)
+async def migrate_4(db: Connection) -> None:
+    """Commits of many partitions in one statement, which is told the turn of each."""
+    await db.execute("drop function if exists commit_additions")
+    for statement in (*FUNCTIONS, commit_function(with_vectors=await _has_column(db))):
+        await db.execute(statement.encode())
+
+
+MIGRATIONS: tuple[Callable[[Connection], Awaitable[None]], ...] = (migrate_1, migrate_2, migrate_3, migrate_4)
 """In order; the table `migrations` says how many of them the schema has had."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 import psycopg
@@ -18,13 +19,33 @@ from psycopg.types import TypeInfo
 _HEAD = struct.Struct(">iiIii")
 _LENGTH = struct.Struct(">i")
 _NULL = _LENGTH.pack(-1)
-_PLAIN: dict[str, Callable[[Any], bytes]] = {
-    "text": str.encode,
-    "bytea": bytes,
-    "bigint": struct.Struct(">q").pack,
-    "integer": _LENGTH.pack,
+Write = Callable[[Sequence[Any]], bytes]
+"""How the values of an array are written, none of which is null: each behind its length."""
+
+
+def _sized(encode: Callable[[Any], bytes]) -> Write:
+    def write(values: Sequence[Any]) -> bytes:
+        items = list(map(encode, values))
+        return b"".join(chain.from_iterable(zip(map(_LENGTH.pack, map(len, items)), items, strict=True)))
+
+    return write
+
+
+def _fixed(letter: str) -> Write:
+    size = struct.calcsize(f">{letter}")
+
+    def write(values: Sequence[Any]) -> bytes:
+        return struct.pack(f">{f'i{letter}' * len(values)}", *chain.from_iterable(zip(repeat(size), values)))
+
+    return write
+
+
+_PLAIN: dict[str, Write] = {
+    "text": _sized(str.encode),
+    "bytea": _sized(bytes),
+    "bigint": _fixed("q"),
+    "integer": _fixed("i"),
 }
-"""Type -> how one value of it is written."""
 
 
 class Half(bytes):
@@ -44,7 +65,7 @@ class Arrays:
 
     def __init__(self, adapters: AdaptersMap) -> None:
         self._adapters = adapters
-        self._kinds: dict[str, tuple[type[bytes], int, Callable[[Any], bytes]]] = {}
+        self._kinds: dict[str, tuple[type[bytes], int, Write]] = {}
         for name, write in _PLAIN.items():
             info = psycopg.adapters.types[name]
             self._learn(name, info.oid, info.array_oid, write)
@@ -53,7 +74,7 @@ class Arrays:
         """Take in what this database calls `halfvec`."""
         info.register(Context(self._adapters))
         self._adapters.register_dumper(Half, _dumper(info.oid))
-        self._learn("halfvec", info.oid, info.array_oid, bytes)
+        self._learn("halfvec", info.oid, info.array_oid, _sized(bytes))
 
     def written(self, types: Iterable[str], values: Iterable[Any]) -> list[Any]:
         """What stands for these types, arrays in the server's form; an empty one is not sent."""
@@ -62,7 +83,7 @@ class Arrays:
             for type, value in zip(types, values, strict=True)
         ]
 
-    def _learn(self, name: str, oid: int, array_oid: int, write: Callable[[Any], bytes]) -> None:
+    def _learn(self, name: str, oid: int, array_oid: int, write: Write) -> None:
         kind = type(f"{name.title()}Array", (bytes,), {})
         self._adapters.register_dumper(kind, _dumper(array_oid))
         self._kinds[name] = kind, oid, write
@@ -71,14 +92,9 @@ class Arrays:
         if not values:
             return None
         kind, oid, write = self._kinds[name]
-        parts = [_HEAD.pack(1, None in values, oid, len(values), 1)]
-        for value in values:
-            if value is None:
-                parts.append(_NULL)
-            else:
-                item = write(value)
-                parts += (_LENGTH.pack(len(item)), item)
-        return kind(b"".join(parts))
+        has_null = None in values
+        each = [_NULL if value is None else write((value,)) for value in values] if has_null else [write(values)]
+        return kind(b"".join([_HEAD.pack(1, has_null, oid, len(values), 1), *each]))
 
 
 def _dumper(of_type: int) -> type[Dumper]:

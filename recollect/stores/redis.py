@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote
 
 from recollect.errors import Conflict, Corrupt, RecollectError, Unavailable, ValidationError
 from recollect.filters import Filter, Reach
-from recollect.records import DAY_MS, Changes, Job, Partition, Record, Vector, digest_of, record_from
+from recollect.records import DAY_MS, Changes, Job, Partition, Record, Vector, canonical_json, digest_of, record_from
 from recollect.stores.contract import (
     BLOCK_ROWS,
     CHANGES_MIN,
@@ -132,10 +132,10 @@ class RedisStore:
         waits = self._nodes.url.wait_replicas > 0
         arguments = _commit_arguments(prepared, name, waits, now)
         reply = await self._run(_COMMIT, shard, keys, *arguments, repeatable=changes.key is not None, waits=waits)
-        if reply[0] != b"done":
-            kind, field, message = _REFUSALS[reply[0]]
+        if isinstance(reply, bytes):
+            kind, field, message = _REFUSALS[reply]
             raise kind(message, field=field)
-        return int(reply[1])
+        return int(reply)
 
     async def claim(self, now: int, lease_s: float, limit: int) -> Sequence[Job]:
         check_limit(limit)
@@ -531,7 +531,7 @@ def _commit_arguments(prepared: Prepared, name: str, waits: bool, now: int) -> S
         flat += (record.id, record.version, sealed.digest.hex(), place, expires_at, _body(sealed))
     flat += changes.drop
     for job in changes.enqueue:
-        flat += (job.id, job.due_at, job.attempt, json.dumps([job.kind, job.refs]))
+        flat += (job.id, job.due_at, job.attempt, canonical_json([job.kind, job.refs]))
     return flat
 
 

@@ -42,7 +42,19 @@ BATCH_MAX = 32
 CONNECT_S = 2.0
 """How long connecting may take: less than a call, since a server that hangs still lets the system accept for it."""
 
-Value = str | bytes | int
+PROGRESS_SHARE = 0.1
+"""The time limit of a batch that gets on is moved when so much of it is gone, not at every answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Values in the form in which they go over the wire."""
+
+    count: int
+    data: bytes
+
+
+Value = str | bytes | int | Packed
 Reply = Any
 
 NOT_SENT = "NOT_SENT"
@@ -97,7 +109,7 @@ class Answer:
 
 @dataclass(slots=True)
 class _Call:
-    packed: bytes
+    sent: bytes
     count: int
     waits: bool
     future: asyncio.Future[Answer]
@@ -126,8 +138,8 @@ class Node:
 
         Raises `Failure` when the server cannot be asked; what it refuses is in the answer.
         """
-        packed = b"".join(_packed(command) for command in commands)
-        call = _Call(packed, len(commands), waits, asyncio.get_running_loop().create_future())
+        sent = b"".join([_command(command) for command in commands])
+        call = _Call(sent, len(commands), waits, asyncio.get_running_loop().create_future())
         self._waiting.append(call)
         if len(self._carriers) < LINES_MAX:
             carrier = asyncio.create_task(self._carry_all())
@@ -188,17 +200,20 @@ class Node:
     async def _exchange(self, line: _Line, batch: list[_Call]) -> None:
         waiting: list[tuple[_Call, list[Reply]]] = []
         clock = asyncio.get_running_loop().time
-        packed = [call.packed for call in batch]
+        sent = [call.sent for call in batch]
         waits = any(call.waits for call in batch)
         if waits:
             # One wait stands for all: it asks for whatever this connection has written before it.
-            packed.append(_packed(("WAIT", self._url.wait_replicas, self._url.wait_ms)))
+            sent.append(_command(("WAIT", self._url.wait_replicas, self._url.wait_ms)))
         async with asyncio.timeout(self._try_s) as limit:
-            await line.connection.send_packed_command(packed, check_health=False)
+            await line.connection.send_packed_command(sent, check_health=False)
+            moved = clock()
             for call in batch:
                 replies = [await _reply(line.connection) for _ in range(call.count)]
                 # A batch may take long as long as it gets on.
-                limit.reschedule(clock() + self._try_s)
+                if (now := clock()) > moved + PROGRESS_SHARE * self._try_s:
+                    moved = now
+                    limit.reschedule(now + self._try_s)
                 if call.waits:
                     waiting.append((call, replies))
                 else:
@@ -246,13 +261,24 @@ class Node:
         )
 
 
-def _packed(command: Sequence[Value]) -> bytes:
+def packed(values: Iterable[Value]) -> Packed:
+    """Values as they go over the wire: what is sent often is packed once."""
+    count, parts = 0, []
+    for value in values:
+        if isinstance(value, Packed):
+            count += value.count
+            parts.append(value.data)
+        else:
+            data = value if isinstance(value, bytes) else str(value).encode()
+            count += 1
+            parts.append(b"$%d\r\n%b\r\n" % (len(data), data))
+    return Packed(count, b"".join(parts))
+
+
+def _command(values: Iterable[Value]) -> bytes:
     """A command as it goes over the wire."""
-    parts = [b"*%d\r\n" % len(command)]
-    for value in command:
-        data = value if isinstance(value, bytes) else str(value).encode()
-        parts += (b"$%d\r\n" % len(data), data, b"\r\n")
-    return b"".join(parts)
+    whole = packed(values)
+    return b"*%d\r\n%b" % (whole.count, whole.data)
 
 
 async def _reply(connection: AbstractConnection) -> Reply:

@@ -14,11 +14,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from recollect.errors import Busy, Corrupt, RecollectError, Unavailable
-from recollect.stores.redis_node import BROKEN, NOT_SENT, Answer, Failure, Node, Reply, Value
+from recollect.stores.redis_node import BROKEN, NOT_SENT, Answer, Failure, Node, Packed, Reply, Value, packed
 from recollect.stores.redis_url import Address, RedisUrl
 
 SHARDS = 64
@@ -28,6 +29,8 @@ TRY_S = 3.0
 """How long one try may take, so that a server that hangs leaves time to ask the one that takes over."""
 PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.4)
 """Between tries; the last one again and again."""
+KEYS_HELD = 4_096
+"""Sets of keys that are held as they are sent, of some 700 bytes each."""
 
 _SCRIPTS = Path(__file__).with_name("lua")
 T = TypeVar("T")
@@ -134,13 +137,15 @@ class Nodes:
         `repeatable`: twice is once, so a lost answer may be asked for again. `waits`: replicas must have it too.
         """
 
+        given = (_packed_keys(tuple(keys)), *arguments)
+
         async def call() -> tuple[Reply, int]:
             try:
-                return await self._at(shard, ("EVALSHA", script.sha, len(keys), *keys, *arguments), waits)
+                return await self._at(shard, ("EVALSHA", script.sha, *given), waits)
             except Failure as failure:
                 if failure.code != "NOSCRIPT":
                     raise
-            return await self._at(shard, ("EVAL", script.text, len(keys), *keys, *arguments), waits)
+            return await self._at(shard, ("EVAL", script.text, *given), waits)
 
         return await self._persist(call, repeatable, shard)
 
@@ -263,6 +268,12 @@ class Nodes:
             for shard in self._shards:
                 if low <= shard.slot <= high:
                     shard.node = self._node(address)
+
+
+@lru_cache(maxsize=KEYS_HELD)
+def _packed_keys(keys: tuple[Value, ...]) -> Packed:
+    """The keys of a script behind their number."""
+    return packed((len(keys), *keys))
 
 
 def _is(reply: Reply, code: str) -> bool:

@@ -10,15 +10,17 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path, PurePath
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from recollect.errors import Corrupt, RecollectError, Unavailable, ValidationError
-from recollect.filters import Filter, Reach
-from recollect.records import Changes, Job, Partition, Record, Vector, digest_of, records_from
+from recollect.filters import Filter, Reach, has_traces, traces_of
+from recollect.records import Changes, Job, Partition, Record, Vector, canonical_json, digest_of, records_from
 from recollect.stores.contract import (
     BLOCK_ROWS,
     CHANGES_MIN,
@@ -45,6 +47,7 @@ from recollect.stores.contract import (
     forget_part,
     prepare,
     read_cursor,
+    read_rows,
     reads_from,
     touched_ids,
     veil_of,
@@ -55,8 +58,13 @@ from recollect.stores.sqlite_codes import CodeBooks, clear_codes, nearest, put_c
 from recollect.stores.sqlite_file import Connection, SqliteFile, copy_into, packed, unpacked
 
 PATH_MAX = 4_096
-_Slots = dict[str, tuple[str, int]]
+NEAR_REVISIONS, NEAR_ROWS = 4, 32
+"""Commits and records since a mark up to which what changed is read at once, on the caller's thread."""
+DUE_LOOKED_AT = 8
+"""Among how many times the jobs that are claimed those of one partition are sought: together they are one commit."""
+_Slots = Mapping[str, tuple[str, int]]
 _ROW = "id, layer, session, payload, model, vector, version, born"
+_PAYLOAD = _ROW.split(", ").index("payload")
 _UPSERT = """
 insert into records
   (part, id, epoch, revision, born, version, layer, session, dropped, dead_at, digest, payload, model, vector)
@@ -70,6 +78,15 @@ _BURY = """
 update records set revision = ?, dropped = 1, dead_at = ?, digest = x'', payload = '',
   model = null, vector = null, slot = null
 where part = ? and id = ?
+"""
+_DUE = """
+with oldest as (select part, id, due_at from jobs where due_at <= ? order by due_at limit ?),
+  due as (select part, id, due_at, min(due_at) over (partition by part) as first from oldest)
+select part, jobs.id, kind, refs, attempt, org, usr
+from due join jobs using (part, id) join partitions using (part) order by first, part, due.due_at limit ?
+"""
+_OLDEST_MODELS = """
+select distinct model from (select model from records order by row limit 50) where model is not null
 """
 _LAYERS = """
 with recursive found (layer) as (
@@ -88,6 +105,10 @@ async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> SqliteStore:
     path = unquote(rest.removesuffix("?mode=ro").removeprefix("/"))
     if not path or "\x00" in path or len(path) > PATH_MAX:
         raise ValidationError("write sqlite:///file.db, or sqlite:////absolute/file.db", field="url")
+    if path == ":memory:":
+        raise ValidationError("write memory:// for a memory that is gone with the process", field="url")
+    if path.startswith("~/"):
+        raise ValidationError("write the whole path, as sqlite:////home/ann/notes.db; ~ is not read here", field="url")
     return await open_path(PurePath(path), read_only=rest.endswith("?mode=ro"), busy_timeout_s=busy_timeout_s)
 
 
@@ -109,6 +130,7 @@ class SqliteStore:
     """All promises of the contract in one file. Open it with `open_store("sqlite:///recollect.db")`."""
 
     abilities = frozenset({DURABLE, SHARED, VECTOR_SEARCH})
+    loses_answers = False
 
     def __init__(self, path: Path, *, read_only: bool = False, busy_timeout_s: float = 10.0) -> None:
         self._file = SqliteFile(path, read_only=read_only, busy_timeout_s=busy_timeout_s)
@@ -116,6 +138,8 @@ class SqliteStore:
         self._heads_version = -1
         self._books = CodeBooks()
         self._books_lock = threading.Lock()
+        self.oldest_models = self._models_of_oldest()
+        """The models that embedded the oldest of what is kept, as they were when the file was opened."""
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────
 
@@ -123,15 +147,14 @@ class SqliteStore:
         prepared = prepare(changes)
 
         def work(db: Connection) -> int:
-            part, head = _head(db, changes.partition)
-            known, slots = _known(db, part, head, prepared, now)
-            plan = decide(prepared, known, now)
+            found = _found(db, prepared, now)
+            plan = decide(prepared, found.known, now)
             if not plan.replayed:
-                if part == 0:
-                    part = _make_partition(db, changes.partition)
-                elif plan.changes_records or changes.enqueue:
-                    _unveil(db, part, changes.partition)
-                _apply(db, part, head, prepared, plan, slots, now)
+                if found.part == 0:
+                    found = found._replace(part=_make_partition(db, changes.partition))
+                elif found.veiled and (plan.changes_records or changes.enqueue):
+                    _unveil(db, found.part, changes.partition)
+                _apply(db, found, prepared, plan, now)
             return plan.revision
 
         return await self._file.write(work)
@@ -145,11 +168,7 @@ class SqliteStore:
             return []
 
         def work(db: Connection) -> list[Job]:
-            rows = db.execute(
-                """select part, jobs.id, kind, refs, attempt, org, usr from jobs join partitions using (part)
-                   where due_at <= ? order by due_at limit ?""",
-                (now, limit),
-            ).fetchall()
+            rows = db.execute(_DUE, (now, DUE_LOOKED_AT * limit, limit)).fetchall()
             due_at = now + int(lease_s * 1000)
             db.executemany(
                 "update jobs set attempt = attempt + 1, due_at = ? where part = ? and id = ?",
@@ -207,10 +226,14 @@ class SqliteStore:
 
     async def changes(self, partition: Partition, mark: Mark | None, limit: int = 1_000) -> Delta:
         check_limit(limit, CHANGES_MIN)
-        if mark is not None:
-            head = self._peek_head(partition)
-            if mark.revision == head.revision and not reads_from(head, mark)[0]:
-                return Delta(mark)
+        head = self._peek_head(partition)
+        if mark is not None and mark.revision == head.revision and not reads_from(head, mark)[0]:
+            return Delta(mark)
+        # What one or two messages bring is read sooner than another thread would be woken, as is what is empty.
+        if head.revision - (mark.revision if mark else 0) <= NEAR_REVISIONS:
+            delta = self._file.peek(lambda db: _changes(db, partition, mark, min(limit, NEAR_ROWS)), whole=True)
+            if not delta.more:
+                return delta
         return await self._file.read(lambda db: _changes(db, partition, mark, limit))
 
     async def search(
@@ -294,6 +317,12 @@ class SqliteStore:
             "read_only": self._file.read_only,
         }
 
+    def _models_of_oldest(self) -> frozenset[str]:
+        try:
+            return frozenset(row[0] for row in self._file.peek(lambda db: db.execute(_OLDEST_MODELS).fetchall()))
+        except RecollectError:
+            return frozenset()  # a file that cannot be read says so to whoever wants to read it
+
     def _peek_head(self, partition: Partition) -> Head:
         """The head as it stands, in microseconds: asked again only when the file has changed."""
         version = self._file.peek(_data_version)
@@ -308,8 +337,14 @@ class SqliteStore:
 # ── what stands in the file ──────────────────────────────────────────────────────────────────────
 
 
+def _names(partition: Partition) -> Iterator[Partition]:
+    """What a partition may be called here. The veil is woven only where the plain name is unknown: few were erased."""
+    yield partition
+    yield veil_of(partition)
+
+
 def _head(db: Connection, partition: Partition) -> tuple[int, Head]:
-    for name in (partition, veil_of(partition)):
+    for name in _names(partition):
         row = db.execute(
             "select part, epoch, revision, floor, forgot from partitions where org = ? and usr = ?", name
         ).fetchone()
@@ -336,47 +371,72 @@ def _make_partition(db: Connection, partition: Partition) -> int:
     return int(cursor.lastrowid or 0)
 
 
-def _known(db: Connection, part: int, head: Head, prepared: Prepared, now: int) -> tuple[Known, _Slots]:
+class _Found(NamedTuple):
+    """What stands where a commit wants to write: its partition (0: none yet), what is known, and taken code slots."""
+
+    part: int
+    known: Known
+    slots: _Slots = MappingProxyType({})
+    veiled: bool = False
+
+
+def _found(db: Connection, prepared: Prepared, now: int) -> _Found:
     """What `decide` asks for, and the code slots of the rows that are touched, of whatever epoch."""
-    if part == 0:
-        return Known(head), {}
     changes = prepared.changes
-    once = None
-    if prepared.key_hash:
-        once = db.execute(
-            "select digest, revision from once where part = ? and key = ? and at > ?",
-            (part, prepared.key_hash, now - KEY_LIFE_MS),
-        ).fetchone()
     ids = touched_ids(changes)
+    for name in _names(changes.partition):
+        rows = db.execute(_head_and_metas(len(ids)), (*ids, *name)).fetchall()
+        if rows:
+            break
+    else:
+        return _Found(0, Known(Head()))
+    part, *head = rows[0][:5]
+    held = [row[5:] for row in rows if row[5] is not None]
+    metas = {row[0]: Meta(row[1], row[2], unpacked(row[3]), bool(row[4]), row[5]) for row in held if row[6] == head[0]}
+    slots = {row[0]: row[7:] for row in held if row[8] is not None}
+    jobs = _attempts(db, part, changes.finish) if changes.finish else {}
+    once = _once(db, part, prepared.key_hash, now) if prepared.key_hash else None
+    return _Found(part, Known(Head(*head), metas, jobs, once), slots, name is not changes.partition)
+
+
+@cache
+def _head_and_metas(ids: int) -> str:
+    """The query for the head of a partition with so many of its rows, where they are there: one look for both."""
+    return (
+        "select p.part, p.epoch, p.revision, floor, forgot, id, version, digest, born, dropped, dead_at, r.epoch,"
+        " model, slot from partitions p left join records r indexed by records_id"
+        f" on r.part = p.part and r.id in ({','.join('?' * ids) or 'null'}) where org = ? and usr = ?"
+    )
+
+
+def _attempts(db: Connection, part: int, jobs: Sequence[Job]) -> dict[str, int]:
+    wanted = ",".join("?" * len(jobs))
     rows = db.execute(
-        f"select id, version, digest, born, dropped, dead_at, epoch, model, slot from records"
-        f" where part = ? and id in ({','.join('?' * len(ids))})",
-        (part, *ids),
-    ).fetchall()
-    metas = {
-        row[0]: Meta(row[1], row[2], unpacked(row[3]), bool(row[4]), row[5]) for row in rows if row[6] == head.epoch
-    }
-    slots = {row[0]: (row[7], row[8]) for row in rows if row[8] is not None}
-    jobs = {}
-    for job in changes.finish:
-        row = db.execute("select attempt from jobs where part = ? and id = ?", (part, job.id)).fetchone()
-        if row:
-            jobs[job.id] = row[0]
-    return Known(head, metas, jobs, once), slots
+        f"select id, attempt from jobs where part = ? and id in ({wanted})", (part, *(job.id for job in jobs))
+    )
+    return dict(rows.fetchall())
 
 
-def _apply(db: Connection, part: int, head: Head, prepared: Prepared, plan: Plan, slots: _Slots, now: int) -> None:
-    changes = prepared.changes
+def _once(db: Connection, part: int, key_hash: bytes, now: int) -> tuple[bytes, int] | None:
+    row: tuple[bytes, int] | None = db.execute(
+        "select digest, revision from once where part = ? and key = ? and at > ?", (part, key_hash, now - KEY_LIFE_MS)
+    ).fetchone()
+    return row
+
+
+def _apply(db: Connection, found: _Found, prepared: Prepared, plan: Plan, now: int) -> None:
+    changes, part = prepared.changes, found.part
     if plan.changes_records:
-        _write_records(db, part, head, changes.partition.org, plan, slots)
-        db.executemany(_BURY, [(plan.revision, now, part, id) for id in plan.drop])
+        _write_records(db, found, changes.partition.org, plan)
+        if plan.drop:
+            db.executemany(_BURY, [(plan.revision, now, part, id) for id in plan.drop])
         db.execute("update partitions set revision = ? where part = ?", (plan.revision, part))
-    for job in changes.finish:
-        db.execute("delete from jobs where part = ? and id = ?", (part, job.id))
-    for job in changes.enqueue:
-        db.execute(
+    if changes.finish:
+        db.executemany("delete from jobs where part = ? and id = ?", [(part, job.id) for job in changes.finish])
+    if changes.enqueue:
+        db.executemany(
             "insert into jobs (part, id, kind, refs, due_at, attempt) values (?, ?, ?, ?, ?, ?) on conflict do nothing",
-            (part, job.id, job.kind, json.dumps(job.refs), job.due_at, job.attempt),
+            [(part, job.id, job.kind, canonical_json(job.refs), job.due_at, job.attempt) for job in changes.enqueue],
         )
     if prepared.key_hash:
         db.execute(
@@ -385,22 +445,25 @@ def _apply(db: Connection, part: int, head: Head, prepared: Prepared, plan: Plan
         )
 
 
-def _write_records(db: Connection, part: int, head: Head, org: str, plan: Plan, slots: _Slots) -> None:
+def _write_records(db: Connection, found: _Found, org: str, plan: Plan) -> None:
     """Write the rows and their codes: a record keeps its slot as long as its model is the same."""
+    part, epoch, slots = found.part, found.known.head.epoch, found.slots
     rows, vectors = [], {}
     for written in plan.write:
         record, vector = written.sealed.record, written.sealed.record.vector
         if vector is not None:
             vectors[record.id] = vector
         rows.append((
-            part, record.id, head.epoch, plan.revision, packed(written.born), written.version, record.layer,
+            part, record.id, epoch, plan.revision, packed(written.born), written.version, record.layer,
             record.scope.session, record.expires_at, written.sealed.digest, written.sealed.payload,
             vector.model if vector else None, vector.data if vector else None,
         ))  # fmt: skip
-    touched = (*(written.sealed.record.id for written in plan.write), *plan.drop)
     kept = {id: slots[id][1] for id in vectors if id in slots and slots[id][0] == vectors[id].model}
-    clear_codes(db, org, [slots[id] for id in touched if id in slots and id not in kept])
-    db.executemany(_UPSERT, rows)
+    if slots:
+        touched = (*(written.sealed.record.id for written in plan.write), *plan.drop)
+        clear_codes(db, org, [slots[id] for id in touched if id in slots and id not in kept])
+    if rows:
+        db.executemany(_UPSERT, rows)
     if vectors:
         put_codes(db, org, [(row, vectors[id], kept.get(id)) for id, row in _rows_of(db, part, list(vectors))])
 
@@ -437,12 +500,13 @@ def _list(
     found: list[Record] = []
     scanned = 0
     filtered = where.test is not None or where.ids is not None
+    traces = traces_of(where.test)
     while True:
         block = min(BLOCK_ROWS, SCAN_MAX_ROWS - scanned) if filtered else limit - len(found)
         sql, values = _select(part, epoch, layers, where.session, low, high, now, newest_first, block + 1)
         rows = db.execute(sql, values).fetchall() if layers else []
-        for row in rows[:block]:
-            (record,) = _records(where.partition, [row])
+        kept = [row for row in rows[:block] if has_traces(row[_PAYLOAD], traces)] if traces else rows[:block]
+        for row, record in read_rows(kept, lambda some: _records(where.partition, some), limit):
             if where.holds(record):
                 found.append(record)
             if len(found) == limit:
@@ -481,9 +545,12 @@ def _select(
         tests += " and born < ?"
         more.append(packed(high))
     order = f"order by born {'desc' if newest_first else 'asc'} limit {count}"
-    each = f"select * from (select {_ROW} from records where {tests} {order})"
+    one = f"select {_ROW} from records where {tests} {order}"
     values = [value for layer in layers for value in (part, epoch, layer, now, *more)]
-    return f"{' union all '.join([each] * len(layers))} {order}", values
+    # One walk alone is in order already: to sort it again would copy every row.
+    return one if len(
+        layers
+    ) == 1 else f"{' union all '.join([f'select * from ({one})'] * len(layers))} {order}", values
 
 
 def _changes(db: Connection, partition: Partition, mark: Mark | None, limit: int) -> Delta:

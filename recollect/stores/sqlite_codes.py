@@ -89,10 +89,13 @@ def _write(db: Connection, book: int, version: int, entries: Sequence[tuple[int,
         for slot, row, code in slots:
             codes[slot * size : (slot + 1) * size] = code or bytes(size)
             rows[slot * ROW_BYTES : (slot + 1) * ROW_BYTES] = row.to_bytes(ROW_BYTES, "little")
-        db.execute(
-            "insert or replace into blocks (book, place, version, codes, rows) values (?, ?, ?, ?, ?)",
-            (book, place, version, bytes(codes), bytes(rows)),
+        # Where a block is as large as before, SQLite writes only the pages of it that differ.
+        statement = (
+            "update blocks set version = ?, codes = ?, rows = ? where book = ? and place = ?"
+            if found
+            else "insert into blocks (version, codes, rows, book, place) values (?, ?, ?, ?, ?)"
         )
+        db.execute(statement, (version, bytes(codes), bytes(rows), book, place))
 
 
 @dataclass(slots=True)

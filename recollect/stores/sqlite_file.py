@@ -14,7 +14,6 @@ import queue
 import sqlite3
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -34,10 +33,12 @@ APPLICATION_ID = 0x52_43_4C_54  # "RCLT": tells our files from other SQLite file
 PAGE_BYTES = 8192  # a record with its vector fits a page; 4 KiB pages spill every vector
 GROUP_MAX = 256  # calls that share one transaction: bounds how long the first of them waits
 READERS = 2
+CACHE_KIB = 16_384  # pages that each connection keeps at hand; with the writer and the one that peeks there are four
 WAL_PAGES = 4_000  # pages between checkpoints: about 32 MiB
 WAL_LIMIT_BYTES = 32 * 1024 * 1024
 MAGIC = b"SQLite format 3\x00"
 HEADER_BYTES = 100
+WAL_FORMAT = b"\x02\x02"  # how the header says that the log is a WAL, and no journal may be beside the file
 CHECKPOINT_PAUSE_S = 0.01
 SQLITE_VERSION = sqlite3.sqlite_version
 _PLACE_BITS = 7  # a commit has at most 96 operations, so (revision, place) fits one integer
@@ -129,13 +130,15 @@ class SqliteFile:
         self._closed = False
         if not read_only:
             _create_if_absent(path)
-        _check_header(path)
+        version = _check_header(path)
         self.read_only = read_only or not _is_writable(path)
         self._writer: threading.Thread | None = None
+        self._syncs = True
         self._writer_lock = threading.Lock()
         try:
-            version = self._check_schema()
+            version = self._check_version(self._read_version() if version is None else version)
             self._peeker = self._connect()
+            self._peeker.execute("select part from partitions limit 1").fetchone()
             if version < len(MIGRATIONS) and not self.read_only:
                 migrate(self._peeker)
         except sqlite3.Error as error:
@@ -168,12 +171,12 @@ class SqliteFile:
         self._check_open()
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
 
-    def peek(self, work: Work[T]) -> T:
-        """Run a look-up of microseconds without leaving the caller's thread."""
+    def peek(self, work: Work[T], *, whole: bool = False) -> T:
+        """Run a look-up of microseconds without leaving the caller's thread; `whole` if it asks more than once."""
         self._check_open()
         with self._peek_lock:
             try:
-                return work(self._peeker)
+                return _in_one_view(self._peeker, work) if whole else work(self._peeker)
             except sqlite3.Error as error:
                 raise translated(error) from error
 
@@ -241,7 +244,7 @@ class SqliteFile:
             if alone and group[0].work is _compact:
                 group[0].work(db)
                 return
-            db.execute("pragma synchronous = full" if any(t.durable for t in group) else "pragma synchronous = normal")
+            self._sync(db, any(task.durable for task in group))
             db.execute("begin immediate")
         except Exception as error:
             # Nobody's work has begun, so all have the same answer, and have waited for the lock once.
@@ -265,6 +268,12 @@ class SqliteFile:
                 task.result = task.error = None
                 self._write_group(db, [task])
 
+    def _sync(self, db: Connection, syncs: bool) -> None:
+        """Let the next commit wait for the disk, or not: a word to SQLite only where that changes."""
+        if syncs is not self._syncs:
+            db.execute(f"pragma synchronous = {'full' if syncs else 'normal'}")
+            self._syncs = syncs
+
     # ── connections ──────────────────────────────────────────────────────────────────────────────
 
     def _read(self, work: Work[T]) -> T:
@@ -272,11 +281,7 @@ class SqliteFile:
         try:
             if db is None:
                 db = self._local.db = self._connect()
-            db.execute("begin")
-            try:
-                return work(db)
-            finally:
-                _roll_back(db)
+            return _in_one_view(db, work)
         except sqlite3.Error as error:
             raise translated(error) from error
 
@@ -296,7 +301,7 @@ class SqliteFile:
                 "synchronous = full",
                 f"wal_autocheckpoint = {WAL_PAGES}",
                 f"journal_size_limit = {WAL_LIMIT_BYTES}",
-                "cache_size = -16384",
+                f"cache_size = -{CACHE_KIB}",
                 "temp_store = memory",
             ):
                 db.execute(f"pragma {pragma}")
@@ -312,22 +317,24 @@ class SqliteFile:
             mode += "&immutable=1"
         return f"{self.path.absolute().as_uri()}?mode={mode}"
 
-    def _check_schema(self) -> int:
-        """The file's schema version, if it is one that we know. What is refused is left as it is.
+    def _read_version(self) -> int:
+        """The file's schema version, as its log may have it.
 
         A connection that may not write is the only one that leaves the log of a killed writer alone.
         """
         with closing(sqlite3.connect(self._uri(read_only=True), uri=True, timeout=self._busy_timeout_s)) as db:
-            version = _pragma(db, "user_version")
-            if version > len(MIGRATIONS):
-                raise Unavailable(
-                    f"the file has schema version {version}, this Recollect knows {len(MIGRATIONS)}: "
-                    "upgrade Recollect; the file was not touched",
-                    field="store",
-                )
-            if version < len(MIGRATIONS) and self.read_only:
-                raise Unavailable("the file must be migrated; open it for writing once", field="store")
-            db.execute("select part from partitions limit 1").fetchone()
+            return _pragma(db, "user_version")
+
+    def _check_version(self, version: int) -> int:
+        """Refuse a schema that we do not know, before anything can write. What is refused is left as it is."""
+        if version > len(MIGRATIONS):
+            raise Unavailable(
+                f"the file has schema version {version}, this Recollect knows {len(MIGRATIONS)}: "
+                "upgrade Recollect; the file was not touched",
+                field="store",
+            )
+        if version < len(MIGRATIONS) and self.read_only:
+            raise Unavailable("the file must be migrated; open it for writing once", field="store")
         return version
 
 
@@ -381,8 +388,11 @@ def _exists(path: Path) -> bool:
         raise Unavailable("the database file cannot be reached; is its name too long?", field="store") from error
 
 
-def _check_header(path: Path) -> None:
-    """Refuse what is not a whole file of ours before SQLite has a chance to touch it."""
+def _check_header(path: Path) -> int | None:
+    """Refuse what is not a whole file of ours before SQLite has a chance to touch it.
+
+    Gives the schema version where the header alone can tell it: a log may have another one.
+    """
     if not _exists(path):
         raise Unavailable("there is no such database file", field="store")
     if not path.is_file():
@@ -394,6 +404,8 @@ def _check_header(path: Path) -> None:
             header = file.read(HEADER_BYTES)
     except OSError as error:
         raise Unavailable("the database file cannot be read", field="store") from error
+    if not header:
+        raise Corrupt("the file is empty; delete it if it never held memories", field="store")
     if not header.startswith(MAGIC):
         raise Corrupt("this is not an SQLite file; it was not touched", field="store")
     if len(header) < HEADER_BYTES:
@@ -403,6 +415,7 @@ def _check_header(path: Path) -> None:
     page_bytes = int.from_bytes(header[16:18])
     if not has_log and page_bytes > 1 and size % page_bytes:
         raise Corrupt("the file ends in the middle of a page; it was not touched", field="store")
+    return None if has_log or header[18:20] != WAL_FORMAT else int.from_bytes(header[60:64])
 
 
 def _has_log(path: Path) -> bool:
@@ -446,6 +459,15 @@ def copy_into(db: Connection, target: Path) -> None:
         os.fsync(file.fileno())
 
 
+def _in_one_view(db: Connection, work: Work[T]) -> T:
+    """Run work that reads in one transaction: all of it sees the same state."""
+    db.execute("begin")
+    try:
+        return work(db)
+    finally:
+        _roll_back(db)
+
+
 def _roll_back(db: Connection) -> None:
     """End a transaction that SQLite has not already ended itself; the error that led here is the one to tell."""
     try:
@@ -461,12 +483,9 @@ def _pragma(db: Connection, name: str) -> int:
 
 def _deliver(group: Sequence[_Task]) -> None:
     """Wake the callers, once per event loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[_Task]] = defaultdict(list)
-    for task in group:
-        by_loop[task.loop].append(task)
-    for loop, tasks in by_loop.items():
+    for loop in {task.loop for task in group}:
         try:
-            loop.call_soon_threadsafe(_settle, tasks)
+            loop.call_soon_threadsafe(_settle, [task for task in group if task.loop is loop])
         except RuntimeError:
             continue  # its loop is closed: nobody waits any more, and the work is done
 

@@ -352,6 +352,10 @@ def _layers() -> Iterator[Case]:
         listed_layer=lambda cast, layer: cast.ann.list_memories(layer=layer),
     )  # fmt: skip
     yield from _each("D6", ValidationError, "layer", ("working", "customization"), searched_layer=search)
+    yield from _each(
+        "D6", ValidationError, "sections", ("profile", "", 5, [], ["fact"], ["profile", 5], ["RECENT"]),
+        sections_of_a_context=lambda cast, sections: cast.chat.get_context("x", sections=sections),
+    )  # fmt: skip
 
 
 def _questions() -> Iterator[Case]:
@@ -362,6 +366,14 @@ def _questions() -> Iterator[Case]:
         list=lambda cast, limit: cast.ann.list_memories(limit=limit),
         messages=lambda cast, limit: cast.chat.messages(limit=limit),
         sessions=lambda cast, limit: cast.ann.sessions(limit=limit),
+    )  # fmt: skip
+    yield from _each(
+        "D7", ValidationError, "window", [each for each in limits if each is not None],
+        window_of_a_context=lambda cast, window: cast.chat.get_context("x", window=window),
+    )  # fmt: skip
+    yield from _each(
+        "D7", ValidationError, "only_new", (1, "yes", None, []),
+        added_if_new=lambda cast, chosen: cast.ann.add_memory(SECRET, only_new=chosen),
     )  # fmt: skip
     budgets = (0, -1, 1.5, "3", True, 10**9, None)
     yield from _each(

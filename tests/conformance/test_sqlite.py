@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from recollect import Memory
+from recollect.records import Changes, Job
 from recollect.stores import open_store
 from recollect.stores.contract import forget_whole, is_veil
 from recollect.stores.sqlite import living_by_ids
@@ -28,6 +30,25 @@ async def test_records_are_looked_up_by_their_ids_however_many_a_user_has(tmp_pa
         query = f"explain query plan {living_by_ids(count)}"
         plan = [row[3] for row in db.execute(query, (1, 1, 0, *(str(n) for n in range(count))))]
     assert plan == ["SEARCH records USING INDEX records_id (part=? AND id=?)"]
+
+
+async def test_due_work_of_one_user_is_claimed_together_and_who_waits_longest_comes_first(tmp_path: Path):
+    async with opened(f"sqlite:///{tmp_path}/jobs.db") as store:
+        for due, (id, partition) in enumerate((("a1", ANN), ("b1", BOB), ("a2", ANN), ("b2", BOB))):
+            await store.commit(Changes(partition, enqueue=(Job(id, partition, "enrich", due_at=due),)), NOW)
+        assert [job.id for job in await store.claim(NOW, 60, 3)] == ["a1", "a2", "b1"]
+        assert [job.id for job in await store.claim(NOW, 60, 3)] == ["b2"]
+
+
+async def test_only_keys_that_a_caller_gave_are_remembered(tmp_path: Path):
+    path = tmp_path / "keys.db"
+    async with Memory.open(f"sqlite:///{path}", worker=False) as memory:
+        ann = memory.user("ann")
+        await ann.add_memory("The tea is green.")
+        await ann.add_memory("The sea is grey.", idempotency_key="k1")
+        await memory.work()
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("select count(*) from once").fetchone() == (1,)
 
 
 async def test_who_was_erased_before_veils_were_known_loses_the_name_when_the_file_is_brought_up_to_date(

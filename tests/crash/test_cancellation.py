@@ -12,6 +12,7 @@ import pytest
 from recollect import Memory
 from recollect.memory import Session, User
 from recollect.stores import open_store
+from recollect.stores.sqlite import NEAR_REVISIONS
 from recollect.testing.drills import living_rows, unfinished_jobs
 from recollect.testing.fakes import ManualClock
 from recollect.testing.faults import SteppedStore, cancelled_at
@@ -89,6 +90,8 @@ async def test_a_cancelled_read_changes_nothing_and_others_go_on(memory, tmp_pat
     await set_stage(memory, "ann")
     user = memory.user("ann")
     chat = user.session("chat")
+    said = (chat.add_message("user", f"More than is read at once, {n}.") for n in range(NEAR_REVISIONS + 1))
+    await asyncio.gather(*said)
     before = state_of(tmp_path / "memories.db")
     leftovers = Leftovers()
     for at in range(1, SUSPENSIONS_MAX):

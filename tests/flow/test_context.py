@@ -320,6 +320,36 @@ async def test_layers_can_be_chosen(memory):
     assert [section.name for section in context.sections] == ["profile"]
 
 
+async def test_sections_can_be_chosen_and_nothing_else_is_in_them(memory):
+    chat = await full_house(memory)
+    everything = await chat.get_context("How is the sail of the Albatross?")
+    assert {section.name for section in everything.sections} == set(SECTIONS)
+    for name in SECTIONS:
+        alone = await chat.get_context("How is the sail of the Albatross?", sections=[name])
+        assert [section.name for section in alone.sections] == [name]
+        assert {source.section for source in alone.sources} == {name}
+        assert alone.messages[-1]["content"].endswith("How is the sail of the Albatross?")
+    both = await chat.get_context("How is the sail?", sections=("profile", "recent"), layers=["fact"])
+    assert [section.name for section in both.sections] == ["profile"]
+    assert not (await chat.get_context("How is the sail?", sections=["profile"])).hits, "nothing was searched for"
+
+
+async def test_a_window_of_messages_is_never_longer_and_moves_on_by_halves(memory):
+    chat = memory.user("ann").session("s")
+    firsts = []
+    for number in range(12):
+        await chat.add_interaction(f"question {number}", f"answer {number}")
+        context = await chat.get_context("what now?", window=8)
+        assert len(context.recent) <= 8 and context.recent[-1]["content"] == f"answer {number}"
+        firsts.append(context.recent[0]["content"])
+    assert len(set(firsts)) < len(firsts) // 2, "the beginning of a prompt seldom moves"
+    reasons = {out.reason for out in context.report.left_out if out.section == "recent"}
+    assert reasons == {"older than the last 8 messages, which move on by halves"}
+    assert "question 0" in (await chat.get_context("What was question 0?", window=8)).system, "still found"
+    user_only = await memory.user("ann").get_context("What was question 3?", sections=["knowledge"])
+    assert [section.name for section in user_only.sections] == ["knowledge"]
+
+
 @pytest.mark.parametrize(
     ("chosen", "expected"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from recollect import Memory
@@ -17,6 +19,37 @@ async def test_a_memory_must_be_opened_before_it_is_used(store_url):
     for verb in (memory.work, memory.maintain, memory.survey, memory.users, memory.check):
         with pytest.raises(Unavailable):
             await verb()
+
+
+async def test_a_memory_can_be_awaited_open(store_url):
+    memory = await Memory.open(store_url, worker=False)
+    assert memory.describe()["worker"] == "elsewhere"
+    await memory.close()
+
+
+def test_who_calls_the_class_is_told_to_open_it():
+    with pytest.raises(ValidationError, match=r"async with Memory\.open"):
+        Memory()
+    with pytest.raises(ValidationError, match=r"async with Memory\.open"):
+        Memory("memory://")
+
+
+def test_plain_with_names_the_memory_for_code_without_await():
+    with pytest.raises(ValidationError, match=r"recollect\.sync"), Memory.open("memory://"):
+        pass
+
+
+def test_a_memory_of_another_event_loop_refuses_to_write_and_can_be_closed(tmp_path):
+    memory = Memory.open(tmp_path / "notes.db")
+
+    async def remember():
+        await memory.start()
+        await memory.user("ann").add_memory("The key is under the pot.")
+
+    asyncio.run(remember())
+    with pytest.raises(Unavailable, match=r"another event loop.*recollect\.sync"):
+        asyncio.run(memory.user("ann").add_memory("The key is on the shelf."))
+    asyncio.run(memory.close())
 
 
 async def test_a_closed_memory_refuses_every_verb_of_every_handle(store_url, clock):
@@ -82,6 +115,36 @@ async def test_an_unknown_url_is_refused_and_says_what_is_known(url):
     assert caught.value.field == "url"
 
 
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("notes.db", "sqlite:///notes.db"),
+        ("/home/ann/notes.db", "sqlite:////home/ann/notes.db"),
+        ("sqlite:///:memory:", "memory://"),
+        ("sqlite:///~/notes.db", "whole path"),
+    ],
+)
+async def test_what_people_write_for_a_file_is_refused_with_what_to_write(url, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValidationError, match=told):
+        await Memory.open(url).start()
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_both_names_of_postgresql_lead_to_it():
+    told = set()
+    for scheme in ("postgres", "postgresql"):
+        with pytest.raises(Unavailable) as caught:
+            await Memory.open(f"{scheme}://ann@127.0.0.1:1/memories").start()
+        told.add(caught.value.message)
+    assert len(told) == 1 and "PostgreSQL" in told.pop()
+
+
+def test_a_setting_that_is_nearly_right_names_the_one_that_is_meant():
+    with pytest.raises(ValidationError, match=r"did you mean conversation_days\b"):
+        Memory.open("memory://", conversation_day=3)
+
+
 async def test_a_handle_carries_its_scope_into_every_record(memory):
     chat = memory.user("ann", org="acme").session("monday", agent="support")
     message = await chat.add_message("user", "hello")
@@ -126,6 +189,27 @@ async def test_operators_see_who_has_something_and_how_much(memory):
     survey = await memory.survey()
     assert survey.records == {"long_term": 1, "conversation": 2}
     assert survey.jobs_waiting >= 2
+
+
+async def test_pages_of_users_have_all_who_have_anything_and_nobody_else(memory):
+    org = memory.org("acme")
+    for number in range(40):
+        user = memory.user(f"user-{number:02}", org="acme")
+        if number % 3 == 0:
+            await user.session("s").add_message("user", "hello")
+        elif number % 3 == 1:
+            await user.add_memory("no message, but a memory")
+        else:
+            record = await user.add_memory("gone in a moment")
+            await user.forget([record.id])
+    listed, after = [], None
+    while True:
+        page, after = await org.users(limit=15, after=after)
+        listed += page
+        if after is None:
+            break
+    assert listed == [f"user-{number:02}" for number in range(40) if number % 3 < 2]
+    assert [each.user for each in await memory.users()] == listed
     assert await memory.check() == []
 
 

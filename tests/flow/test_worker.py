@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -12,7 +13,7 @@ from recollect.errors import EmbeddingError, NotFound
 from recollect.learning import Learning
 from recollect.records import Changes, Job, Partition, Record, Scope
 from recollect.testing.fakes import FailingEmbedder, GatedEmbedder, HashingEmbedder
-from recollect.worker import Worker
+from recollect.worker import GIVE_WAY_S, Worker
 
 ANN = Partition("default", "ann")
 
@@ -49,6 +50,17 @@ async def test_messages_that_say_more_than_one_commit_holds_are_learned_from_all
     assert await memory.work() > 1
     friends = {fact.value for fact in await ann.facts.get("friend")}
     assert friends == {f"Zed{chr(97 + n)}" for n in range(20)}
+
+
+async def test_the_worker_lets_those_who_write_go_first_but_not_for_ever(open_memory):
+    memory = await open_memory(worker=True)
+    with memory._flow.ledger.traffic:  # somebody who writes and writes
+        began = time.monotonic()
+        await memory.user("ann").add_memory("The tea is green.")
+        async with asyncio.timeout(10):
+            while not memory.describe()["jobs"]["done"]:
+                await asyncio.sleep(0.001)
+    assert time.monotonic() - began >= GIVE_WAY_S
 
 
 class BrokenEnricher:

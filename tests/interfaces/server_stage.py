@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -15,6 +14,7 @@ from typing import Any
 import httpx
 import uvicorn
 
+from recollect.server import app
 from recollect.server.app import build
 from recollect.server.connections import PatientProtocol
 from recollect.server.service import Service
@@ -47,7 +47,7 @@ async def client_of(service: Service, **more: Any) -> AsyncIterator[httpx.AsyncC
 @asynccontextmanager
 async def listening(service: Service, protocol: Any = PatientProtocol) -> AsyncIterator[str]:
     """The same on a port of this machine, in this process. Gives its address."""
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = app.listening("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(build(service), http=protocol, lifespan="off", log_config=None))
     serving = asyncio.create_task(server._serve([listener]))
     try:

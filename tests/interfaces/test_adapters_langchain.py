@@ -160,6 +160,17 @@ async def test_a_limit_reads_the_newest_and_never_parts_a_call_from_its_result(c
     assert await ChatMessageHistory(chat, limit=1).aget_messages() == []
 
 
+async def test_a_limit_in_tokens_reads_the_newest_that_fit(chat):
+    await ChatMessageHistory(chat).aadd_messages([HumanMessage(f"{number} " + "tea " * 50) for number in range(10)])
+    for limit in (None, 9):
+        read = await ChatMessageHistory(chat, max_tokens=200, limit=limit).aget_messages()
+        assert 1 <= len(read) < 5 and read[-1].content.startswith("9 ")
+
+
+def test_a_retriever_has_a_name_in_traces(memory):
+    assert Retriever(user=memory.user("ann"))._get_ls_params() == {"ls_retriever_name": "recollect"}
+
+
 async def test_a_cleared_history_is_empty_and_can_be_used_again(chat, memory):
     history = ChatMessageHistory(chat)
     await history.aadd_messages([HumanMessage("I live in Oslo")])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock, ToolCallBlock
 from llama_index.core.memory import Memory as LlamaMemory
 
 from recollect import sync
 from recollect.adapters.llama_index import MemoryBlock
+from recollect.errors import ValidationError
 from recollect.testing.fakes import HashingEmbedder
 
 
@@ -49,6 +50,32 @@ async def test_results_of_tools_stay_results_of_tools(block, memory):
     await block.aput([said("Weather?"), ChatMessage(role="assistant", content=""), call])
     stored, _ = await memory.user("ann").session("monday").messages()
     assert [(message.role, message.tool_call_id) for message in stored] == [("user", None), ("tool", "c1")]
+
+
+async def test_calls_of_tools_and_pictures_are_kept_with_what_was_said(block, memory):
+    call = ToolCallBlock(tool_call_id="c1", tool_name="weather", tool_kwargs={"city": "Oslo"})
+    shown = [TextBlock(text="And here?"), ImageBlock(url="https://x/y.png")]
+    result = ChatMessage(role="tool", content="Rain", additional_kwargs={"tool_call_id": "c1"})
+    await block.aput([ChatMessage(role="user", blocks=shown), ChatMessage(role="assistant", blocks=[call]), result])
+    seen, called, answered = await memory.user("ann").session("monday").window()
+    assert seen.content[1] == {"type": "image_url", "image_url": {"url": "https://x/y.png"}}
+    assert called.tool_calls[0]["function"] == {"name": "weather", "arguments": '{"city": "Oslo"}'}
+    assert answered.tool_call_id == "c1"
+
+
+async def test_a_block_without_a_session_keeps_what_is_said_in_that_of_its_memory(memory):
+    block = MemoryBlock(user=memory.user("ann"), priority=2)
+    for session in ("monday", "friday"):
+        llama = LlamaMemory.from_defaults(
+            session_id=session, token_limit=60, token_flush_size=30, chat_history_token_ratio=0.5,
+            memory_blocks=[block], tokenizer_fn=words,
+        )  # fmt: skip
+        await llama.aput_messages([said(f"On {session} this is remark number {number}.") for number in range(12)])
+    for session in ("monday", "friday"):
+        stored, _ = await memory.user("ann").session(session).messages()
+        assert stored and all(session in message.content for message in stored)
+    with pytest.raises(ValidationError, match="session_id"):
+        await block.aput([said("Where does this go?")])
 
 
 async def test_a_block_that_is_too_large_loses_its_last_lines(block, memory):

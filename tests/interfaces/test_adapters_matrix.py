@@ -12,8 +12,10 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from llama_index.core.base.llms.types import ChatMessage
 from mcp import Client
+from pydantic_ai import Agent
 from pydantic_ai.conversation import Conversation
-from pydantic_ai.messages import ModelRequest, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from recollect import Memory
 from recollect.adapters.claude import MemoryTool
@@ -174,7 +176,7 @@ READERS: dict[str, tuple[frozenset[str], Callable[[Stage, str], Awaitable[Any]]]
     "MCP": (ALL, in_mcp_search),
     "history": (TALK, in_history),
     "Agents": (TALK, in_agents),
-    "Pydantic AI": (frozenset({"Pydantic AI"}), in_pydantic),
+    "Pydantic AI": (TALK, in_pydantic),
     "LangGraph": (frozenset({"LangGraph"}), in_langgraph),
     "Claude": (frozenset({"Claude"}), in_claude),
 }
@@ -204,3 +206,49 @@ async def test_a_conversation_begun_in_langchain_goes_on_in_openai_agents_and_is
     assert "Piet" in told and "Rocinante" in told
     history = await ChatMessageHistory(stage.chat).aget_messages()
     assert [message.type for message in history] == ["human", "ai", "human"]
+
+
+def heard(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    """Answers with what the user was heard to say, in order."""
+    prompts = [part.content for each in messages for part in each.parts if part.part_kind == "user-prompt"]
+    return ModelResponse([TextPart(" / ".join(map(str, prompts)))])
+
+
+async def asked_in_pydantic(stage: Stage, text: str) -> str:
+    store = Conversations(stage.person)
+    conversation = await store.load(stage.session) or Conversation(conversation_id=stage.session)
+    result = await Agent(FunctionModel(heard)).run(text, conversation=conversation)
+    await store.save(result)
+    return result.output
+
+
+async def by_typescript(stage: Stage, text: str) -> None:
+    """As the package for the AI SDK keeps it, over REST."""
+    shell = '{"value":{"id":"m1","parts":[{"type":"text","text":""}]},"texts":[["parts",0,"text"]]}'
+    await stage.chat.add_message("user", text, metadata={"ai_sdk": shell})
+
+
+async def by_front_door(stage: Stage, text: str) -> None:
+    await stage.chat.add_interaction(text, "Noted.")
+
+
+SPEAKERS = {name: write for name, (kind, write) in WRITERS.items() if kind == "conversation"}
+SPEAKERS |= {"AI SDK": by_typescript, "plain": by_front_door}
+
+
+@pytest.mark.parametrize("speaker", SPEAKERS)
+async def test_a_conversation_begun_at_any_door_goes_on_in_pydantic_ai_and_back(memory, speaker):
+    stage, speak = Stage(memory, "ann", "monday"), SPEAKERS[speaker]
+    await speak(stage, "My canoe is Rocinante.")
+    assert await asked_in_pydantic(stage, "Is it green?") == "My canoe is Rocinante. / Is it green?"
+    back = str(await in_history(stage, "")), str(await in_agents(stage, ""))
+    assert all("Is it green?" in told and "Rocinante" in told for told in back)
+    if speaker == "Pydantic AI":
+        return
+    await speak(stage, "I sold it to Piet.")
+    assert (await asked_in_pydantic(stage, "To whom?")).endswith("Is it green? / I sold it to Piet. / To whom?")
+    assert await asked_in_pydantic(stage, "And?") == (
+        "My canoe is Rocinante. / Is it green? / I sold it to Piet. / To whom? / And?"
+    )
+    said = [message.content for message in await stage.chat.window() if message.role == "user"]
+    assert said == ["My canoe is Rocinante.", "Is it green?", "I sold it to Piet.", "To whom?", "And?"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from typing import Any
 
 import pytest
 from pydantic_ai import Agent, BinaryContent, ImageUrl
 from pydantic_ai.conversation import Conversation
-from pydantic_ai.conversation_store import ConversationConflict, InMemoryConversationStore
+from pydantic_ai.conversation_store import ConversationConflict, ConversationEntry, InMemoryConversationStore
 from pydantic_ai.messages import (
     ModelMessagesTypeAdapter,
     ModelRequest,
@@ -24,7 +25,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from recollect import sync
-from recollect.adapters.pydantic_ai import Store
+from recollect.adapters.pydantic_ai import Store, _commit, to_stored
 from recollect.testing.fakes import HashingEmbedder
 
 EVERY_KIND: list[Any] = [
@@ -246,3 +247,173 @@ async def test_a_head_is_found_where_it_is_whatever_was_seen_before(store, memor
     await store.delete("x")
     with pytest.raises(LookupError):
         await store.read_history(entry.id)
+
+
+# ── conversations that others speak in ───────────────────────────────────────────────────────────
+
+
+def spoken(messages: list[Any]) -> list[str]:
+    return [part.content for message in messages for part in message.parts]
+
+
+def prompt(text: str) -> ModelRequest:
+    return ModelRequest([UserPromptPart(text)])
+
+
+async def test_calls_results_and_pictures_of_others_are_what_they_were(store, memory):
+    chat = memory.user("ann").session("x")
+    weather, picture = {"name": "weather", "arguments": '{"city": "Oslo"}'}, "data:image/png;base64,AP8="
+    await chat.add_message("system", "Be brief.")
+    shown = [{"type": "text", "text": "See"}, {"type": "image_url", "image_url": {"url": "https://x/y.png"}},
+             {"type": "image_url", "image_url": {"url": picture}}]  # fmt: skip
+    await chat.add_message("user", shown)
+    await chat.add_messages(
+        [
+            {"role": "assistant", "content": "", "tool_calls": [{"id": "c1", "type": "function", "function": weather}]},
+            {"role": "tool", "content": "Rain", "tool_call_id": "c1"},
+            {"role": "assistant", "content": "It rains."},
+        ]
+    )
+    system, user, call, result, answer = (await store.load("x")).messages
+    assert system.parts[0].part_kind == "system-prompt" and answer.parts[0].content == "It rains."
+    said, linked, embedded = user.parts[0].content
+    assert (said, linked.url, embedded.data) == ("See", "https://x/y.png", b"\x00\xff")
+    assert (call.parts[0].tool_name, call.parts[0].args_as_dict()) == ("weather", {"city": "Oslo"})
+    assert (result.parts[0].tool_name, result.parts[0].tool_call_id, result.parts[0].content) == (
+        "weather", "c1", "Rain",
+    )  # fmt: skip
+    assert answer.timestamp == (await chat.window())[-1].created_at
+    assert len(call.parts) == 1
+
+
+async def test_a_conversation_of_others_is_listed_limited_forked_branched_and_deleted_like_any(store, memory):
+    chat = memory.user("ann").session("x")
+    for text in ("one", "two", "three"):
+        await chat.add_message("user", text)
+    assert [each.conversation_id for each in await store.list_conversations()] == ["x"]
+    assert spoken((await store.load("x", limit=2)).messages) == ["two", "three"]
+    entries = await store.load_entries("x")
+    assert [each.parent_id for each in entries] == [None, entries[0].id, entries[1].id]
+    assert (await store.load_entries("x", limit=1))[0].parent_id == entries[1].id
+    assert await store.read_entry(entries[1].id) == entries[1]
+    fork = await store.fork("x", at=2, new_conversation_id="y")
+    fork.messages.append(prompt("other"))
+    await store.save(fork)
+    assert spoken((await store.load("y")).messages) == ["one", "two", "other"]
+    known = await store.load("x")
+    branched = await store.branch("x", at=1, expected_revision=known.revision)
+    branched.messages.append(prompt("instead"))
+    await store.save(branched)
+    await chat.add_message("user", "and then")
+    assert spoken((await store.load("x")).messages) == ["one", "instead", "and then"]
+    back = await store.branch("x", from_entry=entries[2].id, expected_revision=(await store.load("x")).revision)
+    assert spoken(back.messages) == ["one", "two", "three"]
+    await store.delete("x")
+    assert await store.load("x") is None and await chat.window() == []
+    assert spoken((await store.load("y")).messages) == ["one", "two", "other"]
+
+
+async def test_who_saves_without_having_heard_what_others_said_meanwhile_is_told(store, memory):
+    chat = memory.user("ann").session("x")
+    await chat.add_message("user", "one")
+    for number in range(2):
+        late = await store.load("x")
+        await chat.add_message("user", f"meanwhile {number}")
+        late.messages.append(prompt("unheard"))
+        with pytest.raises(ConversationConflict):
+            await store.save(late)
+        heard = await store.load("x")
+        heard.messages.append(prompt(f"heard {number}"))
+        await store.save(heard)
+        heard.messages.append(prompt("at once"))
+        await store.save(heard)
+    both = [await store.load("x"), await store.load("x")]
+    for number, conversation in enumerate(both):
+        conversation.messages.append(prompt(f"writer {number}"))
+    done = await asyncio.gather(*(store.save(each) for each in both), return_exceptions=True)
+    assert [type(each) for each in done].count(ConversationConflict) == 1
+    assert spoken((await store.load("x")).messages)[:-1] == [
+        "one", "meanwhile 0", "heard 0", "at once", "meanwhile 1", "heard 1", "at once",
+    ]  # fmt: skip
+
+
+async def test_what_others_said_in_the_instant_of_a_save_is_heard_and_what_a_branch_left_is_not(store, memory):
+    chat = memory.user("ann").session("x")
+    await store.save(Conversation(conversation_id="x", messages=[prompt("one")]))
+    record = await store.read_record("x")
+    (entry,) = await store.load_entries("x")
+    # Both go out together: the save was decided on before the other message came.
+    await chat.add_message("user", "in between")
+    late = ConversationEntry(parent_id=entry.id, message=prompt("two"))
+    after = dataclasses.replace(record, head_id=late.id, revision="r2")
+    await _commit(memory.user("ann"), chat, after, to_stored([late]), record.revision)
+    assert spoken((await store.load("x")).messages) == ["one", "in between", "two"]
+    branched = await store.branch("x", at=1, expected_revision="r2")
+    assert spoken(branched.messages) == ["one"]
+    branched.messages.append(prompt("instead"))
+    await store.save(branched)
+    assert spoken((await store.load("x")).messages) == ["one", "instead"]
+
+
+async def test_what_others_said_and_was_set_aside_is_no_part_of_the_conversation(store, memory):
+    ann = memory.user("ann")
+    for text in ("one", "obey me", "two", "obey me too"):
+        await ann.session("x").add_message("user", text)
+    listed, _ = await ann.session("x").messages()
+    await ann.quarantine(ids=[message.id for message in listed if "obey" in message.content])
+    loaded = await store.load("x")
+    assert spoken(loaded.messages) == ["one", "two"]
+    loaded.messages.append(prompt("three"))
+    await store.save(loaded)
+    assert spoken((await store.load("x")).messages) == ["one", "two", "three"]
+
+
+async def test_a_conversation_begun_elsewhere_has_the_scope_of_the_store_until_it_is_saved_with_one(memory):
+    ann = memory.user("ann")
+    await ann.session("x").add_message("user", "one")
+    store = Store(ann, scope="ann")
+    assert await store.load("x", scope="bob") is None
+    conversation = await store.load("x", scope="ann")
+    conversation.messages.append(prompt("two"))
+    await store.save(conversation, scope="ann")
+    assert [each.scope for each in await Store(ann).list_conversations()] == ["ann"]
+
+
+async def test_the_branch_of_a_session_is_a_conversation_of_its_own(store, memory):
+    chat = memory.user("ann").session("x")
+    conversation = Conversation(conversation_id="x", messages=[prompt("one")])
+    await store.save(conversation)
+    conversation.messages.append(prompt("two"))
+    await store.save(conversation)
+    await chat.branch((await chat.window())[0].id, into="y")
+    for id in ("x", "y"):
+        conversation = await store.load(id)
+        assert conversation is not None and conversation.conversation_id == id
+        conversation.messages.append(prompt(f"only in {id}"))
+        await store.save(conversation)
+    assert spoken((await store.load("x")).messages) == ["one", "two", "only in x"]
+    assert spoken((await store.load("y")).messages) == ["one", "only in y"]
+
+
+async def test_what_was_forgotten_takes_nothing_else_with_it(store, memory):
+    ann = memory.user("ann")
+    conversation = Conversation(conversation_id="x", messages=[prompt("one"), prompt("two")])
+    await store.save(conversation)
+    for text in ("three", "four"):
+        conversation.messages.append(prompt(text))
+        await store.save(conversation)
+    ids = {message.content: message.id for message in (await ann.session("x").messages())[0]}
+    await ann.forget(ids["two"])  # it also held what was saved first
+    assert spoken((await store.load("x")).messages) == ["one", "three", "four"]
+    assert spoken((await store.load("x", limit=2)).messages) == ["three", "four"]
+    await ann.session("x").add_message("user", "five")
+    loaded = await store.load("x")
+    loaded.messages.append(prompt("six"))
+    await store.save(loaded)
+    await ann.forget(loaded_id := (await ann.session("x").messages(newest_first=True))[0][1].id)
+    assert loaded_id not in ids.values()  # it was the one that others said
+    assert spoken((await store.load("x")).messages) == ["one", "three", "four", "six"]
+    branched = await store.branch("x", at=3, expected_revision=(await store.load("x")).revision)
+    await ann.forget(ids["four"])  # the head
+    assert spoken(branched.messages) == ["one", "three", "four"]
+    assert spoken((await store.load("x")).messages)[:2] == ["one", "three"]

@@ -7,11 +7,21 @@ import asyncio
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from llama_index.core.base.llms.types import ChatMessage
+from pydantic_ai.conversation import Conversation
+from pydantic_ai.messages import (
+    ModelRequest,
+    ModelResponse,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 
 from recollect.adapters.langchain import ChatMessageHistory, Retriever
 from recollect.adapters.langgraph import Store
 from recollect.adapters.llama_index import MemoryBlock
 from recollect.adapters.openai_agents import Session
+from recollect.adapters.pydantic_ai import Store as Conversations
 
 
 @pytest.fixture
@@ -45,6 +55,38 @@ async def test_a_turn_of_langchain_is_a_turn_of_the_openai_sdk(ann):
         {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city": "Oslo"}'},
         {"type": "function_call_output", "call_id": "c1", "output": "Rain"},
     ]
+
+
+async def test_what_only_one_framework_can_read_is_nothing_that_was_said_to_the_others(ann):
+    await Session(ann, "monday").add_items(
+        [
+            {"role": "user", "content": "Will it rain?"},
+            {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "z" * 30_000},
+            {"type": "web_search_call", "id": "w", "status": "completed"},
+            {"role": "assistant", "content": "[maybe]"},
+        ]
+    )
+    conversations = Conversations(ann)
+    conversation = await conversations.load("monday")
+    conversation.messages.append(ModelResponse([ThinkingPart("hm", signature="s")]))
+    await conversations.save(conversation)
+    await conversations.branch("monday", at=2, expected_revision=conversation.revision)  # is noted down in a message
+    history = ChatMessageHistory(ann.session("monday"))
+    assert [message.content for message in await history.aget_messages()] == ["Will it rain?", "[maybe]"]
+    assert len((await conversations.load("monday")).messages) == 2
+    await history.aadd_messages([AIMessage("")])
+    assert len(await Session(ann, "monday").get_items()) == 4
+    assert (await history.aget_messages())[-1] == AIMessage("")
+    assert await Session(ann, "monday").pop_item() == {"role": "assistant", "content": "[maybe]"}
+    assert (await conversations.load("monday")).messages[0].parts[0].content == "Will it rain?"
+
+
+async def test_a_result_that_is_no_text_is_told_as_json(ann):
+    calls = ModelResponse([ToolCallPart("clock", {}, "c1")])
+    said = [ModelRequest([UserPromptPart("Time?")]), calls, ModelRequest([ToolReturnPart("clock", {"hour": 9}, "c1")])]
+    await Conversations(ann).save(Conversation(conversation_id="x", messages=said))
+    assert (await Session(ann, "x").get_items())[-1]["output"] == '{"hour": 9}'
+    assert (await Conversations(ann).load("x")).messages[-1].parts[0].content == {"hour": 9}
 
 
 async def test_what_any_adapter_keeps_all_the_others_find(ann, memory, clock):

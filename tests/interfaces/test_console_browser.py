@@ -353,20 +353,25 @@ CONTRAST = r"""() => {
     .reduce((sum, each, at) => sum + each * [0.2126, 0.7152, 0.0722][at], 0);
   const parents = (each) => (each ? [...parents(each.parentElement), each] : []);
   const faint = [];
+  const look = (said, holder, style, isInside = false) => {
+    const drawn = holder.closest("svg");
+    const around = parents(drawn ? drawn.parentElement : holder).map((each) => getComputedStyle(each));
+    const ground = around.reduce((below, each) => over(rgba(each.backgroundColor), below), [255, 255, 255, 1]);
+    const shown = around.reduce((share, each) => share * each.opacity, drawn || isInside ? style.opacity : 1);
+    const [red, green, blue, alpha] = rgba(drawn ? style.fill : style.color);
+    const pair = [light(over([red, green, blue, alpha * shown], ground)), light(ground)].sort((a, b) => b - a);
+    const ratio = (pair[0] + 0.05) / (pair[1] + 0.05);
+    if (ratio < (parseFloat(style.fontSize) >= 24 ? 3 : 4.5)) faint.push([said.slice(0, 40), ratio.toFixed(2)]);
+  };
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     const holder = texts.currentNode.parentElement;
     const said = texts.currentNode.textContent.trim();
     if (!said || !holder.checkVisibility({opacityProperty: true}) || holder.closest(".unseen, .skip, title")) continue;
-    const style = getComputedStyle(holder);
-    const drawn = holder.closest("svg");
-    const around = parents(drawn ? drawn.parentElement : holder).map((each) => getComputedStyle(each));
-    const ground = around.reduce((below, each) => over(rgba(each.backgroundColor), below), [255, 255, 255, 1]);
-    const shown = around.reduce((share, each) => share * each.opacity, drawn ? style.opacity : 1);
-    const [red, green, blue, alpha] = rgba(drawn ? style.fill : style.color);
-    const pair = [light(over([red, green, blue, alpha * shown], ground)), light(ground)].sort((a, b) => b - a);
-    const ratio = (pair[0] + 0.05) / (pair[1] + 0.05);
-    if (ratio < (parseFloat(style.fontSize) >= 24 ? 3 : 4.5)) faint.push([said.slice(0, 40), ratio.toFixed(2)]);
+    look(said, holder, getComputedStyle(holder));
+  }
+  for (const field of document.querySelectorAll("[placeholder]")) {
+    if (field.checkVisibility()) look(field.placeholder, field, getComputedStyle(field, "::placeholder"), true);
   }
   return faint;
 }"""

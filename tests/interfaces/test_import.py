@@ -232,6 +232,7 @@ def test_a_file_of_something_else_gives_nothing_away(recollect, tmp_path):
     assert ran.code == 2
     assert "root" not in ran.out + ran.err
     assert "and 100 more bad lines" in ran.out
+    assert "1-100" in ran.out and ran.out.count("JSON") == 1, "the same reason is said once"
 
 
 def test_a_line_over_one_mebibyte_is_refused_and_the_next_is_read(recollect, lines):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,75 +21,96 @@ from recollect.importers.items import Read, Source
 from recollect.importers.kinds import KINDS, open_source
 from recollect.importers.options import Options
 from recollect.importers.writing import bring_in
+from recollect.testing.faults import ended, start
+from recollect.testing.import_kills import import_until_killed
 
-Make = Callable[[Path], Path]
-
-
-def of_json(value: Any, name: str = "file.json") -> Make:
-    def make(folder: Path) -> Path:
-        (folder / name).write_text(json.dumps(value))
-        return folder / name
-
-    return make
+Make = Callable[[Path, int], Path]
+"""Writes a source with about that many records into a folder."""
+SESSIONS = ("monday", "tuesday", "friday")
 
 
-def of_lines(*values: Any) -> Make:
-    def make(folder: Path) -> Path:
-        (folder / "file.jsonl").write_text("".join(json.dumps(value) + "\n" for value in values))
-        return folder / "file.jsonl"
-
-    return make
+def written(path: Path, *values: Any) -> Path:
+    """A file of JSON: the only value, or one on each line."""
+    path.write_text("".join(json.dumps(value) + "\n" for value in values))
+    return path
 
 
-def langchain_table(folder: Path) -> Path:
+def session_of(number: int) -> str:
+    return SESSIONS[number % len(SESSIONS)]
+
+
+def jsonl_file(folder: Path, count: int) -> Path:
+    lines = ({"role": "user", "content": f"I drink oolong {n}", "session": session_of(n)} for n in range(count))
+    return written(folder / "file.jsonl", *lines)
+
+
+def langchain_table(folder: Path, count: int) -> Path:
     with sqlite3.connect(folder / "chats.db") as db:
         db.execute("create table message_store (id integer primary key, session_id text, message text)")
-        rows = [json.dumps({"type": "human", "data": {"content": f"I drink oolong {n}"}}) for n in range(3)]
-        db.executemany("insert into message_store (session_id, message) values ('monday', ?)", [(row,) for row in rows])
+        said = [json.dumps({"type": "human", "data": {"content": f"I drink oolong {n}"}}) for n in range(count)]
+        rows = [(session_of(n), message) for n, message in enumerate(said)]
+        db.executemany("insert into message_store (session_id, message) values (?, ?)", rows)
     return folder / "chats.db"
 
 
-def langgraph_table(folder: Path) -> Path:
+def langgraph_table(folder: Path, count: int) -> Path:
     with SqliteStore.from_conn_string(str(folder / "graph.db")) as store:
         store.setup()
-        for number in range(3):
+        for number in range(count):
             store.put(("memories", "ann"), str(number), {"text": f"Ann drinks oolong {number}"})
     return folder / "graph.db"
 
 
-def agents_table(folder: Path) -> Path:
+def agents_table(folder: Path, count: int) -> Path:
     session = SQLiteSession("monday", str(folder / "agents.db"))
-    asyncio.run(session.add_items([{"role": "user", "content": f"I drink oolong {n}"} for n in range(3)]))
+    asyncio.run(session.add_items([{"role": "user", "content": f"I drink oolong {n}"} for n in range(count)]))
     session.close()
     return folder / "agents.db"
 
 
-def ai_sdk_table(folder: Path) -> Path:
+def ai_sdk_table(folder: Path, count: int) -> Path:
     with sqlite3.connect(folder / "memory.db") as db:
         columns = "chat_id text, user_id text, role text, content text, timestamp integer"
         db.execute(f"create table conversation_messages (id integer primary key, {columns})")
         into = "insert into conversation_messages (chat_id, user_id, role, content, timestamp)"
-        rows = [("monday", "ann", "user", f"I drink oolong {n}", 1_772_357_400) for n in range(3)]
+        rows = [(session_of(n), "ann", "user", f"I drink oolong {n}", 1_772_357_400 + n) for n in range(count)]
         db.executemany(f"{into} values (?, ?, ?, ?, ?)", rows)
     return folder / "memory.db"
 
 
-def mem0_list(folder: Path) -> Path:
-    kept = [{"id": f"m{n}", "memory": f"Ann drinks oolong {n}", "user_id": "ann"} for n in range(3)]
-    return of_json({"results": kept}, "memories.json")(folder)
+def mem0_list(folder: Path, count: int) -> Path:
+    kept = [{"id": f"m{n}", "memory": f"Ann drinks oolong {n}", "user_id": "ann"} for n in range(count)]
+    return written(folder / "memories.json", {"results": kept})
+
+
+def mcp_file(folder: Path, count: int) -> Path:
+    more = [{"type": "entity", "name": f"Boat {n}", "entityType": "boat", "observations": []} for n in range(count)]
+    return written(folder / "file.jsonl", *GRAPH, *more[len(GRAPH) :])
+
+
+def chatgpt_export(folder: Path, count: int) -> Path:
+    talks = [CHATGPT | {"conversation_id": f"c-{n}"} for n in range(-(-count // 6))]
+    return written(folder / "conversations.json", talks)
+
+
+def claude_export(folder: Path, count: int) -> Path:
+    talks = [CLAUDE | {"uuid": f"0b5c{n}"} for n in range(-(-count // 4))]
+    return written(folder / "conversations.json", talks)
 
 
 SOURCES: dict[str, Make] = {
-    "jsonl": of_lines(*({"role": "user", "content": f"I drink oolong {n}", "session": "monday"} for n in range(3))),
+    "jsonl": jsonl_file,
     "langchain": langchain_table,
     "langgraph": langgraph_table,
     "openai-agents": agents_table,
     "mem0": mem0_list,
-    "mcp": of_lines(*GRAPH),
+    "mcp": mcp_file,
     "ai-sdk": ai_sdk_table,
-    "chatgpt": of_json([CHATGPT], "conversations.json"),
-    "claude": of_json([CLAUDE], "conversations.json"),
+    "chatgpt": chatgpt_export,
+    "claude": claude_export,
 }
+FEW, MANY = 3, 120
+"""Records of a source that is read in one go, and of one that takes three batches."""
 
 
 def test_there_is_a_source_of_every_kind():
@@ -114,7 +136,7 @@ class Ending:
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_a_dry_run_stores_nothing_then_all_is_new_then_all_is_known_and_each_line_is_told(recollect, tmp_path, kind):
-    source = str(SOURCES[kind](tmp_path))
+    source = str(SOURCES[kind](tmp_path, FEW))
     bring = ["import", "--from", kind, source, "--json"]
     tried = recollect(*bring, "--dry-run", "--report", "tried.jsonl")
     assert (tried.code, tried.json["stored"], tried.json["new"]) == (0, False, 0)
@@ -130,7 +152,7 @@ def test_a_dry_run_stores_nothing_then_all_is_new_then_all_is_known_and_each_lin
 
 @pytest.mark.parametrize("kind", SOURCES)
 async def test_an_import_that_ends_anywhere_is_gone_on_with(tmp_path, kind):
-    path = str(await asyncio.to_thread(SOURCES[kind], tmp_path))
+    path = str(await asyncio.to_thread(SOURCES[kind], tmp_path, FEW))
     counts = []
     for after in (1, 2, None):
         async with Memory.open(f"sqlite:///{tmp_path}/ours-{after}.db", worker=False) as memory:
@@ -145,12 +167,36 @@ async def test_an_import_that_ends_anywhere_is_gone_on_with(tmp_path, kind):
     assert len(set(counts)) == 1
 
 
+KILLS = (("record", 1), ("before commit", 2), ("record", 100), ("after commit", 1))
+"""Where one import after the other is killed; each goes on where the one before it was."""
+
+
+def kept(ran: Any) -> list[tuple[str, ...]]:
+    """What an export has, session by session, each in order: ids and words, which are those of the source."""
+    records = [json.loads(line) for line in ran.out.splitlines()[1:]]
+    rows = [(each["scope"]["session"], each["layer"], each["id"], each["content"]) for each in records]
+    return sorted(rows, key=lambda row: row[:2])
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_an_import_that_is_killed_again_and_again_ends_whole(recollect, tmp_path, kind, url):
+    path = str(SOURCES[kind](tmp_path, MANY))
+    for step, at in KILLS:
+        process = start(import_until_killed, kind, path, url, "me", step, at)
+        assert ended(process) == -signal.SIGKILL, (step, at)
+    bring = ["import", "--from", kind, path, "--json"]
+    outcome, whole = recollect(*bring).json, f"sqlite:///{tmp_path}/whole.db"
+    assert recollect(*bring, at=whole).json == outcome | {"new": outcome["new"] + outcome["known"], "known": 0}
+    assert outcome["known"] and outcome["new"] and outcome["bad"] == 0
+    assert kept(recollect("export")) == kept(recollect("export", at=whole))
+
+
 @pytest.mark.parametrize("wrong", SOURCES)
 @pytest.mark.parametrize("kind", SOURCES)
 def test_a_source_that_is_named_wrongly_is_told_by_its_right_name(recollect, tmp_path, kind, wrong):
     if wrong == kind:
         return
-    path = str(SOURCES[kind](tmp_path))
+    path = str(SOURCES[kind](tmp_path, FEW))
     ran = recollect("import", "--from", wrong, path)
     if ran.code == 0:  # a reader of lines understands those of others
         assert (kind, wrong) in {("mcp", "jsonl")}

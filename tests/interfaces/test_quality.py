@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -13,7 +15,8 @@ from recollect.errors import ValidationError
 from recollect.interfaces.charts import Group, bars
 from recollect.interfaces.comparing import FullText, Fused, Meaning
 from recollect.interfaces.datasets import Asked, read_cases
-from recollect.interfaces.quality import Ours, measure, score, separation
+from recollect.interfaces.quality import GATHERING_S, Ours, WithLearned, measure, score, separation
+from recollect.models import Ask
 from recollect.testing.fakes import HashingEmbedder
 
 SAID = [
@@ -202,3 +205,40 @@ def test_what_notes_add_is_a_row_of_its_own(recollect, lines):
 def test_a_file_without_notes_says_so(recollect, lines):
     ran = recollect("bench", "--data", lines(*SAID, *ASKED, name="own.jsonl"), "--notes", at=None)
     assert ran.code == 2 and "notes" in ran.err
+
+
+def test_what_is_learned_of_the_turns_counts_for_them_in_rows_of_its_own(recollect, lines):
+    told = {"session": "monday", "role": "user", "content": "I live in Oslo."}
+    asked = {"question": "Which city?", "evidence": ["monday:1"]}
+    more = [{"session": "later", "role": "user", "content": f"It rained for {n} hours."} for n in range(40)]
+    path = lines(told, *more, asked, name="own.jsonl")
+    ran = recollect("bench", "--data", path, "--learned", "--no-compare", "--words", "--json", at=None)
+    facts, episodes, alone = ran.json[0]["rows"]
+    assert [row["name"].removeprefix(f"{alone['name']}, with ") for row in (facts, episodes)] == [
+        "facts", "facts and episodes",
+    ]  # fmt: skip
+    assert (alone["turn R@5"], facts["turn R@5"], episodes["turn R@5"]) == (0.0, 100.0, 100.0)
+
+
+async def test_what_a_model_learned_counts_for_its_turn_and_an_episode_for_all_that_it_is_of(lines, tmp_path):
+    said = "What I collect are antique barometers"
+    talk = [{"session": "monday", "role": "user", "content": f"{said}, from all over the world."}]
+    talk += [
+        {"session": "monday", "role": "user", "content": f"The meeting of room {n} is on Friday."} for n in (1, 2, 3)
+    ]
+    path = lines(*talk, {"question": "Any collection of hobbies?", "evidence": ["monday:1"]}, name="own.jsonl")
+    found = {"message": 1, "layer": "fact", "key": "collection", "value": "antique barometers", "subject": "",
+             "change": "holds", "sure": "certain", "quote": said}  # fmt: skip
+
+    async def model(ask: Ask) -> str:
+        return json.dumps({"findings": [found], "ratings": []})
+
+    (case,) = read_cases(Path(path))
+    meetings = dataclasses.replace(case.questions[0], text="On which days are the meetings?")
+    for layers, about_meetings in ((["fact"], False), (["fact", "episodic"], True)):
+        given = {"embedder": "none", "worker": False, "llm": model, "llm_batch_s": GATHERING_S}
+        async with Memory.open("memory://", **given) as memory:
+            ranker = WithLearned("learned", memory, None, layers)
+            await ranker.tell(case.conversation)
+            assert (await ranker.find(case.questions[0], 5))[0] == "monday:1"
+            assert ("monday:1" in await ranker.find(meetings, 8)) is about_meetings

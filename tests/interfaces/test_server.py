@@ -57,7 +57,26 @@ async def ok(answer) -> Any:
     return found.json() if found.content else None
 
 
+async def test_a_field_that_is_missing_is_named_whatever_it_is_called(client):
+    for path, field in (("memories/search", "query"), ("context", "query"), ("memories", "content")):
+        refused = await client.post(f"{ANN}/{path}", json={})
+        assert (refused.status_code, refused.json()["field"]) == (422, field)
+
+
+async def test_a_path_that_is_not_there_says_where_the_paths_are_told(client):
+    for path in ("/docs", "/api/user"):
+        refused = await client.get(path)
+        assert refused.status_code == 404 and "/openapi.json" in refused.json()["detail"]
+
+
 # ── What people do with it ───────────────────────────────────────────────────────────────────────
+
+
+async def test_a_window_of_messages_needs_a_session_to_be_of(client):
+    asked = {"query": "What now?", "window": 4}
+    refused = await client.post(f"{ANN}/context", json=asked)
+    inside = await client.post(f"{ANN}/context", json=asked | {"session": "s", "sections": ["recent"]})
+    assert (refused.status_code, refused.json()["field"], inside.status_code) == (422, "window", 200)
 
 
 async def test_messages_go_in_one_by_one_or_many_and_come_out_page_by_page(client):

@@ -131,12 +131,27 @@ async def test_an_agent_is_given_what_its_table_says_and_counted_as_its_model_co
     assert exact is not estimate and 0 <= section["tokens"] - exact(told.partition("</")[0].strip()) <= 3
 
 
+async def test_an_agent_is_given_the_sections_and_as_many_messages_as_its_table_says(tmp_path, clock):
+    table = 'sections = ["profile", "recent"]\nwindow = 2'
+    async with talking(tmp_path, clock, [SAYS], table) as (service, client, asked):
+        ann = service.memory.user("ann")
+        await ann.add_fact("city", "Bergen")
+        for number in range(5):
+            await ann.session("today").add_interaction(f"question {number}", f"answer {number}")
+        answer = (await client.post("/api/chat", json=TURN)).json()
+    assert {section["name"] for section in answer["context"]["sections"]} == {"profile", "recent"}
+    told = [message["content"] for message in asked[0]["messages"]]
+    assert told[2:] == ["question 4", "answer 4", TURN["message"]] and "Bergen" in told[1] and "Admiral" not in told[1]
+
+
 @pytest.mark.parametrize(
     ("table", "field"),
     [
         ({"tools": ["forget"]}, "agents.a.tools"), ({"tools": "search_memory"}, "agents.a.tools"),
         ({"tools": [1]}, "agents.a.tools"), ({"layers": ["dreams"]}, "agents.a.layers"),
-        ({"quality": "good"}, "agents.a.quality"),
+        ({"quality": "good"}, "agents.a.quality"), ({"sections": ["fact"]}, "agents.a.sections"),
+        ({"sections": "recent"}, "agents.a.sections"), ({"window": 1_001}, "agents.a.window"),
+        ({"window": 0}, "agents.a.window"), ({"window": "20"}, "agents.a.window"), ({"window": 2.5}, "agents.a.window"),
     ],
 )  # fmt: skip
 def test_a_policy_that_makes_no_sense_is_refused_at_the_start(table, field):

@@ -13,6 +13,7 @@ from server_stage import LOCAL, client_of, opened
 
 from recollect.errors import NotFound, ValidationError
 from recollect.server.app import build, serve
+from recollect.server.callers import Callers
 from recollect.server.keys import HOME, life_ms
 from recollect.server.limits import BUCKETS_MAX, Rate
 from recollect.server.service import FAILED_BURST, Service
@@ -326,3 +327,12 @@ async def test_a_server_inside_another_is_no_less_guarded():
             assert (await client.get("/memory/health")).status_code == 200
             key = {"Authorization": f"Bearer {token}"}
             assert (await client.get("/memory/api/users", headers=key)).status_code == 200
+
+
+def test_where_callers_are_counted_is_known_of_so_many_and_their_keys_are_not_kept():
+    rate, callers = Rate(60, burst=1), Callers(most=2)
+    for token in (b"rk_1", b"rk_2", b"rk_3"):
+        callers.remember("10.0.0.1", token, (rate, token.decode()))
+    assert callers.bucket("10.0.0.1", b"rk_1") is None and callers.bucket("10.0.0.1", b"rk_3") == (rate, "rk_3")
+    assert callers.bucket("10.0.0.2", b"rk_3") is None and callers.bucket("10.0.0.1", b"") is None
+    assert b"rk_3" not in repr(vars(callers)["_buckets"].keys()).encode()

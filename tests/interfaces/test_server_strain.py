@@ -13,13 +13,14 @@ from collections import Counter
 
 import httpx
 import pytest
-from server_stage import client_of, listening, opened, process
+from server_stage import client_of, listening, opened, process, until
 
 from recollect.errors import Conflict
 from recollect.records import system_clock
 from recollect.server import admission, answers, limits
 from recollect.server.admission import Admission
 from recollect.server.connections import PatientProtocol
+from recollect.server.service import FAILED_BURST
 from recollect.testing.fakes import FailingEmbedder, HashingEmbedder
 
 ANN = "/api/users/ann"
@@ -284,7 +285,9 @@ async def test_one_key_that_asks_too_much_leaves_room_for_the_others(service):
             return asyncio.create_task(client.post(f"{ANN}/memories/search", json={"query": "tea"}, headers=headers))
 
         many = [asking(greedy) for _ in range(30)]
-        await asyncio.sleep(0.3)
+        async with asyncio.timeout(20):
+            while sum(task.done() for task in many) < 22:
+                await asyncio.sleep(0.05)
         refused = [task.result() for task in many if task.done()]
         few = [asking(modest) for _ in range(2)]
         await asyncio.sleep(0.3)
@@ -328,6 +331,79 @@ async def test_a_connection_on_which_requests_were_refused_unread_goes_on(servic
         for _, writer in lines:
             writer.close()
     assert refused == [503] * 3 and served == [200] * 3
+
+
+class Talk:
+    """One connection on which requests are written piece by piece."""
+
+    @classmethod
+    async def to(cls, address: str) -> Talk:
+        talk = cls()
+        host, port = address.removeprefix("http://").split(":")
+        talk._reader, talk._writer = await asyncio.open_connection(host, int(port))
+        return talk
+
+    async def ask(self, *pieces: bytes) -> httpx.Response:
+        for piece in pieces:
+            self._writer.write(piece)
+            await asyncio.sleep(0.05 if len(pieces) > 1 else 0)
+        head = (await asyncio.wait_for(self._reader.readuntil(b"\r\n\r\n"), 5)).decode().split("\r\n")
+        headers = dict(line.lower().split(": ", 1) for line in head[1:-2])
+        body = await self._reader.readexactly(int(headers["content-length"]))
+        return httpx.Response(int(head[0].split()[1]), headers=headers, content=body)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def search_by(*tokens: str) -> tuple[bytes, bytes]:
+    """A question by a key, its head and its body."""
+    body = b'{"query": "tea"}'
+    shown = "".join(f"Authorization: Bearer {token}\r\n" for token in tokens)
+    head = f"POST {ANN}/memories/search HTTP/1.1\r\nHost: 127.0.0.1\r\n{shown}Content-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode(), body
+
+
+@pytest.mark.parametrize("is_split", [False, True], ids=["at once", "head first"])
+async def test_a_key_over_its_rate_is_refused_unread_and_its_connection_goes_on(is_split):
+    async with opened(settings={"requests_per_minute": 60}) as service, listening(service) as address:
+        tokens = [(await service.keys.create(org="acme"))[1] for _ in range(2)]
+        busy, quiet = [await Talk.to(address) for _ in range(2)]
+        pieces = search_by(tokens[0]) if is_split else (b"".join(search_by(tokens[0])),)
+        answers: list[httpx.Response] = []
+        while [each.status_code for each in answers].count(429) < 3 and len(answers) < 60:
+            answers.append(await busy.ask(*pieces))
+        other = await quiet.ask(*search_by(tokens[1]))
+        unread = service.metrics.total("refused")
+        busy.close()
+        quiet.close()
+    served = [each.status_code for each in answers]
+    # Each request counts once, whether it is counted where it comes in or at the gate.
+    assert served[:10] == [200] * 10 and served.count(429) == 3 and other.status_code == 200
+    refusal = next(each for each in answers if each.status_code == 429)
+    assert refusal.headers["retry-after"] == "1" and refusal.json()["code"] == "RateLimited"
+    assert unread == served.count(429)
+
+
+async def test_a_flood_with_one_wrong_key_is_refused_unread_and_two_keys_at_once_never_are(service):
+    _, right = await service.keys.create(org="acme")
+    wrong = f"rk_{'0' * 12}_{'x' * 43}"
+    async with listening(service) as address:
+
+        async def status(*tokens: str) -> int:
+            talk = await Talk.to(address)
+            answer = await talk.ask(b"".join(search_by(*tokens)))
+            talk.close()
+            return answer.status_code
+
+        before = await status(right, right)
+        answers = [await status(wrong) for _ in range(FAILED_BURST + 30)]
+        two, served = await status(right, right), await status(right)
+        unread = service.metrics.total("refused")
+    assert (before, two, served) == (401, 429, 200)
+    assert answers[: FAILED_BURST - 1] == [401] * (FAILED_BURST - 1) and answers.count(429) >= 10
+    # The two keys were read, and refused for what they are.
+    assert unread == answers.count(429)
 
 
 async def test_bodies_that_would_fill_the_memory_are_not_read(client, monkeypatch):
@@ -413,7 +489,7 @@ def test_a_stop_with_a_hundred_requests_in_flight_loses_nothing_that_was_promise
             asked = [threading.Thread(target=write, args=(address, n)) for n in range(100)]
             for thread in asked:
                 thread.start()
-            time.sleep(1.5)
+            until(lambda: len(kept) > 50)
             asked_at = time.monotonic()
             running.send_signal(signal.SIGTERM)
             assert running.wait(10) == 0 and time.monotonic() - asked_at < 10

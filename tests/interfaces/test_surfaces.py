@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from recollect.errors import Conflict
 from recollect.testing.bad_inputs import CASES
 from recollect.testing.matrix import on_store, said_in, wrong_in
 from recollect.testing.odd_inputs import SCENES, TELLING, TEXTS
@@ -28,6 +29,22 @@ async def test_bad_and_odd_inputs_end_as_they_do_in_python(way):
     result = await on_store(lambda: fresh_url("sqlite"), scenes, SURFACES[way])
     assert wrong_in(result) == []
     assert said_in(result) >= LEAST[way]
+
+
+@pytest.mark.parametrize("way", SURFACES)
+async def test_over_every_way_in_only_what_is_new_can_be_asked_to_be_added(way):
+    with fresh_url("sqlite") as url:
+        async with SURFACES[way](url) as memory:
+            ann = memory.user("ann")
+            first = await ann.add_memory("Ann keeps bees.", only_new=True)
+            with pytest.raises(Conflict):
+                await ann.add_memory("Ann keeps bees.", only_new=True)
+            if way == "rest":
+                with pytest.raises(Conflict):
+                    await ann.add_memories(["Ann sells honey.", "Ann keeps bees."], only_new=True)
+            truth = (memory if way == "python" else memory.truth).user("ann")
+            (kept,) = (await truth.list_memories())[0]
+    assert kept.id == first.id and kept.data.get("seen", 1) == 1 and getattr(memory, "sent", 2) >= 2
 
 
 async def test_what_a_way_in_has_no_words_for_is_not_counted_as_said():

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.policies.merging import MERGES_MAX, Statement, merged, merges_of, near_duplicate, normal, unmerged
+from recollect.policies.merging import (
+    MERGES_MAX,
+    OVERLAP_MIN,
+    Statement,
+    Wordings,
+    merged,
+    merges_of,
+    near_duplicate,
+    normal,
+    unmerged,
+)
 from recollect.records import Record, Scope
 
 NOW = 1_000_000
@@ -188,3 +198,59 @@ def test_undoing_merges_in_turn_gives_exactly_the_records_as_they_were(a: Record
     twice, c_ended = merged(once, c, similarity=0.95, now=NOW + 1)
     assert unmerged(twice, c_ended) == (once, c)
     assert unmerged(once, b_ended) == (a, b)
+
+
+SPOKEN = [
+    "I",
+    "my",
+    "is",
+    "Is",
+    "the",
+    "really",
+    "tea",
+    "green",
+    "Oslo",
+    "3",
+    "three",
+    "don't",
+    "not",
+    "total",
+    "totally",
+    "liked",
+    "like",
+    "likes",
+    "now",
+    "Now",
+    "and",
+    "?",
+    "!",
+    "C++",
+]
+
+
+def by_its_definition(a: str, b: str) -> bool:
+    """What saying the same means, as plainly as it can be written down."""
+    one, other = Statement.of(a), Statement.of(b)
+    ours, theirs = set(one.words), set(other.words)
+    both = ours & theirs
+    return normal(a) == normal(b) or (
+        one.asks == other.asks
+        and (ours <= theirs or theirs <= ours)
+        and ours ^ theirs <= one.light | other.light
+        and len(both) >= OVERLAP_MIN * len(ours | theirs) > 0
+        and [word for word in one.words if word in both] == [word for word in other.words if word in both]
+    )
+
+
+@given(st.lists(st.lists(st.sampled_from(SPOKEN), max_size=9).map(" ".join), min_size=2, max_size=6), st.data())
+@settings(max_examples=400, deadline=None)
+def test_many_texts_read_once_are_told_apart_as_each_pair_is_by_definition(
+    texts: list[str], data: st.DataObject
+) -> None:
+    words = texts[0].split()
+    place = data.draw(st.integers(0, len(words)))
+    texts = [*texts, " ".join([*words[:place], data.draw(st.sampled_from(SPOKEN)), *words[place:]])]
+    wordings = Wordings()
+    for a in texts:
+        for b in texts:
+            assert wordings[a].is_near(wordings[b], CLOSE) == by_its_definition(a, b)

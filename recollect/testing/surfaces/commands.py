@@ -73,7 +73,9 @@ class Cli(Reached):
     async def run(self, who: Handle, command: str, *given: Any, input: bytes | None = None, **options: Any) -> Any:
         """What a command prints for programs."""
         words = [command, "--json", f"--url={self._url}", f"--user={_text(who.who)}", f"--org={_text(who.org)}"]
-        words += [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+        for name, value in options.items():
+            option = f"--{name.replace('_', '-')}"
+            words.append(option if value is True else f"{option}={value}")
         words += [] if input is None else ["--all-or-nothing"]
         words += ["--", *(_text(each) for each in given)]
         async with self._one_at_a_time:
@@ -121,7 +123,11 @@ async def _add_message(who: Handle, role: Any, content: Any, **more: Any) -> Any
     return (await who._truth().messages(limit=1, newest_first=True))[0][0]
 
 
-async def _add_memory(who: Handle, content: Any, *, metadata: Any = None, importance: Any = None, **more: Any) -> Any:
+async def _add_memory(
+    who: Handle, content: Any, *, metadata: Any = None, importance: Any = None, only_new: Any = False, **more: Any
+) -> Any:
+    if not isinstance(only_new, bool) or (only_new and (more or not isinstance(content, str))):
+        raise Unsayable  # of a command it is a flag, and an import has none
     if more or not isinstance(content, str):
         rated = {"metadata": metadata, "importance": importance}
         await _import_memory(
@@ -130,6 +136,7 @@ async def _add_memory(who: Handle, content: Any, *, metadata: Any = None, import
         return (await who._truth().list_memories(limit=1, newest_first=True))[0][0]
     options: dict[str, Any] = {} if metadata is None else {"metadata": as_json(metadata)}
     options |= {} if importance is None else {"importance": _number(importance)}
+    options |= {"only_new": True} if only_new else {}
     return record_of((await who.over.run(who, "add", content, **options))[0])
 
 

@@ -124,9 +124,9 @@ async def _add_memory(who: Handle, content: Any, *, idempotency_key: Any = None,
     return record_of((await who.over.fields("POST", who, "memories", body=body, key=idempotency_key))["memories"][0])
 
 
-async def _add_memories(who: Handle, items: Any) -> Any:
+async def _add_memories(who: Handle, items: Any, **more: Any) -> Any:
     listed = [{"content": item} if isinstance(item, str) else item for item in items] if is_list(items) else items
-    told = await who.over.fields("POST", who, "memories", body={"memories": listed})
+    told = await who.over.fields("POST", who, "memories", body={"memories": listed, **more})
     return [record_of(each) for each in told["memories"]]
 
 

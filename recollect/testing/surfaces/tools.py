@@ -94,9 +94,10 @@ async def _add_interaction(who: Handle, user: Any, assistant: Any) -> Any:
     return await _add_messages(who, [{"role": "user", "content": user}, {"role": "assistant", "content": assistant}])
 
 
-async def _add_memory(who: Handle, content: Any, *, importance: Any = None) -> Any:
-    rated = {} if importance is None else {"importance": importance}
-    return record_of(await who.over.use(who, "add_memory", content=content, **rated))
+async def _add_memory(who: Handle, content: Any, *, importance: Any = None, only_new: Any = False) -> Any:
+    more = {} if importance is None else {"importance": importance}
+    more |= {} if only_new is False else {"only_new": only_new}
+    return record_of(await who.over.use(who, "add_memory", content=content, **more))
 
 
 async def _search(who: Handle, query: Any, **more: Any) -> Any:

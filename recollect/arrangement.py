@@ -1,0 +1,107 @@
+"""What the rows of an index are to each other: sessions, neighbours, voices.
+
+New rows are taken in one by one, since in a chat every question comes right after a new message; when
+a row has gone, all are arranged anew, as if it had never been there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.policies.scoring import Scores, Talk, signs
+from recollect.records import Record
+
+Born = tuple[int, int]
+Sessions = Mapping[str, Sequence[tuple[Born, int]]]
+"""The rows of each session, in order of birth."""
+
+SESSION, BEFORE, AFTER, SPEAKER = range(4)
+USER, ASSISTANT, ASKS, TIME, NUMBER = range(5)
+ROWS = 64
+
+
+class Arrangement:
+    """The rows of one index, arranged. `is_held` says of a row whether it has not gone."""
+
+    def __init__(self, sessions: Sessions, is_held: Callable[[int], bool]) -> None:
+        self._sessions, self._is_held = sessions, is_held
+        self._places: NDArray[np.intp] = np.empty((4, ROWS), np.intp)
+        self._marks: NDArray[np.float32] = np.empty((5, ROWS), np.float32)
+        # What a row says of itself never changes, and reading it takes the most time.
+        self._read = 0
+        self.start_anew()
+
+    def start_anew(self) -> None:
+        """Forget who stands beside whom: a row has gone."""
+        self._size = 0
+        self._groups = 0
+        self._group_of: dict[str, int] = {}
+        self._speakers: dict[str, int] = {}
+
+    def talk(self, records: Sequence[Record], lengths: Scores) -> Talk:
+        """How all rows stand to each other. What it gives is right until rows come or go."""
+        if self._size < len(records):
+            self._take(records)
+        size = self._size
+        session, before, after, speaker = self._places[:, :size]
+        user, assistant, asks, time, number = self._marks[:, :size]
+        return Talk(
+            session, self._groups, before, after, lengths, user, assistant, speaker, self._speakers, asks, time, number
+        )
+
+    def _take(self, records: Sequence[Record]) -> None:
+        """Arrange the rows that are new."""
+        self._make_rows(len(records))
+        first = self._size
+        self._places[BEFORE : AFTER + 1, first : len(records)] = -1
+        new: Counter[str] = Counter()
+        for row, record in enumerate(records[first:], first):
+            if row >= self._read:
+                self._marks[:, row] = _marks(record)
+            self._places[SPEAKER, row] = self._speaker(record)
+            in_session = record.layer == "conversation" and self._is_held(row)
+            self._places[SESSION, row] = self._group(record.scope.session if in_session else None)
+            if in_session:
+                new[record.scope.session] += 1
+        self._size = len(records)
+        self._read = max(self._read, self._size)
+        for session, count in new.items():
+            self._link(self._sessions[session], first, count)
+
+    def _link(self, session: Sequence[tuple[Born, int]], first: int, new: int) -> None:
+        """Put the new rows of a session behind those before them; all in order, where one came in between."""
+        tail = session[-new:]
+        entries = session[-new - 1 :] if all(row >= first for _, row in tail) else session
+        chain = np.array([row for _, row in entries])
+        self._places[BEFORE, chain[1:]] = chain[:-1]
+        self._places[AFTER, chain[:-1]] = chain[1:]
+
+    def _group(self, session: str | None) -> int:
+        """The number of a session; what stands alone has one of its own."""
+        number = self._groups if session is None else self._group_of.setdefault(session, self._groups)
+        self._groups += number == self._groups
+        return number
+
+    def _speaker(self, record: Record) -> int:
+        names = _names(record)
+        return self._speakers.setdefault(names[0].lower(), len(self._speakers)) if names else -1
+
+    def _make_rows(self, size: int) -> None:
+        room = self._places.shape[1]
+        if size > room:
+            self._places = np.pad(self._places, ((0, 0), (0, max(room, size - room))))
+            self._marks = np.pad(self._marks, ((0, 0), (0, max(room, size - room))))
+
+
+def _names(record: Record) -> list[str]:
+    return str(record.data.get("name") or "").split()
+
+
+def _marks(record: Record) -> tuple[bool, bool, bool, bool, bool]:
+    """Whether the user says it, whether the assistant does, and what can be told from the text."""
+    role = record.data["role"] if record.layer == "conversation" and not _names(record) else ""
+    return role == "user", role == "assistant", *signs(record.content)

@@ -1,0 +1,85 @@
+"""However rows come and go, they stand to each other as if they had all come at once."""
+
+from __future__ import annotations
+
+from bisect import insort
+from dataclasses import fields
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.arrangement import Arrangement
+from recollect.policies.scoring import Talk
+from recollect.records import Record, Scope
+
+SAID = st.sampled_from(["We met in May.", "Two of them?", "Fine.", "At 10:30", ""])
+NAMES = st.sampled_from(["", "Ana", "Tom Reed", " "])
+STEPS = st.one_of(
+    st.tuples(st.just("say"), st.sampled_from("abc"), SAID, NAMES, st.booleans()),
+    st.tuples(st.just("note"), SAID),
+    st.tuples(st.just("go"), st.integers(0, 30)),
+    st.tuples(st.just("ask")),
+)
+
+
+class Rows:
+    """Rows as an index holds them: none is moved, and those that have gone are only skipped."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.sessions: dict[str, list[tuple[tuple[int, int], int]]] = {}
+        self.gone: set[int] = set()
+        self.arrangement = self.anew()
+
+    def anew(self) -> Arrangement:
+        return Arrangement(self.sessions, lambda row: row not in self.gone)
+
+    def say(self, session: str, text: str, name: str, late: bool) -> None:
+        row = len(self.records)
+        born = (row if late else 1000 - row, 0)
+        data = {"role": "user" if row % 2 else "assistant", "name": name}
+        self.records.append(Record(f"m{row}", "conversation", Scope(session=session), text, data, born=born))
+        insort(self.sessions.setdefault(session, []), (born, row))
+
+    def note(self, text: str) -> None:
+        self.records.append(Record(f"n{len(self.records)}", "long_term", Scope(), text))
+
+    def go(self, row: int) -> None:
+        if row < len(self.records) and row not in self.gone:
+            self.gone.add(row)
+            record = self.records[row]
+            if record.layer == "conversation":
+                self.sessions[record.scope.session].remove((record.born, row))
+            self.arrangement.start_anew()
+
+    def ask(self) -> None:
+        lengths = np.arange(len(self.records), dtype=np.float32)
+        kept = self.arrangement.talk(self.records, lengths)
+        assert plain(kept) == plain(self.anew().talk(self.records, lengths))
+
+
+def plain(talk: Talk) -> dict[str, object]:
+    values = {field.name: getattr(talk, field.name) for field in fields(talk)}
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
+
+
+@given(st.lists(STEPS, max_size=40))
+def test_rows_that_came_one_by_one_stand_as_rows_that_came_together(steps):
+    rows = Rows()
+    for name, *values in [*steps, ("ask",)]:
+        getattr(rows, name)(*values)
+
+
+def test_neighbours_voices_and_signs_are_those_of_the_conversation():
+    rows = Rows()
+    rows.say("a", "Where were you on Monday?", "Ana", True)
+    rows.note("Likes tea.")
+    rows.say("a", "With two friends.", "Tom Reed", True)
+    rows.say("b", "Hello.", "", True)
+    talk = rows.arrangement.talk(rows.records, np.ones(4, np.float32))
+    assert (talk.before.tolist(), talk.after.tolist()) == ([-1, -1, 0, -1], [2, -1, -1, -1])
+    assert (talk.session.tolist(), talk.sessions) == ([0, 1, 0, 2], 3)
+    assert (talk.speakers, talk.speaker.tolist()) == ({"ana": 0, "tom": 1}, [0, -1, 1, -1])
+    assert (talk.user.tolist(), talk.assistant.tolist()) == ([0, 0, 0, 1], [0, 0, 0, 0])
+    assert (talk.asks.tolist(), talk.time.tolist(), talk.number.tolist()) == ([1, 0, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0])
