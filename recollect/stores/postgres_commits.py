@@ -66,6 +66,7 @@ class Commits:
         self._lines: dict[Partition, deque[_Waiting]] = {}
         self._held: set[Partition] = set()
         self._writers = 0
+        self._writing = 0
         self._writers_max = max(1, link.address.pool_max // WRITERS_SHARE)
 
     async def write(self, prepared: Prepared, now: int) -> int:
@@ -81,9 +82,11 @@ class Commits:
         try:
             while group := self._next_group():
                 left: Sequence[_Waiting] = ()
+                self._writing += 1
                 try:
                     left = await self._write(group)
                 finally:
+                    self._writing -= 1
                     self._let_go({waiting.partition for waiting in group} - {waiting.partition for waiting in left})
                 for partition in dict.fromkeys(waiting.partition for waiting in left):
                     own = [waiting for waiting in left if waiting.partition == partition]
@@ -92,10 +95,16 @@ class Commits:
             self._writers -= 1
 
     def _next_group(self) -> list[_Waiting]:
-        """Commits of partitions that no one writes right now: all of one partition's, then of the next."""
+        """Commits of partitions that no one writes right now: all of one partition's, then of the next.
+
+        Where another writer is free too, it is left its share: one group is prepared while the server writes another.
+        """
         group: list[_Waiting] = []
-        for partition, line in self._lines.items():
-            if line and partition not in self._held and len(group) < GROUP_MAX:
+        ready = [(partition, line) for partition, line in self._lines.items() if line and partition not in self._held]
+        waiting = sum(len(line) for _, line in ready)
+        share = -(-waiting // max(1, self._writers - self._writing))
+        for partition, line in ready:
+            if len(group) < min(share, GROUP_MAX):
                 self._held.add(partition)
                 group += [line.popleft() for _ in range(min(len(line), GROUP_MAX - len(group)))]
         return group

@@ -431,11 +431,11 @@ begin
   select count(*), max(revision) into purged, highest from gone;
   -- In the same transaction: a reader from below the floor has to start again.
   update heads set floor = highest where org = of_org and usr = named and floor < highest;
-  delete from once where org = of_org and usr = named and at < before and at > 0;
+  delete from once where org = of_org and usr = named and at < before;
   select least(
     (select min(dead_at) from records
       where org = of_org and usr = of_usr and dead_at is not null and epoch = head.epoch),
-    (select min(at) from once where org = of_org and usr = named and at > 0)) into next_at;
+    (select min(at) from once where org = of_org and usr = named)) into next_at;
   {_DRAW}
 end $$"""
 

@@ -100,7 +100,7 @@ where records.org = r.org and records.usr = r.usr and records.id = r.id and r.ve
 _INDEXES = (
     "drop index records_log",
     "create index records_log on records (org, usr, revision) where revision > 0",
-    "drop index once_at",
+    "drop index if exists once_at",
     "create index once_at on once (org, usr, at) where at > 0",
 )
 
@@ -140,11 +140,22 @@ async def migrate_3(db: Connection) -> None:
 async def migrate_4(db: Connection) -> None:
     """Commits of many partitions in one statement, which is told the turn of each."""
     await db.execute("drop function if exists commit_additions")
+
+
+async def migrate_5(db: Connection) -> None:
+    """Remembered keys have one index: who clears them away, once a day, looks at all that a partition has."""
+    await db.execute("drop index if exists once_at")
     for statement in (*FUNCTIONS, commit_function(with_vectors=await _has_column(db))):
         await db.execute(statement.encode())
 
 
-MIGRATIONS: tuple[Callable[[Connection], Awaitable[None]], ...] = (migrate_1, migrate_2, migrate_3, migrate_4)
+MIGRATIONS: tuple[Callable[[Connection], Awaitable[None]], ...] = (
+    migrate_1,
+    migrate_2,
+    migrate_3,
+    migrate_4,
+    migrate_5,
+)
 """In order; the table `migrations` says how many of them the schema has had."""
 
 
