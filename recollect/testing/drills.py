@@ -28,7 +28,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, fields
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkServerProcess
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -253,7 +253,7 @@ async def perform(memory: Memory, operation: Operation, *, again: bool = False) 
 
 @dataclass(slots=True)
 class Victim:
-    process: ForkServerProcess
+    process: BaseProcess
     pipe: Connection
     dies_at: float
 
