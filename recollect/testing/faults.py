@@ -51,7 +51,7 @@ def _run(errand: Errand, *arguments: object) -> None:
     asyncio.run(errand(*arguments))
 
 
-def ended(process: BaseProcess, within_s: float = 60) -> int | None:
+def ended(process: BaseProcess, within_s: float = 240) -> int | None:
     """The exit code of a process, once it has one."""
     process.join(within_s)
     return process.exitcode

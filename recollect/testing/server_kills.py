@@ -31,6 +31,7 @@ from recollect.testing.drills import (
     Outcome,
     Writer,
     check,
+    goes_on,
     next_operation,
     remember,
     settle,
@@ -44,6 +45,8 @@ SETTINGS = {"RECOLLECT_LEASE_S": "0.5", "RECOLLECT_POLL_S": "0.1", "RECOLLECT_RE
 """Short leases, so that the work of the dead is taken up by the next; and no client is told to slow down."""
 ANSWER_S = 30.0
 SERVER, WORKER = "server", "worker"
+ACKNOWLEDGED_EACH = 5
+"""Requests that are answered for each kill, as a mean, before a drill ends."""
 
 
 # ── what clients send ────────────────────────────────────────────────────────────────────────────
@@ -111,7 +114,7 @@ async def kill_servers(
 ) -> Outcome:
     """The drill: serve, kill, serve again; then everything that is left is done, and the file looked at."""
     chance, journal, outcome = random.Random(seed), Journal(), Outcome(Findings())
-    while outcome.kills < kills:
+    while goes_on(outcome, journal, kills, ACKNOWLEDGED_EACH):
         if victim == SERVER:
             outcome.kills += await _server_dies(path, journal, chance, life=outcome.kills)
         else:
