@@ -285,7 +285,7 @@ def kill_writers(
     journal = Journal()
     outcome = Outcome(Findings())
     life = 0
-    while goes_on(outcome, journal, kills):
+    while _goes_on(outcome, journal, kills):
         victims = [
             start_life(path, journal, seed, life, place, chance.uniform(*life_ms) / 1000) for place in range(PROCESSES)
         ]
@@ -304,10 +304,9 @@ def kill_writers(
     return outcome
 
 
-def goes_on(outcome: Outcome, journal: Journal, kills: int, acknowledged_each: int = 1) -> bool:
+def _goes_on(outcome: Outcome, journal: Journal, kills: int) -> bool:
     """Whether a drill needs more kills: as many as were asked for, and something that could have been lost."""
-    too_little = len(journal.done) <= acknowledged_each * kills
-    return outcome.kills < kills or (too_little and outcome.kills < KILLS_FACTOR * kills)
+    return outcome.kills < kills or (len(journal.done) <= kills and outcome.kills < KILLS_FACTOR * kills)
 
 
 def start_life(path: Path, journal: Journal, seed: int, life: int, place: int, lasts_s: float) -> Victim:

@@ -31,7 +31,6 @@ from recollect.testing.drills import (
     Outcome,
     Writer,
     check,
-    goes_on,
     next_operation,
     remember,
     settle,
@@ -46,7 +45,7 @@ SETTINGS = {"RECOLLECT_LEASE_S": "0.5", "RECOLLECT_POLL_S": "0.1", "RECOLLECT_RE
 ANSWER_S = 30.0
 SERVER, WORKER = "server", "worker"
 ACKNOWLEDGED_EACH = 5
-"""Requests that are answered for each kill, as a mean, before a drill ends."""
+"""Requests that are answered for each kill, as a mean, however slow the machine is."""
 
 
 # ── what clients send ────────────────────────────────────────────────────────────────────────────
@@ -114,7 +113,7 @@ async def kill_servers(
 ) -> Outcome:
     """The drill: serve, kill, serve again; then everything that is left is done, and the file looked at."""
     chance, journal, outcome = random.Random(seed), Journal(), Outcome(Findings())
-    while goes_on(outcome, journal, kills, ACKNOWLEDGED_EACH):
+    while outcome.kills < kills:
         if victim == SERVER:
             outcome.kills += await _server_dies(path, journal, chance, life=outcome.kills)
         else:
@@ -129,9 +128,17 @@ async def kill_servers(
 async def _server_dies(path: Path, journal: Journal, chance: random.Random, life: int) -> int:
     with serving(path.parent, "--url", f"sqlite:///{path}", environ=SETTINGS) as (address, running):
         async with _clients(address, journal, chance, life):
-            await asyncio.sleep(chance.uniform(*LIFE_MS) / 1000)
+            await _lives(journal, chance, (life + 1) * ACKNOWLEDGED_EACH)
             running.kill()
     return 1
+
+
+async def _lives(journal: Journal, chance: random.Random, least: int) -> None:
+    """As long as chance wants, and on a slow machine until there is something to lose."""
+    await asyncio.sleep(chance.uniform(*LIFE_MS) / 1000)
+    async with asyncio.timeout(ANSWER_S):
+        while len(journal.done) <= least:  # noqa: ASYNC110  (a journal has no bell)
+            await asyncio.sleep(0.01)
 
 
 async def _workers_die(path: Path, journal: Journal, chance: random.Random, life: int, kills: int) -> int:
@@ -141,10 +148,10 @@ async def _workers_die(path: Path, journal: Journal, chance: random.Random, life
         without = SETTINGS | {"RECOLLECT_WORKER": "false"}
         address, running = stack.enter_context(serving(path.parent, *url, environ=without))
         async with _clients(address, journal, chance, life):
-            for _ in range(kills):
+            for number in range(life + 1, life + kills + 1):
                 with program(path.parent, "worker", *url, environ=SETTINGS) as worker:
                     await asyncio.to_thread(worker.stdout.readline)  # type: ignore[union-attr]  # it has begun
-                    await asyncio.sleep(chance.uniform(*LIFE_MS) / 1000)
+                    await _lives(journal, chance, number * ACKNOWLEDGED_EACH)
                     worker.kill()
             running.kill()
     return kills
