@@ -28,7 +28,7 @@ OpenMemory = Callable[..., Awaitable[Memory]]
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests of one group go to one process, which starts their server once.
 
-    xdist 3.8 writes a group at the end of an id, which pytest 9.2 keeps elsewhere; where it is there, this does nothing.
+    xdist 3.8 writes a group at the end of an id, which pytest 9.2 keeps elsewhere; where it stands, this does nothing.
     """
     if not getattr(config.option, "loadgroup", False):
         return
