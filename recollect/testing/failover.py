@@ -31,7 +31,8 @@ from recollect.testing.servers.redis import RedisCluster
 NOW = 1_800_000_000_000
 ANN = Partition("acme", "ann")
 WRITERS = 8
-AWAY_S = 6.0
+AWAY_S = 30.0
+"""How long a lost master stays away at most: until another has its place, and a second more."""
 LOST_WINDOW_S = 2.0
 """A commit that was acknowledged longer before the loss than this is not lost with its master."""
 TROUBLES = (("killed", 0), ("killed", 1), ("frozen", 0))
@@ -163,10 +164,12 @@ async def lose_a_master(cluster: RedisCluster, trouble: str, wait: int, seed: in
     async with opened(cluster.url(prefix, wait=wait)) as store:
         async with under_load(store) as journal:
             written = slots_of(cluster, f"{prefix}:*:records:*")
-            victim = cluster.master_of(random.Random(seed).choice(written))
+            slot = random.Random(seed).choice(written)
+            victim = cluster.master_of(slot)
             (victim.kill if trouble == "killed" else victim.freeze)()
             away_at = time.monotonic()
-            await asyncio.sleep(AWAY_S)
+            await asyncio.to_thread(cluster.wait_until_replaced, slot, victim, AWAY_S)
+            await asyncio.sleep(1)
             (victim.start if trouble == "killed" else victim.thaw)()
             await asyncio.sleep(1)
         findings = await journal.compare(store)

@@ -13,10 +13,9 @@ import inspect
 import multiprocessing
 import os
 import sqlite3
-import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from multiprocessing.context import ForkServerProcess
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -27,17 +26,23 @@ Errand = Callable[..., Coroutine[Any, Any, None]]
 
 KILLED = 137
 """The exit code of a process that ended itself as a kill ends it."""
-PRELOADED = ["recollect.testing.scenes"]
+METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+PRELOADED = [
+    "pytest", "recollect.testing.scenes", "recollect.testing.drills", "recollect.testing.conformance",
+    "recollect.flow", "recollect.branches", "recollect.embedders.models", "recollect.enrich.rules",
+    "recollect.stores.sqlite", "recollect.stores.postgres", "recollect.stores.redis", "recollect.stores.cosmos",
+]  # fmt: skip
+"""What errands need, also what a memory loads only when it is opened: once, before the fork. What is missing is not."""
 
 
 # ── processes ────────────────────────────────────────────────────────────────────────────────────
 
 
-def start(errand: Errand, *arguments: object) -> ForkServerProcess:
+def start(errand: Errand, *arguments: object) -> BaseProcess:
     """Run an errand in a process of its own, forked from a clean one: ours would hand its connections on."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*PRELOADED, *(name for name in ("pytest",) if name in sys.modules)])
-    process = context.Process(target=_run, args=(errand, *arguments), daemon=True)
+    context: Any = multiprocessing.get_context(METHOD)
+    context.set_forkserver_preload(PRELOADED)
+    process: BaseProcess = context.Process(target=_run, args=(errand, *arguments), daemon=True)
     process.start()
     return process
 
@@ -46,7 +51,7 @@ def _run(errand: Errand, *arguments: object) -> None:
     asyncio.run(errand(*arguments))
 
 
-def ended(process: ForkServerProcess, within_s: float = 60) -> int | None:
+def ended(process: BaseProcess, within_s: float = 240) -> int | None:
     """The exit code of a process, once it has one."""
     process.join(within_s)
     return process.exitcode

@@ -44,6 +44,8 @@ SETTINGS = {"RECOLLECT_LEASE_S": "0.5", "RECOLLECT_POLL_S": "0.1", "RECOLLECT_RE
 """Short leases, so that the work of the dead is taken up by the next; and no client is told to slow down."""
 ANSWER_S = 30.0
 SERVER, WORKER = "server", "worker"
+ACKNOWLEDGED_EACH = 5
+"""Requests that are answered for each kill, as a mean, however slow the machine is."""
 
 
 # ── what clients send ────────────────────────────────────────────────────────────────────────────
@@ -126,9 +128,17 @@ async def kill_servers(
 async def _server_dies(path: Path, journal: Journal, chance: random.Random, life: int) -> int:
     with serving(path.parent, "--url", f"sqlite:///{path}", environ=SETTINGS) as (address, running):
         async with _clients(address, journal, chance, life):
-            await asyncio.sleep(chance.uniform(*LIFE_MS) / 1000)
+            await _lives(journal, chance, (life + 1) * ACKNOWLEDGED_EACH)
             running.kill()
     return 1
+
+
+async def _lives(journal: Journal, chance: random.Random, least: int) -> None:
+    """As long as chance wants, and on a slow machine until there is something to lose."""
+    await asyncio.sleep(chance.uniform(*LIFE_MS) / 1000)
+    async with asyncio.timeout(ANSWER_S):
+        while len(journal.done) <= least:  # noqa: ASYNC110  (a journal has no bell)
+            await asyncio.sleep(0.01)
 
 
 async def _workers_die(path: Path, journal: Journal, chance: random.Random, life: int, kills: int) -> int:
@@ -138,10 +148,10 @@ async def _workers_die(path: Path, journal: Journal, chance: random.Random, life
         without = SETTINGS | {"RECOLLECT_WORKER": "false"}
         address, running = stack.enter_context(serving(path.parent, *url, environ=without))
         async with _clients(address, journal, chance, life):
-            for _ in range(kills):
+            for number in range(life + 1, life + kills + 1):
                 with program(path.parent, "worker", *url, environ=SETTINGS) as worker:
                     await asyncio.to_thread(worker.stdout.readline)  # type: ignore[union-attr]  # it has begun
-                    await asyncio.sleep(chance.uniform(*LIFE_MS) / 1000)
+                    await _lives(journal, chance, number * ACKNOWLEDGED_EACH)
                     worker.kill()
             running.kill()
     return kills

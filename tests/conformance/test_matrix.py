@@ -36,7 +36,7 @@ def test_the_table_tells_where_a_store_differs():
 
 def test_the_command_prints_the_matrix():
     command = [sys.executable, "-m", "recollect.testing.matrix", "sqlite"]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    told = subprocess.run(command, capture_output=True, text=True, timeout=250)
     assert told.returncode == 0, told.stdout + told.stderr
     assert told.stdout.splitlines()[-1] == "The same outcome on every store."
     assert told.stdout.splitlines()[0].split() == ["case", "inputs", "sqlite"]

@@ -156,7 +156,7 @@ async def test_additions_whose_partition_another_process_writes_wait_and_their_n
     with psycopg.connect(plain) as another:
         another.execute("select pg_advisory_xact_lock(hashtextextended('acme' || chr(31) || 'ann', 0))")
         held = asyncio.create_task(store.commit(_addition("held"), NOW))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             assert await _answers(store, *(_addition("a", f"user {n}") for n in range(10))) == [1] * 10
         assert not held.done()
     assert await held == 1
@@ -182,7 +182,7 @@ async def test_a_job_wakes_a_worker_of_another_process_at_once(store, url):
         start = time.monotonic()
         await enqueue(store, work("j"))
         assert await waiting
-        assert time.monotonic() - start < 5
+        assert time.monotonic() - start < 20
         assert len(await other.claim(NOW, LEASE_S, 10)) == 1
 
 
@@ -197,7 +197,7 @@ async def test_a_store_that_somebody_waits_on_closes_at_once_whatever_the_waitin
     for waited_s in (0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05) * 2:
         store = await open_store(url)
         assert not await store.wait_for_work(waited_s)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await store.close()
 
 

@@ -37,7 +37,7 @@ READS: dict[str, Callable[[Memory, User, Session], Awaitable[object]]] = {
 async def works_for_others(memory: Memory) -> None:
     """Twenty clean calls of somebody else, none of which waits for what was broken off."""
     bob = memory.user("bob")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         for number in range(10):
             await bob.session("chat").add_message("user", f"Does it still work, {number}?", id=f"again{number}")
             await bob.session("chat").messages(limit=1)

@@ -6,7 +6,8 @@ import asyncio
 import sqlite3
 import time
 from collections import defaultdict
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -23,19 +24,25 @@ from recollect.testing.scenes import opened, state_of
 WRITERS, APPENDS = 4, 500
 
 
-async def hold(path: Path, pipe: Connection, seconds: float) -> None:
-    """Keep everyone else from writing for a while."""
+async def hold(path: Path, pipe: Connection) -> None:
+    """Keep everyone else from writing until told to let go."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("begin exclusive")
         pipe.send("held")
-        time.sleep(seconds)
+        pipe.recv()
         db.execute("rollback")
+        pipe.send("free")
 
 
-def held(path: Path, seconds: float) -> None:
-    ours, theirs = Pipe(duplex=False)
-    start(hold, path, theirs, seconds)
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """The file, held by another process for the length of a block."""
+    ours, theirs = Pipe()
+    holder = start(hold, path, theirs)
     assert ours.recv() == "held"
+    yield
+    ours.send("let go")
+    assert ours.recv() == "free" and ended(holder) == 0
 
 
 @pytest.fixture
@@ -49,12 +56,12 @@ async def path(tmp_path: Path) -> Path:
 async def test_a_write_waits_for_a_process_that_holds_the_file_and_then_succeeds(path):
     async with opened(path) as memory:
         chat = memory.user("ann").session("chat")
-        held(path, 2)
-        begun = time.monotonic()
-        assert (await chat.messages())[0], "who reads does not wait"
-        assert time.monotonic() - begun < 1
-        await asyncio.gather(*(chat.add_message("user", f"Number {n}.") for n in range(20)))
-        assert 1 < time.monotonic() - begun < 5
+        with held(path):
+            assert (await chat.messages())[0], "who reads does not wait"
+            calls = [asyncio.create_task(chat.add_message("user", f"Number {n}.")) for n in range(20)]
+            await asyncio.sleep(1)
+            assert not any(call.done() for call in calls)
+        await asyncio.gather(*calls)
         assert len((await chat.messages())[0]) == 21
 
 
@@ -63,15 +70,14 @@ async def test_when_it_takes_too_long_every_waiting_write_is_busy_after_the_set_
     async with opened(path, busy_timeout_s=1) as memory:
         user = memory.user("ann")
         chat = user.session("chat")
-        held(path, 5)
-        begun = time.monotonic()
-        calls = [chat.add_interaction(f"Question {n}?", "Answer.") for n in range(20)]
-        answers = await asyncio.gather(*calls, user.add_memory("Ann waits."), return_exceptions=True)
-        waited = time.monotonic() - begun
-        assert [type(answer) for answer in answers] == [Busy] * 21
-        assert 0.9 < waited < 3.5, "one wait for all, and one for those who came during it"
+        with held(path):
+            begun = time.monotonic()
+            calls = [chat.add_interaction(f"Question {n}?", "Answer.") for n in range(20)]
+            answers = await asyncio.gather(*calls, user.add_memory("Ann waits."), return_exceptions=True)
+            waited = time.monotonic() - begun
+            assert [type(answer) for answer in answers] == [Busy] * 21
+            assert 0.9 < waited < 12, "one wait for all, and one for those who came during it, not one for each"
         assert state_of(path) == before
-        await asyncio.sleep(max(0.0, 5.2 - (time.monotonic() - begun)))
         await chat.add_message("user", "And now?")
         assert len((await chat.messages())[0]) == 2
 
@@ -98,7 +104,7 @@ async def append_many(path: Path, writer: int) -> None:
             await chat.add_message("user", f"{writer} {number} is what I say to everyone here")
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 async def test_four_processes_append_to_one_session_and_every_message_is_there_in_its_writers_order(tmp_path):
     path = tmp_path / "shared.db"
     async with opened(path):

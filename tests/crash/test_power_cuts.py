@@ -7,7 +7,7 @@ import pytest
 from recollect.testing.power_cuts import cut_power
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_file_and_log_of_any_instant_open_whole_and_lack_nothing(tmp_path, seed):
     outcome = cut_power(tmp_path, 8, seed)
     print(outcome)

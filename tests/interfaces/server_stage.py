@@ -74,7 +74,7 @@ def children(parent: int) -> list[int]:
     return [int(pid) for pid in started if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
-def until(look: Callable[[], Any], wait_s: float = 20.0) -> Any:
+def until(look: Callable[[], Any], wait_s: float = 60.0) -> Any:
     """What a look gives as soon as it gives something."""
     deadline = time.monotonic() + wait_s
     while time.monotonic() < deadline:

@@ -78,7 +78,7 @@ def test_an_example_runs_with_the_command_in_its_first_line(program, tmp_path):
     assert runs == ["python", f"examples/{program.name}"]
     (tmp_path / "examples").symlink_to(EXAMPLES)
     whole = [sys.executable, *runs[1:]]
-    ran = subprocess.run(whole, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=100)
+    ran = subprocess.run(whole, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=250)
     assert ran.returncode == 0, ran.stderr
     assert [line for line in SHOWN[program.name] if line not in ran.stdout] == []
 
@@ -124,7 +124,7 @@ def test_with_an_endpoint_the_loops_ask_a_model_and_give_it_what_they_remember(n
     url, sent = endpoint
     environ = environment() | {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "sk-none"}
     whole = [sys.executable, str(EXAMPLES / name)]
-    ran = subprocess.run(whole, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=100)
+    ran = subprocess.run(whole, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=250)
     assert ran.returncode == 0, ran.stderr
     assert "stand-in" not in ran.stdout and "Noted." in ran.stdout
     assert "Porto" in json.dumps(sent[1]["messages"]) and "annotations" not in json.dumps(sent)

@@ -7,7 +7,7 @@ import pytest
 from recollect.testing.flooding import drill
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_who_asks_in_peace_is_answered_while_another_key_floods_the_server(tmp_path):
     flooded = drill(tmp_path, 20)
     print(flooded)

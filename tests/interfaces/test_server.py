@@ -32,6 +32,7 @@ from recollect.server.errors import problem, status_of
 from recollect.server.limits import BodyLimit
 from recollect.server.service import Service
 from recollect.testing.fakes import FailingEmbedder
+from recollect.testing.serving import STOP_S
 from recollect.validate import LIMITS
 
 SECRET = "xyzzy-plugh"
@@ -579,7 +580,7 @@ def _poured(place: tuple[str, int], size: int, is_told: bool) -> tuple[int, byte
     head = HEAD + (b"Content-Length: %d\r\n\r\n" % size if is_told else b"Transfer-Encoding: chunked\r\n\r\n")
     piece = b"x" * 65_536
     sent = 0
-    with socket.create_connection(place, timeout=5) as connection:
+    with socket.create_connection(place, timeout=30) as connection:
         connection.sendall(head)
         try:
             while sent < size and not select.select([connection], [], [], 0)[0]:
@@ -624,6 +625,12 @@ async def test_a_head_that_comes_byte_by_byte_is_not_waited_for(service):
     )  # by default twice ten seconds
 
 
+def _heard(address: str) -> None:
+    """What was sent before has reached the server: it answers what came after."""
+    for _ in range(2):
+        httpx.get(f"{address}/health", timeout=STOP_S).raise_for_status()
+
+
 def test_a_stop_lets_what_has_begun_finish_and_loses_nothing(tmp_path):
     url = f"sqlite:///{tmp_path}/kept.db"
     with process(tmp_path, "--url", url) as (address, running):
@@ -631,32 +638,30 @@ def test_a_stop_lets_what_has_begun_finish_and_loses_nothing(tmp_path):
             client.post("/api/users/ann/memories", json={"content": "Before."}).raise_for_status()
         place = (httpx.URL(address).host, httpx.URL(address).port)
         body = json.dumps({"content": "While it stops."}).encode()
-        with socket.create_connection(place, timeout=10) as begun:
+        with socket.create_connection(place, timeout=STOP_S) as begun:
             begun.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body[:5])
-            time.sleep(0.3)
+            _heard(address)
             asked_at = time.monotonic()
             running.send_signal(signal.SIGTERM)
             time.sleep(0.5)
             begun.sendall(body[5:])
             answer = begun.recv(65_536)
-        code = running.wait(10)
+        code = running.wait(STOP_S)
         took_s = time.monotonic() - asked_at
     with process(tmp_path, "--url", url) as (address, _):
         kept = httpx.get(f"{address}/api/users/ann/memories").json()["memories"]
-    assert answer.startswith(b"HTTP/1.1 201") and code == 0 and took_s < 10
+    assert answer.startswith(b"HTTP/1.1 201") and code == 0 and took_s < STOP_S
     assert [each["content"] for each in kept] == ["Before.", "While it stops."]
 
 
 def test_a_request_that_never_ends_does_not_keep_the_server_from_stopping(tmp_path):
     with process(tmp_path) as (address, running):
         place = (httpx.URL(address).host, httpx.URL(address).port)
-        with socket.create_connection(place, timeout=10) as begun:
+        with socket.create_connection(place, timeout=STOP_S) as begun:
             begun.sendall(HEAD + b"Content-Length: 100\r\n\r\n{")
-            time.sleep(0.3)
-            asked_at = time.monotonic()
+            _heard(address)
             running.send_signal(signal.SIGTERM)
-            assert running.wait(10) == 0
-        assert time.monotonic() - asked_at < 10
+            assert running.wait(STOP_S) == 0
 
 
 def test_a_port_that_is_taken_is_told_in_one_line(recollect):
@@ -733,6 +738,7 @@ class Caller:
 PARTS = ("method", "url", "headers", "params", "cookies", "data", "json", "files")
 
 
+@pytest.mark.timeout(600)
 def test_nothing_that_the_description_allows_breaks_the_server():
     schema, caller = schemathesis.openapi.from_dict(DOCUMENT), Caller()
     made = settings(max_examples=CALLS_EACH, deadline=None, database=None, phases=[Phase.generate], derandomize=True,

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import sqlite3
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +16,7 @@ from server_stage import children, served_by_two, until
 
 from recollect.errors import ValidationError
 from recollect.interfaces.serving import _settings
+from recollect.testing.serving import STOP_S
 
 POST = "/api/users/ann/sessions/s/messages"
 
@@ -30,7 +30,7 @@ def served(tmp_path):
 def say(address: str, count: int) -> Counter[int]:
     def one(n: int) -> int:
         try:
-            return httpx.post(address + POST, json={"role": "user", "content": f"message {n}"}, timeout=10).status_code
+            return httpx.post(address + POST, json={"role": "user", "content": f"message {n}"}, timeout=60).status_code
         except httpx.TransportError:
             return 0
 
@@ -42,12 +42,9 @@ def test_processes_share_the_port_the_store_and_the_figures_and_stop_together(se
     address, running = served
     crew = until(lambda: (found := children(running.pid)) and len(found) == 2 and found)
     assert say(address, 60) == {201: 60}
-    time.sleep(1.5)
-    text = httpx.get(f"{address}/metrics").text
-    assert re.search(r"^recollect_adds_total 60$", text, re.M)
-    asked_at = time.monotonic()
+    until(lambda: re.search(r"^recollect_adds_total 60$", httpx.get(f"{address}/metrics").text, re.M))
     running.send_signal(signal.SIGTERM)
-    assert running.wait(12) == 0 and time.monotonic() - asked_at < 10
+    assert running.wait(STOP_S) == 0
     assert not any(Path(f"/proc/{pid}").exists() for pid in crew)
     with sqlite3.connect(tmp_path / "kept.db") as file:
         assert file.execute("select count(*) from records where layer = 'conversation'").fetchone() == (60,)

@@ -22,6 +22,7 @@ from recollect.server.admission import Admission
 from recollect.server.connections import PatientProtocol
 from recollect.server.service import FAILED_BURST
 from recollect.testing.fakes import FailingEmbedder, HashingEmbedder
+from recollect.testing.serving import STOP_S
 
 ANN = "/api/users/ann"
 
@@ -260,7 +261,9 @@ async def test_too_many_at_once_are_told_to_come_back_and_then_all_is_as_before(
     service.memory._running.recall._embedder = slow = SlowEmbedder()
     await service.memory.user("ann").add_memory("Tea.")
     asked = [asyncio.create_task(client.post(f"{ANN}/memories/search", json={"query": "tea"})) for _ in range(40)]
-    await asyncio.sleep(0.2)
+    async with asyncio.timeout(60):
+        while sum(task.done() for task in asked) < 32:
+            await asyncio.sleep(0.01)
     alive = await client.get("/health")
     refused = [task.result() for task in asked if task.done()]
     assert alive.status_code == 200 and len(refused) == 32
@@ -278,14 +281,14 @@ async def test_one_key_that_asks_too_much_leaves_room_for_the_others(service):
     _, greedy = await service.keys.create(org="acme")
     _, modest = await service.keys.create(org="acme")
     await service.memory.user("ann", org="acme").add_memory("Tea.")
-    async with listening(service) as address, httpx.AsyncClient(base_url=address, timeout=20) as client:
+    async with listening(service) as address, httpx.AsyncClient(base_url=address, timeout=60) as client:
 
         def asking(token: str) -> asyncio.Task[httpx.Response]:
             headers = {"Authorization": f"Bearer {token}"}
             return asyncio.create_task(client.post(f"{ANN}/memories/search", json={"query": "tea"}, headers=headers))
 
         many = [asking(greedy) for _ in range(30)]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while sum(task.done() for task in many) < 22:
                 await asyncio.sleep(0.05)
         refused = [task.result() for task in many if task.done()]
@@ -463,7 +466,7 @@ def test_a_stop_with_a_hundred_requests_in_flight_loses_nothing_that_was_promise
     kept, answered = [], Counter()
 
     def write(address: str, n: int) -> None:
-        with httpx.Client(base_url=address, timeout=20) as client:
+        with httpx.Client(base_url=address, timeout=60) as client:
             for turn in range(50):
                 content = f"{n}-{turn}"
                 try:
@@ -482,7 +485,7 @@ def test_a_stop_with_a_hundred_requests_in_flight_loses_nothing_that_was_promise
             turn = {"chat_id": "c", "user_id": "hung", "agent": "slow", "message": "Hello"}
             hung: list[int] = []
             first = threading.Thread(
-                target=lambda: hung.append(httpx.post(f"{address}/api/chat", json=turn, timeout=20).status_code)
+                target=lambda: hung.append(httpx.post(f"{address}/api/chat", json=turn, timeout=60).status_code)
             )
             first.start()
             time.sleep(0.5)
@@ -490,11 +493,10 @@ def test_a_stop_with_a_hundred_requests_in_flight_loses_nothing_that_was_promise
             for thread in asked:
                 thread.start()
             until(lambda: len(kept) > 50)
-            asked_at = time.monotonic()
             running.send_signal(signal.SIGTERM)
-            assert running.wait(10) == 0 and time.monotonic() - asked_at < 10
+            assert running.wait(STOP_S) == 0
             for thread in (first, *asked):
-                thread.join(20)
+                thread.join(60)
     with sqlite3.connect(tmp_path / "kept.db") as file:
         stored = Counter(
             json.loads(row[0])["content"]

