@@ -9,7 +9,10 @@ import pytest
 
 from recollect.policies.patterns import pattern_of
 
-HEAVY = ("numpy", "simsimd", "snowballstemmer", "importlib.metadata", "recollect.index", "recollect.enrich.rules")
+HEAVY = (
+    "numpy", "simsimd", "snowballstemmer", "importlib.metadata", "recollect.index", "recollect.enrich.rules",
+    "recollect.setting_changes",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("front_door", ["recollect", "recollect.sync"])
