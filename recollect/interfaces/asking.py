@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +14,7 @@ from recollect.conversation import SessionInfo
 from recollect.episodes import Episode
 from recollect.errors import NotFound, ValidationError
 from recollect.interfaces import chat as talking
+from recollect.interfaces.agent import NEAR
 from recollect.interfaces.graphing import show_noted
 from recollect.interfaces.moving import show_receipt
 from recollect.interfaces.options import DryRun, Json, Layer, Org, Url, Where, Who, filter_of, for_user, of_user
@@ -72,6 +73,7 @@ def search(
     limit: Annotated[int, typer.Option(help="How many at the most, 1 to 1000.")] = 5,
     at: At = None,
     quality: Quality = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show also what is hardly related.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Say how each was found.")] = False,
     url: Url = None,
     org: Org = "default",
@@ -79,6 +81,8 @@ def search(
     as_json: Json = False,
 ) -> None:
     """Find the memories that answer a question best.
+
+    What is hardly related is counted and left out, unless nothing is nearer. JSON has all of it, with its relevance.
 
     Example: recollect search "which theme" --layer long_term --explain
     """
@@ -90,13 +94,24 @@ def search(
     if as_json:
         emit([hit.to_dict() for hit in hits])
     elif hits:
-        if all(hit.relevance < FITS for hit in hits):
-            say("Nothing here really fits. This is what comes nearest:")
-        entries([(hit.place, _hit_text(hit, explain)) for hit in hits])
+        _show_hits(hits, explain, everything)
     else:
         say(f"Nothing found for {of_user(user, url)}")
     if not hits:
         raise typer.Exit(NOT_FOUND)
+
+
+def _show_hits(hits: Sequence[Hit], explain: bool, everything: bool) -> None:
+    """What was found, and in words how near it is: what answers nothing must not look like an answer."""
+    near = [hit for hit in hits if hit.relevance >= NEAR]
+    if not near:
+        say("Nothing relevant is remembered. The nearest, hardly related:")
+    elif all(hit.relevance < FITS for hit in near):
+        say("Nothing here really fits. This is what comes nearest:")
+    shown = hits if everything or not near else near
+    entries([(hit.place, _hit_text(hit, explain)) for hit in shown])
+    if len(shown) < len(hits):
+        say(f"{len(hits) - len(shown):,} more found, hardly related; --all shows them.", style="dim")
 
 
 def _hit_text(hit: Hit, explain: bool) -> Text:

@@ -264,7 +264,20 @@ def test_a_search_says_when_nothing_really_fits(recollect, lines):
     _remember(recollect, lines, TEA, PORTO)
     fits = recollect("search", "What do I drink?").out
     assert "relevance" in fits and "Nothing here really fits" not in fits
-    assert "Nothing here really fits" in recollect("search", "quantum tax helicopter zebra").out
+    nothing = recollect("search", "quantum tax helicopter zebra")
+    assert nothing.code == 0
+    assert nothing.out.startswith("Nothing relevant is remembered. The nearest, hardly related:\n1  ")
+
+
+def test_what_is_hardly_related_is_counted_and_shown_on_demand(recollect, lines):
+    dull = [{"content": f"Shelf {number} holds blue paint."} for number in range(3)]
+    _remember(recollect, lines, TEA, *dull)
+    found = recollect("search", "oolong tea")
+    assert found.out.startswith("1  I drink oolong before noon.") and "paint" not in found.out
+    assert found.out.endswith("3 more found, hardly related; --all shows them.\n")
+    everything = recollect("search", "oolong tea", "--all").out
+    assert everything.count("paint") == 3 and "--all" not in everything
+    assert len(recollect("search", "oolong tea", "--json").json) == 4, "programs get what search_memory gives"
 
 
 def test_nothing_found_is_exit_1_and_valid_json(recollect, lines):
