@@ -16,7 +16,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from recollect import conversation, long_term, validate
 from recollect.conversation import Conversation, Message, SessionInfo
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from recollect.reembedding import Reembedded
     from recollect.reprocessing import Reprocessed
     from recollect.reranking import Reranker
+    from recollect.setting_changes import SettingChanges
     from recollect.trust import SetAside, Trust, Undone
     from recollect.upkeep import Maintained
 
@@ -122,7 +123,7 @@ class Memory:
         llm: Given | str | None = None,
         clock: Clock = system_clock,
         settings: Settings | None = None,
-        **changes: Any,
+        **changes: Unpack[SettingChanges],
     ) -> Self:
         """A memory to be entered with `async with`, or started with `memory = await Memory.open()`.
 
@@ -132,13 +133,14 @@ class Memory:
         is an object or the name of one, and so are a reranker and a chat model (`llm`), which may be an async
         function as well. Any setting can be given by its name.
         """
+        named: dict[str, Any] = {**changes}
         if isinstance(embedder, str):
-            changes, embedder = changes | {"embedder": embedder}, None
+            named["embedder"], embedder = embedder, None
         if isinstance(reranker, str):
-            changes, reranker = changes | {"reranker": reranker}, None
+            named["reranker"], reranker = reranker, None
         if isinstance(llm, str):
-            changes, llm = changes | {"llm": llm}, None
-        chosen = (settings or Settings.read(os.environ)).with_(changes)
+            named["llm"], llm = llm, None
+        chosen = (settings or Settings.read(os.environ)).with_(named)
         validate.choice(chosen.window_strategy, conversation.STRATEGIES, "window_strategy")
         validate.choice(chosen.quality, QUALITIES, "quality")
         validate.choice(chosen.fallback, FALLBACKS, "fallback")
@@ -147,8 +149,8 @@ class Memory:
         _check_masking(chosen.masking)
         validate.choice(chosen.reranker, RERANKERS, "reranker")
         if embedder is None:
-            named: Embedder | None = _part("embedders").open_or_warn(chosen.embedder, chosen)
-            embedder = named
+            opened: Embedder | None = _part("embedders").open_or_warn(chosen.embedder, chosen)
+            embedder = opened
         model = open_model(chosen.llm, chosen) if llm is None else as_model(llm)
         return cls(chosen.url if url is None else url, chosen, embedder, clock, reranker, model)
 

@@ -195,6 +195,7 @@ def _layers(value: Any) -> dict[str, str]:
 
 _READ = {"str": str, "bool": bool, "int": int, "float": float, "int | None": int, "Mapping[str, str]": dict}
 _TYPES: dict[str, type] = {item.name: _READ[str(item.type)] for item in fields(Settings)}
+_MAY_BE_UNSET = frozenset(item.name for item in fields(Settings) if item.default is None)
 
 
 def _parsed(name: str, value: Any) -> Any:
@@ -203,6 +204,8 @@ def _parsed(name: str, value: Any) -> Any:
         near = get_close_matches(name, _TYPES, n=3)
         known = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(_TYPES)}"
         raise ValidationError(f"unknown setting; {known}", field=name)
+    if value is None and name in _MAY_BE_UNSET:
+        return None
     if wanted is dict:
         return _layers(value)
     try:

@@ -231,7 +231,8 @@ def commands() -> dict[str, Any]:
 
 def _named(group: Any, noun: str = "") -> Iterator[tuple[str, Any]]:
     """The commands of a group, each followed by those under it."""
-    for verb, command in group.commands.items():
+    for verb, listed in group.commands.items():
+        command = getattr(listed, "loaded", listed)
         name = f"{noun} {verb}".lstrip()
         yield name, command
         if hasattr(command, "commands"):

@@ -50,7 +50,7 @@ import threading
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from recollect import customizations as _customizations
 from recollect import entities as _entities
@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from recollect.reembedding import Reembedded
     from recollect.reprocessing import Reprocessed
     from recollect.reranking import Reranker
+    from recollect.setting_changes import SettingChanges
     from recollect.trust import SetAside, Undone
     from recollect.upkeep import Maintained
 
@@ -145,7 +146,7 @@ class Memory:
         llm: Given | str | None = None,
         clock: Clock = system_clock,
         settings: Settings | None = None,
-        **changes: Any,
+        **changes: Unpack[SettingChanges],
     ) -> Self:
         """A memory to be entered with `with`, or started with `start()`."""
         return cls(

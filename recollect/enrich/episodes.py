@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 from recollect.enrich import summaries
+from recollect.enrich.company import people
 from recollect.enrich.summaries import Point, Summary
 from recollect.policies.fitting import Unit, units
 from recollect.policies.importance import importance, kind_of, lowered
@@ -24,7 +25,7 @@ from recollect.policies.patterns import pattern_of
 from recollect.policies.words import STOP_WORDS, query_terms, terms
 from recollect.records import HOUR_MS, TRUSTS, Record, as_datetime
 
-EXTRACTOR = "episodes-1"
+EXTRACTOR = "episodes-2"
 """Kept with every episode, so that those of older rules can be told apart and made again."""
 
 # Where a stretch ends.
@@ -120,21 +121,6 @@ _NUMBER = pattern_of(r"\d")
 _MARKS = pattern_of(r"\*\*|__|`")
 _STRAIGHT = str.maketrans("“”", '""')
 _TOKEN = pattern_of(r"[^\W_]+(?:['’.-][^\W_]+)*|[.!?,;:()\n\"“”]")
-_RELATION = (
-    "friend|sister|brother|mom|mum|mother|dad|father|wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|son|daughter"
-    "|aunt|uncle|cousin|niece|nephew|grandmother|grandfather|grandma|grandpa|boss|manager|colleague|coworker|co-worker"
-    "|roommate|neighbou?r|teacher|coach|trainer|therapist|doctor|client"
-)
-_TITLE = r"(?:Mr|Mrs|Ms|Dr|Prof)\.? "
-_NAME = rf"(?P<name>(?:{_TITLE})?[A-Z][a-zà-ÿ]+(?:[ -][A-Z][a-zà-ÿ]+)?)"
-_PEOPLE = (
-    pattern_of(rf"\b(?i:my|our|his|her|their)(?: \w+)? (?i:{_RELATION})s?,? (?:named |called )?{_NAME}"),
-    pattern_of(rf"\b(?P<name>{_TITLE}[A-Z][a-zà-ÿ]+)"),
-    pattern_of(rf"\b(?:met|told|asked|(?:dinner|lunch|coffee|call|meeting|chat|catch up|catching up) with) {_NAME}"),
-    pattern_of(rf"\b{_NAME}['’]s (?:place|house|home|apartment|birthday|wedding|party|advice|help)\b"),
-    pattern_of(rf"\b(?:[Mm]y name is|[Cc]all me|I'm called) {_NAME}"),
-    pattern_of(rf"\b{_NAME},? (?:my|our|his|her) (?:{_RELATION})\b"),
-)
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _DATE = pattern_of(
@@ -267,8 +253,8 @@ def write(messages: Sequence[Record]) -> Notes | None:
     users = [message for message in heard if message.data["role"] == "user"]
     if len(users) < 2 or all(kind_of(message.content) == "small talk" for message in users):
         return None
-    people = _people(users)
-    topics = _topics(heard, people)
+    named = _people(users)
+    topics = _topics(heard, named)
     found = _sorted(_points(heard, topics), heard)
     chosen = _chosen(found)
     quoted = [point for section in SECTIONS for point in chosen[section]]
@@ -280,7 +266,7 @@ def write(messages: Sequence[Record]) -> Notes | None:
         importance=_weight(quoted),
         trust=min((message.trust for message in messages), key=TRUSTS.index),
         topics=tuple(topics),
-        people=tuple(people),
+        people=tuple(named),
         dates=tuple(_dates(users)),
         decisions=tuple(point.text for point in found["Decided"][:LISTED_MAX]),
         open_questions=tuple(point.text for point in found["Open"][:LISTED_MAX]),
@@ -540,8 +526,7 @@ def _people(users: Iterable[Record]) -> list[str]:
     for message in users:
         if name := _name_of(message):
             found[name] = None
-        for pattern in _PEOPLE:
-            found.update(dict.fromkeys(match["name"] for match in pattern.finditer(message.content)))
+        found.update(dict.fromkeys(people(message.content)))
     return [*found][:LISTED_MAX]
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
 from recollect.conversation import SessionInfo
+from recollect.episodes import Episode
 from recollect.errors import NotFound, ValidationError
 from recollect.interfaces import chat as talking
+from recollect.interfaces.agent import NEAR
+from recollect.interfaces.graphing import show_noted
 from recollect.interfaces.moving import show_receipt
 from recollect.interfaces.options import DryRun, Json, Layer, Org, Url, Where, Who, filter_of, for_user, of_user
 from recollect.interfaces.output import (
@@ -32,6 +36,11 @@ from recollect.records import FITS, Hit
 
 if TYPE_CHECKING:
     from recollect.context import Context
+
+At = Annotated[str | None, typer.Option(metavar="TIME", help="When it is asked; else now.", show_default=False)]
+Quality = Annotated[
+    str | None, typer.Option(metavar="fast|best", help="best looks at the first hits again, with the reranker.")
+]
 
 
 def chat(
@@ -62,6 +71,9 @@ def search(
     layer: Layer = None,
     where: Where = None,
     limit: Annotated[int, typer.Option(help="How many at the most, 1 to 1000.")] = 5,
+    at: At = None,
+    quality: Quality = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show also what is hardly related.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Say how each was found.")] = False,
     url: Url = None,
     org: Org = "default",
@@ -70,20 +82,36 @@ def search(
 ) -> None:
     """Find the memories that answer a question best.
 
+    What is hardly related is counted and left out, unless nothing is nearer. JSON has all of it, with its relevance.
+
     Example: recollect search "which theme" --layer long_term --explain
     """
-    asked = {"layer": layer or None, "where": filter_of(where), "limit": limit}
-    hits = for_user(url, org, user, lambda who: who.search_memory(query, **asked))
+    test = filter_of(where)
+    hits = for_user(
+        url, org, user,
+        lambda who: who.search_memory(query, layer=layer or None, where=test, limit=limit, at=at, quality=quality),
+    )  # fmt: skip
     if as_json:
         emit([hit.to_dict() for hit in hits])
     elif hits:
-        if all(hit.relevance < FITS for hit in hits):
-            say("Nothing here really fits. This is what comes nearest:")
-        entries([(hit.place, _hit_text(hit, explain)) for hit in hits])
+        _show_hits(hits, explain, everything)
     else:
         say(f"Nothing found for {of_user(user, url)}")
     if not hits:
         raise typer.Exit(NOT_FOUND)
+
+
+def _show_hits(hits: Sequence[Hit], explain: bool, everything: bool) -> None:
+    """What was found, and in words how near it is: what answers nothing must not look like an answer."""
+    near = [hit for hit in hits if hit.relevance >= NEAR]
+    if not near:
+        say("Nothing relevant is remembered. The nearest, hardly related:")
+    elif all(hit.relevance < FITS for hit in near):
+        say("Nothing here really fits. This is what comes nearest:")
+    shown = hits if everything or not near else near
+    entries([(hit.place, _hit_text(hit, explain)) for hit in shown])
+    if len(shown) < len(hits):
+        say(f"{len(hits) - len(shown):,} more found, hardly related; --all shows them.", style="dim")
 
 
 def _hit_text(hit: Hit, explain: bool) -> Text:
@@ -99,7 +127,11 @@ def _hit_text(hit: Hit, explain: bool) -> Text:
 def context(
     query: Annotated[str, typer.Argument(help="The question the context is for.")],
     session: Annotated[str | None, typer.Option(help="With the recent messages of this session.")] = None,
+    agent: Annotated[str, typer.Option(help="For this assistant: with its instructions and its working state.")] = "",
     max_tokens: Annotated[int, typer.Option(help="Never above this many tokens.")] = 4_000,
+    layer: Layer = None,
+    at: At = None,
+    quality: Quality = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say what is in it, what was left out, and why.")] = False,
     url: Url = None,
     org: Org = "default",
@@ -112,8 +144,11 @@ def context(
     """
 
     def build(who: User) -> Awaitable[Context]:
-        asked: User | Session = who if session is None else who.session(session)
-        return asked.get_context(query, max_tokens=max_tokens)
+        asked: User | Session = who if session is None else who.session(session, agent=agent)
+        return asked.get_context(query, max_tokens=max_tokens, layers=layer or None, at=at, quality=quality)
+
+    if agent and session is None:
+        raise ValidationError("belongs to a session; say --session too", field="agent")
 
     built = for_user(url, org, user, build)
     if as_json:
@@ -132,6 +167,16 @@ def context(
 def sessions(
     show: Annotated[str | None, typer.Option(metavar="ID", help="Show a session.")] = None,
     rename: Annotated[tuple[str, str] | None, typer.Option(metavar="ID TITLE", help="Give a session a title.")] = None,
+    close: Annotated[
+        str | None, typer.Option(metavar="ID", help="Say that a session is over: it becomes an episode now.")
+    ] = None,
+    branch: Annotated[
+        tuple[str, str, str] | None,
+        typer.Option(
+            metavar="ID MESSAGE NEW",
+            help="Begin session NEW with this one up to a message; `list --layer conversation` shows ids.",
+        ),
+    ] = None,
     delete: Annotated[str | None, typer.Option(metavar="ID", help="Forget a session.")] = None,
     dry_run: DryRun = False,
     limit: Annotated[int, typer.Option(help="How many at the most, 1 to 1000.")] = 100,
@@ -140,17 +185,25 @@ def sessions(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """List the conversations of a user; show, rename or forget one.
+    """List the conversations of a user; show, rename, close, branch or forget one.
 
     Example: recollect sessions --rename monday "The new flat"
     """
-    if sum(choice is not None for choice in (show, rename, delete)) > 1:
-        raise ValidationError("choose one of --show, --rename and --delete", field="sessions")
+    if sum(choice is not None for choice in (show, rename, close, branch, delete)) > 1:
+        raise ValidationError("choose one of --show, --rename, --close, --branch and --delete", field="sessions")
+    if dry_run and delete is None:
+        raise ValidationError("only says what --delete would forget", field="dry-run")
     if show is not None:
         _show_session(for_user(url, org, user, lambda who: who.session(show).export()), as_json)
     elif rename is not None:
         for_user(url, org, user, lambda who: _rename(who, *rename))
         emit({"renamed": rename[0]}) if as_json else say("Renamed.")
+    elif close is not None:
+        show_noted(for_user(url, org, user, lambda who: _close(who, close)), as_json)
+    elif branch is not None:
+        for_user(url, org, user, lambda who: who.session(branch[0]).branch(*branch[1:]))
+        went_on = f"`recollect chat --session {shlex.quote(one_line(branch[2], 128))}` goes on from there."
+        emit({"branched": branch[2]}) if as_json else say(went_on)
     elif delete is not None:
         _delete_session(url, org, user, delete, dry_run, as_json)
     else:
@@ -189,7 +242,16 @@ def _show_session(session: dict[str, Any], as_json: bool) -> None:
 
 
 async def _rename(user: User, id: str, title: str) -> None:
+    await (await _there(user, id)).rename(title)
+
+
+async def _close(user: User, id: str) -> list[Episode]:
+    return await (await _there(user, id)).close()
+
+
+async def _there(user: User, id: str) -> Session:
+    """A session that has messages: whoever names another one has mistaken its name."""
     session = user.session(id)
     if not (await session.messages(limit=1))[0]:
         raise NotFound(field="session")
-    await session.rename(title)
+    return session

@@ -23,7 +23,7 @@ from rich.text import Text
 from recollect import validate
 from recollect.errors import NotFound, RecollectError, ValidationError
 from recollect.importers.files import open_file
-from recollect.interfaces.agent import Answer, MemoryAgent, is_question
+from recollect.interfaces.agent import NEAR, Answer, MemoryAgent, is_question
 from recollect.interfaces.noticing import Known, in_one_line, news, told
 from recollect.interfaces.options import place
 from recollect.interfaces.output import (
@@ -178,7 +178,8 @@ class Talk:
         if self.last is None:
             return "Nothing was said yet."
         known = [_known(fact) for fact in self.last.facts]
-        return "\n\n".join([*known, *map(_reason, self.last.hits)]) or "The last turn rests on no memory."
+        near = [hit for hit in self.last.hits if hit.relevance >= NEAR]
+        return "\n\n".join([*known, *map(_reason, near)]) or "The last turn rests on no memory."
 
     async def _sessions(self, _: str) -> str:
         listed = await self.user.sessions(limit=20)

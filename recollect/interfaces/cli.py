@@ -6,31 +6,14 @@ import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from recollect import __version__
 from recollect.errors import RecollectError
-from recollect.interfaces import (
-    asking,
-    backing_up,
-    copying,
-    graphing,
-    keeping,
-    knowing,
-    measuring,
-    models,
-    moving,
-    operating,
-    rereading,
-    serving,
-    serving_mcp,
-    teaching,
-    trusting,
-)
+from recollect.interfaces.commands import PlainFlags, listed
 from recollect.interfaces.output import (
     BAD_INPUT,
     EXIT_CODES_HELP,
@@ -60,33 +43,12 @@ GUESSED = {
 _UsageError: Any = typer.BadParameter.__mro__[1]  # Typer has no public name for the parent of its own errors
 
 
-class _PlainFlags:
-    """Help that shows no type for what takes no value."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
-        for parameter in parameters:
-            if getattr(parameter, "is_flag", False):
-                parameter.metavar = ""
-        return parameters
-
-
-class Command(_PlainFlags, TyperCommand):
-    """One command."""
-
-
-class Noun(_PlainFlags, TyperGroup):
-    """The commands of one noun, such as `facts set`; without a verb it is the first of them, `facts list`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        asks_for_help = bool(args) and args[0] in ctx.help_option_names
-        if not asks_for_help and (not args or args[0].startswith("-")):
-            args = [next(iter(self.commands)), *args]
-        return super().parse_args(ctx, args)
-
-
-class Commands(_PlainFlags, TyperGroup):
+class Commands(PlainFlags, TyperGroup):
     """All commands. Whatever goes wrong in one of them is one line and an exit code."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands.update(listed())
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         meant = GUESSED.get(args[0])
@@ -157,74 +119,6 @@ def start(
         say(f"recollect {__version__}")
     elif context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-Verbs = dict[str, Callable[..., None]]
-
-_TALKING: Verbs = {
-    "chat": asking.chat,
-    "add": keeping.add,
-    "search": asking.search,
-    "context": asking.context,
-    "sessions": asking.sessions,
-    "users": operating.users,
-    "list": keeping.list_memories,
-    "history": keeping.history,
-}
-_KNOWING: dict[str, tuple[str, Verbs]] = {
-    "facts": ("What is so of a user: say, confirm, correct or end it.", knowing.FACTS),
-    "learnings": ("What was learned from working with a user.", teaching.LEARNINGS),
-    "customize": ("Standing instructions for assistants, in every prompt.", teaching.CUSTOMIZE),
-    "episodes": ("Stretches of conversation as they are remembered.", graphing.EPISODES),
-    "graph": ("People, places and things, and how they hang together.", graphing.GRAPH),
-    "entities": ("Business objects of the organisation, kept for a while.", graphing.ENTITIES),
-}
-_KEEPING: Verbs = {
-    "import": moving.import_file,
-    "export": moving.export,
-    "copy": copying.copy,
-    "backup": backing_up.backup,
-    "restore": backing_up.restore,
-    "undo": trusting.undo,
-    "redo": trusting.redo,
-    "quarantine": trusting.quarantine,
-    "forget": moving.forget,
-    "erase": moving.erase,
-}
-_RUNNING: Verbs = {
-    "serve": serving.serve,
-    "mcp": serving_mcp.mcp,
-    "maintain": operating.maintain,
-    "reprocess": rereading.reprocess,
-    "reembed": models.reembed,
-    "reindex": models.reindex,
-    "models": models.models,
-    "worker": operating.worker,
-    "stats": operating.stats,
-    "doctor": operating.doctor,
-    "bench": measuring.bench,
-}
-
-
-def _register(group: typer.Typer, verbs: Verbs, panel: str | None = None) -> None:
-    for name, command in verbs.items():
-        group.command(name, cls=Command, epilog=EXIT_CODES_HELP, rich_help_panel=panel)(command)
-
-
-def _noun(name: str, purpose: str, verbs: Verbs) -> typer.Typer:
-    example = f"Example: recollect {name} {next(iter(verbs))}"
-    group = typer.Typer(name=name, cls=Noun, help=f"{purpose}\n\n{example}", epilog=EXIT_CODES_HELP)
-    _register(group, verbs)
-    return group
-
-
-_register(app, _TALKING, "Talk, remember, ask")
-_register(app, {"profile": knowing.profile}, "What is known")
-_register(app, _KEEPING, "Move and forget")
-_register(app, _RUNNING, "Keep it running")
-for name, (purpose, verbs) in _KNOWING.items():
-    app.add_typer(_noun(name, purpose, verbs), rich_help_panel="What is known")
-app.add_typer(_noun("keys", "Who may ask the server.", serving.KEYS), rich_help_panel="Keep it running")
 
 
 def main() -> None:

@@ -341,11 +341,15 @@ def episodes_close(
 
     Example: recollect episodes close monday
     """
-    made = for_user(url, org, user, lambda who: who.episodes.close(session))
+    show_noted(for_user(url, org, user, lambda who: who.episodes.close(session)), as_json)
+
+
+def show_noted(made: Sequence[Episode], as_json: bool) -> None:
+    """What became of a session that is over."""
     if as_json:
         emit([each.to_dict() for each in made])
     elif not made:
-        say("There is nothing more to note down.")
+        say("There is nothing to note down: all of it is noted already, or too little was said.")
     else:
         for each in made:
             _show_episode(each)

@@ -1,4 +1,4 @@
-"""Commands for single memories: `add`, `list`, `history`."""
+"""Commands for single memories: `add`, `list`, `update`, `bring-back`, `history`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import typer
 
 from recollect import validate
 from recollect.interfaces.moving import take_in
-from recollect.interfaces.options import Json, Org, Url, Where, Who, filter_of, for_user, of_user, place, run
+from recollect.interfaces.options import Json, Org, Url, Where, Who, filter_of, for_user, look, of_user, place, run
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
 from recollect.memory import Memory, User
 from recollect.records import Record, system_clock
 from recollect.settings import Settings
+
+MemoryId = Annotated[str, typer.Argument(help="Id of a memory; `list` and `search --explain` show it.")]
 
 
 def add(
@@ -96,8 +98,61 @@ def _with_end(record: Record) -> str:
     return text if record.valid_to is None else f"{text} (ended: {record.data.get('reason', 'no longer holds')})"
 
 
+def update(
+    id: MemoryId,
+    text: Annotated[str | None, typer.Argument(help="What it says from now on.", show_default="as it is")] = None,
+    importance: Annotated[float | None, typer.Option(help="0 to 1.", show_default="as it is")] = None,
+    metadata: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="Its labels from now on; {} takes them away.", show_default="as they are"),
+    ] = None,
+    expires_at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Until when it is kept, or never.", show_default="as it is")
+    ] = None,
+    version: Annotated[
+        int | None, typer.Option(help="Only if it is still this version; else a conflict.", show_default=False)
+    ] = None,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Change a memory; what it was stays in its history.
+
+    Example: recollect update 019a7c1f5e21a3b1 "The office is in Lisbon." --importance 0.8
+    """
+    labels = None if metadata is None else validate.json_text(metadata, "metadata")
+
+    async def change(memory: Memory) -> Record:
+        owner = memory.user(user, org=org)
+        record = await owner.update_memory(
+            id, content=text, metadata=labels, importance=importance, expires_at=expires_at, version=version
+        )
+        if Settings.read(os.environ).worker:
+            await take_in(memory)
+        return record
+
+    record = look(url, change)
+    emit(record.to_dict()) if as_json else say(f"Changed: {one_line(record.content, 200)}")
+
+
+def bring_back(
+    id: Annotated[str, typer.Argument(help="Id of a memory; `maintain` and `list` show it.")],
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Take back what upkeep retired, or ended as a double of another.
+
+    Example: recollect bring-back 019a7c1f5e21a3b1
+    """
+    record = for_user(url, org, user, lambda who: who.restore(id))
+    emit(record.to_dict()) if as_json else say(f"Back: {one_line(record.content, 200)}")
+
+
 def history(
-    id: Annotated[str, typer.Argument(help="Id of a memory; `list` and `search --explain` show it.")],
+    id: MemoryId,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",

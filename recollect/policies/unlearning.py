@@ -104,7 +104,11 @@ def _first(before: Sequence[Record], after: Sequence[T], most: int | None) -> li
 
 
 def _left(spell: Record, gone: Gone, undo: Undo | None) -> Record | None:
-    """What is left of a spell. An undo does not touch again what it or another has undone."""
+    """What is left of a spell. An undo does not touch again what it or another has undone.
+
+    Nor does it end what is pinned: a pin is the user's own word for the value, as a confirmation is. What is
+    forgotten goes all the same: the pin says that the value is right, not that it may be kept.
+    """
     if undo is None:
 
         def strip(each: Record) -> Record | None:
@@ -112,7 +116,7 @@ def _left(spell: Record, gone: Gone, undo: Undo | None) -> Record | None:
 
         return strip(scrubbed(spell, strip))
     stripped = spell if spell.data["status"] == "undone" else _stripped(spell, gone)
-    if stripped is spell:
+    if stripped is spell or (stripped is None and spell.data.get("pinned")):
         return spell
     if stripped is None:
         nowhere = spell.valid_to or spell.created_at if spell.valid_from is None else spell.valid_from

@@ -147,6 +147,41 @@ async def test_what_was_learned_from_a_session_is_undone_and_the_value_before_ho
     assert again.count == 0, "twice is once"
 
 
+@pytest.mark.parametrize("vouch", ["pin", "confirm"])
+async def test_an_undo_leaves_what_the_user_vouched_for(memory, trust, facts, clock, vouch):
+    await say(memory, "s", "I live in Lisbon. I am allergic to peanuts.")
+    await getattr(facts, vouch)("allergy")
+    foreseen = await trust.undo(session="s", dry_run=True)
+    undone = await trust.undo(session="s")
+    assert await known(facts) == [("allergy", "peanuts")]
+    assert foreseen.changed == undone.changed
+    assert (await trust.undo(session="s")).count == 0, "twice is once"
+    await trust.redo(undone.id)
+    assert await known(facts) == [("allergy", "peanuts"), ("city", "Lisbon")]
+
+
+async def test_a_pin_that_is_taken_off_lets_the_next_undo_reach_the_value(memory, trust, facts):
+    await say(memory, "s", "I live in Lisbon.")
+    await facts.pin("city")
+    await trust.undo(session="s")
+    await facts.unpin("city")
+    await trust.undo(session="s")
+    assert await known(facts) == []
+
+
+async def test_a_pin_keeps_no_value_whose_only_source_is_forgotten(memory, facts):
+    await say(memory, "s", "I live in Lisbon.")
+    await facts.pin("city")
+    await memory.user("ann").session("s").delete()
+    await memory.work()
+    assert await known(facts) == []
+    assert await facts.history("city") == []
+
+
+async def known(facts) -> list[tuple[str, str]]:
+    return sorted((fact.key, fact.value) for fact in await facts.list())
+
+
 async def test_an_undo_is_taken_back_exactly(memory, trust, facts, graph, clock):
     await say(memory, "a", "I live in Lisbon. My sister Clara works at Acme. Please keep your answers short.")
     clock.advance(days=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 import pty
@@ -21,12 +22,10 @@ import pytest
 from recollect import Memory
 from recollect.errors import EmbeddingError
 from recollect.interfaces.cli import GUESSED
+from recollect.interfaces.commands import PANELS, Entry
 
 PROGRAM = [sys.executable, "-m", "recollect"]
-COMMANDS = [
-    "chat", "add", "search", "context", "sessions", "list", "history", "import", "export", "forget", "erase",
-    "maintain", "worker", "users", "stats", "doctor", "bench",
-]  # fmt: skip
+COMMANDS = [name for entries in PANELS.values() for name in entries]
 TEA = {"role": "user", "content": "I drink oolong before noon.", "session": "monday"}
 PORTO = {"content": "The office is in Porto.", "metadata": {"topic": "work"}}
 
@@ -47,6 +46,15 @@ def test_the_help_of_each_command_has_a_purpose_an_example_and_the_exit_codes(re
     assert f"Example: recollect {command}" in told.out
     assert "Exit codes: 0 done" in told.out
     assert "<bool>" not in told.out
+
+
+@pytest.mark.parametrize("entry", [each for entries in PANELS.values() for each in entries.values()], ids=str)
+def test_what_the_list_says_of_a_command_is_what_the_command_says_of_itself(entry: Entry):
+    found = entry.load()
+    if callable(found):
+        assert " ".join(inspect.getdoc(found).partition("\n\n")[0].split()) == entry.purpose
+    else:
+        assert all(map(callable, found.values()))
 
 
 def test_without_a_command_it_lists_them_all(recollect):
@@ -162,6 +170,52 @@ async def _move(path: Path, id: str) -> None:
         await memory.user("me").update_memory(id, content="The office is in Faro.")
 
 
+def test_a_memory_is_changed_and_what_it_was_stays_in_its_history(recollect):
+    made = recollect("add", "The office is in Porto.", "--metadata", '{"topic": "work"}', "--json").json
+    told = recollect("update", made["id"], "The office is in Lisbon.", "--importance", "0.9")
+    assert (told.code, told.out) == (0, "Changed: The office is in Lisbon.\n")
+    assert [r["content"] for r in recollect("history", made["id"], "--json").json] == [
+        "The office is in Porto.",
+        "The office is in Lisbon.",
+    ]
+    found = recollect("search", "where is the office", "--json").json[0]["record"]
+    assert (found["content"], found["importance"], found["metadata"]) == (
+        "The office is in Lisbon.",
+        0.9,
+        {"topic": "work"},
+    )
+    labelled = recollect("update", made["id"], "--metadata", "{}", "--expires-at", "2999-01-01", "--json").json
+    assert labelled["metadata"] == {} and labelled["expires_at"].startswith("2999-01-01")
+
+
+@pytest.mark.parametrize(
+    "change", [[], ["--importance", "2"], ["--metadata", "[]"], ["  "], ["--expires-at", "soon"]], ids=str
+)
+def test_a_change_that_is_none_or_cannot_be_is_refused(recollect, change):
+    made = recollect("add", "The office is in Porto.", "--json").json
+    assert recollect("update", made["id"], *change).code == 2
+    assert recollect("list", "--json").json == [made]
+
+
+def test_only_ones_own_memory_can_be_changed_and_only_as_it_was_read(recollect):
+    made = recollect("add", "The office is in Porto.", "--json").json
+    assert recollect("update", made["id"], "Mine now.", "--user", "eve").code == 1
+    assert recollect("update", "no-such-memory", "New.").code == 1
+    assert recollect("update", made["id"], "New.", "--version", str(made["version"] + 1)).code == 3
+    assert recollect("update", made["id"], "New.", "--version", str(made["version"])).code == 0
+
+
+def test_what_upkeep_ended_as_a_double_can_be_brought_back(recollect):
+    recollect("add", "The quarterly report is due on Friday at noon.")
+    recollect("add", "The quarterly report is due on Friday, at noon!")
+    recollect("maintain")
+    (ended,) = [each for each in recollect("list", "--json").json if each["valid_to"] is not None]
+    back = recollect("bring-back", ended["id"])
+    assert (back.code, back.out) == (0, f"Back: {ended['content']}\n")
+    assert all(each["valid_to"] is None for each in recollect("list", "--json").json)
+    assert recollect("bring-back", ended["id"]).code == 1
+
+
 def test_what_cannot_be_added_is_refused(recollect):
     assert recollect("add", "  ").code == 2
     assert recollect("add", "tea", "--importance", "7").code == 2
@@ -210,7 +264,20 @@ def test_a_search_says_when_nothing_really_fits(recollect, lines):
     _remember(recollect, lines, TEA, PORTO)
     fits = recollect("search", "What do I drink?").out
     assert "relevance" in fits and "Nothing here really fits" not in fits
-    assert "Nothing here really fits" in recollect("search", "quantum tax helicopter zebra").out
+    nothing = recollect("search", "quantum tax helicopter zebra")
+    assert nothing.code == 0
+    assert nothing.out.startswith("Nothing relevant is remembered. The nearest, hardly related:\n1  ")
+
+
+def test_what_is_hardly_related_is_counted_and_shown_on_demand(recollect, lines):
+    dull = [{"content": f"Shelf {number} holds blue paint."} for number in range(3)]
+    _remember(recollect, lines, TEA, *dull)
+    found = recollect("search", "oolong tea")
+    assert found.out.startswith("1  I drink oolong before noon.") and "paint" not in found.out
+    assert found.out.endswith("3 more found, hardly related; --all shows them.\n")
+    everything = recollect("search", "oolong tea", "--all").out
+    assert everything.count("paint") == 3 and "--all" not in everything
+    assert len(recollect("search", "oolong tea", "--json").json) == 4, "programs get what search_memory gives"
 
 
 def test_nothing_found_is_exit_1_and_valid_json(recollect, lines):
@@ -300,7 +367,61 @@ def test_sessions_are_listed_shown_renamed_and_deleted(recollect, lines):
     assert recollect("sessions", "--json").json == []
 
 
-@pytest.mark.parametrize("option", [["--show", "x"], ["--rename", "x", "y"], ["--delete", "x"]])
+def test_a_session_is_closed_once_and_becomes_an_episode(recollect, lines):
+    _remember(recollect, lines, TEA, TEA | {"content": "My sister Clara moves to Porto in May."})
+    closed = recollect("sessions", "--close", "monday")
+    assert closed.code == 0 and "I drink oolong before noon." in closed.out
+    assert len(recollect("episodes", "--session", "monday", "--json").json) == 1
+    again = recollect("sessions", "--close", "monday")
+    assert (again.code, again.out) == (
+        1,
+        "There is nothing to note down: all of it is noted already, or too little was said.\n",
+    )
+
+
+def test_a_session_is_branched_from_a_message(recollect, lines):
+    _remember(recollect, lines, TEA, TEA | {"content": "And coffee after it."})
+    first = recollect("list", "--layer", "conversation", "--json").json[0]["id"]
+    told = recollect("sessions", "--branch", "monday", first, "what if")
+    assert (told.code, told.out) == (0, "`recollect chat --session 'what if'` goes on from there.\n")
+    branched = recollect("sessions", "--show", "what if", "--json").json["messages"]
+    assert [message["content"] for message in branched] == [TEA["content"]]
+    assert recollect("sessions", "--branch", "monday", "no-such-message", "other").code == 1
+
+
+def test_two_choices_or_a_dry_run_of_none_are_refused(recollect, lines):
+    _remember(recollect, lines, TEA)
+    assert recollect("sessions", "--close", "monday", "--delete", "monday").code == 2
+    assert recollect("sessions", "--close", "monday", "--dry-run").code == 2
+    assert len(recollect("sessions", "--json").json) == 1
+
+
+def test_the_state_of_a_task_is_set_changed_shown_and_cleared(recollect):
+    there = ("--session", "monday", "--agent", "guide")
+    assert recollect("working", "set", '{"step": 1, "plan": ["pack"]}', *there).out == "Kept, as version 1.\n"
+    patched = recollect("working", "patch", '{"step": 2, "plan": null}', *there, "--json").json
+    assert patched == {"state": {"step": 2}, "version": 2}
+    assert recollect("working", *there, "--json").json == patched
+    assert recollect("working", "set", "{}", *there, "--version", "1").code == 3
+    assert recollect("working", "show").code == 1, "that of the session is not that of the user"
+    assert recollect("working", "show", "--agent", "guide").code == 2
+    assert recollect("working", "set", "[1]").code == 2
+    assert recollect("working", "clear", *there).code == 0
+    assert recollect("working", "show", *there).code == 1
+
+
+def test_a_question_can_be_asked_of_another_day(recollect, lines):
+    _remember(recollect, lines, TEA | {"created_at": "2026-03-03T09:00:00Z"})
+    asked = recollect("search", "what did I say yesterday", "--at", "2026-03-04", "--quality", "fast", "--json")
+    assert asked.json[0]["record"]["content"] == TEA["content"]
+    assert recollect("search", "tea", "--at", "soonish").code == 2
+    assert recollect("search", "tea", "--quality", "superb").code == 2
+    built = recollect("context", "tea", "--session", "monday", "--layer", "long_term", "--at", "2026-03-04", "--json")
+    assert built.code == 0
+    assert recollect("context", "tea", "--agent", "guide").code == 2
+
+
+@pytest.mark.parametrize("option", [["--show", "x"], ["--rename", "x", "y"], ["--close", "x"], ["--delete", "x"]])
 def test_a_session_that_is_not_there_is_exit_1(recollect, option):
     assert recollect("sessions", *option).code == 1
 

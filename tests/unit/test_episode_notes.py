@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recollect.enrich.company import people
 from recollect.enrich.episodes import MESSAGES_MIN, QUOTE_MAX, WORDS_MAX, Notes, stretches, write
 from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, Record, Scope
 from recollect.testing.fakes import NOON_MS
@@ -65,6 +66,50 @@ def test_an_episode_names_people_dates_decisions_and_what_is_open() -> None:
     assert notes.decisions[0] == "Shall I look for flats in Alfama? – Yes please!"
     assert notes.open_questions == ("Remind me to renew my passport.", "Do I need a visa for Portugal?")
     assert 0.4 < notes.importance <= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("I fly to Lisbon with Maria next week.", ["Maria"]),
+        ("I met Jonas and Priya at the gym in Berlin.", ["Jonas", "Priya"]),
+        ("My manager Tom said no.", ["Tom"]),
+        ("My manager, Tom, said no.", ["Tom"]),
+        ("Our kids Emma, Noah and Mia start school in June.", ["Emma", "Noah", "Mia"]),
+        ("Lunch with Charlotte and Zbynek was fun.", ["Charlotte", "Zbynek"]),
+        ("Jonas and I rented a boat from Google.", ["Jonas"]),
+        ("Me and Priya moved out.", ["Priya"]),
+        ("My sister-in-law Anna visited us with Grace.", ["Anna", "Grace"]),
+        ("I had a call with Google and Maria.", ["Maria"]),
+        ("I'm seeing a film with Maria Monday.", ["Maria"]),
+        ("Dinner with Dr. Rao went well.", ["Dr. Rao"]),
+        ("My sister June cooks.", ["June"]),
+    ],
+)
+def test_those_who_were_there_are_named(text: str, names: list[str]) -> None:
+    assert [*dict.fromkeys(people(text))] == names
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I work with Python, Ruby and Kubernetes.",
+        "I paid with Visa and flew with Lufthansa.",
+        "I had lunch with Google on Friday, and coffee with Starbucks beans.",
+        "With Paris in mind I told Berlin friends about it.",
+        "With May around the corner I met April 5th deadlines.",
+        "I see my doctor Monday, and my dentist sees my sister May 3.",
+        "I liked the movie with Tom Hanks.",
+        "I shop with Victoria's Secret, and with Ben & Jerry's.",
+        "We migrated with MariaDB, and I asked Claude and told Alexa.",
+        "My client Google is happy with Christmas sales.",
+        "I played with Charlotte FC, and mow with John Deere.",
+        "The Met Office says rain. Met Opera tickets are gone.",
+        "Dinner with Thai food. Lunch with Anthropic people.",
+    ],
+)
+def test_months_places_brands_and_programs_are_nobody(text: str) -> None:
+    assert [*people(text)] == []
 
 
 def test_a_question_that_was_answered_is_not_open() -> None:

@@ -9,7 +9,10 @@ import pytest
 
 from recollect.policies.patterns import pattern_of
 
-HEAVY = ("numpy", "simsimd", "snowballstemmer", "importlib.metadata", "recollect.index", "recollect.enrich.rules")
+HEAVY = (
+    "numpy", "simsimd", "snowballstemmer", "importlib.metadata", "recollect.index", "recollect.enrich.rules",
+    "recollect.setting_changes",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("front_door", ["recollect", "recollect.sync"])
@@ -17,6 +20,30 @@ def test_importing_the_front_door_loads_nothing_that_only_an_open_memory_needs(f
     program = f"import sys; from {front_door} import Memory; print(*(name for name in {HEAVY} if name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+HEAVIER_THAN_HELP = (
+    "numpy",
+    "simsimd",
+    "snowballstemmer",
+    "recollect.memory",
+    "asyncio",
+    "sqlite3",
+    "urllib.request",
+    "http.client",
+    "statistics",
+)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["serch", "tea"]])
+def test_a_list_of_the_commands_loads_none_of_them(words: list[str]) -> None:
+    program = (
+        f"import sys; sys.argv = ['recollect', *{words}]; from recollect.__main__ import main\n"
+        "try: main()\n"
+        f"except SystemExit: print('loaded:', *(name for name in {HEAVIER_THAN_HELP} if name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded:"
 
 
 def test_a_pattern_is_compiled_when_it_is_first_used_and_is_then_like_any_other() -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import multiprocessing
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+import recollect
 from recollect.errors import Unavailable, ValidationError
+from recollect.setting_changes import SettingChanges
+from recollect.settings import Settings
 from recollect.sync import Memory
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,6 +28,23 @@ def _generator():
 
 def test_sync_is_what_the_generator_writes():
     assert _generator().is_current(), "run: python tools/generate_sync.py"
+
+
+@pytest.mark.parametrize("front_door", [recollect.Memory, Memory])
+def test_editors_and_type_checkers_know_every_setting_that_open_takes(front_door):
+    named = inspect.signature(front_door.open).parameters
+    assert named["changes"].annotation == "Unpack[SettingChanges]"
+    settings = {field.name: field.type for field in fields(Settings) if field.name not in named}
+    known = {name: hint.__forward_arg__ for name, hint in SettingChanges.__annotations__.items()}
+    assert known == settings
+    assert SettingChanges.__required_keys__ == frozenset()
+
+
+def test_a_setting_that_may_be_unset_can_be_unset_by_name():
+    limited = Settings().with_({"requests_per_day": 100})
+    assert limited.with_({"requests_per_day": None}).requests_per_day is None
+    with pytest.raises(ValidationError):
+        limited.with_({"window_turns": None})
 
 
 def test_a_conversation_is_remembered_without_await(tmp_path):

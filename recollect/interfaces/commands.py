@@ -1,0 +1,185 @@
+"""The table of commands: what each is called, where it is, and the sentence that `recollect --help` says of it.
+
+A command is loaded when it is called. Its module takes numpy and more; a list of all commands takes none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from recollect.interfaces.output import EXIT_CODES_HELP
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where a command is, and what it is for. The place is a function, or the verbs of a noun by their names."""
+
+    place: str
+    purpose: str
+
+    def load(self) -> Callable[..., None] | Mapping[str, Callable[..., None]]:
+        module, _, name = self.place.partition(".")
+        found: Callable[..., None] | Mapping[str, Callable[..., None]]
+        found = getattr(import_module(f"recollect.interfaces.{module}"), name)
+        return found
+
+
+PANELS: dict[str, dict[str, Entry]] = {
+    "Talk, remember, ask": {
+        "chat": Entry(
+            "asking.chat",
+            "Talk to an assistant that answers from memory; without a terminal or lines to say, watch a short scene.",
+        ),
+        "add": Entry("keeping.add", "Remember a text; the same text again is the same memory."),
+        "search": Entry("asking.search", "Find the memories that answer a question best."),
+        "context": Entry("asking.context", "Show what a chat model would be given for a question."),
+        "sessions": Entry(
+            "asking.sessions", "List the conversations of a user; show, rename, close, branch or forget one."
+        ),
+        "users": Entry(
+            "operating.users", "List of whom something is remembered: what can stand after --user and --org."
+        ),
+        "list": Entry("keeping.list_memories", "List memories in the order in which they were first kept."),
+        "update": Entry("keeping.update", "Change a memory; what it was stays in its history."),
+        "bring-back": Entry("keeping.bring_back", "Take back what upkeep retired, or ended as a double of another."),
+        "history": Entry("keeping.history", "Show what a memory was, oldest first, and what it is now."),
+    },
+    "What is known": {
+        "profile": Entry(
+            "knowing.profile",
+            "Show what is known of a user: now, what was true at a time, or what was believed at a time.",
+        ),
+        "facts": Entry("knowing.FACTS", "What is so of a user: say, confirm, correct or end it."),
+        "learnings": Entry("teaching.LEARNINGS", "What was learned from working with a user."),
+        "customize": Entry("teaching.CUSTOMIZE", "Standing instructions for assistants, in every prompt."),
+        "working": Entry("tasking.WORKING", "The state of the task at hand, of a session or across them."),
+        "episodes": Entry("graphing.EPISODES", "Stretches of conversation as they are remembered."),
+        "graph": Entry("graphing.GRAPH", "People, places and things, and how they hang together."),
+        "entities": Entry("graphing.ENTITIES", "Business objects of the organisation, kept for a while."),
+    },
+    "Move and forget": {
+        "import": Entry(
+            "moving.import_file",
+            "Bring in an export, messages or memories, one JSON object a line, or what other programs kept; "
+            "twice is once.",
+        ),
+        "export": Entry("moving.export", "Write everything about a user as JSON Lines, which `import` reads back."),
+        "copy": Entry(
+            "copying.copy", "Copy all memories from one store into another, and compare both sides afterwards."
+        ),
+        "backup": Entry(
+            "backing_up.backup", "Write a backup of the whole file, while everybody goes on writing, and check it."
+        ),
+        "restore": Entry(
+            "backing_up.restore",
+            "Make a new file from a backup, and check it. A file that is there is never replaced: move it away first.",
+        ),
+        "undo": Entry(
+            "trusting.undo",
+            "Take back what was learned from a session, a message or by an extractor. `redo` brings it back.",
+        ),
+        "redo": Entry("trusting.redo", "Take an undo back: what was learned counts again."),
+        "quarantine": Entry(
+            "trusting.quarantine",
+            "Set a session or memories aside: nothing uses them any more, and what they taught is undone.",
+        ),
+        "forget": Entry("moving.forget", "Forget memories by id or by filter, with all that rests on them."),
+        "erase": Entry("moving.erase", "Forget everything about a user, and leave no trace of it in the file."),
+    },
+    "Keep it running": {
+        "serve": Entry(
+            "serving.serve",
+            "Serve the memory over HTTP, with the console at /, until Ctrl-C. "
+            "Standard error has a line for each request.",
+        ),
+        "mcp": Entry("serving_mcp.mcp", "Give an assistant the memory of one user, over the Model Context Protocol."),
+        "maintain": Entry(
+            "operating.maintain",
+            "Consolidate, retire what is not worth keeping, and purge what is dead, for all users.",
+        ),
+        "reprocess": Entry(
+            "rereading.reprocess", "Read stored conversations again, and tell what would be learned; --apply learns it."
+        ),
+        "reembed": Entry(
+            "models.reembed", "Embed anew what another embedder has embedded, while everything stays in use."
+        ),
+        "reindex": Entry(
+            "models.reindex", "Make the index beside the store (the setting `index`) hold what the store holds."
+        ),
+        "models": Entry(
+            "models.models", "Build the embedding model all-MiniLM-L6-v2 for this machine, or list what is built."
+        ),
+        "worker": Entry("operating.worker", "Take in what was said: embed, rate, merge, sum up, until Ctrl-C."),
+        "stats": Entry("operating.stats", "Say how much is remembered, what waits, and what is in use."),
+        "doctor": Entry("operating.doctor", "Check this installation and its memories; nothing is changed."),
+        "bench": Entry(
+            "measuring.bench", "Measure how fast this installation is here; with --data, how good its search is."
+        ),
+        "keys": Entry("serving.KEYS", "Who may ask the server."),
+    },
+}
+
+
+class PlainFlags:
+    """Help that shows no type for what takes no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
+class Command(PlainFlags, TyperCommand):
+    """One command."""
+
+
+class Noun(PlainFlags, TyperGroup):
+    """The commands of one noun, such as `facts set`; without a verb it is the first of them, `facts list`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        asks_for_help = bool(args) and args[0] in ctx.help_option_names
+        if not asks_for_help and (not args or args[0].startswith("-")):
+            args = [next(iter(self.commands)), *args]
+        return super().parse_args(ctx, args)
+
+
+class Later(TyperCommand):
+    """A command that is listed, and loaded when it is called."""
+
+    def __init__(self, name: str, entry: Entry, panel: str) -> None:
+        super().__init__(name, help=entry.purpose, rich_help_panel=panel)
+        self._entry = entry
+
+    @cached_property
+    def loaded(self) -> Any:
+        """The command itself."""
+        found, name = self._entry.load(), str(self.name)
+        if isinstance(found, Mapping):
+            example = f"Example: recollect {name} {next(iter(found))}"
+            group = typer.Typer(
+                name=name, cls=Noun, help=f"{self._entry.purpose}\n\n{example}", epilog=EXIT_CODES_HELP,
+                add_completion=False,
+            )  # fmt: skip
+        else:
+            group, found = typer.Typer(add_completion=False), {name: found}
+        for verb, command in found.items():
+            group.command(verb, cls=Command, epilog=EXIT_CODES_HELP)(command)
+        return get_command(group)
+
+    def make_context(self, info_name: Any, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        return self.loaded.make_context(info_name, args, parent, **extra)
+
+
+def listed() -> dict[str, Later]:
+    """All commands by their names, none of them loaded."""
+    return {name: Later(name, entry, panel) for panel, entries in PANELS.items() for name, entry in entries.items()}

@@ -1,0 +1,133 @@
+"""Commands for the state of the task at hand: `working`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from recollect import validate
+from recollect.errors import ValidationError
+from recollect.interfaces.options import Json, Org, Url, Who, for_user, of_user, run
+from recollect.interfaces.output import NOT_FOUND, emit, say, visible
+from recollect.memory import Memory, User
+from recollect.working import State, Working
+
+OfSession = Annotated[
+    str | None,
+    typer.Option("--session", metavar="ID", help="Of this session; else across sessions.", show_default=False),
+]
+Agent = Annotated[str, typer.Option(help="Of this assistant in the session.")]
+Data = Annotated[str, typer.Argument(metavar="JSON", help='An object, as {"step": 2, "page": "/orders"}.')]
+Version = Annotated[
+    int | None, typer.Option(help="Only if it is still this version; else a conflict.", show_default=False)
+]
+
+
+def working_show(
+    session: OfSession = None,
+    agent: Agent = "",
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Show the state of the task: a plan, a page, recent actions, whatever the assistant keeps there.
+
+    Example: recollect working show --session monday
+    """
+    state = for_user(url, org, user, lambda who: _working(who, session, agent).get())
+    if as_json:
+        emit(_with_version(state))
+    elif state:
+        say(visible(json.dumps(state, ensure_ascii=False, indent=2)))
+    else:
+        say(f"No working state of {of_user(user, url)}")
+    if not state:
+        raise typer.Exit(NOT_FOUND)
+
+
+def working_set(
+    data: Data,
+    session: OfSession = None,
+    agent: Agent = "",
+    version: Version = None,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Replace the state by another one.
+
+    Example: recollect working set '{"step": 1, "plan": ["pack", "leave"]}' --session monday
+    """
+    given = validate.json_text(data, "data")
+
+    async def write(memory: Memory) -> State:
+        return await _working(memory.user(user, org=org), session, agent).set(given, version=version)
+
+    _show_state(run(url, write), as_json)
+
+
+def working_patch(
+    data: Data,
+    session: OfSession = None,
+    agent: Agent = "",
+    version: Version = None,
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Change parts of the state: null removes, objects merge, the rest replaces.
+
+    Example: recollect working patch '{"step": 2}' --session monday
+    """
+    given = validate.json_text(data, "data")
+
+    async def write(memory: Memory) -> State:
+        return await _working(memory.user(user, org=org), session, agent).patch(given, version=version)
+
+    _show_state(run(url, write), as_json)
+
+
+def working_clear(
+    session: OfSession = None,
+    agent: Agent = "",
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Forget the state.
+
+    Example: recollect working clear --session monday
+    """
+    for_user(url, org, user, lambda who: _working(who, session, agent).clear())
+    emit({"cleared": True}) if as_json else say("Cleared.")
+
+
+def _working(user: User, session: str | None, agent: str) -> Working:
+    if session is not None:
+        return user.session(session, agent=agent).working
+    if agent:
+        raise ValidationError("belongs to a session; say --session too", field="agent")
+    return user.working
+
+
+def _show_state(state: State, as_json: bool) -> None:
+    emit(_with_version(state)) if as_json else say(f"Kept, as version {state.version}.")
+
+
+def _with_version(state: State) -> dict[str, Any]:
+    return {"state": state, "version": state.version}
+
+
+WORKING: dict[str, Callable[..., None]] = {
+    "show": working_show,
+    "set": working_set,
+    "patch": working_patch,
+    "clear": working_clear,
+}

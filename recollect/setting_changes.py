@@ -1,0 +1,66 @@
+"""What `Memory.open` takes by name besides what it names itself: every other setting, for editors and type checkers.
+
+It is read by them alone, and a test keeps it equal to the settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypedDict
+
+
+class SettingChanges(TypedDict, total=False):
+    """Settings by their names, as `window_turns=20`; `Settings` says what each is for."""
+
+    layers: Mapping[str, str]
+    fallback: str
+    index: str
+    embedder_before: str
+    embedder_url: str
+    embedder_key: str
+    models: str
+    quality: str
+    language: str
+    model: str
+    llm_url: str
+    llm_key: str
+    llm_timeout_s: float
+    llm_tokens_per_day: int
+    llm_at_once: int
+    llm_batch_s: float
+    llm_rewrite: bool
+    worker: bool
+    busy_timeout_s: float
+    conversation_days: int | None
+    working_hours: int
+    window_strategy: str
+    window_messages: int
+    window_turns: int
+    window_tokens: int
+    summary_tokens: int
+    learn: bool
+    masking: str
+    episode_idle_minutes: int
+    lease_s: float
+    poll_s: float
+    claim_jobs: int
+    job_timeout_s: float
+    job_attempts_max: int
+    retry_s: float
+    index_mib: int
+    memories_max: int
+    prune_score: float
+    prune_age_days: int
+    learnings_max: int
+    prune_learning_score: float
+    consolidate: bool
+    prune: bool
+    host: str
+    port: int
+    workers: int
+    console_secret: str
+    requests_per_day: int | None
+    memories_per_day: int | None
+    bytes_per_day: int | None
+    tracing: bool
+    requests_per_minute: int
