@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recollect.enrich.sentences import TO_FORGET
 from recollect.interfaces.phrases import asks_of_before, held, holds, keys_asked
+from recollect.layers import LAYERS
 from recollect.memory import Session
 from recollect.policies.dates import span_of
 from recollect.policies.fencing import shown
@@ -38,6 +39,8 @@ QUOTE_CHARACTERS = 240
 """Of a longer message, only the sentence that fits the question best is quoted."""
 RUNNER_UP = 0.75
 """A further memory is quoted only if it scores this share of the best one."""
+FOUND_MAX = 50
+"""Memories that are looked at for those which stand in a context that is limited."""
 PROFILE = ("fact", "preference")
 SURE, NEAR = 0.3, 0.05
 """How likely a memory must be to answer the question, to be quoted as the answer, and as the closest to one."""
@@ -76,8 +79,55 @@ class Answer:
         return (*(hit.id for hit in self.hits), *_sources(self.facts))
 
 
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What an assistant is given of the memory. What is not named is not limited."""
+
+    max_tokens: int = 4_000
+    layers: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
+    window: int = 0
+    """How many of the newest messages at most; 0: as many as fit."""
+    quality: str = ""
+
+    def arguments(self) -> dict[str, Any]:
+        """The same for `get_context`."""
+        return {
+            "max_tokens": self.max_tokens,
+            "layers": self.layers or None,
+            "sections": self.sections or None,
+            "window": self.window or None,
+            "quality": self.quality or None,
+        }
+
+    def has_layer(self, name: str) -> bool:
+        """Whether it may know what lies in this layer."""
+        return not self.layers or name in self.layers
+
+    def has_section(self, *names: str) -> bool:
+        """Whether it is given one of these sections."""
+        return not self.sections or not set(names).isdisjoint(self.sections)
+
+    @property
+    def searched(self) -> tuple[str, ...]:
+        """The layers in which it may look for something."""
+        return tuple(layer for layer in LAYERS if LAYERS[layer].searched and self.has_layer(layer))
+
+    @property
+    def quotes(self) -> bool:
+        """Whether it may know who said what in which words."""
+        return self.has_layer("conversation") and self.has_section("knowledge", "recent")
+
+
+FREE = Policy()
+
+
 class MemoryAgent:
     """Answers from memory. It reads only: storing the turn is for whoever asked."""
+
+    def __init__(self, policy: Policy = FREE) -> None:
+        """What is not within the policy is neither told nor quoted."""
+        self._policy = policy
 
     async def reply(self, chat: Session, text: str, *, at: datetime | None = None) -> str:
         """The answer to what a user just said in a session."""
@@ -88,31 +138,45 @@ class MemoryAgent:
         now = at or datetime.now().astimezone()
         questions = [sentence for sentence in _sentences(text) if is_question(sentence)]
         asked = " ".join(questions) or text
-        context = await chat.get_context(asked, at=at)
+        context = await chat.get_context(asked, at=at, **self._policy.arguments())
         if _OF_ME.match(asked.strip()):
-            return await _introduced(chat, asked, context, now)
+            return await _introduced(chat, asked, context, now, self._policy)
         if not questions:
             return Answer(_acknowledged(text), (), context)
-        facts, told = await _from_profile(chat, asked, now)
+        facts, told = await _from_profile(chat, asked, now, self._policy)
         if facts:
             return Answer(told, (), context, facts)
-        hits, sure = _that_answer(asked, context.hits)
+        hits, sure = _that_answer(asked, await self._found(chat, context, at))
         return Answer(_said(asked, hits, sure, now), tuple(hits), context)
+
+    async def _found(self, chat: Session, context: Context, at: datetime | None) -> Sequence[Hit]:
+        """What may be quoted: of a context with limits, only what stands in it."""
+        policy = self._policy
+        if policy == FREE:
+            return context.hits
+        hits: Sequence[Hit] = context.hits
+        if not hits and policy.searched:  # where nothing is searched for, recent messages may still have the answer
+            hits = await chat.search_memory(context.query, layer=policy.searched, limit=FOUND_MAX, at=at)
+        given = {source.id for source in context.sources}
+        return [hit for hit in hits if hit.id in given]
 
 
 # ── From the profile ─────────────────────────────────────────────────────────────────────────────
 
 
-async def _known_of(chat: Session) -> list[Fact]:
+async def _known_of(chat: Session, policy: Policy) -> list[Fact]:
     """What is so of the user now: facts, then preferences, values of one key side by side."""
-    return [*(await chat.user.profile()).facts, *await chat.user.preferences.list()]
+    if not policy.has_section("profile"):
+        return []
+    facts = (await chat.user.profile()).facts if policy.has_layer("fact") else ()
+    return [*facts, *(await chat.user.preferences.list() if policy.has_layer("preference") else ())]
 
 
-async def _from_profile(chat: Session, question: str, now: datetime) -> tuple[tuple[Fact, ...], str]:
+async def _from_profile(chat: Session, question: str, now: datetime, policy: Policy) -> tuple[tuple[Fact, ...], str]:
     """What the profile has of the one thing that somebody asks about themself, and how it is said."""
     if not _OWN.search(question):
         return (), ""
-    known = await _known_of(chat)
+    known = await _known_of(chat, policy)
     keys = keys_asked(question, [(fact.key, fact.value) for fact in known])
     current = tuple(fact for fact in known if fact.key in keys)
     if not current:
@@ -120,7 +184,7 @@ async def _from_profile(chat: Session, question: str, now: datetime) -> tuple[tu
     past = await _of_then(chat, question, current[0].key, now)
     if past is not None:
         return past, _told_of_then(past, current, now)
-    return current, await _told_now(chat, current, now)
+    return current, await _told_now(chat, current, now, policy)
 
 
 async def _of_then(chat: Session, question: str, key: str, now: datetime) -> tuple[Fact, ...] | None:
@@ -155,9 +219,9 @@ def _lasted(fact: Fact, now: datetime) -> str:
     return "" if fact.valid_from is None else f", since {_date(fact.valid_from, now)}"
 
 
-async def _told_now(chat: Session, facts: Sequence[Fact], now: datetime) -> str:
+async def _told_now(chat: Session, facts: Sequence[Fact], now: datetime, policy: Policy) -> str:
     """What is so, since when if that was said, and the words that it was learned from."""
-    sources = _sources(facts)[:QUOTES_MAX]
+    sources = _sources(facts)[:QUOTES_MAX] if policy.quotes else ()
     records = await chat.user.get_memories(list(sources)) if sources else []
     quotes = [_capital(_quoted(facts[0].value, record, now)) for record in records]
     told = [_sentence(same) + _since(same, records, now) for same in _by_key(facts)]
@@ -193,11 +257,11 @@ def _sources(facts: Sequence[Fact]) -> tuple[str, ...]:
 # ── Everything about somebody ────────────────────────────────────────────────────────────────────
 
 
-async def _introduced(chat: Session, question: str, context: Context, now: datetime) -> Answer:
+async def _introduced(chat: Session, question: str, context: Context, now: datetime, policy: Policy) -> Answer:
     """What is known of the user: the profile as it is now, then what else they said that matters."""
-    known = await _known_of(chat)
+    known = await _known_of(chat, policy)
     told = [f"{_sentence(facts)}." for facts in _by_key(known)][:KNOWN_MAX]
-    things = await _most_important(chat, question, now, await _taught(chat, known))
+    things = await _most_important(chat, question, now, await _taught(chat, known), policy)
     if not told and not things:
         return Answer("I don't know anything about you yet. Tell me something.", (), context)
     said = [_capital(_quoted("", hit.record, now)) for hit in things]
@@ -215,10 +279,13 @@ async def _taught(chat: Session, known: Sequence[Fact]) -> set[str]:
     return taught
 
 
-async def _most_important(chat: Session, question: str, now: datetime, but: set[str]) -> list[Hit]:
+async def _most_important(chat: Session, question: str, now: datetime, but: set[str], policy: Policy) -> list[Hit]:
     """What the user said that matters most, whatever it is about; the same words only once."""
+    if not policy.searched or not policy.has_section("knowledge"):
+        return []
     own = {"or": [{"role": "user"}, {"layer": ["long_term"]}]}
-    found = await chat.search_memory(question, where=own, limit=THINGS_READ, at=now)
+    layers = policy.searched if policy.layers else None
+    found = await chat.search_memory(question, layer=layers, where=own, limit=THINGS_READ, at=now)
     said = {
         " ".join(hit.content.casefold().split()): hit
         for hit in found

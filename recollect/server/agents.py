@@ -9,8 +9,8 @@
     window = 20
     tools = ["search_memory"]
 
-An agent without a `url` answers from memory and needs no model. `default` is the one that answers
-when nobody is named; it is always there.
+An agent without a `url` answers from memory and needs no model; it tells only what its table lets it have.
+`default` is the one that answers when nobody is named; it is always there.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 
 from recollect import validate
 from recollect.errors import ValidationError
+from recollect.interfaces.agent import Policy
 
 DEFAULT = "default"
 PROMPT_BYTES = 16 * 1024
@@ -70,6 +71,11 @@ class Agent:
     """The environment variable that holds the endpoint's key. The key itself does not belong in the file."""
     key: str = field(default="", repr=False)
 
+    @property
+    def policy(self) -> Policy:
+        """What it is given of the memory."""
+        return Policy(self.context_tokens, self.layers, self.sections, self.window, self.quality)
+
 
 def read_agents(tables: Any, environ: Mapping[str, str]) -> dict[str, Agent]:
     """The agents of a file's `[agents.*]` tables, each looked at; the default one is always among them."""
@@ -114,6 +120,8 @@ def _check_policy(agent: Agent, here: str) -> None:
         raise ValidationError(f"must be some of {', '.join(TOOLS)}", field=f"{here}.tools")
     if agent.tools and not agent.url:
         raise ValidationError("need a model to call them: give a url", field=f"{here}.tools")
+    if agent.model and not agent.url:
+        raise ValidationError("is asked at an endpoint: give its url", field=f"{here}.model")
 
 
 def _check(value: Any, kind: str, field: str) -> None:

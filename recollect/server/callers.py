@@ -1,7 +1,8 @@
 """Whose rate a request goes by is known from the last time: one that is over it is refused before it is read.
 
 To read a request, look its key up and say that it comes too often takes half a millisecond, in which nobody else is
-answered: at a thousand requests a second of one key, others would wait for little else.
+answered: at a thousand requests a second of one key, others would wait for little else. Keys that do not count are not
+remembered, as there is no end of them: they are refused unread once too many came from one address.
 """
 
 from __future__ import annotations
@@ -35,11 +36,14 @@ class Callers:
 
     def remember(self, address: str, token: bytes, bucket: Bucket) -> None:
         """Next time, count this caller there. What is remembered opens nothing: the key is looked up all the same."""
-        name = _name(address, token)
-        self._buckets.pop(name, None)
-        self._buckets[name] = bucket
+        self.forget(address, token)
+        self._buckets[_name(address, token)] = bucket
         if len(self._buckets) > self._most:
             self._buckets.popitem(last=False)
+
+    def forget(self, address: str, token: bytes) -> None:
+        """Of a key that does not count, or no longer does, nothing is remembered: there are any number of them."""
+        self._buckets.pop(_name(address, token), None)
 
 
 def take_once(scope: Scope, rate: Rate, who: str) -> float:

@@ -21,6 +21,7 @@ from recollect.errors import Busy, RecollectError
 from recollect.server.admission import ALWAYS, IN_LINE, caller
 from recollect.server.callers import TAKEN
 from recollect.server.errors import Refused, TooMany, problem
+from recollect.server.gate import is_guarded
 from recollect.server.service import Service
 
 CONNECTIONS_MAX = 1_000
@@ -53,19 +54,20 @@ HANDS_FULL = _written(Busy("the server has its hands full; ask again", field="se
 
 
 class Sent(NamedTuple):
-    """Who sent a request, and how many bytes of its body are still on their way."""
+    """Who sent a request, how many bytes of its body are still on their way, and whether it needs a key."""
 
     who: bytes
     missing: int
+    is_guarded: bool = False
 
 
 def sent(data: bytes) -> Sent | None:
     """What can be seen of a request, if its head is whole, nothing follows it and the connection stays open. Else None.
 
     >>> sent(b"GET /api/users HTTP/1.1\\r\\nHost: x\\r\\nAuthorization: Bearer rk_1\\r\\n\\r\\n")
-    Sent(who=b'rk_1', missing=0)
+    Sent(who=b'rk_1', missing=0, is_guarded=True)
     >>> sent(b"POST /api/chat HTTP/1.1\\r\\nContent-Length: 7\\r\\n\\r\\n{}")
-    Sent(who=b'', missing=5)
+    Sent(who=b'', missing=5, is_guarded=True)
     >>> sent(b"POST /api/chat HTTP/1.1\\r\\nContent-Le") is None
     True
     """
@@ -83,7 +85,8 @@ def sent(data: bytes) -> Sent | None:
     given = _AUTHORIZATION.findall(head)
     if missing < 0 or len(given) > 1:
         return None
-    return Sent(caller(given[0] if given else b""), missing)
+    path = line[1].partition(b"?")[0].decode("latin-1")
+    return Sent(caller(given[0] if given else b""), missing, is_guarded(path))
 
 
 class PatientProtocol(H11Protocol):
@@ -118,16 +121,22 @@ class PatientProtocol(H11Protocol):
         if request is None:
             super().data_received(data)
             return
-        bucket = self._service.callers.bucket(self._host, request.who)
-        wait_s = bucket[0].take(bucket[1]) if bucket is not None else 0.0
+        who = self._service.known_as(request.who)
+        bucket = self._service.callers.bucket(self._host, who)
+        wait_s = bucket[0].take(bucket[1]) if bucket is not None else self._wait_s(request, who)
         if wait_s:
             self._turn_away(_too_often(math.ceil(wait_s)), request, "rate")
         elif request.missing:
             self._understand(data, {TAKEN: bucket})  # whoever sends slowly does not stand in the line yet
-        elif not self._service.admission.join_line(request.who):
+        elif not self._service.admission.join_line(who):
             self._turn_away(HANDS_FULL, request, "busy")
-        elif not self._understand(data, {TAKEN: bucket, IN_LINE: request.who}):
-            self._service.admission.leave_line(request.who)
+        elif not self._understand(data, {TAKEN: bucket, IN_LINE: who}):
+            self._service.admission.leave_line(who)
+
+    def _wait_s(self, request: Sent, who: bytes) -> float:
+        """How long to wait for who shows no key that counts, from where too many came like this."""
+        needs_key = request.is_guarded and (request.who or self._service.keys.are_held)
+        return self._service.failed_rate.wait_s(self._host) if needs_key and not who else 0.0
 
     def _understand(self, data: bytes, known: dict[str, Any]) -> bool:
         """Read a request, with what is known of it already. Gives whether it is one."""

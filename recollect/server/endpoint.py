@@ -43,16 +43,7 @@ class FromModel:
         self._tools = tools
 
     async def prepare(self, chat: Session, text: str) -> Prepared:
-        agent = self._agent
-        context = await chat.get_context(
-            text,
-            max_tokens=agent.context_tokens,
-            layers=agent.layers or None,
-            sections=agent.sections or None,
-            window=agent.window or None,
-            quality=agent.quality or None,
-            model=agent.model or None,
-        )
+        context = await chat.get_context(text, model=self._agent.model or None, **self._agent.policy.arguments())
         return Prepared(context, owner=chat.user)
 
     async def answer(self, prepared: Prepared) -> AsyncGenerator[str, None]:

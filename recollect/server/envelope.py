@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.errors import RecollectError, Unavailable
-from recollect.server.admission import ALWAYS, IN_LINE, VISIT, Admission, Visit, caller
+from recollect.server.admission import ALWAYS, IN_LINE, VISIT, Visit, caller
 from recollect.server.errors import problem
 from recollect.server.limits import check_head
 from recollect.server.service import Service
@@ -73,7 +73,7 @@ class Envelope:
     async def _answered(self, scope: Scope, exchange: _Exchange) -> None:
         try:
             is_let_in = scope["path"] in ALWAYS
-            with nullcontext() if is_let_in else exchange.visiting(self._service.admission):
+            with nullcontext() if is_let_in else exchange.visiting(self._service):
                 check_head(scope)
                 await self._app(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
@@ -102,12 +102,12 @@ class _Exchange:
         self._visit: Visit | None = None
         scope[REQUEST_ID] = self.id
 
-    def visiting(self, admission: Admission) -> Visit:
+    def visiting(self, service: Service) -> Visit:
         """The visit of the request, to be entered; the work for it is over when its answer begins."""
         who = self._scope.get(IN_LINE)
         if who is None:
-            who = caller(Headers(scope=self._scope).get("authorization", "").encode("latin-1"))
-        visit = self._visit = self._scope[VISIT] = Visit(admission, who, is_in_line=IN_LINE in self._scope)
+            who = service.known_as(caller(Headers(scope=self._scope).get("authorization", "").encode("latin-1")))
+        visit = self._visit = self._scope[VISIT] = Visit(service.admission, who, is_in_line=IN_LINE in self._scope)
         return visit
 
     async def receive(self) -> Message:

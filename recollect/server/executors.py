@@ -78,8 +78,11 @@ class Tools(Protocol):
 class FromMemory:
     """Answers from memory, without a model: it quotes what was said, and when."""
 
+    def __init__(self, agent: Agent) -> None:
+        self._agent = MemoryAgent(agent.policy)
+
     async def prepare(self, chat: Session, text: str) -> Prepared:
-        found = await MemoryAgent().answer(chat, text)
+        found = await self._agent.answer(chat, text)
         return Prepared(found.context, found.text, found.quotes)
 
     async def answer(self, prepared: Prepared) -> AsyncGenerator[str, None]:
@@ -139,7 +142,7 @@ class Executors:
 
     def _made(self, agent: Agent, org: str) -> Executor:
         if not agent.url:
-            return FromMemory()
+            return FromMemory(agent)
         module = endpoint_module()
         if agent.name not in self._endpoints:
             self._endpoints[agent.name] = module.open_endpoint(agent)

@@ -80,9 +80,11 @@ class Gate:
         return admitted(self._service, key, scope)
 
     def _remember(self, scope: Scope, authorization: str, key: Key | None) -> None:
-        service, host = self._service, host_of(scope)
-        bucket = (service.failed_rate, host) if key is None else (service.rate, key.id)
-        service.callers.remember(host, caller(authorization.encode("latin-1")), bucket)
+        service, host, token = self._service, host_of(scope), caller(authorization.encode("latin-1"))
+        if key is None:
+            service.callers.forget(host, token)
+        else:
+            service.callers.remember(host, token, (service.rate, key.id))
 
 
 def admitted(service: Service, key: Key, scope: Scope) -> Principal:

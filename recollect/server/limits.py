@@ -43,6 +43,13 @@ class Rate:
         self._timer = timer
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
+    def wait_s(self, who: str) -> float:
+        """How many seconds to wait until there is one; 0 if there is. Nothing is taken."""
+        bucket = self._buckets.get(who)
+        if bucket is None:
+            return 0.0
+        return max(0.0, (1 - bucket.tokens) / self._per_s - (self._timer() - bucket.at))
+
     def take(self, who: str) -> float:
         """Take one. Gives 0, or how many seconds to wait until there is one."""
         now = self._timer()

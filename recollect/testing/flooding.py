@@ -1,6 +1,7 @@
 """One key floods a server: it is told to wait, and others are answered about as fast as before.
 
     python -m recollect.testing.flooding
+    python -m recollect.testing.flooding --made-up     # by keys that nobody made, another with each request
 
 The flood comes from a process of its own, up to a thousand requests a second by one key; another key asks in peace
 before it, while it goes to another server, and while it goes to the same one. Where each process has a processor, the
@@ -14,6 +15,7 @@ import argparse
 import asyncio
 import json
 import os
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -75,13 +77,15 @@ async def ask_in_peace(server: Server, token: str, questions: int) -> Measured:
 async def pour(server: Server, token: str) -> Counter[int]:
     """The flood, until standard input ends: as many as were promised, as far as they are answered."""
     statuses: Counter[int] = Counter()
-    request, over = asked(server, token), asyncio.create_task(asyncio.to_thread(sys.stdin.read))
+    over = asyncio.create_task(asyncio.to_thread(sys.stdin.read))
+    request = asked(server, token)
 
     async def one() -> None:
         line = await Line.to(server)
         while not over.done():
             line = line if line.is_open else await Line.to(server)
-            statuses[await line.ask(request)] += 1
+            made_up = request.replace(MADE_UP.encode(), f"rk_{secrets.token_hex(6)}_{'x' * 43}".encode())
+            statuses[await line.ask(made_up)] += 1
             await asyncio.sleep(LINES / RATE)
         line.close()
 
@@ -100,12 +104,13 @@ def ask_in_flood(
         return measured, Counter[str](json.loads(loud.communicate()[0]))
 
 
-def drill(folder: Path, questions: int) -> Flooded:
-    """Two servers, two keys on one file, a flood at each of them."""
+def drill(folder: Path, questions: int, *, made_up: bool = False) -> Flooded:
+    """Two servers, two keys on one file, a flood at each of them; `made_up`: by keys that are none."""
     where = ["--url", f"sqlite:///{folder}/flood.db"]
     recollect = [sys.executable, "-m", "recollect"]
     made = [subprocess.check_output([*recollect, "keys", "create", "--json", *where]) for _ in range(2)]
     modest, greedy = (json.loads(told)["token"] for told in made)
+    greedy = MADE_UP if made_up else greedy
     serve = [*recollect, "serve", "--port", "0", *where]
     with running(serve, folder / "one") as server, running(serve, folder / "other") as other:
         asyncio.run(ask_in_peace(server, modest, 30))
@@ -116,11 +121,14 @@ def drill(folder: Path, questions: int) -> Flooded:
 
 
 MODULE = "recollect.testing.flooding"
+MADE_UP = "made-up"
+"""In the place of a key: another one with each request."""
 
 
 def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=f"python -m {MODULE}", description=__doc__.splitlines()[0])
     parser.add_argument("--questions", type=int, default=500)
+    parser.add_argument("--made-up", action="store_true", help="by keys that nobody made, another with each request")
     parser.add_argument("--pour", help=argparse.SUPPRESS)
     chosen = parser.parse_args(given)
     if chosen.pour:
@@ -128,7 +136,7 @@ def main(given: Sequence[str] | None = None) -> int:
         print(json.dumps(asyncio.run(pour(Server(*where), token))))
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        flooded = drill(Path(folder), chosen.questions)
+        flooded = drill(Path(folder), chosen.questions, made_up=chosen.made_up)
     print(flooded)
     is_fair = (os.cpu_count() or 1) >= PROCESSORS
     if not is_fair:

@@ -164,3 +164,73 @@ def test_tools_need_a_model_and_none_of_them_forgets():
     with pytest.raises(ValidationError) as refused:
         read_agents({"a": {"tools": ["search_memory"]}}, {})
     assert refused.value.field == "agents.a.tools" and not {"forget", "add_messages"} & set(TOOLS)
+
+
+# ── Without a model ──────────────────────────────────────────────────────────────────────────────
+
+
+@asynccontextmanager
+async def remembering(tmp_path, clock, table: str):
+    """A client of a server whose agent answers from memory; Ann's city is a fact, her boat was talked about."""
+    (tmp_path / "recollect.toml").write_text(f"[agents.support]\n{table}\n")
+    async with opened(clock=clock, folder=tmp_path) as service, client_of(service) as client:
+        ann = service.memory.user("ann")
+        await ann.session("monday").add_interaction("I live in Bergen. My boat is called Grey Goose.", "A fine name.")
+        await ann.add_memory("The harbour of the boat is Laksevag.")
+        await service.memory.work()
+        yield client
+
+
+async def told(client, message: str, chat: str = "today") -> dict:
+    answer = await client.post("/api/chat", json=TURN | {"message": message, "chat_id": chat})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+CITY, BOAT, ME = "Where do I live?", "What is the boat called?", "What do you know about me?"
+
+
+async def test_without_a_policy_an_agent_without_a_model_tells_all_it_knows(tmp_path, clock):
+    async with remembering(tmp_path, clock, "") as client:
+        assert "Bergen" in (await told(client, CITY))["reply"]
+        assert "Grey Goose" in (await told(client, BOAT))["reply"]
+        assert "Bergen" in (await told(client, ME))["reply"]
+
+
+async def test_an_agent_without_a_model_tells_only_what_lies_in_its_layers(tmp_path, clock):
+    async with remembering(tmp_path, clock, 'layers = ["fact"]') as client:
+        city, boat, me = [await told(client, each) for each in (CITY, BOAT, ME)]
+    assert "Bergen" in city["reply"] and "you said" not in city["reply"].lower()
+    assert "Grey Goose" not in boat["reply"] and "Bergen" in me["reply"] and "Grey Goose" not in me["reply"]
+    assert {source["layer"] for each in (city, boat, me) for source in each["context"]["sources"]} == {"fact"}
+
+
+async def test_an_agent_without_a_model_knows_no_profile_where_its_layers_have_none(tmp_path, clock):
+    async with remembering(tmp_path, clock, 'layers = ["long_term"]') as client:
+        city, harbour, me = [await told(client, each) for each in (CITY, "What is the harbour of the boat?", ME)]
+    assert "Bergen" not in city["reply"] + me["reply"] and "Laksevag" in harbour["reply"]
+
+
+async def test_an_agent_without_a_model_tells_only_what_stands_in_its_sections(tmp_path, clock):
+    async with remembering(tmp_path, clock, 'sections = ["recent"]') as client:
+        before, _, after = [await told(client, each) for each in (CITY, "My car is a red Volvo.", "What is my car?")]
+    assert "Bergen" not in before["reply"] and "Volvo" in after["reply"]
+    assert {section["name"] for section in after["context"]["sections"]} == {"recent"}
+
+
+async def test_an_agent_without_a_model_quotes_nothing_older_than_its_window_and_keeps_its_budget(tmp_path, clock):
+    table = 'sections = ["recent"]\nwindow = 2\ncontext_tokens = 300'
+    async with remembering(tmp_path, clock, table) as client:
+        await told(client, "My car is a red Volvo.")
+        near = await told(client, "What is my car?")
+        for number in range(3):
+            await told(client, f"Today is day {number}.")
+        far = await told(client, "What is my car?")
+    assert "Volvo" in near["reply"] and "Volvo" not in far["reply"]
+    assert far["context"]["tokens"] <= 300 and far["context"]["sections"][0]["items"] <= 2
+
+
+def test_a_model_needs_an_endpoint():
+    with pytest.raises(ValidationError) as refused:
+        read_agents({"a": {"model": "gpt-4o"}}, {})
+    assert refused.value.field == "agents.a.model"

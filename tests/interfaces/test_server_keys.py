@@ -9,7 +9,7 @@ import time
 import httpx
 import pytest
 from fastapi import FastAPI
-from server_stage import LOCAL, client_of, opened
+from server_stage import LOCAL, client_of, listening, opened
 
 from recollect.errors import NotFound, ValidationError
 from recollect.server.app import build, serve
@@ -245,6 +245,59 @@ async def test_a_flood_of_wrong_keys_is_told_to_wait_and_right_ones_are_let_in(s
     assert [answer.status_code for answer in answers] == [401] * FAILED_BURST + [429] * 5
     assert int(answers[-1].headers["retry-after"]) >= 1
     assert (await client.get("/api/users/ann/profile", headers=right)).status_code == 200
+
+
+async def test_wrong_keys_that_change_all_the_time_are_refused_unread_and_only_they(service):
+    right, other = await bearer(service), await bearer(service)
+    wrong = [{"Authorization": f"Bearer rk_{number:012x}_{'x' * 43}"} for number in range(FAILED_BURST + 40)]
+    async with listening(service) as address, httpx.AsyncClient(base_url=address) as client:
+        answers = [await client.get("/api/users", headers=key) for key in wrong]
+        assert [answer.status_code for answer in answers] == [401] * FAILED_BURST + [429] * 40
+        assert service.metrics.text([]).count('recollect_refused_total{why="rate"} 40') == 1
+        bare = await client.get("/api/users")
+        assert (bare.status_code, bare.headers["retry-after"]) == (429, answers[-1].headers["retry-after"])
+        for key in (right, other):
+            assert (await client.get("/api/users/ann/profile", headers=key)).status_code == 200
+        later = await bearer(service)
+        assert (await client.get("/api/users/ann/profile", headers=right)).status_code == 200
+        assert (await client.get("/api/users/ann/profile", headers=later)).status_code == 200
+        assert (await client.get("/sign-in")).status_code == (await client.get("/health")).status_code == 200
+        assert len(service.callers._buckets) == 3
+
+
+async def test_a_key_that_is_revoked_is_a_wrong_one_from_then_on(service):
+    key, token = await service.keys.create(org="acme")
+    shown = {"Authorization": f"Bearer {token}"}
+    async with listening(service) as address, httpx.AsyncClient(base_url=address) as client:
+        assert (await client.get("/api/users/ann/profile", headers=shown)).status_code == 200
+        await service.keys.revoke(key.id)
+        answers = [await client.get("/api/users/ann/profile", headers=shown) for _ in range(FAILED_BURST + 5)]
+    assert [answer.status_code for answer in answers] == [401] * FAILED_BURST + [429] * 5
+    assert service.known_as(token.encode()) == b"" and not service.callers._buckets
+
+
+async def test_without_keys_wrong_ones_do_not_close_the_door_for_this_machine(service):
+    async with listening(service) as address, httpx.AsyncClient(base_url=address) as client:
+        for number in range(FAILED_BURST + 5):
+            await client.get("/api/users", headers={"Authorization": f"Bearer {number}"})
+        assert (await client.get("/api/users")).status_code == 200
+
+
+async def test_who_makes_keys_up_stands_in_line_as_one(service):
+    _, right = await service.keys.create(org="acme")
+    await service.keys.list()
+    made_up = {service.known_as(f"rk_{number:012x}_{'x' * 43}".encode()) for number in range(100)}
+    assert made_up == {b""} and service.known_as(right.encode()) == right.encode()
+
+
+def test_a_look_at_a_bucket_takes_nothing():
+    now = [0.0]
+    rate = Rate(60, burst=1, timer=lambda: now[0])
+    assert [rate.wait_s("a"), rate.wait_s("a"), rate.take("a"), rate.wait_s("a")] == [0, 0, 0, 1.0]
+    now[0] += 0.5
+    assert rate.wait_s("a") == 0.5
+    now[0] += 0.5
+    assert (rate.wait_s("a"), rate.take("a")) == (0, 0)
 
 
 def test_a_bucket_fills_again_with_time_and_never_above_its_burst():
