@@ -280,6 +280,8 @@ async def pydantic_races(user: User, folder: Path) -> list[Race]:
         return new, pydantic_ai.to_stored(entries)
 
     async def check_and_add(given: Any) -> None:
+        """A save reads the record, and writing compares it again."""
+        await plain.messages(limit=4, newest_first=True)
         await plain.messages(limit=4, newest_first=True)
         await plain.add_messages(given[1])
 

@@ -30,6 +30,8 @@ QUIET_MAX_S = 600.0
 """The longest time for which an endpoint is left alone without a look whether it has changed its mind."""
 LINE_CHARACTERS_MAX = 1 << 20
 """One event of a stream; more in one line is no answer."""
+STREAM_CHARACTERS_MAX, STREAM_S = 64 << 20, 900.0
+"""A whole stream: each word of it comes in some hundred characters. Who sends more, or longer, never ends."""
 
 
 class Trouble(Exception):
@@ -158,9 +160,13 @@ def _retry_after_s(headers: httpx.Headers) -> float | None:
 
 
 async def _lines(response: httpx.Response) -> AsyncIterator[str]:
-    """The lines of a stream; one without an end is not taken into memory."""
+    """The lines of a stream; one without an end is not taken into memory, nor listened to for ever."""
     rest = ""
+    heard, until = 0, time.monotonic() + STREAM_S
     async for text in response.aiter_text():
+        heard += len(text)
+        if heard > STREAM_CHARACTERS_MAX or time.monotonic() > until:
+            raise Trouble("gave an answer without an end")
         *whole, rest = (rest + text).split("\n")
         for line in whole:
             yield line.rstrip("\r")

@@ -119,7 +119,7 @@ class ChatMessageHistory(BaseChatMessageHistory):
 
     async def _read(self, session: Session) -> list[BaseMessage]:
         if self._limit is None and self._max_tokens is None:
-            return [from_stored(message) async for message in all_messages(session) if _is_read(message)]
+            return [from_stored(message) for message in await all_messages(session) if _is_read(message)]
         window = await session.window(messages=self._limit, tokens=self._max_tokens)
         return [from_stored(message) for message in window if _is_read(message)]
 

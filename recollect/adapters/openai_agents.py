@@ -26,7 +26,7 @@ from recollect.adapters.verbatim import (
     filled,
     in_pieces,
     says_nothing,
-    shell_of,
+    shells_of,
     texts_of,
 )
 from recollect.conversation import Message
@@ -78,13 +78,13 @@ class Session:
     async def _read(self, user: User, newest: int | None) -> list[TResponseInputItem]:
         session = user.session(self.session_id)
         if newest is None:
-            return [item async for message in all_messages(session) for item in from_stored(message)]
+            return _items(await all_messages(session))
         found: list[TResponseInputItem] = []
         after: str | None = None
         while len(found) < newest:
             page, after = await session.messages(limit=min(newest, PAGE), newest_first=True, after=after)
             heard = [message for message in reversed(page) if message.trust != "quarantined"]
-            found = [item for message in heard for item in from_stored(message)] + found
+            found = _items(heard) + found
             if after is None:
                 break
         return found[max(len(found) - newest, 0) :]
@@ -122,7 +122,15 @@ class Session:
 
 def from_stored(message: Message) -> list[TResponseInputItem]:
     """The items of a stored message, whoever stored it: one that says something and calls tools is several."""
-    shell = shell_of(NAME, message, from_json)
+    return _items([message])
+
+
+def _items(messages: Sequence[Message]) -> list[TResponseInputItem]:
+    shells = shells_of(NAME, messages, from_json)
+    return [item for message, shell in zip(messages, shells, strict=True) for item in _items_of(message, shell)]
+
+
+def _items_of(message: Message, shell: Any) -> list[TResponseInputItem]:
     if not isinstance(shell, dict):
         return [] if says_nothing(message) else cast("list[TResponseInputItem]", _plain(message))
     kind = kind_of(shell)

@@ -24,8 +24,9 @@ from pydantic_ai.conversation_store import (
     ConversationRecord,
     ConversationStore,
 )
-from pydantic_ai.messages import ModelMessagesTypeAdapter
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 from pydantic_core import from_json, to_json
+from typing_extensions import TypedDict  # Pydantic reads that of `typing` from Python 3.12 on
 
 from recollect.adapters import pydantic_shape
 from recollect.adapters.bridge import Bridge, UserHandle
@@ -39,6 +40,7 @@ from recollect.adapters.verbatim import (
     pieces,
     says_nothing,
     shell_of,
+    shells_of,
     texts_of,
 )
 from recollect.conversation import Message
@@ -47,12 +49,34 @@ from recollect.memory import Session, User
 from recollect.records import Record, derived_id
 
 NAME, ENTRY = "pydantic_ai", "pydantic_ai_entry"
+AHEAD = "pydantic_ai_ahead"
+"""On entries that were written before the record they belong to: too many for one commit."""
 SPOKEN = {"user": ("user-prompt",), "tool": ("tool-return",), "assistant": ("text",), "system": ("system-prompt",)}
 """Which parts of a message are its text, by its role."""
 PAGE, FEW, SESSIONS_MAX = 100, 4, 1_000
 HEADS_MAX = 1_000
 """Conversations of which is remembered where their newest entry is."""
+REPEATS_MAX = 64
+"""How often a conversation may be saved from one revision: again each time when what was saved is forgotten."""
+
+
+class Entry(TypedDict):
+    """An entry as it is kept beside its texts, of which there are so many."""
+
+    parent_id: str | None
+    message: ModelMessage
+    texts: int
+
+
+class Shell(TypedDict, total=False):
+    """What is kept beside a message: the entry it is, the record that was saved with it, or both."""
+
+    entry: Entry
+    record: dict[str, Any]
+
+
 RECORDS = TypeAdapter(ConversationRecord)
+SHELLS = TypeAdapter(list[Shell])
 
 
 class Store(ConversationStore):
@@ -109,30 +133,45 @@ class Store(ConversationStore):
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _newest(session: Session, first: int = PAGE) -> AsyncIterator[Message]:
+async def _pages(session: Session, first: int = PAGE) -> AsyncIterator[list[Message]]:
     """The messages, newest first; `first` are wanted for sure."""
     after: str | None = None
     limit = first
     while True:
         page, after = await session.messages(limit=limit, newest_first=True, after=after)
         limit = PAGE
-        for message in page:
-            yield message
+        yield page
         if after is None:
             return
 
 
 async def _record(session: Session, scope: str | None = None) -> ConversationRecord | None:
-    """What is known of the conversation as a whole: what was saved last, and what others have said since."""
+    """What is known of the conversation as a whole: what was saved last, and what has come since."""
     newest: Message | None = None
-    async for message in _newest(session, first=FEW):
-        shell = shell_of(NAME, message, from_json)
-        if isinstance(shell, dict) and "record" in shell:
-            saved = RECORDS.validate_python(shell["record"] | {"conversation_id": session.id})
-            return saved if newest is None else _gone_on(saved, newest)
-        if newest is None and _is_heard(message) and not _is_ours(message):
-            newest = message
+    async for page in _pages(session, first=FEW):
+        for message in page:
+            shell = shell_of(NAME, message, from_json)
+            if isinstance(shell, dict) and "record" in shell:
+                saved = RECORDS.validate_python(shell["record"] | {"conversation_id": session.id})
+                return saved if newest is None else _gone_on(saved, newest)
+            if newest is None and _goes_on(session, message, shell):
+                newest = message
     return None if newest is None else _gone_on(_begun(session, scope), newest)
+
+
+def _goes_on(session: Session, message: Message, shell: Any) -> bool:
+    """Whether a conversation goes on with a message that no record was saved with, or that has lost it.
+
+    Others said it; or it is an entry, in a branch of the session that ends before the record, or where the message
+    with the record was forgotten. What was written ahead of a record has not been saved before that is there.
+    """
+    if not _is_ours(message):
+        return _is_heard(message)
+    if not isinstance(shell, dict) or "entry" not in shell:
+        return False
+    entry = str(message.metadata.get(ENTRY))
+    is_copy = message.id not in (entry, derived_id(NAME, session.id, entry))
+    return is_copy or AHEAD not in message.metadata
 
 
 def _begun(session: Session, scope: str | None) -> ConversationRecord:
@@ -141,9 +180,13 @@ def _begun(session: Session, scope: str | None) -> ConversationRecord:
 
 
 def _gone_on(record: ConversationRecord, newest: Message) -> ConversationRecord:
-    """The record of a conversation in which others have spoken: whoever knows less than they said is told."""
+    """The record of a conversation that has gone on since: whoever knows less than was said is told."""
     revision = derived_id(NAME, record.revision, newest.id)
-    return replace(record, head_id=newest.id, revision=revision, updated_at=newest.created_at or record.updated_at)
+    entry = newest.metadata.get(ENTRY)
+    known = replace(
+        record, head_id=entry or newest.id, revision=revision, updated_at=newest.created_at or record.updated_at
+    )
+    return replace(known, deferred_tool_requests=None) if entry else known  # the next entries answered them
 
 
 async def _records(user: User, scope: str | None) -> list[ConversationRecord]:
@@ -172,13 +215,20 @@ async def _history(user: User, head_id: str, limit: int | None, home: str | None
 async def _line(session: Session, head_id: str, limit: int | None, *, may_lack_head: bool = False) -> Line | None:
     """The messages from the head back; None where the head is not in the session."""
     line = Line(head_id, limit)
-    async for message in _newest(session, first=min(limit or PAGE, PAGE)):
-        line.take(message)
+    async for page in _pages(session, first=min(limit or PAGE, PAGE)):
+        for message, shell in zip(page, shells_of(NAME, page, SHELLS.validate_json), strict=True):
+            line.take(message, shell)
+            if line.is_whole:
+                break
         if line.is_whole:
             break
     if line.has_begun or may_lack_head:
         line.mend()
     return line if line.has_begun else None
+
+
+Said = ModelMessage | dict[str, Any]
+"""A message of a line: of an entry as it was, of others as it is written down."""
 
 
 class Line:
@@ -189,22 +239,21 @@ class Line:
     """
 
     def __init__(self, head_id: str, limit: int | None) -> None:
-        self.messages: dict[str, dict[str, Any]] = {}
+        self.messages: dict[str, Said] = {}
         self.wanted: str | None = head_id
-        self.has_others = False
         self._limit = limit
         self._head_id = head_id
         self._takes_next = False
         """Whether the next one of the line is whatever was said before, or the head of what was saved then."""
         self._takes_entry = False
         """Whether it may be an entry, which else is of the line only if it is wanted."""
-        self._entries: dict[str, dict[str, Any]] = {}
+        self._entries: dict[str, Entry] = {}
         self._aside: set[Any] = set()
         self._between: dict[str, dict[str, Any] | None] = {}
         """What others said since the last entry that was looked at."""
         self._is_near = False
         """Whether that entry is of the line."""
-        self._passed: list[Message] = []
+        self._passed: list[tuple[Message, Shell | None]] = []
         """What was looked at since the wanted one is wanted."""
 
     @property
@@ -215,14 +264,14 @@ class Line:
     def is_whole(self) -> bool:
         return not self._takes_next and (self.wanted is None or len(self.messages) == self._limit)
 
-    def take(self, message: Message) -> None:
+    def take(self, message: Message, shell: Shell | None) -> None:
         before = self.wanted
-        if _is_ours(message):
-            self._take_ours(message)
+        if shell is not None or ENTRY in message.metadata:
+            self._take_ours(message, shell or {})
         else:
             self._take_other(message)
         if not self._takes_next and self.wanted == before:
-            self._passed.append(message)
+            self._passed.append((message, shell))
         elif self._passed:
             self._passed = []
 
@@ -231,12 +280,11 @@ class Line:
         while self.wanted is not None and not self.is_whole and self._passed:
             passed, self._passed = self._passed, []
             self._takes_next, self._takes_entry, self.wanted = True, True, None
-            for message in passed:
-                self.take(message)
+            for message, shell in passed:
+                self.take(message, shell)
 
     def _take_other(self, message: Message) -> None:
         said = pydantic_shape.written(message) if _is_heard(message) else None
-        self.has_others |= said is not None
         if self._takes_next and len(self.messages) == self._limit:
             self._takes_next, self.wanted = said is None, None if said is None else message.id
         elif self._takes_next:
@@ -247,8 +295,7 @@ class Line:
         else:
             self._between[message.id] = said
 
-    def _take_ours(self, message: Message) -> None:
-        shell = shell_of(NAME, message, from_json) or {}
+    def _take_ours(self, message: Message, shell: Shell) -> None:
         id = message.metadata.get(ENTRY)
         if message.trust == "quarantined":
             self._aside.add(id)
@@ -258,7 +305,7 @@ class Line:
             self._join(id, shell)
         self._is_near = self._follow(id)
 
-    def _join(self, id: Any, shell: Mapping[str, Any]) -> None:
+    def _join(self, id: Any, shell: Shell) -> None:
         """Go on with an entry, or with what was saved with it, after what others said."""
         head_id = shell["record"]["head_id"] if "record" in shell else id
         if self._takes_next and "record" in shell:
@@ -339,16 +386,34 @@ async def _commit(
         # A new conversation has no revision to hold on to: whose record is there first has made it.
         holder["id"] = derived_id(NAME, session.id)
     *earlier, last = pieces(given)
-    ids = [message["id"] for piece in earlier for message in piece]
+    ahead = [message for piece in earlier for message in piece]
+    for message in ahead:
+        message["metadata"] = message["metadata"] | {AHEAD: True}
+    ids = [message["id"] for message in ahead]
     ours = set(ids) - await _there(user, ids)
     for piece in earlier:
         await session.add_messages(piece)
-    key = derived_id(NAME, session.id, expected) if expected is not None else None
     try:
-        await session.add_messages(last, idempotency_key=key)
+        await _add_last(session, last, expected)
     except Conflict:
         await _withdraw(user, session, ours)
         raise
+
+
+async def _add_last(session: Session, last: list[dict[str, Any]], expected: str | None) -> None:
+    """Write the piece with the record, under a key that a revision has once; again if what had it was forgotten."""
+    if expected is None:
+        await session.add_messages(last)
+        return
+    for repeat in range(REPEATS_MAX):
+        key = derived_id(NAME, session.id, expected, *([str(repeat)] if repeat else []))
+        try:
+            await session.add_messages(last, idempotency_key=key)
+            return
+        except Conflict:
+            stored = await _record(session)
+            if stored is None or stored.revision != expected or repeat + 1 == REPEATS_MAX:
+                raise
 
 
 async def _there(user: User, ids: Sequence[str]) -> set[str]:
@@ -428,27 +493,36 @@ def _is_ours(message: Message) -> bool:
     return ENTRY in message.metadata or shell_of(NAME, message, from_json) is not None
 
 
-def _filled(entry: dict[str, Any], message: Message) -> dict[str, Any]:
+def _filled(entry: Entry, message: Message) -> Entry:
     """What was kept of an entry beside its texts, with the texts in it again."""
     waiting = iter(texts_of(message)[: entry["texts"]])
-    for part in entry["message"]["parts"]:
-        if part["part_kind"] in SPOKEN[message.role] and part.get("content") == HOLE:
-            part["content"] = next(waiting, HOLE)
+    spoken = SPOKEN[message.role]
+    part: Any
+    for part in entry["message"].parts:
+        if part.part_kind in spoken and part.content == HOLE:
+            part.content = next(waiting, HOLE)
     return entry
 
 
 def _entries(line: Line) -> list[ConversationEntry]:
-    """The entries of a line, oldest first, all read at once: to begin reading costs more than to read a message."""
-    written = list(line.messages.values())[::-1]
-    if line.has_others:
-        pydantic_shape.with_names_of_tools(written)
-    said = ModelMessagesTypeAdapter.validate_json(to_json(written))
+    """The entries of a line, oldest first."""
+    said = _said(list(line.messages.values())[::-1])
     ids = list(line.messages)[::-1]
     parents = [line.wanted, *ids]  # each follows the one before those that were set aside
     return [
         ConversationEntry(id=id, parent_id=parent, message=message)
         for id, parent, message in zip(ids, parents, said, strict=False)
     ]
+
+
+def _said(messages: list[Said]) -> list[ModelMessage]:
+    """The messages of a line, those of others read as well."""
+    others = [message for message in messages if isinstance(message, dict)]
+    read = iter(ModelMessagesTypeAdapter.validate_json(to_json(others)) if others else ())
+    said = [next(read) if isinstance(message, dict) else message for message in messages]
+    if others:
+        pydantic_shape.with_names_of_tools(said)
+    return said
 
 
 def _role(message: dict[str, Any]) -> str:

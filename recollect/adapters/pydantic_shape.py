@@ -24,15 +24,15 @@ def written(message: Message) -> Written:
     return {"kind": "request", "parts": [{"timestamp": at} | _request(message)]}
 
 
-def with_names_of_tools(messages: Iterable[Written]) -> None:
+def with_names_of_tools(messages: Iterable[Any]) -> None:
     """Give results the names of the tools that were called, which other frameworks do not write beside them."""
     names: dict[str, str] = {}
     for message in messages:
-        for part in message["parts"]:
-            if part["part_kind"] == "tool-call":
-                names[part["tool_call_id"]] = part["tool_name"]
-            elif part["part_kind"] == "tool-return" and part["tool_name"] == UNNAMED:
-                part["tool_name"] = names.get(part["tool_call_id"], UNNAMED)
+        for part in message.parts:
+            if part.part_kind == "tool-call":
+                names[part.tool_call_id] = part.tool_name
+            elif part.part_kind == "tool-return" and part.tool_name == UNNAMED:
+                part.tool_name = names.get(part.tool_call_id, UNNAMED)
 
 
 def _answer(message: Message) -> list[Written]:

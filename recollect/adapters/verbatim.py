@@ -8,7 +8,7 @@ are left out of the shell, as they would be stored twice.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from recollect.conversation import Message
@@ -68,8 +68,11 @@ def hollowed(content: Any) -> tuple[list[str], Any]:
 
 def filled(shell: Any, message: Message) -> Any:
     """The content again: the shell of it with the texts of the message that was stored."""
-    if shell == HOLE and isinstance(message.content, str):
-        return message.content  # as nearly always
+    if isinstance(message.content, str):  # as nearly always
+        if shell == HOLE:
+            return message.content
+        if isinstance(shell, list) and len(shell) == 1 and isinstance(shell[0], dict) and shell[0].get("text") == HOLE:
+            return [shell[0] | {"text": message.content}]
     waiting = iter(texts_of(message))
     content = [_with_text(part, next(waiting, "")) if _text(part) == HOLE else part for part in _parts(shell)]
     return content if isinstance(shell, list) else content[0]
@@ -121,13 +124,40 @@ def shell_of(framework: str, message: Message, read: Callable[[str], Any] = json
 
     `read` is for frameworks that bring a faster reader of JSON.
     """
+    kept = shell_text(framework, message)
+    try:
+        return None if kept is None else read(kept)
+    except ValueError:
+        return None
+
+
+def shell_text(framework: str, message: Message) -> str | None:
+    """What the framework kept beside a message, as JSON; None if the message came another way."""
     kept = message.metadata.get(framework)
     if kept is None and isinstance(message.content, list) and message.content:
         kept = message.content[0].get(framework)
+    return kept if isinstance(kept, str) else None
+
+
+def shells_of(framework: str, messages: Sequence[Message], read: Callable[[str], Any]) -> list[Any]:
+    """What the framework kept beside each of many messages; None for one that came another way or is broken.
+
+    `read` takes a JSON list. It is given all of them at once: to begin reading costs more than to read one.
+    """
+    texts = [shell_text(framework, message) for message in messages]
+    found = iter(_read_each([text for text in texts if text is not None], read))
+    return [None if text is None else next(found) for text in texts]
+
+
+def _read_each(texts: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
+    found: list[Any] = []
     try:
-        return read(kept) if isinstance(kept, str) else None
+        found = read(f"[{','.join(texts)}]")
     except ValueError:
-        return None
+        pass  # one of them is broken
+    if len(found) == len(texts):
+        return found
+    return [None] if len(texts) == 1 else [each for text in texts for each in _read_each([text], read)]
 
 
 def says_nothing(message: Message) -> bool:
@@ -169,16 +199,15 @@ def _json(value: Any) -> str:
 # ── whole sessions ───────────────────────────────────────────────────────────────────────────────
 
 
-async def all_messages(session: Session) -> AsyncIterator[Message]:
+async def all_messages(session: Session) -> list[Message]:
     """Every message of a session that nobody set aside, in order."""
+    found: list[Message] = []
     after: str | None = None
     while True:
         page, after = await session.messages(limit=PAGE, after=after)
-        for message in page:
-            if message.trust != "quarantined":
-                yield message
+        found += [message for message in page if message.trust != "quarantined"]
         if after is None:
-            return
+            return found
 
 
 def pieces(items: Sequence[Item], count_max: int = BATCH) -> Iterator[list[Item]]:

@@ -10,12 +10,12 @@
 Each may be compressed with gzip. A line of your own file is one of
 
     {"session", "role", "content", "name"?, "at"?, "id"?}
-    {"question", "evidence": [ids], "at"?, "category"?}
+    {"question", "evidence": [ids], "answer"?, "at"?, "category"?}
     {"note", "turns": [ids]}
 
 A message without an `id` is called by its session and its place there, from 1: `monday:3`. A question
 without evidence is one that the conversation does not answer. A note is what a perfect model would have
-written down of these turns; of LoCoMo it is its `observation`.
+written down of these turns; of LoCoMo it is its `observation`. In a file without notes the answers are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import gzip
 import json
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -158,6 +158,7 @@ def _of_lines(lines: Sequence[Mapping[str, Any]]) -> Case:
             turns[id] = Turn(id, session, said_by, str(line["content"]), _zoned(line.get("at")), len(turns))
     notes = tuple(_note(line["note"], line["turns"], turns) for line in lines if "note" in line)
     questions = []
+    answers = []
     for line in lines:
         if "question" in line:
             evidence = frozenset(map(str, line.get("evidence", ())))
@@ -165,11 +166,28 @@ def _of_lines(lines: Sequence[Mapping[str, Any]]) -> Case:
             at = line.get("at")
             about = str(line.get("category", "all"))
             questions.append(Asked(str(line["question"]), at and _zoned(at), about, evidence, sessions, not evidence))
-    return Case(Conversation(tuple(turns.values()), notes), tuple(questions))
+            answers.append(line.get("answer"))
+    said = tuple(turns.values())
+    return Case(Conversation(said, notes or _answers(said, zip(questions, answers, strict=True))), tuple(questions))
 
 
 def _note(text: Any, turns: Sequence[Any], known: Container[str]) -> Note:
     return Note(str(text), tuple(id for id in map(str, turns) if id in known))
+
+
+def _answers(turns: Sequence[Turn], given: Iterable[tuple[Asked, Any]]) -> tuple[Note, ...]:
+    """Answers as notes on the turns that they are from, with the name of who spoke there; nothing of the question.
+
+    It is the least that a perfect model would have written down of these turns.
+    """
+    notes = []
+    known = {turn.id: turn for turn in turns}
+    for asked, answer in given:
+        said = sorted((known[id] for id in asked.evidence if id in known), key=lambda turn: turn.number)
+        if said and not asked.abstain and str(answer or "").strip():
+            name = "" if said[0].speaker in ROLES else f"{said[0].speaker}: "
+            notes.append(Note(f"{name}{answer}", tuple(turn.id for turn in said)))
+    return tuple(notes)
 
 
 # ── Published sets ───────────────────────────────────────────────────────────────────────────────
@@ -220,7 +238,7 @@ def _of_longmemeval(each: Mapping[str, Any]) -> Case:
     abstain = str(each["question_id"]).endswith("_abs")
     at = _lme_time(each["question_date"])
     asked = Asked(each["question"], at, each["question_type"], frozenset(evidence), sessions, abstain)
-    return Case(Conversation(tuple(turns)), (asked,))
+    return Case(Conversation(tuple(turns), _answers(turns, [(asked, each.get("answer"))])), (asked,))
 
 
 def _of_store(store: Mapping[str, Any], sessions: Mapping[str, Any]) -> Case:
@@ -241,7 +259,8 @@ def _of_store(store: Mapping[str, Any], sessions: Mapping[str, Any]) -> Case:
         )
         for each in store["questions"]
     )
-    return Case(Conversation(tuple(turns)), questions)
+    answers = [each.get("answer") for each in store["questions"]]
+    return Case(Conversation(tuple(turns), _answers(turns, zip(questions, answers, strict=True))), questions)
 
 
 def _with_picture(text: str, caption: str | None) -> str:

@@ -46,7 +46,8 @@ def bench(
     words: Annotated[bool, typer.Option("--words", help="With --data: without an embedder.")] = False,
     quality: Annotated[str, typer.Option(help="With --data: `fast`, or `best` as a row of its own.")] = "fast",
     notes: Annotated[
-        bool, typer.Option("--notes", help="With --data: also with the notes of the file, as from a perfect model.")
+        bool,
+        typer.Option("--notes", help="With --data: also with the notes or answers of the file, as of a perfect model."),
     ] = False,
     learned: Annotated[
         bool, typer.Option("--learned", help="With --data: also with what is learned of the turns, found beside them.")
@@ -105,7 +106,7 @@ async def _measure(
     """The rows of one file, the last one ours as it was asked for."""
     cases = quality_of.read_cases(path)
     if notes and not any(case.conversation.notes for case in cases):
-        raise ValidationError("has no notes; a line of them is {note, turns}", field="data")
+        raise ValidationError("has no notes and no answers; a line of notes is {note, turns}", field="data")
     with tempfile.TemporaryDirectory(prefix="recollect-") as name:
         folder = Path(name)
         async with AsyncExitStack() as stack:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -16,7 +17,7 @@ ANSWER_MAX_BYTES = 1 << 20
 """An answer above this is none: what is asked for is some thousand tokens."""
 END = "[DONE]"
 CALLS_MAX, CALLS_CHARACTERS = 8, 64 * 1024
-"""Tools that a model may call at once, and how long all that it gives them may be."""
+"""Tools that a model may call at once, and how long all that it says of them may be."""
 _REASONS = re.compile(r"(?:o[1-9]|gpt-[5-9])(?![a-z0-9])")
 """Models of OpenAI that think before they speak, and know the limit of an answer by another name."""
 
@@ -128,13 +129,15 @@ class EndpointModel:
         try:
             for part in parts or ():
                 told = part.get("function") or {}
-                call = calls.setdefault(part.get("index", 0), {"id": "", "name": "", "arguments": ""})
+                index = operator.index(part.get("index") or 0)
+                call = calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
                 call["id"] += part.get("id") or ""
                 call["name"] += told.get("name") or ""
                 call["arguments"] += told.get("arguments") or ""
         except (TypeError, AttributeError) as error:
             raise self._failed("called a tool in a way that is none") from error
-        if len(calls) > CALLS_MAX or sum(len(call["arguments"]) for call in calls.values()) > CALLS_CHARACTERS:
+        characters = sum(len(text) for call in calls.values() for text in call.values())
+        if len(calls) > CALLS_MAX or characters > CALLS_CHARACTERS:
             raise self._failed("called too many tools at once, or with too much")
 
     def _troubled(self, trouble: wire.Trouble) -> ModelError:

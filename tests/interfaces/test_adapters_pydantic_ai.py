@@ -25,7 +25,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from recollect import sync
-from recollect.adapters.pydantic_ai import Store, _commit, to_stored
+from recollect.adapters.pydantic_ai import AHEAD, Store, _commit, to_stored
 from recollect.testing.fakes import HashingEmbedder
 
 EVERY_KIND: list[Any] = [
@@ -393,6 +393,92 @@ async def test_the_branch_of_a_session_is_a_conversation_of_its_own(store, memor
         await store.save(conversation)
     assert spoken((await store.load("x")).messages) == ["one", "two", "only in x"]
     assert spoken((await store.load("y")).messages) == ["one", "only in y"]
+
+
+@pytest.mark.parametrize("count", [3, 100], ids=["one commit", "several commits"])
+async def test_a_branch_in_the_middle_of_a_save_has_all_up_to_there_and_goes_on(store, memory, count):
+    chat = memory.user("ann").session("x")
+    texts = [f"number {n}" for n in range(2 * count)]
+    conversation = Conversation(conversation_id="x")
+    for half in (texts[:count], texts[count:]):
+        conversation.messages.extend(prompt(text) for text in half)
+        await store.save(conversation, scope="work")
+    listed, _ = await chat.messages(limit=1_000)
+    for place in (0, 1, count - 1, count, 2 * count - 2):
+        await chat.branch(listed[place].id, into=f"y{place}")
+        branch = await store.load(f"y{place}")
+        assert branch is not None and spoken(branch.messages) == texts[: place + 1]
+        for text in ("other", "and more"):
+            branch.messages.append(prompt(text))
+            await store.save(branch)
+        assert spoken((await store.load(f"y{place}")).messages) == [*texts[: place + 1], "other", "and more"]
+    assert spoken((await store.load("x")).messages) == texts
+
+
+async def test_a_branch_after_a_call_of_tools_does_not_wait_for_them_any_longer(store, memory):
+    chat = memory.user("ann").session("x")
+    call = ModelResponse([ToolCallPart("weather", {"city": "Oslo"}, "c1"), ToolCallPart("time", {}, "c2")])
+    results = ModelRequest([ToolReturnPart("weather", "Rain", "c1"), ToolReturnPart("time", "nine", "c2")])
+    said = [prompt("Well?"), call, results, ModelResponse([TextPart("It rains.")])]
+    await store.save(Conversation(conversation_id="x", messages=list(said)))
+    listed, _ = await chat.messages()
+    for place in (2, 3):
+        await chat.branch(listed[place].id, into=f"y{place}")
+        assert (await store.load(f"y{place}")).messages == in_json(said[:3])
+
+
+async def test_a_conversation_goes_on_when_its_newest_message_was_forgotten(store, memory):
+    ann = memory.user("ann")
+    await store.save(Conversation(conversation_id="x", messages=[prompt("one"), prompt("two")]))
+    for round in range(3):
+        conversation = await store.load("x")
+        late = await store.load("x")
+        conversation.messages.extend([prompt(f"asked {round}"), prompt("never mind")])
+        await store.save(conversation)
+        ((newest, *_), _) = await ann.session("x").messages(newest_first=True)
+        await ann.forget(newest.id)
+        late.messages.append(prompt("unheard"))
+        with pytest.raises(ConversationConflict):
+            await store.save(late)
+    assert spoken((await store.load("x")).messages) == ["one", "two", "asked 0", "asked 1", "asked 2"]
+
+
+async def test_what_is_said_instead_of_something_forgotten_is_saved_however_often(store, memory):
+    ann = memory.user("ann")
+    await store.save(Conversation(conversation_id="x", messages=[prompt("one")]))
+    for round in range(4):
+        pair = [await store.load("x"), await store.load("x")]
+        for conversation in pair:
+            conversation.messages.append(prompt(f"try {round}"))
+        done = await asyncio.gather(*(store.save(each) for each in pair), return_exceptions=True)
+        assert [type(each) for each in done].count(ConversationConflict) == 1
+        assert spoken((await store.load("x")).messages) == ["one", f"try {round}"]
+        ((newest, *_), _) = await ann.session("x").messages(newest_first=True)
+        await ann.forget(newest.id)
+
+
+async def test_a_save_that_was_broken_off_is_not_part_of_the_conversation(store, memory):
+    chat = memory.user("ann").session("x")
+    ahead = to_stored([ConversationEntry(parent_id=None, message=prompt("half"))])
+    await chat.add_messages([each | {"metadata": each["metadata"] | {AHEAD: True}} for each in ahead])
+    assert await store.load("x") is None
+    await store.save(Conversation(conversation_id="x", messages=[prompt("whole")]))
+    assert spoken((await store.load("x")).messages) == ["whole"]
+
+
+async def test_what_somebody_broke_beside_one_message_leaves_the_others_as_they_are(store, memory):
+    chat = memory.user("ann").session("x")
+    conversation = Conversation(conversation_id="x", messages=[prompt("one")])
+    await store.save(conversation)
+    for broken in (
+        "{",
+        '{"entry": {}}',
+        "{},{}",
+        '{"entry": {"parent_id": null, "message": {"kind": "x"}, "texts": 1}}',
+    ):
+        given = {"role": "user", "content": "broken", "metadata": {"pydantic_ai": broken, "pydantic_ai_entry": "e"}}
+        await chat.add_messages([given])
+    assert spoken((await store.load("x")).messages)[:1] == ["one"]
 
 
 async def test_what_was_forgotten_takes_nothing_else_with_it(store, memory):

@@ -192,6 +192,20 @@ def test_notes_of_a_perfect_model_are_lines_too_or_the_observations_of_locomo(li
     assert [note.turns for note in case.conversation.notes] == [("D1:1",), ("D2:1",)]
 
 
+def test_in_a_file_without_notes_the_answers_are_with_the_name_of_who_spoke(lines, tmp_path):
+    said = {"session": "friday", "role": "user", "name": "Ben", "content": "We open in May."}
+    asked = [
+        {"question": "When does it open?", "evidence": ["friday:1", "monday:1"], "answer": "in May"},
+        {"question": "How old is it?", "evidence": ["monday:1"], "answer": 7},
+        {"question": "Who built it?", "evidence": [], "answer": "nobody said so"},
+        {"question": "Why?", "evidence": ["monday:1"]},
+    ]
+    lines(said, SAID[0], *asked, name="own.jsonl")
+    (case,) = read_cases(tmp_path / "own.jsonl")
+    notes = [(note.text, note.turns) for note in case.conversation.notes]
+    assert notes == [("Ben: in May", ("friday:1", "monday:1")), ("7", ("monday:1",))]
+
+
 def test_what_notes_add_is_a_row_of_its_own(recollect, lines):
     asked = {"question": "Is there a violoncello among the musicians?", "evidence": ["monday:1"]}
     more = [{"session": "later", "role": "user", "content": f"It rained for {n} hours."} for n in range(40)]

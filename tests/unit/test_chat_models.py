@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import re
@@ -165,6 +166,53 @@ async def test_an_answer_that_is_no_completion_is_a_model_error(remote, model, c
 async def test_a_count_of_tokens_that_is_none_is_not_believed(remote, model):
     remote.faults = [answer(200, completion(usage={"prompt_tokens": "many", "completion_tokens": -5}))]
     assert await model.answer(ASK) == Answer('{"number": 2}', None, None)
+
+
+TOOL = {"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}
+
+
+def event(**delta: Any) -> bytes:
+    return b"data: " + json.dumps({"choices": [{"delta": delta}]}).encode() + b"\n\n"
+
+
+def called(**part: Any) -> bytes:
+    return event(tool_calls=[{"index": 0, "id": "c1", "function": {"name": "search", "arguments": "{}"}} | part])
+
+
+WICKED_CALLS = {
+    "places of two kinds": called() + called(index="first"),
+    "a place that is a list": called(index=[1]),
+    "no list of calls": event(tool_calls={"a": 1}),
+    "an id that is a number": called(id=7),
+    "an id without an end": called(id="c" * 70_000),
+    "a name without an end": called(function={"name": "n" * 70_000}),
+    "too many": b"".join(called(index=place) for place in range(20)),
+}
+
+
+@pytest.mark.parametrize("kind", WICKED_CALLS)
+async def test_a_call_of_tools_that_is_none_is_a_model_error(remote, model, kind):
+    remote.always = answer(200, WICKED_CALLS[kind] + b"data: [DONE]\n\n")
+    with pytest.raises(ModelError):
+        [part async for part in model.spoken(Ask(ASK.messages, tokens_max=50, tools=(TOOL,)))]
+
+
+@pytest.mark.parametrize("said", [b": still there\n\n", event(content=""), event(content="and ")])
+@pytest.mark.parametrize("limit", [{"STREAM_CHARACTERS_MAX": 100_000}, {"STREAM_S": 0.2}], ids=["size", "time"])
+async def test_a_stream_without_an_end_is_not_listened_to_for_ever(remote, model, monkeypatch, said, limit):
+    for name, value in limit.items():
+        monkeypatch.setattr(wire, name, value)
+
+    async def go_on(writer: Any) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+        while not writer.is_closing():
+            writer.write(said * 100)
+            await writer.drain()
+            await asyncio.sleep(0.001)
+
+    remote.always = go_on
+    with pytest.raises(ModelError, match="without an end"):
+        [part async for part in model.spoken(ASK)]
 
 
 @pytest.mark.parametrize("url", ["ftp://host/v1", "file:///etc/passwd", "localhost:80", "", "http://a\x00b"])
