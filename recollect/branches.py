@@ -10,7 +10,17 @@ from recollect.conversation import copy_id
 from recollect.records import Partition, Record, Scope
 
 if TYPE_CHECKING:
-    from recollect.index import Indexes
+    from recollect.index import Indexes, PartitionIndex
+
+
+def is_copy(index: PartitionIndex, message: Record, now: int) -> bool:
+    """Whether it was copied when its session branched off, and what it is a copy of is still there."""
+    head = index.head("session", message.scope, now)
+    parent = head.data.get("parent") if head is not None else None
+    return parent is not None and any(
+        each.content == message.content and copy_id(message.scope.session, each.id) == message.id
+        for each in index.session(parent, now)
+    )
 
 
 async def with_copies(indexes: Indexes, partition: Partition, records: Sequence[Record], now: int) -> list[Record]:

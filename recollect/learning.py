@@ -1,8 +1,9 @@
 """What is learned from messages: an enricher proposes, what is known decides, one commit writes it.
 
 Only what the user says in a trusted message is read, not what other people in the conversation say,
-nor what was remembered and is sent back. What a message taught it teaches once: a job that
-runs again changes nothing, and a message that was forgotten or set aside meanwhile teaches nothing at all.
+nor what was remembered and is sent back, nor the copies that a branch begins with. What a message taught
+it teaches once: a job that runs again changes nothing, and a message that was forgotten or set aside
+meanwhile teaches nothing at all.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from recollect.branches import is_copy
 from recollect.enrich import Enricher, Found
 from recollect.graph import Graph
 from recollect.learnings import Learnings
@@ -156,7 +158,7 @@ class Learning:
     def _teaches(self, index: PartitionIndex, message: Record) -> bool:
         """Whether it may be learned from: also by who said it, where people talk with each other."""
         extractor = self._enricher.name if self._enricher else ""
-        if not teaches(message, extractor):
+        if not teaches(message, extractor) or is_copy(index, message, self._ledger.clock()):
             return False
         name = message.data.get("name")
         return name is None or normal(str(name)) in self._names(index, message.scope.user)

@@ -610,9 +610,10 @@ class User:
         moment = validate.moment(at, "at")
         test = validate.where(where, at=self._flow.ledger.clock() if moment is None else moment)
         question = await self._flow.question(self._scope, text, moment)
-        return await self._flow.recall.search(
+        hits = await self._flow.recall.search(
             self._scope, question, layers=layers, test=test, limit=validate.limit(limit), reranker=reranker
         )
+        return [hit.apart() for hit in hits]  # found in the index, which answers for others too
 
     async def get_context(
         self,

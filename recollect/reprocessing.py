@@ -30,7 +30,7 @@ from recollect.records import Changes, Job, Partition, Record, Scope, new_id
 from recollect.settings import Settings
 from recollect.stores.contract import Store
 
-COPIED = ("conversation", "fact", "preference", "learning", "entity", "relation", "past")
+COPIED = ("conversation", "session", "fact", "preference", "learning", "entity", "relation", "past")
 """What a rehearsal needs: what was said, and what is known from it."""
 CONFLICT_TRIES = 3
 """How often a part is decided again because somebody wrote meanwhile."""

@@ -42,7 +42,7 @@ _ELIDED = (
     r"|now have|started|relocated|settled|adopted|reside|residing|employed|teaching|now living|now working|then moved"
     r"|then joined|then started|recently joined|just joined|adore|also like|really like|dislike|can't stand|follow"
     r"|code in|program in|ride|stopped|switched|gave up|married|got|turned|resigned|retired from|attend|attended"
-    r"|majored|earned|hold)"
+    r"|majored|earned|hold|just turned)"
 )
 _ELIDED_AM = (
     r"(?:an? [a-z]|allergic to|married to|engaged to|(?:newly |recently )?retired|unemployed|self-employed|fluent in"
@@ -106,6 +106,10 @@ _ELSEWHERE = re.compile(
 """Another place than the user's life: "in Skyrim I'm an orc", "on Tinder I'm 25"."""
 
 
+_ASIDE = re.compile(r"[\s,]{1,3}(?:fyi|tbh|ngl|imo|imho|tho|smh|fwiw)[\s.!,]*\Z")
+"""What people put behind a clause and that says nothing."""
+
+
 def clauses(sentence: Sentence) -> Iterator[Clause]:
     """The things that a statement says of the user, one after the other.
 
@@ -123,6 +127,8 @@ def clauses(sentence: Sentence) -> Iterator[Clause]:
         run_on = low[joint:begins].isspace() and before
         if run_on and (_UNSAFE_LAST.search(before) or _REPORTS.match(before) or _ELSEWHERE.match(before)):
             continue
+        if aside := _ASIDE.search(low, begins, ends):
+            ends = aside.start()
         at = sentence.start + begins
         yield Clause(lead + text[begins:ends], lead.lower() + low[begins:ends], at - len(lead), at)
 
@@ -151,7 +157,8 @@ _STARTS = re.compile(
     r"(?:(?:currently|now|just|recently|finally|also) )?(?:(?:was )?(?P<was>born|diagnosed|raised|hired|laid off)"
     r"|(?P<been>been)|living in|residing in|based (?:in|out of)|working (?:as|at|for)|employed (?:at|by|with|as)"
     r"|originally from|live in|reside in|work (?:as|at|for)|grew up|moved|relocated|started|joined|got|bought|adopted"
-    r"|left|quit|graduated|turned|switched|sold|broke up|became|studied|handed in|picked up|love|enjoy)\b"
+    r"|left|quit|graduated|turned|switched|sold|broke up|became|studied|handed in|picked up|love|enjoy"
+    r"|(?P<am>saving up for|no longer (?:a )?(?:vegan|vegetarian)|not (?:really )?a (?:big |huge )?fan of))\b"
 )
 _GOES_ON = re.compile(
     r"\b(?:is|are|was|were|can|could|would|must|has|sounds?|seems?|makes?|means|costs?|vs|versus|or|for \w+ing"
@@ -185,4 +192,4 @@ def _first_lead(part: str, low: str) -> str:
         return ""
     if match["was"]:
         return "I " if part.startswith("was ") else "I was "
-    return "I've " if match["been"] else "I "
+    return "I'm " if match["am"] else "I've " if match["been"] else "I "

@@ -312,6 +312,32 @@ def answered_yes(text: str, at: int, answered: str) -> Iterator[Draft]:
         yield from have(Said(clause, "do", len("I "), at), match)
 
 
+_TOLD_OF_USER = re.compile(
+    r"(?:\A|[.!?\n]\s)(?:(?:ok|okay|so|and|ah|oh|great|noted|got it|i see|right|sure|thanks|do|are|is it that"
+    r"|i remember"
+    r"|i noted|i'll remember)(?: that)?[\s,:!-]{1,3}){0,3}(?P<told>(?:your? |you're )[^.!?\n]{3,60}?)"
+    r"(?:, (?:right|correct|yes|no|don't you|aren't you))?[.!?\s]*\Z"
+)
+_OTHERWISE = re.compile(
+    r"(?:no|nope|nah|wrong|not quite)\b[\s,.!-]{1,4}(?:(?:it's|its|it is|that's|actually|in)\b[\s,]{1,2}){0,2}"
+    r"(?P<value>[^\s,.!?]+(?: [^\s,.!?]+){0,2})(?=[\s.!]*\Z)"
+)
+_OF_ONESELF = (("you're ", "I'm "), ("you are ", "I am "), ("your ", "my "), ("you ", "I "))
+
+
+def said_otherwise(text: str, answered: str) -> tuple[str, re.Match[str]] | None:
+    """'No, Basel' after 'you live in Bern': what was told of the user, as they would say it, and what they say."""
+    told = _TOLD_OF_USER.search(lowered(answered[-QUESTION_MAX:]).rstrip()) if len(text) <= ANSWER_MAX else None
+    other = _OTHERWISE.match(lowered(text))
+    if told is None or other is None:
+        return None
+    as_written = answered[-QUESTION_MAX:][slice(*told.span("told"))]
+    for theirs, ours in _OF_ONESELF:
+        if told["told"].startswith(theirs):
+            return ours + as_written[len(theirs) :], other
+    return None
+
+
 def _asked(answered: str) -> tuple[str, str] | None:
     """Which key the last question of an answer asks for, with the thing where it asks for a favourite."""
     low = lowered(answered[-QUESTION_MAX:]).rstrip()

@@ -26,7 +26,8 @@ STUDY_AT = re.compile(
 )
 GRADUATED = re.compile(r"(?:have )?(?:just |recently )?graduated? from ")
 ATTEND = re.compile(
-    r"(?:go|went|going|attend|attended|attending|am enrolled at|enrolled at|transferred)(?: to(?: (?:college"
+    r"(?:go|went|going|attend|attended|attending|am enrolled at|enrolled at|transferred"
+    r"|dropped out of)(?: to(?: (?:college"
     r"|university|school|uni))?)?(?: at)? "
 )
 DEGREE = re.compile(

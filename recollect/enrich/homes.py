@@ -115,6 +115,9 @@ def _from(draft: Draft, began: int) -> Draft:
     return Draft(draft.layer, draft.key, draft.value, draft.confidence, draft.span, valid_from=began, data=draft.data)
 
 
+_CAME_FROM = re.compile(r" (?:all the way )?from (?!the\b|my\b|home\b)")
+
+
 def moved_to(said: Said, match: Match) -> Drafts:
     """'I moved from Boston to Denver in June': a new home from then on, and the end of the old one."""
     low = said.clause.low
@@ -123,6 +126,8 @@ def moved_to(said: Said, match: Match) -> Drafts:
     if match["old"]:
         for place in places(said.clause, match.start("old"))[:1]:
             yield said.ended_fact(place.kind, place.value, 0.85)
+    elif (came := _CAME_FROM.search(low, match.end())) and (before := places(said.clause, came.end())):
+        yield said.ended_fact(before[0].kind, before[0].value, 0.85)
     yield from _residence(said, match.end(), 0.88)
 
 

@@ -188,7 +188,9 @@ def this_is_name(said: Said, match: Match) -> Drafts:
 
 
 NAME_HERE = re.compile(
-    r"(?P<name>[^\W\d_]{2,}(?: [^\W\d_]{2,})?)(?= (?:here\b(?! (?:is|are|was|has|had|wants|needs|can|will|would|says"
+    r"(?:(?:dr|prof|professor|doctor|mr|mrs|ms"
+    r"|miss)\.? )?(?P<name>[^\W\d_]{2,}(?: [^\W\d_]{2,})?)(?= (?:here\b(?! (?:is|are|was|has|had|wants|needs|can"
+    r"|will|would|says"
     r"|thinks|i|in|we|you|to|for)\b)|speaking\s*(?:[,.!\x00-]|\Z)))"
 )
 
@@ -208,14 +210,20 @@ _PRONOUNS_MEANT = re.compile(
     r"\bmy (?:preferred )?pronouns|\bpronouns(?:\b|:)|\bi (?:use|go by|prefer)\b|\A(?:i'm|im|i am)\b|\(\s?\Z"
     r"|\bi use\b"
 )
-_PRONOUNS_ASKED_FOR = re.compile(r" (?:pronouns|(?:for|with|when (?:talking|referring) (?:about|to)) me\b)")
+_PRONOUNS_ALONE = re.compile(r",? ?(?:please|pls|plz|here|btw|by the way|thanks|thx)?[ .!]*\Z")
+_PRONOUNS_ASKED_FOR = re.compile(
+    r" (?:pronouns(?!:| (?:are|is|mean|confuse|work|look|sound|seem)\b)|(?:for|with|when (?:talking"
+    r"|referring) (?:about|to)) me\b)"
+)
 
 
 def pronouns(said: Said, match: Match) -> Drafts:
     """'My pronouns are they/them', 'I'm Alex (he/him)'."""
     low = said.clause.low
     bracketed = low[max(0, match.start() - 1)] in "(["
-    if bracketed or _PRONOUNS_MEANT.search(low[: match.start()]) or _PRONOUNS_ASKED_FOR.match(low, match.end()):
+    alone = match.start() == 0 and _PRONOUNS_ALONE.match(low, match.end())
+    meant = _PRONOUNS_MEANT.search(low[: match.start()]) or _PRONOUNS_ASKED_FOR.match(low, match.end())
+    if bracketed or alone or meant:
         yield said.fact("pronouns", Value(match[1], *match.span(1)), 0.95)
 
 

@@ -88,6 +88,13 @@ LIKE_TO = re.compile(
     rf"(?:love|like|enjoy) to (?P<verb>{'|'.join(_ACTIVE)})(?=[\s\x00]*(?:[,.;!]|\Z|(?:and|but|in my|on|every|a lot"
     r"|when|at)\b))"
 )
+_EXERCISE = "run|hike|swim|climb|cycle|surf|ski|paint|draw|knit|sew|crochet|garden|dance|sail|bake|snowboard"
+OFTEN = re.compile(
+    rf"(?P<verb>{_EXERCISE})(?= (?:(?:almost |nearly )?every (?:(?:other|single) )?(?:day|morning|evening|night|week"
+    r"|weekend|summer|winter|mon|tues|wednes|thurs|fri|satur|sun)(?:day)?|(?:most|on) (?:days|mornings|evenings|nights"
+    r"|weekends|\w+days)|(?:once|twice|three times|four times|a few times|\d times) a (?:week|month)|daily|weekly)"
+    r"[\s\x00]*(?:[,.;!()\x00]|\Z|(?:and|but|so|before|after|with|in|at|because|to|when)\b))"
+)
 COLLECT = re.compile(
     r"collect (?P<what>stamps|coins|vinyl|vinyl records|records|comics|comic books|watches|sneakers|postcards|books"
     r"|pokemon cards|baseball cards|antiques|figurines|minerals|rocks|art|guitars|action figures)\b"
@@ -95,7 +102,7 @@ COLLECT = re.compile(
 
 
 def likes_to(said: Said, match: Match) -> Drafts:
-    """'I like to hike', 'I collect stamps'."""
+    """'I like to hike', 'I collect stamps', 'I run every morning'."""
     if match.re is COLLECT:
         yield said.fact("hobby", Value(f"collecting {match['what']}", match.start(), match.end()), 0.85)
     else:
@@ -130,7 +137,7 @@ def hobbies_are(said: Said, match: Match) -> Drafts:
 
 
 _ACTIVITY_END = re.compile(
-    r"\s*(?:[,.;:!?()\x00/]|\s(?:and|or|but|so|because|which|as|since|when|with|lol|too)\b|\s[-–—&]|\Z)"
+    r"\s*(?:[,.;:!?()\x00/]|\s(?:and|or|but|so|because|which|as|since|when|with|lol|tbh|btw|too)\b|\s[-–—&]|\Z)"
 )
 
 
@@ -148,7 +155,9 @@ FAVORITE_IS = re.compile(
     r"(?:(?:my|and my) )?(?:all[- ]time |absolute |personal |current |number one |#1 )*(?:favou?rite|fav"
     r"|fave)(?: (?:all[- ]time|kind of|type of|sort of|ever))? (?P<what>[^\W\d_][^\W\d_-]*(?: [^\W\d_-]+){0,2}?)(?: "
     r"(?:ever|of all time|right now|these days|at the moment|rn|atm|currently|is called))?(?:'s| is| are| has to be"
-    r"| has always been| would be| would have to be| was always)(?: (?:definitely|probably|actually|still|easily"
+    r"| has always been| would be| would have to be| was always| (?:used to be"
+    r"|was) [^,;]{2,30}[,;]? (?:but )?(?:now it's"
+    r"|now it is|it's now|it is now))(?: (?:definitely|probably|actually|still|easily"
     r"|always|by far|currently|called|:))*[ :]+"
 )
 IS_FAVORITE = re.compile(
@@ -163,7 +172,8 @@ _NOT_FAVORITES = words(
     """
 )
 _FAVORITE_END = re.compile(
-    r"\s*(?:[,;:!?()\x00]|\.\s*\Z|\s(?:but|because|since|so|which|as|though|lol|haha|btw|and (?:i|i'm|my|it|the|that)"
+    r"\s*(?:[,;:!?()\x00]|\.\s*\Z|\s(?:but|because|since|so|which|as|though|lol|haha|btw|tbh|ngl|imo|tho|rn|and (?:i"
+    r"|i'm|my|it|the|that)"
     r"|by far|these days|right now|cause|cuz|bc|for now|followed|where|when|who|if|hands down|ever|of all time|with"
     r"|at the moment|too)\b|\s[-–—]|\Z)"
 )
@@ -234,18 +244,22 @@ SAVING = re.compile(r"(?:currently |now )?(?:saving(?: up)?(?: money)? (?:for|to
 TRYING = re.compile(
     r"(?:currently |really |also )?(?:trying|working|aiming|hoping|determined|planning|plan|aim|intend|looking|want"
     r"|would like) (?:hard )?(?:to|on|towards) (?P<what>(?:lose|quit|stop|get (?:fit|in shape|healthier|better at"
-    r"|promoted|into (?:shape|medical school|law school|grad school))|learn(?:ing)?|run|save|buy|become"
+    r"|promoted|into (?:shape|medical school|law school|grad school|(?:[a-z]+ )?(?:design|tech|finance|nursing"
+    r"|teaching|acting"
+    r"|journalism|politics|real estate|cyber ?security|data science|photography|software|consulting)))|learn(?:ing)?"
+    r"|run|save|buy|become"
     r"|eat (?:healthier|less|more)|drink (?:less|more)|retire|start (?:my own|a) (?:business|company)|write a (?:book"
     r"|novel)|read more|gain|build muscle|improve my|pay off|reduce|climb|finish my|complete|cut down|travel more"
     r"|move to|open a|becoming an?|getting (?:fit|in shape|promoted|certified))\b)"
 )
 _PASSING = re.compile(
     r" (?:lately|soon|right now|recently|these days|for (?:the past|a|about|over|\w+ (?:weeks?|months?|years?)).*"
-    r"|again|at the moment)\Z",
+    r"|again|at the moment|some ?day|one day|eventually)\Z",
     re.I,
 )
 _GOAL_END = re.compile(
-    r"\s*(?:,(?!\d)|[;:!?()\x00]|\.\s*\Z|\s(?:but|because|since|so|which|though|lol|haha|btw|and (?:i|i'm|my|it|need"
+    r"\s*(?:,(?!\d)|[;:!?()\x00]|\.\s*\Z|\s(?:but|because|since|so|which|though|lol|haha|btw|tbh|ngl|tho|lmao"
+    r"|and (?:i|i'm|my|it|need"
     r"|want|was|wondering|am|could)|cause|cuz|bc|however|if|when|by the time)\b|\s[-–—]|\Z)"
 )
 
@@ -270,8 +284,10 @@ def goal(said: Said, match: Match) -> Drafts:
 
 
 _NOT_LASTING = re.compile(
-    r"\b(?:how(?! to (?:play|cook|swim|drive|code|dance|surf|speak|sing|knit|sew|ski|draw|paint)\b)|more about|about"
-    r"|this(?! year| summer| month| winter)|that|it|what|why|some|a few|something|stop (?:the|my|it|this)|which"
+    r"\b(?:how(?! to (?:play|cook|swim|drive|code|dance|sail|ride|fly|bake|skate|climb|dive"
+    r"|surf|speak|sing|knit|sew|ski|draw|paint)\b)|more about|about"
+    r"|this(?! year| summer| month| winter| fall| autumn| spring| season)|that|it|what|why|some|a few|something"
+    r"|stop (?:the|my|it|this)|which"
     r"|the error|code|file|data|script|command|program|query|test|tests)\b"
 )
 

@@ -17,7 +17,8 @@ Drafts = Iterator[Draft]
 
 AM_A = re.compile(r"(?:(?:a|an|the) (?:\d{1,3}[ -]?(?:years?[ -]old|yo|y/o) )?)?(?=[a-z])")
 WORK_AS = re.compile(
-    r"(?:have )?(?:work|working|worked|employed|serve|serving|(?:earn|make) (?:my|a) living) (?:\w+ ){0,3}?as "
+    r"(?:have )?(?:work|working|worked|employed|freelance|freelancing|serve|serving|(?:earn|make) (?:my"
+    r"|a) living) (?:\w+ ){0,3}?as "
     r"(?P<article>(?:a|an|the) )?"
 )
 HEAD_OF = re.compile(

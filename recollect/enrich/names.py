@@ -325,7 +325,8 @@ LANGUAGES = proper(
     Belarusian, Faroese, Breton, Corsican, Quechua, Guarani, Nahuatl, Māori, Maori, Samoan, Tongan, Hawaiian,
     Javanese, Cebuano, Ilocano, Hokkien, Hakka, Teochew, Shanghainese, Uyghur, Turkmen, Kyrgyz, Tajik, Dari, Balochi,
     Sindhi, Konkani, Assamese, Bhojpuri, Scots, Romansh, BSL, Auslan, sign language, American Sign Language, Brazilian
-    Portuguese, Filipino, British English, American English, Australian English, Canadian French, Mandarin Chinese
+    Portuguese, Filipino, British English, American English, Australian English, Canadian French, Mandarin Chinese,
+    portugese=Portuguese, portugeuse=Portuguese, ukranian=Ukrainian, phillipino=Filipino
     """
 )
 PROGRAMMING_LANGUAGES = proper(

@@ -56,7 +56,8 @@ _RELATIONS = {
         collie, boxer, rottweiler, dalmatian, great dane, terrier, goldendoodle, labradoodle, cockapoo, maltese,
         pomeranian, shiba inu, shiba, greyhound, spaniel, cocker spaniel, mutt, rescue, rescue dog, rescue cat,
         doggo, tabby, siamese, maine coon, persian, ragdoll, bengal, guinea pigs, chinchilla, cockatiel,
-        parakeet, bearded dragon, axolotl, rat, mouse, fish, betta fish
+        parakeet, bearded dragon, axolotl, rat, mouse, fish, betta fish, birds, parrots, budgies, hamsters,
+        turtles, tortoises, horses, ponies, ferrets, goats, hens, chickens, chinchillas, parakeets, rats, geckos
     """,
 }
 KEY_OF_RELATION = {word: key for key, phrases in _RELATIONS.items() for word in words(phrases)}
@@ -65,7 +66,8 @@ _PLURAL = words(
     """
     kids, boys, girls, children, sons, daughters, twins, parents, sisters, brothers, siblings, friends, colleagues,
     coworkers, dogs, cats, pets, puppies, kittens, rabbits, bunnies, nieces, nephews, cousins, kiddos, mates,
-    grandkids, grandchildren, roommates, guinea pigs
+    grandkids, grandchildren, roommates, guinea pigs, birds, parrots, budgies, hamsters, turtles, tortoises, horses,
+    ponies, ferrets, goats, hens, chickens, chinchillas, parakeets, rats, geckos
     """
 )
 _DESCRIBED = (

@@ -138,9 +138,10 @@ _RULES: tuple[_Rule, ...] = (
         rf"\b(?:prefer|like|love|want|give me|appreciate|keep|make|need)\b.{{0,24}}\b{_SHORT}(?:,? (?:and"
         rf"|but) [\w-]+)? {_ANSWERS}\b", True, 0.88),
     _rule("verbosity", "concise",
-        rf"\b(?:keep|make) (?:all )?(?:your|the|all|my|future) {_ANSWERS} (?:\w+ )?(?:more )?{_SHORT}\b", True, 0.9),
+        rf"\b(?:keep|make) (?:all )?(?:your|ur|the|all|my|future) {_ANSWERS} (?:\w+ )?(?:more )?{_SHORT}\b", True, 0.9),
     _rule("verbosity", "concise",
-        rf"\b(?:keep|like|prefer|want) (?:my |your |the |all )?{_ANSWERS} (?:\w+ )?(?:more )?{_SHORT}\b", True, 0.85),
+        rf"\b(?:keep|like|prefer|want) (?:my |your |ur |the "
+        rf"|all )?{_ANSWERS} (?:\w+ )?(?:more )?{_SHORT}\b", True, 0.85),
     _rule("verbosity", "concise",
         rf"\b(?:be|keep (?:it|things|them|everything)|answer|reply|respond)(?: more| very)? (?:{_SHORT}|briefly"
         r"|concisely)\b"),
@@ -150,11 +151,11 @@ _RULES: tuple[_Rule, ...] = (
         r"|concise))\b|\b(?:hate|don't like|dislike) (?:long|lengthy|wordy|verbose) (?:answers|replies|responses"
         r"|explanations|texts|messages)\b"),
     _rule("verbosity", "concise",
-        rf"\b(?:keep|make|limit) (?:your |all |the )*{_ANSWERS} (?:to )?(?:under|below|within|less than|at most"
+        rf"\b(?:keep|make|limit) (?:your |ur |all |the )*{_ANSWERS} (?:to )?(?:under|below|within|less than|at most"
         r"|no (?:more|longer) than|max(?:imum)?(?: of)?) \w+ (?:words|sentences|lines|paragraphs)\b", True, 0.85),
     _rule("verbosity", "detailed",
         rf"\b(?:prefer|like|love|want|give me|appreciate|need)\b.{{0,24}}\b{_LONG} {_ANSWERS}\b", True, 0.85),
-    _rule("verbosity", "detailed", rf"\b(?:make|keep) (?:your|the|all) {_ANSWERS} (?:\w+ )?{_LONG}\b", True, 0.88),
+    _rule("verbosity", "detailed", rf"\b(?:make|keep) (?:your|ur|the|all) {_ANSWERS} (?:\w+ )?{_LONG}\b", True, 0.88),
     _rule("verbosity", "detailed",
         r"\b(?:explain (?:things|everything) in (?:more |great )?detail|go into (?:more )?detail"
         r"|be (?:more )?(?:detailed|thorough)|hate short answers|(?:prefer|like|love|want) (?:lots of |more "

@@ -32,6 +32,7 @@ from recollect.enrich.corrections import (
     corrected,
     corrections,
     names_put_right,
+    said_otherwise,
     short_answers,
 )
 from recollect.enrich.names import words
@@ -181,6 +182,7 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (interests.ENJOY, interests.enjoys),
     (interests.LIKE_TO, interests.likes_to),
     (interests.COLLECT, interests.likes_to),
+    (interests.OFTEN, interests.likes_to),
     (interests.PLAY, interests.plays),
     (interests.GAVE_UP, interests.gave_up),
     (skills.LEARNING, skills.learns),
@@ -217,6 +219,7 @@ _WE: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (people.HAVE, people.have),
     (people.WE_PARTED, people.we_parted),
     (people.WE_ARE_APART, people.we_parted),
+    (interests.PLAY, interests.plays),
     (skills.USE, skills.use_together),
     (skills.DRIVE, skills.vehicles),
     (skills.SOLD, skills.vehicles),
@@ -294,6 +297,8 @@ def _facts(clause: Clause, at: int) -> Iterator[Draft]:
     if "my " in low or "our " in low:
         for match in people.MINE.finditer(low):
             yield from people.mine(replace(said, first=match.start()), match)
+        for match in skills.MY_DEVICE.finditer(low):
+            yield from skills.my_device(replace(said, first=match.start()), match)
     if "/" in low:
         for match in identity.PRONOUNS.finditer(low):
             yield from identity.pronouns(replace(said, first=match.start()), match)
@@ -330,6 +335,8 @@ def read(text: str, at: int, *, answered: str = "") -> list[Draft]:
     if not found:
         found += short_answers(text, at, answered)
         found += answered_yes(text, at, answered)
+    if answered and not any(draft.layer == "fact" for draft in found):
+        found += _otherwise(text, at, answered)
     found += list(mentions.from_facts(found))
     told = mentions.told(found)
     for sentence in stated:
@@ -375,6 +382,25 @@ def _put_right(sentence: Sentence, at: int) -> Iterator[Draft]:
         yield replace(draft, span=(first, last), corrects=True, instead_of=old)
 
 
+def _otherwise(text: str, at: int, answered: str) -> Iterator[Draft]:
+    """'No, Basel' after 'You live in Bern' says 'I live in Basel', and that it was never Bern.
+
+    What is written in small letters has to be known by heart: "no, thanks" and "no, wait" are answers too.
+    """
+    if (otherwise := said_otherwise(text, answered)) is None:
+        return
+    told, other = otherwise
+    wrong = [draft for draft in _facts(Clause(told, lowered(told), 0, 0), at) if not draft.ends]
+    if len(wrong) != 1 or wrong[0].value not in told:
+        return
+    value = text[slice(*other.span("value"))]
+    said = told.replace(wrong[0].value, value, 1)
+    for draft in _facts(Clause(said, lowered(said), 0, 0), at):
+        written = not value[0].islower() or draft.value != value
+        if draft.key == wrong[0].key and not draft.ends and draft.value.casefold() == value.casefold() and written:
+            yield replace(draft, span=other.span("value"), corrects=True, instead_of=wrong[0].value)
+
+
 _TASTES = ("likes", "dislikes")
 
 
@@ -401,7 +427,7 @@ _CUES = words(
     graduated, turned, switched, sold, broke, became, studied, handed, love, enjoy, being, as, no, nope, not, don,
     dont, stop, avoid, never, always, skip, drop, lose, leave, omit, cut, use, using, keep, make, limit, prefer, want,
     give, need, like, future, now, forward, default, every, each, wrong, incorrect, mistake, mistaken, false, right,
-    correct, true, actually, wait, correction, sorry, is, died, passed, put
+    correct, true, actually, wait, correction, sorry, is, died, passed, put, saving
     """
 )
 """Words without one of which no rule can hold."""

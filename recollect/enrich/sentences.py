@@ -248,7 +248,8 @@ _JOKED = pattern_of(
 
 
 _TAKEN_BACK = pattern_of(
-    r"[\s,.…-](?:i wish|in my dreams|as if|yeah,? right|not|i think|i guess|i suppose|hopefully|or so (?:it|i"
+    r"[\s,.…-](?:i wish|in my dreams|as if|yeah,? right|(?<!'m )(?<!\bim )(?<!\bam )(?<!\bis )(?<!'s )not|i think"
+    r"|i guess|i suppose|hopefully|or so (?:it|i"
     r"|they) .{2,20}|allegedly|supposedly|apparently|or so my .{2,20}|if only|or something|or whatever|at heart"
     r"|in spirit|deep down"
     r"|mentally)\W*\Z"

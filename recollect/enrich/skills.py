@@ -27,7 +27,7 @@ Drafts = Iterator[Draft]
 SPEAK = re.compile(
     r"(?:can |also |both )*(?:speak|know how to speak|grew up speaking|was raised speaking|know(?= (?:some|a (?:bit"
     r"|little)|basic)\b))(?: (?:fluent|fluently|mostly|mainly|some|only|both|native|good|decent|basic|conversational"
-    r"|a (?:bit|little)(?: of)?))* "
+    r"|a (?:bit|little(?: bit)?)(?: of)?))* "
 )
 FLUENT = re.compile(r"(?:fluent|conversational|bilingual|proficient|a native speaker|native) (?:in|of) ")
 NATIVE = re.compile(r"(?:a )?(?:native|fluent|bilingual) (?=[a-z]+(?: (?:and|/) [a-z]+)? speaker)")
@@ -75,7 +75,7 @@ def learns(said: Said, match: Match) -> Drafts:
 
 
 _ENDS_WELL = re.compile(
-    r"[\s\x00]*(?:[,.;!()\x00&/]|\Z|(?:and|but|so|for|at|on|in|with|because|since|now|right|these|mostly|every|daily"
+    r"[\s\x00]*(?:[,.;!()\x00&/]|\+\s|\Z|(?:and|but|so|for|at|on|in|with|because|since|now|right|these|mostly|every|daily"
     r"|as|from|using|myself|too|lately|btw|lol|professionally|all|when|a lot|to|rn|atm|currently|mainly|instead|since"
     r"|over|or|more|most|which|regularly|exclusively|any ?(?:more|longer)|anymore)\b)"
 )
@@ -142,11 +142,23 @@ def uses(said: Said, match: Match) -> Drafts:
     place = match.end()
     if match.group().startswith("live in") and _FIGURATIVE.search(said.clause.low, 0, match.start()):
         return
-    for key, table, confidence in (("tool", TOOLS, 0.85), ("programming_language", PROGRAMMING_LANGUAGES, 0.8)):
-        for value in listed(said.clause, place, in_table(table)):
-            if _names_a_thing(said.clause, value):
-                yield said.fact(key, value, confidence)
+    for value in listed(said.clause, place, _tool_or_language):
+        if not _names_a_thing(said.clause, value):
+            continue
+        if value.text in _TOOL_NAMES:
+            yield said.fact("tool", value, 0.85)
+        if value.text in _LANGUAGE_NAMES:
+            yield said.fact("programming_language", value, 0.8)
     yield from _devices(said, place, 0.85)
+
+
+_TOOL_NAMES, _LANGUAGE_NAMES = frozenset(TOOLS.values()), frozenset(PROGRAMMING_LANGUAGES.values())
+
+
+def _tool_or_language(clause: Clause, at: int) -> Value | None:
+    """People name both in one breath: "TypeScript and Postgres"."""
+    found = [value for table in (TOOLS, PROGRAMMING_LANGUAGES) if (value := known(table, clause, at))]
+    return max(found, key=lambda value: value.last, default=None)
 
 
 def use_together(said: Said, match: Match) -> Drafts:
@@ -217,6 +229,29 @@ _MODEL = re.compile(
 ON_DEVICE = re.compile(r"on (?:a|an|my) (?:\d{4} |new |old )?")
 
 
+MY_DEVICE = re.compile(r"\bmy (?:\d{4} |new |trusty )?(?=[a-z])")
+_LET_GO = re.compile(
+    r"\b(?:s[eo]ll|sold|stole|stolen|lost|lose|trade|traded|replac\w+|return\w*|gave|give|ditch\w*|threw|used to|old"
+    r"|broke|swap\w*|upgrad\w+|rid of|instead of|if)\b"
+)
+_OF_A_DEVICE = re.compile(
+    r"[\s\x00]*(?:[,.;!()\x00]|\Z|(?:is|isn't|was|keeps?|has|won't|doesn't|can't|and|but|so|to|for|with|when|while"
+    r"|after|since|because|at|in|just|screen|battery|keyboard)\b)"
+)
+
+
+def my_device(said: Said, match: Match) -> Drafts:
+    """'My iPhone 13 keeps dying' says that there is one, by its model; not so an app for it, or what was let go of."""
+    clause = said.clause
+    found = known(DEVICES, clause, match.end())
+    model = _MODEL.match(clause.text, found.last) if found else None
+    if found is None or model is None or _LET_GO.search(clause.low) or not _OF_A_DEVICE.match(clause.low, model.end()):
+        return
+    text = found.text + clause.text[found.last : model.end()]
+    if " " in text:
+        yield said.fact("device", Value(text, found.first, model.end()), 0.8)
+
+
 def sold_device(said: Said, match: Match) -> Drafts:
     """'I sold my iPhone'."""
     if found := _device(said.clause, match.end()):
@@ -274,7 +309,7 @@ SOLD = re.compile(
     r"(?:have |just |recently |finally )*(?:sold|got rid of|traded in|totaled|totalled|crashed|scrapped) (?:my|our"
     r"|the) (?:old )?"
 )
-_YEAR = re.compile(r"(?:19|20)\d\d ")
+_YEAR = re.compile(r"(?:(?:19|20)\d\d|'?\d\d) ")
 _CAR_MODEL = re.compile(r"(?: (?:[A-Z][\w-]*|\d{1,4}\w{0,3}|model [3sxy]|[a-z]-?\d{1,3}\w?)(?![\w'’]))*", re.A)
 
 
@@ -295,9 +330,13 @@ def vehicles(said: Said, match: Match) -> Drafts:
 
 
 def _model(clause: Clause, at: int) -> Value | None:
-    """A model by its name alone, which is one only with its capital: "my Golf", not "my golf clubs"."""
-    found = known(_MODELS, clause, at)
-    return Value(clause.text[at : found.last], at, found.last) if found and clause.text[at].isupper() else None
+    """A model by its name alone, which is one only with its capital or year: "my Golf", not "my golf clubs"."""
+    year = _YEAR.match(clause.low, at)
+    found = known(_MODELS, clause, year.end() if year else at)
+    if found is None or not (year or clause.text[at].isupper()):
+        return None
+    text = clause.text[at : found.last]
+    return Value(text.title() if text.islower() else text, at, found.last)
 
 
 _MODELS = {model: model for model in VEHICLE_MODELS}

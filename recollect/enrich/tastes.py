@@ -22,7 +22,8 @@ _REALLY = (
     r"(?:(?:really|absolutely|just|also|so|truly|still|particularly|especially|quite|genuinely|simply|totally) ){0,2}"
 )
 LIKE = re.compile(
-    rf"{_REALLY}(?:love|adore|like|enjoy|loved?(?= .*\b(?:since|as long as|all my life)\b)) (?:eating |drinking "
+    rf"{_REALLY}(?:(?:love,? )*love|adore|like|enjoy|loved?(?= .*\b(?:since|as long as|all my life)\b)) (?:eating "
+    rf"|drinking "
     rf"|watching "
     r"|listening to |playing )?"
 )
@@ -44,6 +45,7 @@ NOT_A_FAN_OF = re.compile(r"(?:not|never been) (?:really )?(?:a |much of a )(?:b
 FAN = re.compile(
     r"an? (?:really )?(?:(?:big |huge |massive |lifelong |die-?hard |avid )+(?P<what>[\w' &-]{2,30}?) (?:fan|buff)"
     r"|(?:(?:big|huge|massive|lifelong|avid|total|true) )*(?P<loved>[a-z][\w'-]{2,20}(?: [a-z]+)?) lover)\b"
+    r"|(?:more of )?an? (?:(?:big|huge|total|true) )*(?P<chosen>tea|coffee|wine|beer) person\b"
 )
 
 TOPPED = re.compile(r"\b(?:don't|do not|dont) (?:\w+ )?like\b.*\bi (?:\w+ )?(?:love|adore) (?:it|them|that)\b")
@@ -51,7 +53,8 @@ TOPPED = re.compile(r"\b(?:don't|do not|dont) (?:\w+ )?like\b.*\bi (?:\w+ )?(?:l
 _THING = re.compile(
     r"(?:the (?=[A-Z]))?[^\W\d_][\w'’&-]*(?: [^\W\d_][\w'’&-]*){0,3}?(?=\s*(?:[,.;:!?()\x00…]|\Z|[^\w\s'’&-]|\s[-–]\s"
     r"|\s(?:and|or|but|because|cause|cuz|so|since|with|for|in|on|at|a lot|a bit|as|too|though|although|especially|more"
-    r"|most|when|while|very|much|lol|haha|btw|if|than|these|lately|any ?more|after|before|even|like|over|unless|except"
+    r"|most|when|while|very|much|lol|haha|btw|tbh|ngl|imo|imho|rn|atm|tho|honestly|lmao|ugh|smh|if|than|these|lately"
+    r"|any ?more|after|before|even|like|over|unless|except"
     r"|every|all|during|by|without|the most|either|at all|also|plus|however|not|yet|rather|instead|right now|now)\b))"
 )
 _PAIR = re.compile(
@@ -145,7 +148,7 @@ def dislikes(said: Said, match: Match) -> Drafts:
 
 def fan(said: Said, match: Match) -> Drafts:
     """'I'm a huge Star Wars fan'."""
-    value = _thing(said.clause, *match.span("what" if match["what"] else "loved"))
+    value = _thing(said.clause, *match.span(match.lastgroup or 0))
     if value:
         yield said.fact("likes", value, 0.7)
 

@@ -323,14 +323,16 @@ def _wider(clause: Clause, at: int) -> Place | None:
 
 _PHRASE_END = re.compile(
     r"\s*(?:[,;:!?()\x00]|\.\s*\Z|\s(?:but|because|cause|cuz|since|so|as|which|who|where|when|while|though|although"
-    r"|if|lol|haha|btw|too|rn|atm|please|pls|tho|however|thanks|except|unless|until|after|before|and (?:i|i'm|im|my"
+    r"|if|lol|haha|btw|fyi|tbh|ngl|imo|imho|lmao|smh|honestly|too|rn|atm|please|pls|tho|however|thanks|except|unless"
+    r"|until|after|before|and (?:i|i'm|im|my"
     r"|we|it|it's|that|the|also|now|so|then|was|am|have|live|work)|right now|these days|at the moment|any ?more"
     r"|lately|currently|nowadays|anyway|especially|even|just|mostly|personally|i think|i guess|actually|and)\b"
     r"|\s[-–—]|\Z)"
 )
-_LIST_JOINT = re.compile(r"\s{0,2}(?:,\s{0,2}(?:and\s|or\s|&\s)?|\s(?:and|&|or|plus)\s|\s?/\s?)(?:also\s)?")
+_LIST_JOINT = re.compile(r"\s{0,2}(?:,\s{0,2}(?:and\s|or\s|&\s)?|\s(?:and|&|or|plus|\+)\s|\s?/\s?)(?:also\s)?")
 _SMALL = re.compile(
-    r"(?:(?:a (?:bit|little)(?: of)?|some|bit of|basic|fluent|conversational|also|both|mostly|the|a|an|my|all|any"
+    r"(?:(?:a (?:bit|little(?: bit)?)(?: of)?|some|bit of|basic|fluent|conversational|also|both|mostly|the|a|an|my"
+    r"|all|any"
     r"|mainly|playing|play|going|certain|most|really|raw|native|decent|broken|enough|intermediate|beginner|little) )*"
 )
 

@@ -143,3 +143,26 @@ async def test_what_makes_no_sense_is_refused(open_memory, url, given, field):
     with pytest.raises(ValidationError) as refused:
         await memory.user("ann").reprocess(**given)
     assert refused.value.field == field
+
+
+async def confidence(memory, user="ann"):
+    return {fact.key: fact.confidence for fact in (await memory.user(user).profile()).facts}
+
+
+async def test_what_was_said_before_a_branch_is_said_once(open_memory, url):
+    memory = await open_memory(url)
+    await memory.user("bob").session("monday").add_message("user", "I live in Oslo.")
+    ann = memory.user("ann")
+    said = await ann.session("monday").add_message("user", "I live in Oslo.")
+    branch = await ann.session("monday").branch(said.id, "tuesday")
+    await branch.branch((await branch.window())[0].id, "wednesday")
+    await memory.work()
+    once = await confidence(memory, "bob")
+    assert await confidence(memory) == once
+    assert (await ann.reprocess()).differences == ()
+    await ann.reprocess(apply=True)
+    await memory.work()
+    assert await confidence(memory) == once
+    await memory.user("cyd").import_records(await ann.export())
+    await memory.work()
+    assert await confidence(memory, "cyd") == once

@@ -432,3 +432,15 @@ async def test_relevance_is_on_one_scale_for_all_questions(memory):
     assert fits[0].relevance > 0.8
     nonsense = await ann.search_memory("quantum tax helicopter zebra")
     assert nonsense and all(hit.relevance < 0.2 for hit in nonsense)
+
+
+async def test_what_was_found_is_the_callers_to_change(memory):
+    ann = memory.user("ann")
+    await ann.add_memory("The red kite flew away.", metadata={"seen": {"at": ["noon"]}})
+    await memory.work()
+    (hit,) = await ann.search_memory("red kite")
+    hit.record.metadata["seen"]["at"].append("midnight")
+    hit.record.data["edits"] = 7
+    (again,) = await ann.search_memory("red kite")
+    assert again.record.metadata == {"seen": {"at": ["noon"]}}
+    assert "edits" not in again.record.data

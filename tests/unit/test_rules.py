@@ -138,6 +138,70 @@ def test_a_death_makes_nobody_a_pet() -> None:
     assert [(d.layer, d.ends) for d in read("Bruno died last week.", AT)] == [("fact", True), ("relation", True)]
 
 
+@pytest.mark.parametrize(
+    ("told", "text", "key", "value", "instead_of"),
+    [
+        ("Got it, you live in Bern.", "no, Basel", "city", "Basel", "Bern"),
+        ("Do you live in Bern?", "nope, basel", "city", "Basel", "Bern"),
+        ("Your dog is called Max.", "No, it's Rex.", "pet", "Rex", "Max"),
+        ("Your name is Jon, right?", "no, John", "name", "John", "Jon"),
+    ],
+)
+def test_a_bare_no_puts_right_what_the_assistant_just_said(told, text, key, value, instead_of) -> None:
+    found = fact(text, told)
+    assert (found.key, found.value, found.corrects, found.instead_of) == (key, value, True, instead_of)
+    assert text[slice(*found.span)].casefold() == value.casefold()
+
+
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        ("You live in Bern.", "no thanks"),
+        ("Your dog is called Max.", "no, wait"),
+        ("If you live in Bern, take the tram.", "No, Basel"),
+        ("Your sister lives in Bern.", "no, Basel"),
+        ("You should live in Bern.", "No, Basel"),
+        ("You live in Bern.", "No, that's my brother"),
+    ],
+)
+def test_a_no_to_something_else_puts_nothing_right(told: str, text: str) -> None:
+    assert facts(text, told) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("my gf Priya is vegan but im not", {("partner", "Priya")}),
+        ("i'm allergic to latex fyi", {("allergy", "latex")}),
+        ("my stack is mostly typescript + postgres", {("programming_language", "TypeScript"), ("tool", "Postgres")}),
+        ("I use Obsidian, Python and Docker", {("tool", "Obsidian"), ("programming_language", "Python"),
+            ("tool", "Docker")}),
+        ("i speak portugese and a little bit of tagalog", {("language", "Portuguese"), ("language", "Tagalog")}),
+        ("my iPhone 13 keeps dying", {("device", "iPhone 13")}),
+        ("I drive a beat-up 04 corolla", {("vehicle", "04 Corolla")}),
+        ("I run every morning", {("hobby", "running")}),
+        ("we play padel on thursdays", {("hobby", "padel")}),
+        ("saving up for a trip to Patagonia", {("goal", "save for a trip to Patagonia")}),
+        ("they/them please", {("pronouns", "they/them")}),
+        ("Dr. Amara Nwosu here, quick question", {("name", "Amara Nwosu")}),
+        ("My favorite color used to be red, now it's green", {("favorite_color", "green")}),
+        ("I love mondays... not", set()),
+        ("my iPhone app crashes", set()),
+        ("I traded my iPhone 12 for a tablet", set()),
+        ("I run every test twice", set()),
+        ("he/him pronouns are confusing me", set()),
+        ("saving up for a house is hard", set()),
+    ],
+)  # fmt: skip
+def test_what_people_write_in_chats_is_read(text: str, says: set[tuple[str, str]]) -> None:
+    assert {(found.key, found.value) for found in facts(text) if not found.ends} == says
+
+
+def test_who_moves_from_one_place_to_another_has_left_the_first() -> None:
+    found = {(each.value, each.ends) for each in facts("we just moved to Tarragona from Zaragoza with the kids")}
+    assert found == {("Tarragona", False), ("Zaragoza", True)}
+
+
 def test_where_one_comes_from_is_not_where_one_lives() -> None:
     assert related("I come from Ghana.") == {("", "comes_from", "Ghana")}
 
