@@ -69,6 +69,9 @@ class Enrichment:
         aside = self._set_aside(index, records)
         known = [aside.get(record.id, record) for record in records]
         taught = await self._learning.taught(partition, index, heard(known), _room_beside(records, refs))
+        # What was to be enriched may have learned something in the same breath: then that is what is enriched.
+        learned = {record.id: record for record in taught.put if record.layer != "conversation"}
+        known = [learned.get(record.id, record) for record in known]
         enriched = await self._enriched((*known, *_waiting(taught)))
         put = {record.id: record for record in (*taught.put, *enriched)}
         memories = [record for record in enriched if record.layer == "long_term"]

@@ -34,8 +34,11 @@ from recollect.records import (
 )
 from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX, PAYLOAD_MAX_BYTES, Page, Store
 
-UPDATE_TRIES = 8
-"""How often a read-decide-write starts over when another process was faster."""
+UPDATE_TRIES = 40
+"""How often a read-decide-write starts over when another process was faster. With 8, three processes that wrote one
+record without a pause had a writer give up in one of three runs of 540 writes."""
+UPDATE_PAUSE_S = 0.002, 0.064
+"""How long it pauses before it starts over, at most: at first, and however often it did."""
 
 PORTION_RECORDS = 90
 """Records of one commit, with room beside them for jobs and bookkeeping."""
@@ -282,7 +285,8 @@ class Ledger:
                 except Conflict as conflict:
                     if conflict.field != "id" or attempt == UPDATE_TRIES - 1:
                         raise
-                    await asyncio.sleep(random.uniform(0, 0.002 * 2**attempt))
+                    first, most = UPDATE_PAUSE_S
+                    await asyncio.sleep(random.uniform(0, min(first * 2**attempt, most)))
         raise AssertionError("the last try returns or raises")
 
     async def change_each(

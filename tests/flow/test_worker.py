@@ -11,7 +11,7 @@ from recollect import Memory
 from recollect.enrichment import Enrichment
 from recollect.errors import EmbeddingError, NotFound
 from recollect.learning import Learning
-from recollect.records import Changes, Job, Partition, Record, Scope
+from recollect.records import DAY_MS, Changes, Job, Partition, Record, Scope, as_datetime
 from recollect.testing.fakes import FailingEmbedder, GatedEmbedder, HashingEmbedder
 from recollect.worker import GIVE_WAY_S, Worker
 
@@ -321,3 +321,16 @@ async def test_work_of_the_library_itself_that_was_given_up_is_told_to_the_opera
     await store.commit(Changes(own, put=(reason,)), clock())
     assert [failure.content for failure in await memory.failures()] == ["a reason"]
     assert await memory.users() == [], "and stays no user's"
+
+
+async def test_a_fact_that_is_embedded_beside_older_news_of_it_keeps_both_and_can_be_changed(memory, clock):
+    ann = memory.user("ann")
+    fact = await ann.add_fact("city", "Oslo")
+    await memory.work()
+    # As when another process has embedded it before its job came round.
+    again = Job("enrich:again", ANN, "enrich", (fact.id,), due_at=clock())
+    await memory._flow.ledger.commit(Changes(ANN, enqueue=(again,)))
+    await ann.session("s").add_message("user", "I live in Rome.", created_at=as_datetime(clock() - DAY_MS))
+    await memory.work()
+    await ann.add_fact("city", "Bergen")
+    assert [fact.value for fact in await ann.facts.history("city")] == ["Rome", "Oslo", "Bergen"]
