@@ -60,6 +60,8 @@ def chat(
     Example: recollect chat --session monday
     """
     said = talking.script(script) if script is not None else None if sys.stdin.isatty() else talking.piped()
+    if script is None and said == [] and (session is not None or model is not None):
+        raise ValidationError("standard input has no lines to say", field="chat")
     if script is None and said == []:
         talking.play(url, org, user, agent, as_json)
     else:

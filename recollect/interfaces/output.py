@@ -43,7 +43,14 @@ EXIT_CODES_HELP = (
     "4 the store is unavailable or busy, 5 the stored data is corrupt, 130 interrupted."
 )
 
-_NOUNS = {"id": "memory", "session": "session", "retry": "failed work", "failure_id": "failed work", "user": "user"}
+_NOUNS = {
+    **dict.fromkeys(("id", "ids"), "memory"),
+    **dict.fromkeys(("entity", "kept", "other", "subject", "object"), "entity"),
+    **dict.fromkeys(("retry", "failure_id"), "failed work"),
+    "session": "session",
+    "message_id": "message",
+    "user": "user",
+}
 _SHOWN_AS_ESCAPES = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
 _JOINERS = "\u200c\u200d"  # they hold emoji and Persian words together, and hide nothing
 _HIDDEN_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]")

@@ -386,7 +386,8 @@ def test_a_session_is_branched_from_a_message(recollect, lines):
     assert (told.code, told.out) == (0, "`recollect chat --session 'what if'` goes on from there.\n")
     branched = recollect("sessions", "--show", "what if", "--json").json["messages"]
     assert [message["content"] for message in branched] == [TEA["content"]]
-    assert recollect("sessions", "--branch", "monday", "no-such-message", "other").code == 1
+    refused = recollect("sessions", "--branch", "monday", "no-such-message", "other")
+    assert refused.code == 1 and "no such message" in refused.err
 
 
 def test_two_choices_or_a_dry_run_of_none_are_refused(recollect, lines):
@@ -801,6 +802,14 @@ def test_without_a_terminal_it_plays_a_scene_that_is_answered_from_memory(tmp_pa
     assert flat.count("one-eyed cat called Admiral.”") == 1
     assert "lighthouse at Cabo da Roca.”" in flat
     assert "I don't remember anything about that." in flat
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("meant", [["--session", "monday"], ["--model", "openai:any"]], ids=str)
+def test_who_names_a_session_or_a_model_and_says_nothing_gets_no_scene(recollect, tmp_path, meant):
+    ran = recollect("chat", *meant, input="")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "recollect: chat: standard input has no lines to say\n"
     assert list(tmp_path.iterdir()) == []
 
 
