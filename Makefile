@@ -42,6 +42,7 @@ drills: $(VENV)/.test ## the long forms: kills, power cuts, floods, a long day, 
 	$(PY) -m recollect.testing.server_kills --kills 100 --victim worker
 	$(PY) -m recollect.testing.power_cuts --copies 200
 	$(PY) -m recollect.testing.flooding
+	$(PY) -m recollect.testing.flooding --made-up
 	$(PY) -m recollect.testing.soak
 	$(PY) -m recollect.testing.masses
 	$(PY) -m recollect.testing.erasing --rounds 25

@@ -175,6 +175,7 @@ class NewFact(FactValue):
 
 
 class NewFacts(Body):
+    model_config = _example(facts=[{"key": "city", "value": "Lisbon"}, {"key": "pet", "value": "a cat"}])
     facts: list[NewFact]
 
 

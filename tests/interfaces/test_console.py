@@ -5,6 +5,10 @@ from __future__ import annotations
 import html
 import json
 import re
+import shlex
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -12,8 +16,10 @@ import pytest
 from server_stage import LOCAL, client_of, opened, process, proof_in, shown, signed_in
 
 from recollect.layers import PUBLIC_LAYERS
+from recollect.profile import Fact
 from recollect.server import console, sample
 from recollect.server.console.pages import HEADERS, STATIC
+from recollect.server.console.timeline import LETTERS_MAX, Row, draw
 from recollect.server.metrics import Metrics, Shared
 from recollect.testing.fakes import FailingEmbedder
 
@@ -72,6 +78,7 @@ PAGES = {
     "/overview": "Growth",
     "/jobs": "Nothing was given up",
     "/keys": "No keys yet",
+    "/docs": "Talk to an agent",
 }
 
 
@@ -648,3 +655,87 @@ async def test_growth_and_latency_are_drawn_from_what_happened(client, noor):
     heights = [float(point.split(",")[1]) for point in path.split(" L")]
     assert heights == sorted(heights, reverse=True) and heights[0] > heights[-1]
     assert "POST /api/users/{user}/context" in page and "of 1 context<" in page
+
+
+# ── The interface, for people ────────────────────────────────────────────────────────────────────
+
+
+def lines_in(page: str) -> list[list[str]]:
+    """The lines for a terminal on the page, as a shell would split them."""
+    return [
+        shlex.split(html.unescape(each)) for each in re.findall(r'<pre class="quote"[^>]*>(curl .*?)</pre>', page, re.S)
+    ]
+
+
+def sent_by(words: list[str]) -> dict[str, Any]:
+    """What curl would send."""
+    headers = dict(words[place + 1].split(": ", 1) for place, word in enumerate(words) if word == "-H")
+    method = words[words.index("-X") + 1] if "-X" in words else "GET"
+    (address,) = [word for word in words if word.startswith("http")]
+    return {
+        "method": method,
+        "url": address,
+        "headers": headers,
+        "content": next((words[words.index(each) + 1] for each in ("-d", "--data-binary") if each in words), None),
+    }
+
+
+async def test_every_call_of_the_interface_is_shown_with_a_line_that_works(client, noor, service):
+    await shown(client, f"{NOOR}/chat")
+    page = await shown(client, "/docs")
+    described = (await client.get("/openapi.json")).json()["paths"]
+    lines = lines_in(page)
+    assert len(lines) == sum(len(methods) for methods in described.values())
+    for path in described:
+        assert f'<code class="path">{path}</code>' in page
+    # What erases comes last; an id in capitals is to be replaced, so such a thing is not there.
+    for words in sorted(lines, key=lambda each: "DELETE" in each):
+        answer = await client.request(**sent_by(words))
+        is_order = any(word.endswith("/order") for word in words)  # which names all that are there
+        assert answer.status_code in (200, 201, 204, 404, 409) or is_order, (words, answer.status_code, answer.text)
+    assert (await client.get("/api/users/noor/memories")).json()["memories"] == []  # the last line erased her
+
+
+async def test_with_keys_the_lines_take_one_from_the_environment_and_say_what_it_must_allow(clock):
+    async with opened(clock=clock) as service, client_of(service) as client:
+        _, token = await service.keys.create(org="acme", user="ann", scope="read")
+        assert (await client.get("/docs")).headers["location"].endswith("/sign-in")
+        await signed_in(client, token)
+        page = await shown(client, "/docs")
+        assert token not in page and "The key you signed in with may not do this." in page
+        profile = next(words for words in lines_in(page) if words[1].endswith("/api/users/ann/profile"))
+        sent = sent_by(profile)
+        assert sent["headers"] == {"Authorization": "Bearer $RECOLLECT_KEY"}
+        client.cookies.clear()
+        sent["headers"] = {"Authorization": f"Bearer {token}"}
+        assert (await client.request(**sent)).status_code == 200
+        health = next(words for words in lines_in(page) if words[1].endswith("/health"))
+        assert sent_by(health)["headers"] == {}
+
+
+async def test_a_user_with_a_hostile_name_breaks_no_line(client):
+    name = "a'$(id)`b`;<b>"
+    client.cookies.set("recollect_user", quote(name, safe=""))
+    for words in lines_in(await shown(client, "/docs")):
+        assert sent_by(words)["url"].startswith("http://127.0.0.1")
+        assert not {"$(id)", ";", "`b`"} & set(words)
+
+
+def test_values_that_changed_every_minute_are_not_written_over_each_other():
+    now = datetime(2026, 11, 15, tzinfo=UTC)
+    began = [now - timedelta(days=90), *(now - timedelta(minutes=minutes) for minutes in (3, 2, 1))]
+    facts = [
+        Fact(id=str(place), key="city", value=f"Town {place}", valid_from=start, valid_to=end, status=status)
+        for place, (start, end, status) in enumerate(
+            zip(began, [*began[1:], None], ["ended", "ended", "ended", "learned"], strict=True)
+        )
+    ]
+    (lane,) = draw([Row("city", "1", facts)], now).lanes
+    assert [spell.label for spell in lane.spells] == ["inside", "", "", ""]
+    (lane,) = draw([Row("city", "1", facts[1:])], now).lanes
+    assert [spell.label for spell in lane.spells][-1] == "left" and [spell.label for spell in lane.spells][:2] == [
+        "",
+        "",
+    ]
+    long = draw([Row("city", "1", [replace(facts[0], value="x" * 400)])], now).lanes[0].spells[0]
+    assert len(long.said) == LETTERS_MAX

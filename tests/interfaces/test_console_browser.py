@@ -259,7 +259,15 @@ PATHS = (
     "graph",
     "learnings",
 )
-EVERYWHERE = (*(f"users/noor/{each}" for each in PATHS), "users/noor/privacy", "overview", "jobs", "keys", "users")
+EVERYWHERE = (
+    *(f"users/noor/{each}" for each in PATHS),
+    "users/noor/privacy",
+    "overview",
+    "jobs",
+    "keys",
+    "users",
+    "docs",
+)
 
 
 async def test_on_a_telephone_every_page_fits_and_the_menu_opens(address):
@@ -411,6 +419,53 @@ async def test_with_the_keyboard_one_always_sees_where_one_is(address):
                 stops += 1
                 assert focused[1], (path, focused[0])
             assert stops > 1, path
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_words_without_end_stay_within_the_page(width):
+    word, name = "W" * 300, "x" * 100
+    async with opened() as service:
+        user = service.memory.user(name)
+        await user.session("s").add_interaction(word, word)
+        await user.add_memory(word)
+        await user.add_fact("k" * 60, word)
+        await user.update_preference("tone", word)
+        await user.add_learning(word)
+        await user.customizations.add(word)
+        await user.graph.relate("user", "knows", "Q" * 100)
+        pages = (
+            "chat/s",
+            "sessions",
+            "sessions/s",
+            "memories",
+            "memories?q=W",
+            "profile",
+            "graph",
+            "learnings",
+            "privacy",
+        )
+        async with listening(service) as address, browsing(viewport={"width": width, "height": 844}) as page:
+            for path in (*(f"users/{name}/{each}" for each in pages), "users", "docs"):
+                await page.goto(f"{address}/{path}")
+                assert await page.evaluate("document.documentElement.scrollWidth") <= width, path
+                sends = page.get_by_role("button", name="Send")
+                box = await sends.bounding_box() if "chat" in path else None
+                assert box is None or box["x"] + box["width"] <= width, path
+
+
+async def test_a_call_of_the_interface_is_opened_and_copied(address):
+    async with browsing(permissions=["clipboard-read", "clipboard-write"]) as page:
+        await page.goto(f"{address}/users/noor/chat")
+        await page.get_by_role("link", name="API").click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("API")
+        await page.get_by_role("link", name="Memories", exact=True).last.click()
+        call = page.locator("#memories details").filter(has_text="/memories/search")
+        await call.locator("summary").click()
+        await expect(call.get_by_text("query", exact=True)).to_be_visible()
+        await call.get_by_role("button", name="Copy").click()
+        await expect(call.get_by_role("button", name="Copied")).to_be_visible()
+        copied = await page.evaluate("navigator.clipboard.readText()")
+        assert copied.startswith(f"curl -X POST {address}/api/users/noor/memories/search ")
 
 
 async def test_hostile_text_does_nothing_in_a_browser():

@@ -13,6 +13,7 @@ from recollect.server.console import (
     overview,
     privacy,
     profile,
+    reference,
     sessions,
     teaching,
 )
@@ -20,7 +21,7 @@ from recollect.server.console.door import is_for_people, refused
 
 __all__ = ["is_for_people", "refused", "routes"]
 
-PAGES = (entrance, chat, sessions, memories, profile, graph, teaching, privacy, overview, operating)
+PAGES = (entrance, chat, sessions, memories, profile, graph, teaching, privacy, overview, operating, reference)
 
 routes = APIRouter()
 for each in PAGES:

@@ -85,6 +85,8 @@ def _nodes(near: Neighbourhood, user: str, rooms: Sequence[_Room]) -> Iterator[N
     names = [shortened(user if entity.name == USER else entity.name, NAME_MAX) for entity in near.entities]
     narrow = rooms[-1]
     widths = np.array([(max(len(name) * LETTER, DOT) + GAP) / narrow.width for name in names])
+    if len(places):  # few that lie in a row stand in the middle
+        places += 0.5 - (places.min(axis=0) + places.max(axis=0)) / 2
     places[:, 1] = MARGIN + places[:, 1] * (1 - 2 * MARGIN)
     places = apart(places, widths, (NAME_BELOW + LINE + 4) / narrow.height, low=MARGIN, high=1 - MARGIN)
     for room in rooms:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -16,6 +16,8 @@ SHORTEST = 0.012
 """Of a value that held for a moment, so much is drawn that it can be seen and clicked."""
 LETTER, PADDING = 0.0095, 0.025
 """About what a letter takes of the width, and the room around a text: what does not fit is written beside its bar."""
+LETTERS_MAX = 36
+"""Of a longer value the beginning is drawn; all of it stands where the pointer rests, and in the list below."""
 BELIEVED = ("learned", "told", "confirmed", "pinned", "ended")
 """Values that were true at some time. What was rejected or corrected never was."""
 
@@ -36,13 +38,18 @@ class Spell:
     start: float
     length: float
     holds: bool
+    label: str = ""
+    """Where its value is written: `inside` its bar, on the side of it that has room, or nowhere."""
 
     @property
-    def label(self) -> str:
-        """Where its value is written: `inside` its bar, or on the side of it that has room."""
-        if len(self.fact.value) * LETTER + PADDING <= self.length:
-            return "inside"
-        return "left" if self.start > 0.5 else "right"
+    def said(self) -> str:
+        """The value, as much of it as can be read at a glance."""
+        value = self.fact.value
+        return value if len(value) <= LETTERS_MAX else f"{value[: LETTERS_MAX - 1]}…"
+
+    @property
+    def end(self) -> float:
+        return self.start + self.length
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +86,7 @@ def draw(rows: Sequence[Row], now: datetime, asked: datetime | None = None) -> T
     # A little room at the left, so that what was known first does not look as if it were older.
     scale = _Scale(first - (now - first) * 0.02, now)
     lanes = tuple(
-        Lane(row.key, row.id, tuple(_spell(fact, scale) for fact in row.facts)) for row in believed if row.facts
+        Lane(row.key, row.id, _labelled([_spell(fact, scale) for fact in row.facts])) for row in believed if row.facts
     )
     ticks = tuple(Tick(place / (TICKS - 1), day(scale.at(place / (TICKS - 1)))) for place in range(TICKS))
     return Timeline(lanes, ticks, None if asked is None else scale.place(asked))
@@ -102,3 +109,23 @@ def _spell(fact: Fact, scale: _Scale) -> Spell:
     end = 1.0 if fact.valid_to is None else scale.place(fact.valid_to)
     length = max(end - start, SHORTEST)
     return Spell(fact, min(start, 1 - length), length, fact.valid_to is None or fact.valid_to > scale.last)
+
+
+def _labelled(spells: Sequence[Spell]) -> tuple[Spell, ...]:
+    """The values written where there is room: no text lies over another or over the bar of another."""
+    taken = [(spell.start, spell.end) for spell in spells]
+    labels: dict[int, str] = {}
+    # What holds now is written first: of values that changed every minute it is the one to read.
+    for place, spell in sorted(enumerate(spells), key=lambda each: not each[1].holds):
+        width = len(spell.said) * LETTER + PADDING
+        beside = {"left": (spell.start - width, spell.start), "right": (spell.end, spell.end + width)}
+        if width <= spell.length:
+            labels[place] = "inside"
+            continue
+        for side in ("left", "right") if spell.start > 0.5 else ("right", "left"):
+            first, last = beside[side]
+            if first >= 0 and last <= 1 and not any(first < end and start < last for start, end in taken):
+                labels[place] = side
+                taken.append((first, last))
+                break
+    return tuple(replace(spell, label=labels.get(place, "")) for place, spell in enumerate(spells))

@@ -151,3 +151,20 @@ document.addEventListener("submit", (event) => {
     { once: true },
   );
 }, true);
+
+// Lines for a terminal are copied by a button, where the browser lets a page do that.
+document.addEventListener("DOMContentLoaded", () => {
+  if (!navigator.clipboard) return;
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(button.previousElementSibling.textContent);
+        button.textContent = "Copied";
+      } catch {
+        button.textContent = "Select it";
+      }
+      setTimeout(() => (button.textContent = "Copy"), 1600);
+    });
+  }
+});

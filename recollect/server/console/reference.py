@@ -1,0 +1,223 @@
+"""The page that shows the interface: every call with what it takes, and as a line for a terminal that can be copied.
+
+It is made of the same description that `/openapi.json` gives to programs, so it cannot tell anything else.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recollect.server.console.door import ANY_USER, router
+from recollect.server.console.pages import Frame, frame_of, page
+from recollect.server.routing import NEEDS, PUBLIC
+from recollect.server.service import Service
+
+routes = router()
+
+GROUPS = {
+    "chat": "Talk to an agent",
+    "sessions": "Conversations and the state of a task",
+    "memories": "Memories and contexts",
+    "profile": "What is known of a user",
+    "customizations": "Standing instructions",
+    "graph": "People and things, and how they hang together",
+    "entities": "Business objects of the org",
+    "operations": "Users, moving, failures",
+    "health": "How the server is",
+    "figures": "Figures for Prometheus",
+}
+"""The groups in the order in which people need them."""
+READING = ("get", "head")
+KEY = "$RECOLLECT_KEY"
+"""What stands in a line in the place of a key: the shell puts it there, so that it stands in no history."""
+
+Table = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Something that a call takes: where it stands, what it is, and whether it must be there."""
+
+    name: str
+    place: str
+    kind: str
+    about: str
+    is_needed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of the interface."""
+
+    method: str
+    path: str
+    about: str
+    needs: str
+    is_open: bool
+    takes: tuple[Taken, ...]
+    gives: tuple[str, ...]
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Calls that belong together."""
+
+    name: str
+    title: str
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """All of the interface."""
+
+    groups: tuple[Group, ...]
+    count: int
+    needs_key: bool
+
+
+@routes.get("/docs", openapi_extra=ANY_USER)
+async def reference(request: Request) -> Response:
+    """The interface, for people."""
+    service: Service = request.app.state.service
+    needs_key = await service.keys.exist()
+    calls = _Described(request.app.openapi(), frame_of(request), str(request.base_url).rstrip("/"), needs_key)
+    groups = tuple(Group(name, title, found) for name, title in GROUPS.items() if (found := tuple(calls.tagged(name))))
+    return page(request, "docs", Reference(groups, sum(len(each.calls) for each in groups), needs_key))
+
+
+class _Described:
+    """The description that programs get, read for people."""
+
+    def __init__(self, described: Table, frame: Frame, address: str, needs_key: bool) -> None:
+        self._described = described
+        self._frame = frame
+        self._address = address
+        self._needs_key = needs_key
+
+    def tagged(self, tag: str) -> Iterator[Call]:
+        """The calls of a group, in the order of the description."""
+        for path, methods in self._described["paths"].items():
+            for method, told in methods.items():
+                if tag in told["tags"]:
+                    yield self._call(method, path, told)
+
+    def _call(self, method: str, path: str, told: Table) -> Call:
+        needs = "" if told.get(PUBLIC) else told.get(NEEDS) or ("read" if method in READING else "write")
+        principal = self._frame.principal
+        return Call(
+            method.upper(),
+            path,
+            told.get("description", ""),
+            needs,
+            not needs or (principal is not None and principal.may(needs)),
+            (*(_parameter(each) for each in told.get("parameters", ())), *self._fields(told)),
+            tuple(self._gives(told)),
+            self._line(method, path, told, bool(needs)),
+        )
+
+    def _fields(self, told: Table) -> Iterator[Taken]:
+        shapes = self._bodies(told)
+        for shape in shapes:
+            for name, schema in shape.get("properties", {}).items():
+                is_needed = name in shape.get("required", ()) and len(shapes) == 1
+                yield Taken(name, "body", self._kind(schema), schema.get("description", ""), is_needed)
+
+    def _gives(self, told: Table) -> Iterator[str]:
+        """The names in what is answered when all goes well."""
+        for status, answer in told["responses"].items():
+            if status.startswith("2"):
+                schema = self._found(answer.get("content", {}).get("application/json", {}).get("schema", {}))
+                yield from schema.get("properties", {})
+
+    def _bodies(self, told: Table) -> list[Table]:
+        """The shapes that the body may have."""
+        content = told.get("requestBody", {}).get("content", {})
+        schemas = [self._found(each.get("schema", {})) for each in content.values()]
+        return [self._found(one) for each in schemas for one in each.get("anyOf") or each.get("oneOf") or [each]]
+
+    def _found(self, schema: Table) -> Table:
+        """A schema, or the one that it points to."""
+        if "$ref" not in schema:
+            return schema
+        found: Table = self._described["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        return found
+
+    def _kind(self, schema: Table) -> str:
+        return _kind(self._found(schema))
+
+    # ── as a line for a terminal ─────────────────────────────────────────────────────────────────
+
+    def _line(self, method: str, path: str, told: Table, is_guarded: bool) -> str:
+        """The call with the example of its body, ready to be pasted."""
+        words = ["curl"] if method == "get" else ["curl", "-X", method.upper()]
+        words.append(shlex.quote(self._address + self._with_examples(path, told)))
+        if is_guarded and self._needs_key:
+            words += ["-H", f'"Authorization: Bearer {KEY}"']
+        body = self._body(told)
+        if body:
+            kind = next(iter(told["requestBody"]["content"]))
+            # The other way to send a body would take the ends of its lines out.
+            words += ["-H", shlex.quote(f"Content-Type: {kind}"), "--data-binary" if "\n" in body else "-d"]
+            words.append(shlex.quote(body))
+        return " ".join(words)
+
+    def _with_examples(self, path: str, told: Table) -> str:
+        examples = {each["name"]: str(_example(each)) for each in told.get("parameters", ())}
+        if self._frame.user:
+            examples["user"] = self._frame.user
+        for each in told.get("parameters", ()):
+            if each["in"] == "path":
+                path = path.replace(f"{{{each['name']}}}", quote(examples[each["name"]], safe=""))
+        return path
+
+    def _body(self, told: Table) -> str:
+        content = told.get("requestBody", {}).get("content", {})
+        given = [each["example"] for each in content.values() if "example" in each]
+        given += [each for shape in self._bodies(told) for each in shape.get("examples", ())[:1]]
+        if not given:
+            return "{}" if content else ""
+        example = given[0]
+        if isinstance(example, dict) and "user_id" in example and self._frame.user:
+            example = example | {"user_id": self._frame.user}
+        return example if isinstance(example, str) else json.dumps(example, ensure_ascii=False)
+
+
+def _parameter(told: Table) -> Taken:
+    schema = told["schema"]
+    about = told.get("description", "")
+    if schema.get("default") not in (None, ""):
+        about = f"{about} {schema['default']} if it is left out.".strip()
+    return Taken(told["name"], told["in"], _kind(schema), about, told.get("required", False))
+
+
+def _kind(schema: Table) -> str:
+    """What a value has to be, in a word or two.
+
+    >>> _kind({"anyOf": [{"type": "string"}, {"type": "null"}]}), _kind({"enum": ["fast", "best"]})
+    ('string', 'fast or best')
+    """
+    if "anyOf" in schema:
+        kinds = [_kind(each) for each in schema["anyOf"] if each.get("type") != "null"]
+        return " or ".join(dict.fromkeys(kinds))
+    if "enum" in schema or "const" in schema:
+        return " or ".join(str(each) for each in schema.get("enum", [schema.get("const")]))
+    if schema.get("type") == "array":
+        return f"list of {_kind(schema['items'])}s" if schema.get("items", {}).get("type") else "list"
+    return str(schema.get("type", "object" if "$ref" in schema else "any"))
+
+
+def _example(told: Table) -> Any:
+    """A value to show: the one of the description, the first that may be, or the name in capitals to be replaced."""
+    schema = told["schema"]
+    given = [*schema.get("examples", ()), *schema.get("enum", ())]
+    return given[0] if given else told["name"].upper()
