@@ -11,7 +11,7 @@ pytest.importorskip("redis", reason="no Redis driver here: install recollect[red
 from recollect.testing.conformance import StoreConformance
 from recollect.testing.servers.redis import fresh_url
 
-pytestmark = pytest.mark.xdist_group("redis cluster")
+pytestmark = pytest.mark.xdist_group("cluster")
 
 
 class TestRedisCluster(StoreConformance):
