@@ -126,20 +126,24 @@ def from_stored(message: Message) -> list[TResponseInputItem]:
 
 
 def _items(messages: Sequence[Message]) -> list[TResponseInputItem]:
-    shells = shells_of(NAME, messages, from_json)
-    return [item for message, shell in zip(messages, shells, strict=True) for item in _items_of(message, shell)]
+    found: list[Any] = []
+    for message, shell in zip(messages, shells_of(NAME, messages, from_json), strict=True):
+        if isinstance(shell, dict):
+            found.append(_item(message, shell))
+        elif not says_nothing(message):
+            found += _plain(message)
+    return found
 
 
-def _items_of(message: Message, shell: Any) -> list[TResponseInputItem]:
-    if not isinstance(shell, dict):
-        return [] if says_nothing(message) else cast("list[TResponseInputItem]", _plain(message))
+def _item(message: Message, shell: dict[str, Any]) -> dict[str, Any]:
+    """An item again: the shell of it with what was said."""
     kind = kind_of(shell)
     spoken = SPOKEN.get(kind, "")
     if spoken in shell:
         shell[spoken] = filled(shell[spoken], message)
     if kind == "function_call" and shell.get("arguments") == HOLE and (calls := calls_of(message)):
         shell["arguments"] = calls[0].arguments
-    return [cast("TResponseInputItem", shell)]
+    return shell
 
 
 def _plain(message: Message) -> list[dict[str, Any]]:
