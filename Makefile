@@ -16,7 +16,8 @@ run: $(VENV)/.serve ## the server with its console, on this machine (SAMPLE=1: w
 chat: $(VENV)/.run  ## talk to an assistant that remembers, in this terminal
 	@trap : INT; $(PY) -m recollect chat || [ $$? -eq 130 ]
 
-test: lint cosmos aisdk browser   ## everything: types, style, unit, conformance, flow, interfaces, crash drills, docs
+test:            ## everything: types, style, unit, conformance, flow, interfaces, crash drills, docs
+	@$(MAKE) --no-print-directory -j 4 lint cosmos aisdk browser
 	$(PY) -m recollect.testing.labelled
 	$(PY) -m pytest -n 3 --dist loadgroup -rs --durations=40
 
