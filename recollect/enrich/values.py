@@ -333,7 +333,7 @@ _LIST_JOINT = re.compile(r"\s{0,2}(?:,\s{0,2}(?:and\s|or\s|&\s)?|\s(?:and|&|or|p
 _SMALL = re.compile(
     r"(?:(?:a (?:bit|little(?: bit)?)(?: of)?|some|bit of|basic|fluent|conversational|also|both|mostly|the|a|an|my"
     r"|all|any"
-    r"|mainly|playing|play|going|certain|most|really|raw|native|decent|broken|enough|intermediate|beginner|little) )*"
+    r"|mainly|playing|play|going|certain|most|really|native|decent|broken|enough|intermediate|beginner|little) )*"
 )
 
 
