@@ -38,7 +38,7 @@ NOT_EAT = re.compile(
 _DIET_END = re.compile(
     r"(?:ism)?[\s\x00]*(?:[,.;!()\x00]|\Z|(?:diet|lifestyle|and|but|so|now|for|since|btw|food|meals|person|any ?more"
     r"|last|about|because|these|at|who|too|as|or|recently|again|lol|actually|with|two|three|a few|this|in|after|over"
-    r"|if|also|either|at all|myself|though|please)\b)"
+    r"|if|also|either|at all|myself|though|please|apart|except)\b)"
 )
 
 
@@ -196,6 +196,8 @@ _KIND_OF = re.compile(
 )
 _OF_THE_BODY = re.compile(
     r"(?:breast|lung|skin|prostate|colon|bowel|thyroid|ovarian|kidney|testicular|pancreatic|cervical) cancer\b"
+    r"|(?!(?:no|the|this|that|some|any|an?|same|every|my|your|his|her|what|which|mad|bad|rare) )[a-z][\w'’-]+ "
+    r"(?:(?:heart|kidney|liver|lung|bone|thyroid|eye|lymph|body|cell|artery) )?disease\b"
     r"|(?:lower |upper )?(?:back|neck|knee|hip|shoulder|joint) pain\b"
 )
 _MORE_EXACTLY = re.compile(

@@ -154,7 +154,8 @@ def activity(clause: Clause, at: int) -> Value | None:
 FAVORITE_IS = re.compile(
     r"(?:(?:my|and my) )?(?:all[- ]time |absolute |personal |current |number one |#1 )*(?:favou?rite|fav"
     r"|fave)(?: (?:all[- ]time|kind of|type of|sort of|ever))? (?P<what>[^\W\d_][^\W\d_-]*(?: [^\W\d_-]+){0,2}?)(?: "
-    r"(?:ever|of all time|right now|these days|at the moment|rn|atm|currently|is called))?(?:'s| is| are| has to be"
+    r"(?:ever|of all time|on earth|in the world"
+    r"|right now|these days|at the moment|rn|atm|currently|is called))?(?:'s| is| are| has to be"
     r"| has always been| would be| would have to be| was always| (?:used to be"
     r"|was) [^,;]{2,30}[,;]? (?:but )?(?:now it's"
     r"|now it is|it's now|it is now))(?: (?:definitely|probably|actually|still|easily"
@@ -168,7 +169,7 @@ IS_FAVORITE = re.compile(
 _NOT_FAVORITES = words(
     """
     thing, things, part, parts, way, ways, one, ones, example, quote, memory, moment, time, bit, aspect,
-    section, line, scene, is, are, person, of, to, about, option, feature, reason
+    section, line, scene, is, are, person, so, of, to, about, option, feature, reason
     """
 )
 _FAVORITE_END = re.compile(
@@ -206,9 +207,10 @@ def favorite(said: Said, match: Match) -> Drafts:
     value = Value(text, match.end(), match.end() + len(text))
     if (
         text
-        and len(text.split()) <= 7
+        and len(text.split()) <= 9
         and not re.match(
-            r"(?:not|n't|when|how|what|that|to|if|whatever|probably|going|in|on|this|your|it|you)\b", text.lower()
+            r"(?:not|n't|when|how|what|that|to|if|whatever|probably|going|in|on|this|your|it|you|(?:the )?ones?)\b",
+            text.lower(),
         )
     ):
         yield said.fact(key_of("favorite " + " ".join(_singular(what))).name, value, 0.92)

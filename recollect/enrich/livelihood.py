@@ -91,7 +91,7 @@ def occupation(said: Said, match: Match) -> Drafts:
 
 
 _NOT_A_JOB_AFTER = re.compile(r" of\b")
-_SUPPOSED = re.compile(r" (?:would|might|could|may|should|does|do|did|says?|said)\b")
+_SUPPOSED = re.compile(r" (?:would|might|could|may|should|does|do|did|says?|said|of the (?:year|month|week|day))\b")
 """'As a teacher would say' is said by anybody."""
 _OVER_SOMETHING = re.compile(
     r"(?:director|head|vp|manager|professor|founder|owner|ceo|cto|cfo|coo|chief|student|teacher|mom|mum|dad|parent)\Z",
@@ -108,7 +108,8 @@ _ROLE_END = re.compile(
     r"|because|too|working|living|based)\b)"
 )
 _NOT_MEANT = re.compile(
-    r"\b(?:basically|practically|pretty much|almost|at this point|at heart|of life|in (?:my|his|her) (?:dreams|mind"
+    r"\b(?:according to|basically|practically|pretty much|almost|at this point|at heart|of life"
+    r"|in (?:my|his|her) (?:dreams|mind"
     r"|head|past life)|in training|wannabe|in the (?:show|movie|film|play|game|story|series)|on tv|in another life"
     r"|for (?:a day|halloween|the night)|tonight)\b"
 )
@@ -140,6 +141,16 @@ _FIELD = re.compile(
 """What is taught or led, in small letters: with a capital it may be where."""
 
 
+_IN_FIELD = re.compile(r" in (?!the\b|a\b|my\b|this\b)[a-z-]+(?: (?:and )?[a-z-]+){0,2}?(?= at [A-Z])")
+_TWOFOLD = words(
+    """
+    speech, health, research, food, sales, learning, design, trust, diversity, heating, science, obstetrics, security,
+    data, media, events, film, music
+    """
+)
+"""What is joined to a second field in one role: "speech and language therapist"."""
+
+
 def role_at(said: Said, at: int) -> Value | None:
     """The longest run of words from here that ends in an occupation."""
     if whole := known(_PHRASES, said.clause, at):
@@ -151,7 +162,10 @@ def role_at(said: Said, at: int) -> Value | None:
     best, place = None, at
     for word in match.group().split(" "):
         bare = word.strip(".,'’/-")
-        if bare in _ROLE_STOP or (bare in NOT_AN_OCCUPATION_BEFORE and not _known_end([*so_far, bare])):
+        joined = bare == "and" and so_far and so_far[-1] in _TWOFOLD
+        if (bare in _ROLE_STOP and not joined) or (
+            bare in NOT_AN_OCCUPATION_BEFORE and not _known_end([*so_far, bare])
+        ):
             break
         so_far.append(bare)
         if _known_end(so_far):
@@ -159,7 +173,7 @@ def role_at(said: Said, at: int) -> Value | None:
         place += len(word) + 1
     if best is None:
         return None
-    field = _FIELD.match(said.clause.text, best)
+    field = _FIELD.match(said.clause.text, best) or _IN_FIELD.match(said.clause.text, best)
     if field and _TAUGHT_OR_LED.search(said.clause.low[at:best]):
         best = field.end()
     text = said.clause.text[at:best]

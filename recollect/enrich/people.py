@@ -176,7 +176,7 @@ def mine(said: Said, match: Match) -> Drafts:
     if said.clause.low[match.end("relation") :].startswith("-in") or "late " in match["described"] or lost:
         return
     given = match["joint"] == " " and _GIVES.search(said.clause.low, 0, match.start())
-    yield from (draft for draft in _people(said, match) if not given or draft.value.split()[0].lower() in FIRST_NAMES)
+    yield from (draft for draft in _people(said, match) if not given or _is_given_to(said.clause, match.end(), draft))
 
 
 _GIVES = re.compile(
@@ -185,6 +185,15 @@ _GIVES = re.compile(
     r"|ing)?|cook(?:ed|ing)?|play(?:ed|ing)?) \Z"
 )
 """What stands behind a person then may be the gift: "I bought my son Minecraft"."""
+_GIFT = re.compile(r" (?:an?|the|some|this|that|his|her|two|three|\d+|new|my|our)\b")
+
+
+def _is_given_to(clause: Clause, at: int, draft: Draft) -> bool:
+    """Whether the gift comes after the name: "I bought my son Tim a bike"."""
+    known_name = draft.value.split()[0].lower() in FIRST_NAMES
+    return known_name and _GIFT.match(clause.low, at + len(draft.value)) is not None
+
+
 _NAMING_ASKED = re.compile(r"\b(?:call(?:ed)?|names?|named|naming|rename|if|whether|imagine)\b")
 _GIVEN = re.compile(r"\b(?:for|with|to|of|from|about|and|by|at) \Z")
 

@@ -65,10 +65,7 @@ _PAIR = re.compile(
 )
 """Two words for one thing."""
 _JOINT = re.compile(r"(?:,? and |, | & |,? or )(?!i\b|i'm|my\b)")
-_SMALL = re.compile(
-    r"(?:really |very |good |all kinds of |all sorts of |anything |most |any |both |some "
-    r"|the taste of |the smell of )*"
-)
+_SMALL = re.compile(r"(?:really |very |good |all kinds of |all sorts of |anything |most |any |both |some )*")
 _NOT_THINGS = words(
     """
     a, an, the, my, your, his, her, its, our, their, this, that, these, those, it, you, him, them, me, us, myself,
@@ -184,7 +181,7 @@ _FOR_THE_TASK = re.compile(
     r" (?:for (?!breakfast|lunch|dinner|dessert|ages|years|as long)"
     r"|in (?!general|anything|everything|any form|the (?:morning|evening|summer"
     r"|winter|autumn|fall|spring|rain)|my (?:tea|coffee|food|salad|soup))|on (?!pizza|toast|weekends|sundays)"
-    r"|like (?:this|that)|about |at (?!all|night))"
+    r"|like (?:this|that)|about |by (?!far)|at (?!all|night))"
 )
 
 
@@ -195,6 +192,7 @@ _SERVED = (
 _TAIL = re.compile(
     rf" (?:on (?:my |a )?(?:{_SERVED})|in (?:my |a )?(?:{_SERVED})|in the (?:rain|snow|dark|sun)"
     r"|for (?:breakfast|lunch|dinner|dessert)|about (?:the )?(?!it|this|that|how|what|you|my)[a-z-]+(?: [a-z-]+)?"
+    r"|by (?!far|myself|the way|any|accident)[\w'’-]+(?: [\w'’-]+){0,2}?"
     r"|(?:with|without) (?:(?:a|an|the|no|lots of|extra|too much|too many|plenty of|some|good|strong) )?+"
     r"(?!passion|all|every|my|your|his|her|our|their|me|you|him|us|them|it|this|that|friends|family|people|others|kids)"
     r"[a-z-]+(?: (?!and\b)[a-z-]+)?(?: and [a-z-]+)?)"
