@@ -42,7 +42,7 @@ _ELIDED = (
     r"|now have|started|relocated|settled|adopted|reside|residing|employed|teaching|now living|now working|then moved"
     r"|then joined|then started|recently joined|just joined|adore|also like|really like|dislike|can't stand|follow"
     r"|code in|program in|ride|stopped|switched|gave up|married|got|turned|resigned|retired from|attend|attended"
-    r"|majored|earned|hold|just turned)"
+    r"|majored|earned|hold|just turned|took up)"
 )
 _ELIDED_AM = (
     r"(?:an? [a-z]|allergic to|married to|engaged to|(?:newly |recently )?retired|unemployed|self-employed|fluent in"
@@ -89,7 +89,8 @@ _UNSAFE = re.compile(
 _UNSAFE_LAST = re.compile(
     r"\b(?:that|how|what|who|which|why|like|before|after|the moment|until|till|the way|every time|the day|the year"
     r"|not|nobody|no one|can|should|do|did|does|must|will|may|or|is|are|was|everything|all|anything|whatever|wherever"
-    r"|once|as soon as|the \w+|a \w+)\Z"
+    r"|once|as soon as|scared|worried|terrified|paranoid|anxious|nervous|pretend|pretending|guessing|hoping"
+    r"|the \w+|a \w+)\Z"
 )
 
 
@@ -158,7 +159,8 @@ _STARTS = re.compile(
     r"|(?P<been>been)|living in|residing in|based (?:in|out of)|working (?:as|at|for)|employed (?:at|by|with|as)"
     r"|originally from|live in|reside in|work (?:as|at|for)|grew up|moved|relocated|started|joined|got|bought|adopted"
     r"|left|quit|graduated|turned|switched|sold|broke up|became|studied|handed in|picked up|love|enjoy"
-    r"|(?P<am>saving up for|no longer (?:a )?(?:vegan|vegetarian)|not (?:really )?a (?:big |huge )?fan of))\b"
+    r"|(?P<am>saving up for|doing my (?:phd|masters?|master's|mba|degree) in"
+    r"|no longer (?:a )?(?:vegan|vegetarian)|not (?:really )?a (?:big |huge )?fan of))\b"
 )
 _GOES_ON = re.compile(
     r"\b(?:is|are|was|were|can|could|would|must|has|sounds?|seems?|makes?|means|costs?|vs|versus|or|for \w+ing"

@@ -21,7 +21,8 @@ STUDY = re.compile(
 )
 STUDY_AT = re.compile(
     r"(?:have )?(?:study|studying|studied|am enrolled|enrolled|doing my (?:masters?|master's|phd|bachelors?|degree"
-    r"|mba)|did my (?:masters?|master's|phd|undergrad|bachelors?|bachelor's|degree|mba)) at |an? (?:\w+ )?(?:freshman"
+    r"|mba)|did my (?:masters?|master's|phd|undergrad|bachelors?|bachelor's|degree|mba)) at "
+    r"|in my (?:first|second|third|fourth|final|last) year at |an? (?:\w+ )?(?:freshman"
     r"|sophomore|junior|senior|student|undergrad|postdoc|professor|lecturer) (?:at|in) (?=\S)"
 )
 GRADUATED = re.compile(r"(?:have )?(?:just |recently )?graduated? from ")
@@ -83,7 +84,7 @@ def school_of(said: Said, match: Match) -> Drafts:
         return
     if _VISITS_SCHOOL.match(said.clause.low, found.last):
         return
-    rank = match.group().startswith(("a ", "an "))
+    rank = match.group().startswith(("a ", "an ", "in "))
     surely_school = (
         (match.re in (GRADUATED, STUDY_AT) and not rank)
         or found.text.lower() in SCHOOLS

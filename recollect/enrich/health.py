@@ -10,7 +10,7 @@ from recollect.enrich.clauses import Clause
 from recollect.enrich.names import (
     words,
 )
-from recollect.enrich.values import Said, Value, in_table, known, listed, phrase, since
+from recollect.enrich.values import Said, Value, known, listed, phrase, since
 from recollect.enrich.vocabulary import (
     ADJECTIVE_CONDITIONS,
     ALLERGEN_WORDS,
@@ -38,7 +38,7 @@ NOT_EAT = re.compile(
 _DIET_END = re.compile(
     r"(?:ism)?[\s\x00]*(?:[,.;!()\x00]|\Z|(?:diet|lifestyle|and|but|so|now|for|since|btw|food|meals|person|any ?more"
     r"|last|about|because|these|at|who|too|as|or|recently|again|lol|actually|with|two|three|a few|this|in|after|over"
-    r"|if|also|either|at all|myself|though|please)\b)"
+    r"|if|also|either|at all|myself|though|please|apart|except)\b)"
 )
 
 
@@ -158,9 +158,10 @@ def allergy(said: Said, match: Match) -> Drafts:
 
 
 HAVE_CONDITION = re.compile(
-    r"(?:also |currently )*(?:have|'ve got|got|suffer from|live with|living with|struggle with|struggling with"
-    r"|deal with|dealing with|battling|battle|suffering from|manage)(?: (?:severe|bad|mild|chronic(?! migraines| pain"
-    r"| back pain| fatigue)|really bad|terrible|a mild case of|some|pretty bad|a history of|serious|high-functioning"
+    r"(?:also |currently )*(?:have(?: had)?|(?<=i've )had|(?<=ive )had"
+    r"|'ve got|got|suffer from|live with|living with|struggle with|struggling with"
+    r"|deal with|dealing with|battling|battle|suffering from|manage)(?: (?:severe|bad|mild|really bad"
+    r"|terrible|a mild case of|some|pretty bad|a history of|serious|high-functioning"
     r"|low-grade))* "
 )
 CONDITION_OF = re.compile(r"(?:someone|a person|somebody) (?:with|who has|living with|that has) ")
@@ -175,7 +176,8 @@ AM_CONDITION = re.compile(
 
 
 _CONDITION_END = re.compile(
-    r"[\s\x00]*(?:[,.;!()\x00&/]|\Z|(?:and|but|so|which|that|since|because|as|too|for|now|btw|with|from|in my|or"
+    r"[\s\x00]*(?:[,.;!()\x00&/]|\Z|(?:and|but|so|which|that|since|because|as|too|for|now|btw|with|from|or"
+    r"|in (?:my|both|one)"
     r"|cause|cuz|lol|these|right now|lately|if|it's|it|i|disorder|disease|pretty bad|really bad|sometimes|every|a lot"
     r"|quite|any ?(?:more|longer)|at all)\b)"
 )
@@ -186,11 +188,57 @@ _NOT_ONES_OWN = re.compile(
 )
 
 
+_SEVERITY = re.compile(r"(?:(?:mild|moderate|severe|slight|bad|terrible|really bad) )+")
+_KIND_OF = re.compile(
+    r"(?:(?:type|stage|grade) (?:[1-4]|i{1,3}|iv|one|two|three|four)[ab]? |chronic |acute |gestational |juvenile "
+    r"|(?:early|late)[- ](?:onset|stage) |relapsing[- ]remitting |(?:primary|secondary) progressive |psoriatic "
+    r"|metastatic ){1,2}"
+)
+_OF_THE_BODY = re.compile(
+    r"(?:breast|lung|skin|prostate|colon|bowel|thyroid|ovarian|kidney|testicular|pancreatic|cervical) cancer\b"
+    r"|(?!(?:no|the|this|that|some|any|an?|same|every|my|your|his|her|what|which|mad|bad|rare) )[a-z][\w'’-]+ "
+    r"(?:(?:heart|kidney|liver|lung|bone|thyroid|eye|lymph|body|cell|artery) )?disease\b"
+    r"|(?:lower |upper )?(?:back|neck|knee|hip|shoulder|joint) pain\b"
+)
+_MORE_EXACTLY = re.compile(
+    r"(?: (?:type|stage|grade) (?:[1-4]|i{1,3}|iv|one|two|three|four)\b"
+    r"| (?:[12]|ii?)(?= disorder\b|[\s\x00]*(?:[,.;!]|\Z)))?"
+    r"(?: (?:disorder|disease|syndrome)\b)?"
+)
+
+
+def _ailment(clause: Clause, at: int) -> Value | None:
+    """A condition of the list with what says which of its kind it is: "stage 2 breast cancer"."""
+    severity = _SEVERITY.match(clause.low, at)
+    at = severity.end() if severity else at
+    kind = _KIND_OF.match(clause.low, at)
+    first = kind.end() if kind else at
+    found = known(CONDITIONS, clause, at)
+    if found is None and (found := known(CONDITIONS, clause, first)) is None:
+        body = _OF_THE_BODY.match(clause.low, first)
+        if body is None or (kind is None and body.group().endswith("pain")):
+            return None
+        found = Value(body.group(), first, body.end())
+    more = _MORE_EXACTLY.match(clause.low, found.last)
+    last = more.end() if more else found.last
+    return Value(clause.text[at : found.first] + found.text + clause.text[found.last : last], at, last)
+
+
+_STILL = re.compile(
+    r"\b(?:since|for (?!a while|a time)|all my life|my (?:whole|entire) life|diabetes|epilepsy|multiple sclerosis|ms"
+    r"|crohn's|lupus|adhd|autism|celiac|coeliac|arthritis|fibromyalgia|parkinson's|asthma|endometriosis|ibs|tinnitus"
+    r"|type [12])\b"
+)
+"""What one has had and has: it is said for how long, or does not go away."""
+
+
 def condition(said: Said, match: Match) -> Drafts:
     """'I have type 2 diabetes', 'I suffer from migraines': a closed list, since one has all sorts of things."""
     if _NOT_ONES_OWN.search(said.clause.low):
         return
-    for value in listed(said.clause, match.end(), in_table(CONDITIONS), most=4):
+    if "had" in match.group().split() and not _STILL.search(said.clause.low, match.end()):
+        return
+    for value in listed(said.clause, match.end(), _ailment, most=4):
         struggles = match.group().startswith(("struggl", "deal", "manage", "battl")) and value.text in (
             "anxiety",
             "depression",
@@ -203,7 +251,7 @@ def condition(said: Said, match: Match) -> Drafts:
 
 def diagnosed(said: Said, match: Match) -> Drafts:
     """'I was diagnosed with ADHD last year'."""
-    found = list(listed(said.clause, match.end(), in_table(CONDITIONS), most=4))
+    found = list(listed(said.clause, match.end(), _ailment, most=4))
     if not found:
         open_end = phrase(said.clause, match.end(), words_max=5)
         cut = (

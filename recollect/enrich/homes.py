@@ -74,7 +74,7 @@ def lives_in(said: Said, match: Match) -> Drafts:
     if _IN_MIND.search(low):
         return
     verb = match.group().split()[0]
-    perfect = verb != "lived" or re.search(r"\b(?:i've|ive|have)\b", low[: match.start() + 5]) is not None
+    perfect = verb != "lived" or re.search(r"\b(?:i've|ive|we've|have)\b", low[: match.start() + 5]) is not None
     if (not perfect and not said.ended) or _VISIT.search(low) or "outside" in match.group():
         return
     if (

@@ -154,7 +154,8 @@ def activity(clause: Clause, at: int) -> Value | None:
 FAVORITE_IS = re.compile(
     r"(?:(?:my|and my) )?(?:all[- ]time |absolute |personal |current |number one |#1 )*(?:favou?rite|fav"
     r"|fave)(?: (?:all[- ]time|kind of|type of|sort of|ever))? (?P<what>[^\W\d_][^\W\d_-]*(?: [^\W\d_-]+){0,2}?)(?: "
-    r"(?:ever|of all time|right now|these days|at the moment|rn|atm|currently|is called))?(?:'s| is| are| has to be"
+    r"(?:ever|of all time|on earth|in the world"
+    r"|right now|these days|at the moment|rn|atm|currently|is called))?(?:'s| is| are| has to be"
     r"| has always been| would be| would have to be| was always| (?:used to be"
     r"|was) [^,;]{2,30}[,;]? (?:but )?(?:now it's"
     r"|now it is|it's now|it is now))(?: (?:definitely|probably|actually|still|easily"
@@ -168,19 +169,26 @@ IS_FAVORITE = re.compile(
 _NOT_FAVORITES = words(
     """
     thing, things, part, parts, way, ways, one, ones, example, quote, memory, moment, time, bit, aspect,
-    section, line, scene, is, are, person, of, to, about, option, feature, reason
+    section, line, scene, is, are, person, so, of, to, about, option, feature, reason
     """
 )
 _FAVORITE_END = re.compile(
     r"\s*(?:[,;:!?()\x00]|\.\s*\Z|\s(?:but|because|since|so|which|as|though|lol|haha|btw|tbh|ngl|imo|tho|rn|and (?:i"
     r"|i'm|my|it|the|that)"
-    r"|by far|these days|right now|cause|cuz|bc|for now|followed|where|when|who|if|hands down|ever|of all time|with"
+    r"|by far|these days|right now|cause|cuz|bc|for now|followed|where|when|who|if|hands down|ever|of all time"
+    r"|with (?:all|my|you|your|the|its|his|her|their|this|that|no)"
     r"|at the moment|too)\b|\s[-–—]|\Z)"
 )
 
 
 _BY_NOW = re.compile(r" (?:now|nowadays|lately|currently)\Z")
 """Small letters only: "Apocalypse Now" is a film."""
+
+
+_TITLE = re.compile(r"[A-Z][\w'’-]*(?: (?:of|the|and|in|a|to|for|on|[A-Z][\w'’-]*|\d+))*\Z")
+_SUBTITLE = re.compile(
+    r": [A-Z][\w'’-]*(?: (?:of|the|and|in|a|to|for|on|[A-Z][\w'’-]*|\d+))*(?=[\s\x00]*(?:[,.;!()]|\Z))"
+)
 
 
 def favorite(said: Said, match: Match) -> Drafts:
@@ -194,13 +202,15 @@ def favorite(said: Said, match: Match) -> Drafts:
         return
     end = _FAVORITE_END.search(said.clause.low, match.end())
     text = said.clause.text[match.end() : end.start() if end else len(said.clause.low)].strip()
-    text = _BY_NOW.sub("", text)
+    subtitle = _SUBTITLE.match(said.clause.text, match.end() + len(text)) if _TITLE.match(text) else None
+    text = _BY_NOW.sub("", text + (subtitle.group() if subtitle else ""))
     value = Value(text, match.end(), match.end() + len(text))
     if (
         text
-        and len(text.split()) <= 7
+        and len(text.split()) <= 9
         and not re.match(
-            r"(?:not|n't|when|how|what|that|to|if|whatever|probably|going|in|on|this|your|it|you)\b", text.lower()
+            r"(?:not|n't|when|how|what|that|to|if|whatever|probably|going|in|on|this|your|it|you|(?:the )?ones?)\b",
+            text.lower(),
         )
     ):
         yield said.fact(key_of("favorite " + " ".join(_singular(what))).name, value, 0.92)
@@ -264,13 +274,23 @@ _GOAL_END = re.compile(
 )
 
 
+_LEFT_HANGING = re.compile(r",? (?:before|after|while|once|until|till|as soon as|like|the way|as)\Z")
+_UNFINISHED = re.compile(
+    r"\b(?:ones?|things?|somewhere|where|what|that|which|anything|everything|something|whatever|how|who|people|someone)\Z"
+)
+"""How a value ends whose rest is a clause of its own: "the one I had in Rome"."""
+
+
 def goal(said: Said, match: Match) -> Drafts:
     """'My goal is to run a marathon this year', 'I'm trying to lose weight'."""
     first = match.start("what") if "what" in match.re.groupindex else match.end()
     end = _GOAL_END.search(said.clause.low, first)
     text = _PASSING.sub("", said.clause.text[first : end.start() if end else len(said.clause.low)].strip())
-    if not 1 <= len(text.split()) <= 12 or re.match(
-        r"(?:how|what|why|this|that|it|not|the same|figure|find|understand)\b", text.lower()
+    text = _LEFT_HANGING.sub("", text)
+    if (
+        not 1 <= len(text.split()) <= 12
+        or _UNFINISHED.search(text.lower())
+        or re.match(r"(?:how|what|why|this|that|it|not|the same|figure|find|understand)\b", text.lower())
     ):
         return
     last = first + len(text)

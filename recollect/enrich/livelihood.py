@@ -6,7 +6,17 @@ import re
 from collections.abc import Iterator
 
 from recollect.enrich import Draft
-from recollect.enrich.names import CITIES, COUNTRIES, FIRST_NAMES, ORGANISATIONS, PROGRAMMING_LANGUAGES, REGIONS, words
+from recollect.enrich.clauses import Clause
+from recollect.enrich.names import (
+    CITIES,
+    COUNTRIES,
+    FIRST_NAMES,
+    ORGANISATIONS,
+    PROGRAMMING_LANGUAGES,
+    REGIONS,
+    SCHOOLS,
+    words,
+)
 from recollect.enrich.values import Said, Value, known, organisation, phrase, places, school, since
 from recollect.enrich.vocabulary import FORMER, INDUSTRIES, NOT_AN_OCCUPATION_BEFORE, OCCUPATIONS
 
@@ -66,6 +76,8 @@ def occupation(said: Said, match: Match) -> Drafts:
         return
     if _NOT_A_JOB_AFTER.match(said.clause.low, found.last) and not _OVER_SOMETHING.search(found.text):
         return
+    if _SUPPOSED.match(said.clause.low, found.last):
+        return
     if found.text.split()[-1].lower() in _SAID_OF_ANYBODY and not _ROLE_END.match(said.clause.low, found.last):
         return
     opening = found.text.split()[0].lower()
@@ -79,6 +91,8 @@ def occupation(said: Said, match: Match) -> Drafts:
 
 
 _NOT_A_JOB_AFTER = re.compile(r" of\b")
+_SUPPOSED = re.compile(r" (?:would|might|could|may|should|does|do|did|says?|said|of the (?:year|month|week|day))\b")
+"""'As a teacher would say' is said by anybody."""
 _OVER_SOMETHING = re.compile(
     r"(?:director|head|vp|manager|professor|founder|owner|ceo|cto|cfo|coo|chief|student|teacher|mom|mum|dad|parent)\Z",
     re.I,
@@ -94,7 +108,8 @@ _ROLE_END = re.compile(
     r"|because|too|working|living|based)\b)"
 )
 _NOT_MEANT = re.compile(
-    r"\b(?:basically|practically|pretty much|almost|at this point|at heart|of life|in (?:my|his|her) (?:dreams|mind"
+    r"\b(?:according to|basically|practically|pretty much|almost|at this point|at heart|of life"
+    r"|in (?:my|his|her) (?:dreams|mind"
     r"|head|past life)|in training|wannabe|in the (?:show|movie|film|play|game|story|series)|on tv|in another life"
     r"|for (?:a day|halloween|the night)|tonight)\b"
 )
@@ -117,6 +132,25 @@ def teaches(said: Said, match: Match) -> Drafts:
     yield said.fact("occupation", Value("teacher", match.start(), match.end() - 1), 0.75)
 
 
+_TAUGHT_OR_LED = re.compile(r"\b(?:professor|lecturer|teacher|director|manager|vice president|vp)\Z")
+_FIELD = re.compile(
+    r" of (?!an?\b|the\b|my\b|our\b|this\b|two\b|three\b|one\b|it\b|that\b)[a-z-]+"
+    r"(?: (?:and )?(?!at\b|for\b|in\b|with\b|and\b|but\b|so\b|from\b|here\b|who\b|now\b)[a-z-]+)?"
+    r"(?=[\s\x00]*(?:[,.;!()\x00]|\Z|(?:at|for|in|with|and|but|so|from|here|who|now)\b))"
+)
+"""What is taught or led, in small letters: with a capital it may be where."""
+
+
+_IN_FIELD = re.compile(r" in (?!the\b|a\b|my\b|this\b)[a-z-]+(?: (?:and )?[a-z-]+){0,2}?(?= at [A-Z])")
+_TWOFOLD = words(
+    """
+    speech, health, research, food, sales, learning, design, trust, diversity, heating, science, obstetrics, security,
+    data, media, events, film, music
+    """
+)
+"""What is joined to a second field in one role: "speech and language therapist"."""
+
+
 def role_at(said: Said, at: int) -> Value | None:
     """The longest run of words from here that ends in an occupation."""
     if whole := known(_PHRASES, said.clause, at):
@@ -128,7 +162,10 @@ def role_at(said: Said, at: int) -> Value | None:
     best, place = None, at
     for word in match.group().split(" "):
         bare = word.strip(".,'’/-")
-        if bare in _ROLE_STOP or (bare in NOT_AN_OCCUPATION_BEFORE and not _known_end([*so_far, bare])):
+        joined = bare == "and" and so_far and so_far[-1] in _TWOFOLD
+        if (bare in _ROLE_STOP and not joined) or (
+            bare in NOT_AN_OCCUPATION_BEFORE and not _known_end([*so_far, bare])
+        ):
             break
         so_far.append(bare)
         if _known_end(so_far):
@@ -136,6 +173,9 @@ def role_at(said: Said, at: int) -> Value | None:
         place += len(word) + 1
     if best is None:
         return None
+    field = _FIELD.match(said.clause.text, best) or _IN_FIELD.match(said.clause.text, best)
+    if field and _TAUGHT_OR_LED.search(said.clause.low[at:best]):
+        best = field.end()
     text = said.clause.text[at:best]
     for language, proper in PROGRAMMING_LANGUAGES.items():
         if text.lower().startswith(language + " ") and len(language) > 1:
@@ -158,8 +198,8 @@ def _languages_in(said: Said, role: Value) -> Drafts:
 
 
 _AT = re.compile(
-    r"(?:,? (?:here )?(?:at|for|with|of)|,? currently at|, working (?:at|for)) (?:a company (?:called|named) "
-    r"|a startup (?:called|named) )?"
+    r"(?:,? (?:here )?(?:at|for|with|of)|,? currently at|, working (?:at|for)) "
+    r"(?:an? (?:[\w-]+ ){1,4}(?:called|named) )?"
 )
 _IN = re.compile(r" (?:(?:living|based) )?(?:in|from) ")
 _FIRM_NAME = re.compile(
@@ -432,6 +472,31 @@ def at_now(said: Said, match: Match) -> Drafts:
         yield said.fact("employer", found, 0.75)
 
 
+BEEN_AT = re.compile(
+    r"(?:at|with) (?=.{2,40} (?:for (?:about |over |almost |nearly |the (?:last|past) )?[\w-]{1,12}\+? years|since"
+    r" (?:\d{4}|college|uni|graduating))\b)"
+)
+
+
+def been_at(said: Said, match: Match) -> Drafts:
+    """'I've been at Rolls-Royce for eleven years', which nobody says of a shop; of a school one may."""
+    found = organisation(said.clause, match.end())
+    if found is None or not said.clause.low.startswith(("i've been", "ive been", "i have been")) or said.ended:
+        return
+    name = found.text.lower()
+    person = match.group().startswith("with") and name not in ORGANISATIONS
+    if (
+        not person
+        and name not in SCHOOLS
+        and name not in _LISTED_PLACES
+        and _SINCE_THEN.match(said.clause.low, found.last)
+    ):
+        yield said.fact("employer", found, 0.75)
+
+
+_SINCE_THEN = re.compile(r" (?:for|since)\b")
+
+
 def lost_job(said: Said, match: Match) -> Drafts:
     """'I quit my job', 'I got laid off': the end of a job, whichever it was."""
     yield said.ended_fact("employer", Value("", match.start(), match.end()), 0.8)
@@ -447,9 +512,24 @@ _TRADE = re.compile(r" (?:industry|sector|field|space|business|world)\b")
 _ALL_ALONG = re.compile(r"\b(?:i've|ive|have)\b.*\b(?:for|since|my (?:whole|entire) (?:life|career)|all my life)\b")
 
 
+_BRANCH = re.compile(
+    r"(?:commercial|residential|higher|adult|primary|secondary|special|investment|private|retail|corporate|digital"
+    r"|medical|clinical|consumer|renewable|public|industrial|criminal|family|local|video|enterprise) "
+)
+
+
+def _industry(clause: Clause, at: int) -> Value | None:
+    """An industry of the list, or a branch of one: "higher education"."""
+    if found := known(INDUSTRIES, clause, at):
+        return found
+    branch = _BRANCH.match(clause.low, at)
+    found = known(INDUSTRIES, clause, branch.end()) if branch else None
+    return Value(clause.text[at : found.first] + found.text, at, found.last) if found else None
+
+
 def works_in(said: Said, match: Match) -> Drafts:
     """'I work in finance': closed list, since one also works in the mornings."""
-    found = known(INDUSTRIES, said.clause, match.end())
+    found = _industry(said.clause, match.end())
     verb = match.group().split()[0]
     after = _INDUSTRY_END
     if found is None or not after.match(said.clause.low, found.last):

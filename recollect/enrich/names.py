@@ -315,18 +315,18 @@ SCHOOLS = proper(
 LANGUAGES = proper(
     """
     Afrikaans, Albanian, Amharic, Arabic, Armenian, ASL, Basque, Bengali, Bosnian, Bulgarian, Burmese, Cantonese,
-    Catalan, Chinese, Croatian, Czech, Danish, Dutch, English, Esperanto, Estonian, Farsi, Finnish, Flemish, French,
-    Gaelic, Galician, Georgian, German, Greek, Gujarati, Hausa, Hebrew, Hindi, Hungarian, Icelandic, Igbo, Indonesian,
-    Irish, Italian, Japanese, Kannada, Kazakh, Khmer, Korean, Kurdish, Lao, Latin, Latvian, Lithuanian, Luxembourgish,
-    Macedonian, Malay, Malayalam, Maltese, Mandarin, Marathi, Mongolian, Nepali, Norwegian, Odia, Pashto, Persian,
-    Polish, Portuguese, Punjabi, Romanian, Russian, Serbian, Sinhala, Slovak, Slovenian, Somali, Spanish, Swahili,
-    Swedish, Swiss German, Tagalog, Tamil, Telugu, Thai, Tibetan, Turkish, Ukrainian, Urdu, Uzbek, Vietnamese, Welsh,
-    Xhosa, Yiddish, Yoruba, Zulu, Luo, Kikuyu, Wolof, Twi, Shona, Kinyarwanda, Lingala, Tigrinya, Oromo, Azerbaijani,
-    Belarusian, Faroese, Breton, Corsican, Quechua, Guarani, Nahuatl, Māori, Maori, Samoan, Tongan, Hawaiian,
-    Javanese, Cebuano, Ilocano, Hokkien, Hakka, Teochew, Shanghainese, Uyghur, Turkmen, Kyrgyz, Tajik, Dari, Balochi,
-    Sindhi, Konkani, Assamese, Bhojpuri, Scots, Romansh, BSL, Auslan, sign language, American Sign Language, Brazilian
-    Portuguese, Filipino, British English, American English, Australian English, Canadian French, Mandarin Chinese,
-    portugese=Portuguese, portugeuse=Portuguese, ukranian=Ukrainian, phillipino=Filipino
+    Catalan, Chinese, Creole, Croatian, Czech, Danish, Dutch, English, Esperanto, Estonian, Farsi, Finnish, Flemish,
+    French, Gaelic, Galician, Georgian, German, Greek, Gujarati, Hausa, Hebrew, Hindi, Hungarian, Icelandic, Igbo,
+    Indonesian, Irish, Italian, Japanese, Kannada, Kazakh, Khmer, Korean, Kurdish, Lao, Latin, Latvian, Lithuanian,
+    Luxembourgish, Macedonian, Malay, Malayalam, Maltese, Mandarin, Marathi, Mongolian, Nepali, Norwegian, Odia, Pashto,
+    Persian, Polish, Portuguese, Punjabi, Romanian, Russian, Serbian, Sinhala, Slovak, Slovenian, Somali, Spanish,
+    Swahili, Swedish, Swiss German, Tagalog, Tamil, Telugu, Thai, Tibetan, Turkish, Ukrainian, Urdu, Uzbek, Vietnamese,
+    Welsh, Xhosa, Yiddish, Yoruba, Zulu, Luo, Kikuyu, Wolof, Twi, Shona, Kinyarwanda, Lingala, Tigrinya, Oromo,
+    Azerbaijani, Belarusian, Faroese, Breton, Corsican, Quechua, Guarani, Nahuatl, Māori, Maori, Samoan, Tongan,
+    Hawaiian, Javanese, Cebuano, Ilocano, Hokkien, Hakka, Teochew, Shanghainese, Uyghur, Turkmen, Kyrgyz, Tajik, Dari,
+    Balochi, Sindhi, Konkani, Assamese, Bhojpuri, Scots, Romansh, BSL, Auslan, sign language, American Sign Language,
+    Brazilian Portuguese, Filipino, British English, American English, Australian English, Canadian French,
+    Mandarin Chinese, portugese=Portuguese, portugeuse=Portuguese, ukranian=Ukrainian, phillipino=Filipino
     """
 )
 PROGRAMMING_LANGUAGES = proper(

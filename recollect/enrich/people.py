@@ -74,8 +74,8 @@ _DESCRIBED = (
     r"(?:(?:\d{1,2}[ -](?:years?|yrs?|months?|weeks?)[ -]olds?|\d{1,2}yo|older|younger|little|big|dear|lovely"
     r"|beautiful|new|oldest|eldest|youngest|twin|baby|two|three|four|five|one|amazing|wonderful|good|close|old"
     r"|elderly|closest|dearest|best|first|second|other|adorable|cute|sweet|rescue|teenage|adopted|middle|only|then"
-    r"|current|black|white|orange|tabby|siamese|golden|tiny|long-?time|pet|new|crazy|2|3|4|small|direct"
-    r"|\w+[- ]mix) ){0,4}"
+    r"|current|black|white|orange|tabby|siamese|golden|tiny|long-?time|pet|new|crazy|2|3|4|small|direct|grown(?:-up)?"
+    r"|adult|very|young|fat|fluffy|grumpy|ginger|gr[ae]y|brown|rescued|\w+[- ]mix) ){0,4}"
 )
 _NAMED = (
     r"(?:'s (?:called|named)|,? (?:and )?(?:his|her|its|their) names?(?:'s| is| are)|'s name(?:'s| is)|s name is"
@@ -175,7 +175,23 @@ def mine(said: Said, match: Match) -> Drafts:
         return  # "my girls" are as often friends
     if said.clause.low[match.end("relation") :].startswith("-in") or "late " in match["described"] or lost:
         return
-    yield from _people(said, match)
+    given = match["joint"] == " " and _GIVES.search(said.clause.low, 0, match.start())
+    yield from (draft for draft in _people(said, match) if not given or _is_given_to(said.clause, match.end(), draft))
+
+
+_GIVES = re.compile(
+    r"\b(?:buy(?:ing)?|bought|get(?:ting)?|got|giv(?:e|ing)|gave|send(?:ing)?|sent|show(?:ed|ing)?|teach(?:ing)?|taught"
+    r"|read(?:ing)?|lend(?:ing)?|lent|gift(?:ed|ing)?|owe|feed(?:ing)?|fed|offer(?:ed|ing)?|mak(?:e|ing)|made|order(?:ed"
+    r"|ing)?|cook(?:ed|ing)?|play(?:ed|ing)?) \Z"
+)
+"""What stands behind a person then may be the gift: "I bought my son Minecraft"."""
+_GIFT = re.compile(r" (?:an?|the|some|this|that|his|her|two|three|\d+|new|my|our)\b")
+
+
+def _is_given_to(clause: Clause, at: int, draft: Draft) -> bool:
+    """Whether the gift comes after the name: "I bought my son Tim a bike"."""
+    known_name = draft.value.split()[0].lower() in FIRST_NAMES
+    return known_name and _GIFT.match(clause.low, at + len(draft.value)) is not None
 
 
 _NAMING_ASKED = re.compile(r"\b(?:call(?:ed)?|names?|named|naming|rename|if|whether|imagine)\b")
@@ -202,10 +218,15 @@ def have(said: Said, match: Match) -> Drafts:
         last = also.end()
 
 
+_ARTICLE = re.compile(r"(?:an?|the|some|any|all|most) ")
+
+
 def _people(said: Said, match: Match) -> Drafts:
     relation = match["relation"]
     many = relation in _PLURAL
     groups = match.groupdict()
+    if _ARTICLE.match(said.clause.low, match.end()):
+        return
     reader = _sure_name if groups["named"] else (_only_name if groups.get("is") else _written_name)
     found = list(listed(said.clause, match.end(), reader, most=6 if many else 1))
     if found and many and reader is _only_name:

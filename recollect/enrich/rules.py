@@ -111,6 +111,7 @@ _AM: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (people.NOW_ALONE, people.parted),
     (people.PARENT_OF, people.parent_of),
     (livelihood.AT_NOW, livelihood.at_now),
+    (livelihood.BEEN_AT, livelihood.been_at),
     (skills.FLUENT, skills.speaks),
     (skills.NATIVE, skills.speaks),
     (skills.LEARNING, skills.learns),

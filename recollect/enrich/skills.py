@@ -18,6 +18,7 @@ from recollect.enrich.names import (
     words,
 )
 from recollect.enrich.values import Said, Value, in_table, known, listed, organisation
+from recollect.enrich.vocabulary import NATIONALITIES
 
 Match = re.Match[str]
 Drafts = Iterator[Draft]
@@ -48,9 +49,26 @@ LEARNING = re.compile(
 )
 
 
+_VARIETY = re.compile(r"(?P<of>[a-z]+) (?=[a-z])")
+_VARIETIES = words(
+    "levantine, gulf, haitian, mauritian, castilian, old, ancient, classical, modern, standard, high, low"
+)
+
+
+def _tongue(clause: Clause, at: int) -> Value | None:
+    """A language, or the way it is spoken somewhere: "Mexican Spanish"."""
+    if found := known(LANGUAGES, clause, at):
+        return found
+    variety = _VARIETY.match(clause.low, at)
+    if variety is None or not (variety["of"] in NATIONALITIES or variety["of"] in _VARIETIES):
+        return None
+    found = known(LANGUAGES, clause, variety.end())
+    return Value(f"{variety['of'].capitalize()} {found.text}", at, found.last) if found else None
+
+
 def speaks(said: Said, match: Match) -> Drafts:
     """'I speak German and a bit of Spanish'."""
-    for value in listed(said.clause, match.end(), in_table(LANGUAGES)):
+    for value in listed(said.clause, match.end(), _tongue):
         yield said.fact("language", value, 0.92)
 
 
@@ -288,9 +306,9 @@ def _device(clause: Clause, at: int) -> Value | None:
     last = model.end() if model else found.last
     if not re.match(
         r"[\s\x00]*(?:[,.;!()\x00]|\Z|(?:and|but|so|for|with|that|which|as|now|last|yesterday|today|from|because|at"
-        r"|to|if|in|phone|laptop|camera|tablet|watch|or|on|about|about|it|it's)\b)",
+        r"|to|if|in|phone|laptop|camera|tablet|watch|or|on|about|running|it|it's)\b)",
         clause.low[last:],
-    ):
+    ) or _IN_HAND.match(clause.low, last):
         return None
     return Value(found.text + clause.text[found.last : last], at, last)
 
@@ -310,7 +328,9 @@ SOLD = re.compile(
     r"|the) (?:old )?"
 )
 _YEAR = re.compile(r"(?:(?:19|20)\d\d|'?\d\d) ")
-_CAR_MODEL = re.compile(r"(?: (?:[A-Z][\w-]*|\d{1,4}\w{0,3}|model [3sxy]|[a-z]-?\d{1,3}\w?)(?![\w'’]))*", re.A)
+_CAR_MODEL = re.compile(
+    r"(?: (?:[A-Z][\w-]*(?:\.\d\w*)?|\d{1,4}\w{0,3}|model [3sxy]|[a-z]-?\d{1,3}\w?)(?![\w'’]))*", re.A
+)
 
 
 _VEHICLE_END = re.compile(
@@ -320,11 +340,21 @@ _VEHICLE_END = re.compile(
 )
 
 
+_IN_HAND = re.compile(
+    r" (?:car |bike |phone |laptop )?(?:to (?:fix|repair|sell|return|service|wash|paint|tow|review|inspect|test|ship"
+    r"|deliver|give|choose)|for (?:a|my|the) (?:customer|client|review|day|weekend|week|test)|for (?:sale|repair)"
+    r"|in (?:for|the shop)|on (?:loan|order|test))\b"
+)
+"""What one has to do with for a while, and does not own: "I've got a Focus to fix"."""
+
+
 def vehicles(said: Said, match: Match) -> Drafts:
     """'I drive a Tesla Model 3': a make that is known, with its model."""
     by_model = match.re is SOLD or match.group().startswith(("drive ", "driving "))
     found = _vehicle(said.clause, match.end()) or (_model(said.clause, match.end()) if by_model else None)
     if found is None or not _VEHICLE_END.match(said.clause.low, found.last):
+        return
+    if _IN_HAND.match(said.clause.low, found.last):
         return
     yield said.ended_fact("vehicle", found, 0.85) if match.re is SOLD else said.fact("vehicle", found, 0.88)
 

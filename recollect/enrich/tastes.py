@@ -51,9 +51,10 @@ FAN = re.compile(
 TOPPED = re.compile(r"\b(?:don't|do not|dont) (?:\w+ )?like\b.*\bi (?:\w+ )?(?:love|adore) (?:it|them|that)\b")
 """More than a liking, not less: "I don't like tea, I love it"."""
 _THING = re.compile(
-    r"(?:the (?=[A-Z]))?[^\W\d_][\w'’&-]*(?: [^\W\d_][\w'’&-]*){0,3}?(?=\s*(?:[,.;:!?()\x00…]|\Z|[^\w\s'’&-]|\s[-–]\s"
-    r"|\s(?:and|or|but|because|cause|cuz|so|since|with|for|in|on|at|a lot|a bit|as|too|though|although|especially|more"
-    r"|most|when|while|very|much|lol|haha|btw|tbh|ngl|imo|imho|rn|atm|tho|honestly|lmao|ugh|smh|if|than|these|lately"
+    r"(?:the (?=[A-Z])|(?:19|20)?\d0s )?[^\W\d_][\w'’&-]*(?: [^\W\d_][\w'’&-]*){0,3}?"
+    r"(?=\s*(?:[,.;:!?()\x00…]|\Z|[^\w\s'’&-]|\s[-–]\s"
+    r"|\s(?:and|or|but|because|cause|cuz|so|since|with|for|in|on|at|about|a lot|a bit|as|too|though|although|especially"
+    r"|more|most|when|while|very|much|lol|haha|btw|tbh|ngl|imo|imho|rn|atm|tho|honestly|lmao|ugh|smh|if|than|these|lately"
     r"|any ?more|after|before|even|like|over|unless|except"
     r"|every|all|during|by|without|the most|either|at all|also|plus|however|not|yet|rather|instead|right now|now)\b))"
 )
@@ -64,10 +65,7 @@ _PAIR = re.compile(
 )
 """Two words for one thing."""
 _JOINT = re.compile(r"(?:,? and |, | & |,? or )(?!i\b|i'm|my\b)")
-_SMALL = re.compile(
-    r"(?:really |very |good |all kinds of |all sorts of |anything |most |any |both |some "
-    r"|the taste of |the smell of )*"
-)
+_SMALL = re.compile(r"(?:really |very |good |all kinds of |all sorts of |anything |most |any |both |some )*")
 _NOT_THINGS = words(
     """
     a, an, the, my, your, his, her, its, our, their, this, that, these, those, it, you, him, them, me, us, myself,
@@ -83,6 +81,7 @@ _NOT_THINGS = words(
     explanations, responses, replies, details, yes, sure, lol, haha, is, are, was, were, do, does, did, have, has,
     had, can, could, would, should, will, may, might, must, be, been, get, got, go, come, see, know, think, say, said,
     want, need, make, take, give, find, use, hell, crazy, mad, whatever, wherever, whoever, however,
+    especially, particularly, mainly, mostly, including,
     also, really, actually, quite, pretty, rather, almost, only, always, never, ever
     """
 )
@@ -179,10 +178,32 @@ def _no_longer(said: Said, value: Value, key: str, active: bool) -> Drafts:
 
 
 _FOR_THE_TASK = re.compile(
-    r" (?:for (?!breakfast|lunch|dinner|dessert|ages|years|as long)|in (?!general|the (?:morning|evening|summer"
+    r" (?:for (?!breakfast|lunch|dinner|dessert|ages|years|as long)"
+    r"|in (?!general|anything|everything|any form|the (?:morning|evening|summer"
     r"|winter|autumn|fall|spring|rain)|my (?:tea|coffee|food|salad|soup))|on (?!pizza|toast|weekends|sundays)"
-    r"|like (?:this|that)|at (?!all|night))"
+    r"|like (?:this|that)|about |by (?!far)|at (?!all|night))"
 )
+
+
+_SERVED = (
+    r"pizza|toast|bread|burgers?|pasta|salads?|popcorn|ice cream|fries|chips|pancakes|bagels?|sandwich(?:es)?|hot ?dogs"
+    r"|tea|coffee|food|soups?|cookies|cakes?|desserts?|curry|curries|rice|eggs|tacos|chocolate|drinks|savou?ry food"
+)
+_TAIL = re.compile(
+    rf" (?:on (?:my |a )?(?:{_SERVED})|in (?:my |a )?(?:{_SERVED})|in the (?:rain|snow|dark|sun)"
+    r"|for (?:breakfast|lunch|dinner|dessert)|about (?:the )?(?!it|this|that|how|what|you|my)[a-z-]+(?: [a-z-]+)?"
+    r"|by (?!far|myself|the way|any|accident)[\w'’-]+(?: [\w'’-]+){0,2}?"
+    r"|(?:with|without) (?:(?:a|an|the|no|lots of|extra|too much|too many|plenty of|some|good|strong) )?+"
+    r"(?!passion|all|every|my|your|his|her|our|their|me|you|him|us|them|it|this|that|friends|family|people|others|kids)"
+    r"[a-z-]+(?: (?!and\b)[a-z-]+)?(?: and [a-z-]+)?)"
+    r"(?=[\s\x00]*(?:[,.;:!?()\x00]|\Z|[-–—]|(?:and|but|because|so|too|though|lol|haha|tbh|btw|the most|a lot)\b))"
+)
+"""What makes it another thing: pineapple on pizza is not pineapple."""
+
+
+def _whole(clause: Clause, value: Value) -> Value:
+    tail = _TAIL.match(clause.text, value.last)
+    return Value(value.text + tail.group(), value.first, tail.end()) if tail else value
 
 
 def _things(clause: Clause, at: int) -> Iterator[Value]:
@@ -192,6 +213,8 @@ def _things(clause: Clause, at: int) -> Iterator[Value]:
         value = _pair(clause, at) or _single(clause, at)
         if value is None:
             return
+        if value.text.lower() not in HOBBIES:
+            value = _whole(clause, value)
         if _FOR_THE_TASK.match(clause.low, value.last):
             return
         yield value

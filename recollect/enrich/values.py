@@ -91,8 +91,8 @@ def bare(text: str) -> str:
 _NAME = re.compile(r"[^\W\d_][\w'’.-]*")
 _NEXT = re.compile(r"[ \t]{1,3}")
 _RUN = re.compile(
-    r"(?:the |The )?[A-ZÀ-ÖØ-Þ0-9][\w'’&.+#-]*(?:[ \t](?:(?:of|de|del|la|le|du|van|von|der|den|upon|am|the|and"
-    r"|&)[ \t]){0,2}[A-ZÀ-ÖØ-Þ][\w'’&.+-]*){0,5}"
+    r"(?:the |The )?[A-ZÀ-ÖØ-Þ0-9][\w'’&.+#-]*(?:[ \t](?:(?:of|de|del|la|le|du|van|von|der|den|upon|am"
+    r"|an|ob|bei|sur|sous|les|di|da|dos|des|aan|the|and|&)[ \t]){0,2}[A-ZÀ-ÖØ-Þ][\w'’&.+-]*){0,5}"
 )
 _WORDS = re.compile(r"[\w.'’&#+-]+(?:[ \t][\w.'’&#+-]+){0,4}")
 CALENDAR = words(
@@ -219,11 +219,15 @@ def organisation(clause: Clause, at: int) -> Value | None:
     found = known(ORGANISATIONS, clause, at)
     run = name_run(clause, at)
     if run is not None and (found is None or run.last > found.last):
+        company = _COMPANY.match(clause.text, run.last)
+        if company and run.text == clause.text[run.first : run.last]:
+            return Value(run.text + company.group(), run.first, company.end())
         return _whole(clause, run)
     return found
 
 
 _OWNED = re.compile(r" [a-z]+")
+_COMPANY = re.compile(r" (?:and|&) (?:Co|Company|Sons?|Daughters?|Partners|Associates|Brothers|Bros|Friends)\b")
 
 
 def _whole(clause: Clause, run: Value) -> Value | None:
@@ -333,7 +337,7 @@ _LIST_JOINT = re.compile(r"\s{0,2}(?:,\s{0,2}(?:and\s|or\s|&\s)?|\s(?:and|&|or|p
 _SMALL = re.compile(
     r"(?:(?:a (?:bit|little(?: bit)?)(?: of)?|some|bit of|basic|fluent|conversational|also|both|mostly|the|a|an|my"
     r"|all|any"
-    r"|mainly|playing|play|going|certain|most|really|raw|native|decent|broken|enough|intermediate|beginner|little) )*"
+    r"|mainly|playing|play|going|certain|most|really|native|decent|broken|enough|intermediate|beginner|little) )*"
 )
 
 

@@ -213,7 +213,12 @@ CONDITIONS = proper(
     disc, plantar fasciitis, carpal tunnel, gout, vertigo, color blindness, chronic pain, chronic back pain, hay
     fever, sinusitis, Tourette's, cerebral palsy, Ehlers-Danlos, a heart condition=heart condition, a thyroid
     condition=thyroid condition, panic disorder, social anxiety, an anxiety disorder=anxiety disorder, generalized
-    anxiety disorder, seasonal affective disorder, insulin resistance
+    anxiety disorder, generalised anxiety disorder, seasonal affective disorder, insulin resistance, Alzheimer's,
+    dementia, ankylosing spondylitis, diverticulitis, angina, arrhythmia, Graves' disease, Raynaud's, Sjogren's,
+    Meniere's, macular degeneration, hemochromatosis, myasthenia gravis, muscular dystrophy, spina bifida, postpartum
+    depression, agoraphobia, dyscalculia, restless legs syndrome, emphysema, hypoglycemia, lymphoma, melanoma,
+    neuropathy, trigeminal neuralgia, cluster headaches, PMDD, fatty liver, iron deficiency anemia, hearing loss,
+    lymphedema, sarcoidosis, gastroparesis, hypermobility
     """
 )
 ADJECTIVE_CONDITIONS = {

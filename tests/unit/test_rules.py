@@ -345,7 +345,7 @@ OTHER_WORDS = {
     "medical_condition": "coeliac diabetic dyslexic",
     "diet": "don't can't gave",
     "goal": "saving becoming",
-    "hobby": "collect",
+    "hobby": "collect paint",
     "verbosity": "short brief point",
     "emoji": "emoji",
     "format": "never skip don't",
