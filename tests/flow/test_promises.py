@@ -163,20 +163,20 @@ async def test_a_short_script_leaves_no_work_behind(tmp_path):
 
 async def test_an_edit_that_slips_in_while_a_memory_is_forgotten_leaves_nothing(memory):
     ann = memory.user("ann")
-    record = await ann.add_memory("My PIN is 4711.")
+    record = await ann.add_memory("My password is marzipan.")
     privacy = ann._privacy
     looked = privacy._with_resting
 
     async def meddled(records):
         found = await looked(records)
         if await ann.get_memories([record.id]):
-            await ann.update_memory(record.id, content="My PIN is 0815.")
+            await ann.update_memory(record.id, content="My password is nougat.")
         return found
 
     privacy._with_resting = meddled
     await ann.forget(record.id)
     lines = await ann.export()
-    assert "4711" not in str(lines) and "0815" not in str(lines)
+    assert "marzipan" not in str(lines) and "nougat" not in str(lines)
 
 
 async def test_what_a_caller_does_to_an_answer_changes_no_memory(memory):

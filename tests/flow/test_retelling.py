@@ -81,14 +81,14 @@ async def test_a_summary_keeps_to_its_budget(open_memory, clock):
 async def test_what_is_forgotten_leaves_the_models_summary_too(open_memory, clock):
     model = ScriptedModel(summary=RETOLD, learned=learned())
     memory = await open_memory(llm=model, window_tokens=400)
-    chat = await folded(memory, clock, [*TURNS[:6], "The safe opens with 4711.", *TURNS[6:]])
+    chat = await folded(memory, clock, [*TURNS[:6], "The safe opens with marzipan.", *TURNS[6:]])
     messages = (await chat.messages(limit=1000))[0]
-    secret = next(each for each in messages if "4711" in each.content)
+    secret = next(each for each in messages if "marzipan" in each.content)
     model._replies["summary"] = [ModelError("down")]
     await memory.user("ann").forget(secret.id)
     await memory.work()
     assert RETOLD["summary"] not in await summary(chat)
-    assert "4711" not in json.dumps(await memory.user("ann").export(), default=str)
+    assert "marzipan" not in json.dumps(await memory.user("ann").export(), default=str)
 
 
 async def test_an_episode_is_retold_without_what_nobody_said(open_memory, clock):
