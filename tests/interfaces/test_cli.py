@@ -625,6 +625,16 @@ def test_stats_count_users_layers_and_bytes(recollect, lines):
     assert "1 record" in told and "read only      no" in told and "/notes.db" in told
 
 
+def test_what_an_org_and_the_server_keep_is_not_told_as_a_users(recollect, lines, tmp_path):
+    _remember(recollect, lines, TEA)
+    recollect("learnings", "add", "Quote prices in euro.", "--org-wide")
+    recollect("keys", "create")
+    assert "3 users and orgs" in recollect("stats").out
+    assert "of 3 users and orgs" in recollect("backup", str(tmp_path / "copy.db")).out
+    kept = recollect("maintain").out
+    assert "(the org)" in kept and "(the server)" in kept
+
+
 def test_the_doctor_finds_a_healthy_store_well_and_changes_nothing(recollect, lines, tmp_path):
     _remember(recollect, lines, TEA)
     before = (tmp_path / "notes.db").read_bytes()
