@@ -744,7 +744,7 @@ def test_lines_can_come_from_a_pipe(recollect):
     ran = recollect("chat", "--script", "-", input="I keep bees.\n/help\n/context\n")
     assert ran.code == 0
     assert "/forget ID" in ran.out
-    assert "of 4000 tokens" in ran.out
+    assert "user:\nI keep bees." in ran.out and "of 4000 tokens" in ran.out
 
 
 def test_a_mistake_in_a_script_ends_it_with_its_exit_code(recollect):
