@@ -211,15 +211,22 @@ def stats(url: Url = None, as_json: Json = False) -> None:
         emit(found)
         return
     jobs, uses = found["jobs"], found["uses"]
-    store = {name: value for name, value in uses["store"].items() if name != "url"}
     rows = [("users", owners(found["users"]))]
     rows += [(layer, plural(records, "record")) for layer, records in sorted(found["records"].items())]
     rows += [("jobs", f"{jobs['waiting']} waiting, {jobs['running']} running, {jobs['scheduled']} for later")]
     rows += [("size", size(found["bytes"]))]
-    rows += [("where", health.absolute(uses["store"]))]
-    rows += [(name.replace("_", " "), _yes_or_no(value)) for name, value in store.items()]
+    for holds, store in uses["store"].get("parts", {"": uses["store"]}).items():
+        rows += [(f"{holds}: {name}" if holds else name, told) for name, told in _kept(store)]
     rows += [("embedder", uses["embedder"]), ("enrichment", uses["enrichment"]), ("token counts", uses["tokens"])]
     table(["what", "found"], rows)
+
+
+def _kept(store: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Where a store is, and what it says of itself."""
+    yield "where", health.absolute(store)
+    for name, value in store.items():
+        if name != "url":
+            yield name.replace("_", " "), _yes_or_no(value)
 
 
 def _yes_or_no(value: object) -> str:

@@ -625,6 +625,15 @@ def test_stats_count_users_layers_and_bytes(recollect, lines):
     assert "1 record" in told and "read only      no" in told and "/notes.db" in told
 
 
+def test_stats_tell_each_of_several_stores_by_what_it_holds(recollect, lines, tmp_path, monkeypatch):
+    monkeypatch.setenv("RECOLLECT_LAYERS", f"conversation=sqlite:///{tmp_path}/talk.db")
+    _remember(recollect, lines, TEA)
+    told = " ".join(recollect("stats").out.split())
+    assert "conversation: where" in told and "/talk.db conversation: store sqlite" in told
+    assert "the rest: where" in told and "/notes.db the rest: store sqlite" in told
+    assert "{" not in told
+
+
 def test_what_an_org_and_the_server_keep_is_not_told_as_a_users(recollect, lines, tmp_path):
     _remember(recollect, lines, TEA)
     recollect("learnings", "add", "Quote prices in euro.", "--org-wide")
