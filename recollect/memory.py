@@ -151,6 +151,10 @@ class Memory:
         if embedder is None:
             opened: Embedder | None = _part("embedders").open_or_warn(chosen.embedder, chosen)
             embedder = opened
+        else:
+            validate.part(embedder, ("name", "dimensions", "embed"), "embedder")
+        if reranker is not None:
+            validate.part(reranker, ("name", "score"), "reranker")
         model = open_model(chosen.llm, chosen) if llm is None else as_model(llm)
         return cls(chosen.url if url is None else url, chosen, embedder, clock, reranker, model)
 

@@ -148,9 +148,7 @@ class Settings:
         """Defaults, then `recollect.toml` in the folder, then `RECOLLECT_*` variables."""
         values = _from_others(environ)
         values.update({name: value for name, value in read_file(folder).items() if name not in TABLES})
-        for name, text in environ.items():
-            if name.startswith(PREFIX) and name.removeprefix(PREFIX).lower() in _TYPES:
-                values[name.removeprefix(PREFIX).lower()] = text
+        values.update({name.removeprefix(PREFIX).lower(): environ[name] for name in variables_in(environ)})
         return cls().with_(values)
 
     def with_(self, values: Mapping[str, Any]) -> Settings:
@@ -167,6 +165,22 @@ def read_file(folder: Path | None = None) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValidationError(f"{FILE_NAME} cannot be read as TOML", field="settings") from error
+
+
+def variables_in(environ: Mapping[str, str]) -> list[str]:
+    """The names of those variables that are read as settings."""
+    return [name for name in environ if name.startswith(PREFIX) and name.removeprefix(PREFIX).lower() in _TYPES]
+
+
+def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables that are read as no setting, each with the one that may be meant.
+
+    >>> misspelt({"RECOLLECT_CONVERSTION_DAYS": "365", "RECOLLECT_URL": "memory://", "RECOLLECT_DEBUG": "1"})
+    {'RECOLLECT_CONVERSTION_DAYS': 'RECOLLECT_CONVERSATION_DAYS'}
+    """
+    names = {name: name.removeprefix(PREFIX).lower() for name in environ if name.startswith(PREFIX)}
+    near = {name: get_close_matches(meant, _TYPES, n=1, cutoff=0.8) for name, meant in names.items()}
+    return {name: PREFIX + found[0].upper() for name, found in near.items() if found and found[0] != names[name]}
 
 
 def _from_others(environ: Mapping[str, str]) -> dict[str, Any]:

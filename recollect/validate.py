@@ -119,6 +119,13 @@ def choice(value: object, options: Collection[str], field: str) -> str:
     raise ValidationError(f"must be one of {', '.join(options)}", field=field)
 
 
+def part(value: object, members: Collection[str], field: str) -> None:
+    """An object that stands in for a part of ours has what is asked of it."""
+    missing = [name for name in members if not hasattr(value, name)]
+    if missing:
+        raise ValidationError(f"must have {', '.join(members)}; this one lacks {', '.join(missing)}", field=field)
+
+
 def role(value: object, field: str = "role") -> str:
     """Who speaks."""
     return choice(value, ROLES, field)

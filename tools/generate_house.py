@@ -31,6 +31,30 @@ HEAD = """# The house
 
 Every file of the package, by room, in the words it begins with. Written by `tools/generate_house.py`; which room
 may see which is held by `tests/unit/test_rooms.py`, and the reasons are in [design](design.md).
+
+## The walk of a message
+
+1. `memory.py`: `add_interaction`, on a handle that carries its scope. `validate.py` looks at what came in.
+2. `conversation.py`: a record for each message and one job for all; `ledger.py` commits them together, in a store of
+   `stores/`. Nobody waits for more than that.
+3. `worker.py`: claims the job, and commits what comes of it together with its end.
+4. `enrichment.py`: vectors by `providers.py`, importance by `policies/importance.py`, near-duplicates by
+   `policies/merging.py`.
+5. `learning.py`: drafts by `enrich/by_rules.py`; what is known decides in `profile.py`, `learnings.py` and `graph.py`,
+   by `policies/facts.py`, `policies/learnings.py` and `policies/graphs.py`.
+6. By further jobs: running summaries (`conversation.py`), `episodes.py`, what a model reads (`reading.py`),
+   `upkeep.py`.
+
+## The walk of a question
+
+1. `memory.py`: `get_context`, or `search_memory`; `flow.py` hands it on.
+2. `recall.py`: understands the question (`policies/words.py`, `policies/dates.py`, `policies/asking.py`) and asks the
+   index.
+3. `index.py`: the user's records in memory, caught up by revision; words in `postings.py` and `kinship.py`, sessions
+   and neighbours in `arrangement.py`.
+4. `policies/scoring.py`: legs are scaled, weighed and added; `reranking.py` looks again where that is asked for.
+5. `sections.py`: what each section of a prompt could hold; `policies/fitting.py` packs it into the budget.
+6. `context.py`: the text with its sources, fenced by `policies/fencing.py`. Nothing was written.
 """
 
 

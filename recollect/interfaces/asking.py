@@ -113,7 +113,8 @@ def _show_hits(hits: Sequence[Hit], explain: bool, everything: bool) -> None:
     shown = hits if everything or not near else near
     entries([(hit.place, _hit_text(hit, explain)) for hit in shown])
     if len(shown) < len(hits):
-        say(f"{len(hits) - len(shown):,} more found, hardly related; --all shows them.", style="dim")
+        more = len(hits) - len(shown)
+        say(f"{more:,} more found, hardly related; --all shows {'it' if more == 1 else 'them'}.", style="dim")
 
 
 def _hit_text(hit: Hit, explain: bool) -> Text:

@@ -12,7 +12,7 @@ import typer
 
 from recollect.errors import Conflict, Corrupt, NotFound, Unavailable, ValidationError
 from recollect.interfaces.options import Json, Url, chosen, file_of
-from recollect.interfaces.output import complain, emit, plural, say, size
+from recollect.interfaces.output import complain, emit, owners, plural, say, size
 from recollect.records import system_clock
 from recollect.settings import Settings
 from recollect.stores.sqlite import SqliteStore, open_path
@@ -37,7 +37,7 @@ class Saved:
 
     @property
     def told(self) -> str:
-        return f"{plural(self.records, 'record')} of {plural(self.users, 'user')}, {size(self.bytes)}; checked."
+        return f"{plural(self.records, 'record')} of {owners(self.users)}, {size(self.bytes)}; checked."
 
 
 def backup(

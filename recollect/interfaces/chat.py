@@ -57,7 +57,7 @@ Tell me something, and ask me about it later, in this session or another.
 
   /profile     what I know of you
   /why         the memories behind the last answer
-  /context     what a model would have been given
+  /context     what a model would have been given, and why
   /sessions    the conversations that are remembered
   /session ID  go back to one of them
   /new [NAME]  begin another session
@@ -172,7 +172,10 @@ class Talk:
         return told(await self.user.profile()) or "I know nothing about you yet."
 
     async def _context(self, _: str) -> str:
-        return self.last.context.explain() if self.last else "Nothing was said yet."
+        if self.last is None:
+            return "Nothing was said yet."
+        given = [f"{message['role']}:\n{message['content']}" for message in self.last.context.messages]
+        return "\n\n".join([*given, self.last.context.explain()])
 
     async def _why(self, _: str) -> str:
         if self.last is None:

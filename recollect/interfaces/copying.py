@@ -11,7 +11,7 @@ import typer
 from recollect.copying import COPIED_LAYERS, Copied, Copying
 from recollect.errors import ValidationError
 from recollect.interfaces.options import Json, Layer
-from recollect.interfaces.output import CONFLICT, complain, emit, plural, progress, say, table
+from recollect.interfaces.output import CONFLICT, complain, emit, owners, plural, progress, say, table, whose
 from recollect.records import system_clock
 from recollect.settings import Settings
 from recollect.stores import open_store
@@ -104,18 +104,18 @@ def _show(done: list[Copied], dry_run: bool) -> None:
     if shown:
         heading = "would copy" if dry_run else "copied"
         rows = [
-            (e.partition.org, e.partition.user or "(the org)", e.records, e.copied, e.known, e.different, _state(e))
+            (e.partition.org, whose(e.partition), e.records, e.copied, e.known, e.different, _state(e))
             for e in shown[:ROWS_MAX]
         ]
         columns = ["org", "user", "records", heading, "there already", "different", "compared"]
         table(columns, rows, right=columns[2:6])
     totals = _totals(done, dry_run)
-    users = plural(len(done), "user")
+    whom = owners(len(done))
     if dry_run:
-        say(f"{plural(totals['records'], 'record')} of {users}, {totals['copied']:,} to copy; nothing was changed.")
+        say(f"{plural(totals['records'], 'record')} of {whom}, {totals['copied']:,} to copy; nothing was changed.")
         return
     said = "both sides are equal" if totals["verified"] else "the two sides are NOT equal"
-    say(f"{plural(totals['records'], 'record')} of {users}, {totals['copied']:,} copied; {said}.")
+    say(f"{plural(totals['records'], 'record')} of {whom}, {totals['copied']:,} copied; {said}.")
     ids = [id for each in done for id in each.different_ids if not each.verified][:ROWS_MAX]
     if ids:
         say(f"Different: {', '.join(ids)}. --overwrite takes them from the source.")

@@ -18,7 +18,7 @@ from recollect.interfaces.output import plural
 from recollect.interfaces.salvaging import saved_in
 from recollect.memory import Memory
 from recollect.records import HOUR_MS, system_clock
-from recollect.settings import Settings
+from recollect.settings import FILE_NAME, Settings, misspelt, variables_in
 from recollect.stores import open_store
 from recollect.stores.contract import DURABLE, FAIL, OK, WARN, Survey
 from recollect.stores.sqlite_file import SQLITE_VERSION
@@ -59,7 +59,7 @@ async def examine(url: str | None) -> AsyncIterator[Check]:
     except RecollectError as error:
         yield Check(FAIL, "settings", str(error), "correct recollect.toml or the RECOLLECT_ variable")
         return
-    yield Check(OK, "settings", f"read for {platform.system()}")
+    yield _settings(os.environ)
     chosen = settings.url if url is None else url
     if is_missing(file_of(chosen)) and not settings.layers:
         for check in _nothing_yet(chosen, OK if url is None else WARN):
@@ -116,6 +116,17 @@ def _at_least(name: str, have: tuple[int, ...], least: tuple[int, ...]) -> Check
     if have >= least:
         return Check(OK, name, version)
     return Check(FAIL, name, version, f"Recollect needs {'.'.join(map(str, least))} or later")
+
+
+def _settings(environ: Mapping[str, str]) -> Check:
+    """Where settings come from, and which variables look like one and are none."""
+    wrong = misspelt(environ)
+    if wrong:
+        found = f"{', '.join(wrong)}: not read, since there is no such setting"
+        return Check(WARN, "settings", found, f"perhaps {', '.join(wrong.values())} is meant")
+    said = [FILE_NAME] if Path(FILE_NAME).is_file() else []
+    said += variables_in(environ)
+    return Check(OK, "settings", f"{', '.join(said) or 'defaults'}, on {platform.system()}")
 
 
 def _not_opened(where: str, error: RecollectError) -> Check:

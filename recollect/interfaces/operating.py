@@ -21,11 +21,13 @@ from recollect.interfaces.output import (
     day_and_time,
     emit,
     one_line,
+    owners,
     plural,
     progress,
     say,
     size,
     table,
+    whose,
 )
 from recollect.memory import Memory
 from recollect.policies.recurring import RESTS_ON
@@ -54,7 +56,7 @@ def maintain(
         return
     counted = ["episodes", "merged", "recurring", "retired", "purged"]
     table(["org", "user", *counted], [_counts(each) for each in done], right=counted)
-    steps = [(each.partition.user, *step) for each in done for step in _steps(each)]
+    steps = [(whose(each.partition), *step) for each in done for step in _steps(each)]
     if steps:
         table(["user", "would be" if dry_run else "was", "id", "memory", "because"], steps)
     elif all(each.is_idle for each in done):
@@ -65,7 +67,7 @@ def _counts(done: Maintained) -> tuple[Any, ...]:
     made = done.consolidated
     purged = "-" if done.dry_run else done.purged
     sizes = (len(made.episodes), len(made.merged), len(made.recurring), len(done.retired), purged)
-    return (done.partition.org, done.partition.user, *sizes)
+    return (done.partition.org, whose(done.partition), *sizes)
 
 
 def _steps(done: Maintained) -> Iterator[tuple[str, str, str, str]]:
@@ -209,15 +211,22 @@ def stats(url: Url = None, as_json: Json = False) -> None:
         emit(found)
         return
     jobs, uses = found["jobs"], found["uses"]
-    store = {name: value for name, value in uses["store"].items() if name != "url"}
-    rows = [("users", plural(found["users"], "user"))]
+    rows = [("users", owners(found["users"]))]
     rows += [(layer, plural(records, "record")) for layer, records in sorted(found["records"].items())]
     rows += [("jobs", f"{jobs['waiting']} waiting, {jobs['running']} running, {jobs['scheduled']} for later")]
     rows += [("size", size(found["bytes"]))]
-    rows += [("where", health.absolute(uses["store"]))]
-    rows += [(name.replace("_", " "), _yes_or_no(value)) for name, value in store.items()]
+    for holds, store in uses["store"].get("parts", {"": uses["store"]}).items():
+        rows += [(f"{holds}: {name}" if holds else name, told) for name, told in _kept(store)]
     rows += [("embedder", uses["embedder"]), ("enrichment", uses["enrichment"]), ("token counts", uses["tokens"])]
     table(["what", "found"], rows)
+
+
+def _kept(store: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Where a store is, and what it says of itself."""
+    yield "where", health.absolute(store)
+    for name, value in store.items():
+        if name != "url":
+            yield name.replace("_", " "), _yes_or_no(value)
 
 
 def _yes_or_no(value: object) -> str:

@@ -24,7 +24,7 @@ from rich.text import Text
 
 from recollect.errors import Conflict, Corrupt, NotFound, RecollectError, ValidationError
 from recollect.policies.fencing import shown
-from recollect.records import as_datetime
+from recollect.records import Partition, as_datetime
 
 PIPE_COLUMNS = 100
 """Width of tables when nobody says how wide the screen is."""
@@ -168,6 +168,20 @@ def plural(count: int, noun: str) -> str:
     if count == 1:
         return f"1 {noun}"
     return f"{count:,} {noun[:-1]}ies" if noun.endswith("y") else f"{count:,} {noun}s"
+
+
+def owners(count: int) -> str:
+    """Whose records are counted: an org has some of its own, and so has the server.
+
+    >>> owners(1), owners(2)
+    ('1 user or org', '2 users and orgs')
+    """
+    return "1 user or org" if count == 1 else f"{count:,} users and orgs"
+
+
+def whose(partition: Partition) -> str:
+    """The user of a partition, or what stands in a user's place where there is none."""
+    return partition.user or ("(the server)" if partition.org.startswith("{") else "(the org)")
 
 
 def ordinal(number: int) -> str:

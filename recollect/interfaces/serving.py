@@ -99,7 +99,7 @@ def create_key(
         return
     sys.stdout.write(f"{token}\n")
     whose = f"user {one_line(user, 60)} of org {one_line(org, 60)}" if user else f"org {one_line(org, 60)}"
-    say(f"It lets `{scope}` for {whose}, and is not shown again. Its id is {key.id}.")
+    say(f"It is for {whose}, with the scope `{scope}`, and is not shown again. Its id is {key.id}.")
 
 
 def list_keys(url: Url = None, as_json: Json = False) -> None:

@@ -238,6 +238,13 @@ def test_the_page_of_the_house_is_what_the_generator_writes():
     assert house.rooms() == set(house.ROOMS)
 
 
+def test_every_file_that_a_message_or_a_question_walks_through_is_there():
+    named = re.findall(r"`([a-z_/]+\.py)`", generator("generate_house").HEAD)
+    walked = [name for name in named if not name.startswith(("tools/", "tests/"))]
+    assert len(walked) > 20
+    assert [name for name in walked if not (ROOT / "recollect" / name).is_file()] == []
+
+
 # ── where links lead ─────────────────────────────────────────────────────────────────────────────
 
 

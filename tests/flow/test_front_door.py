@@ -237,6 +237,12 @@ async def test_the_default_embedder_needs_nothing_but_the_package(open_memory):
     assert hit.legs["meaning"].score > 0
 
 
+@pytest.mark.parametrize(("part", "lacks"), [("embedder", "name, dimensions, embed"), ("reranker", "name, score")])
+def test_a_part_that_cannot_do_its_work_is_refused_at_the_door(part, lacks):
+    with pytest.raises(ValidationError, match=f"{part}: must have .*; this one lacks {lacks}"):
+        Memory.open("memory://", **{part: object()})
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

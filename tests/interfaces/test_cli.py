@@ -625,6 +625,25 @@ def test_stats_count_users_layers_and_bytes(recollect, lines):
     assert "1 record" in told and "read only      no" in told and "/notes.db" in told
 
 
+def test_stats_tell_each_of_several_stores_by_what_it_holds(recollect, lines, tmp_path, monkeypatch):
+    monkeypatch.setenv("RECOLLECT_LAYERS", f"conversation=sqlite:///{tmp_path}/talk.db")
+    _remember(recollect, lines, TEA)
+    told = " ".join(recollect("stats").out.split())
+    assert "conversation: where" in told and "/talk.db conversation: store sqlite" in told
+    assert "the rest: where" in told and "/notes.db the rest: store sqlite" in told
+    assert "{" not in told
+
+
+def test_what_an_org_and_the_server_keep_is_not_told_as_a_users(recollect, lines, tmp_path):
+    _remember(recollect, lines, TEA)
+    recollect("learnings", "add", "Quote prices in euro.", "--org-wide")
+    recollect("keys", "create")
+    assert "3 users and orgs" in recollect("stats").out
+    assert "of 3 users and orgs" in recollect("backup", str(tmp_path / "copy.db")).out
+    kept = recollect("maintain").out
+    assert "(the org)" in kept and "(the server)" in kept
+
+
 def test_the_doctor_finds_a_healthy_store_well_and_changes_nothing(recollect, lines, tmp_path):
     _remember(recollect, lines, TEA)
     before = (tmp_path / "notes.db").read_bytes()
@@ -734,7 +753,7 @@ def test_lines_can_come_from_a_pipe(recollect):
     ran = recollect("chat", "--script", "-", input="I keep bees.\n/help\n/context\n")
     assert ran.code == 0
     assert "/forget ID" in ran.out
-    assert "of 4000 tokens" in ran.out
+    assert "user:\nI keep bees." in ran.out and "of 4000 tokens" in ran.out
 
 
 def test_a_mistake_in_a_script_ends_it_with_its_exit_code(recollect):

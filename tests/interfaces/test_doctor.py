@@ -35,6 +35,20 @@ def test_a_server_that_cannot_be_reached_stays_a_failure(recollect):
     assert "fail" in [check["state"] for check in ran.json if "store" in check["name"]]
 
 
+def test_the_doctor_says_where_settings_come_from_and_which_are_misspelt(recollect, tmp_path, monkeypatch):
+    def settings() -> dict[str, str]:
+        return next(check for check in recollect("doctor", "--json").json if check["name"] == "settings")
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "recollect.toml").write_text("poll_s = 2\n")
+    monkeypatch.setenv("RECOLLECT_CONVERSATION_DAYS", "365")
+    assert settings()["found"].startswith("recollect.toml, ") and "RECOLLECT_CONVERSATION_DAYS" in settings()["found"]
+    monkeypatch.setenv("RECOLLECT_CONVERSTION_DAYS", "365")
+    told = settings()
+    assert told["state"] == "warn" and told["found"].startswith("RECOLLECT_CONVERSTION_DAYS: not read")
+    assert told["advice"] == "perhaps RECOLLECT_CONVERSATION_DAYS is meant"
+
+
 def test_work_for_later_does_not_count_as_waiting(recollect):
     jobs = recollect("stats", "--json").json["jobs"]
     assert (jobs["waiting"], jobs["running"]) == (0, 0) and jobs["scheduled"] > 0
