@@ -29,6 +29,7 @@ NOT_READY: dict[int | str, dict[str, Any]] = {
 }
 
 
+@routes.head("/health", include_in_schema=False, openapi_extra={PUBLIC: True})
 @routes.get("/health", responses=shapes(schemas.HealthShape), openapi_extra={PUBLIC: True})
 async def health(service: Here) -> Response:
     """What the server stands on. `degraded`: it lives, but on a store in memory, or something of it does not work."""
@@ -57,6 +58,7 @@ def _told(store: Store) -> dict[str, str]:
     return {name: str(described[name]) for name in TOLD_OF_STORES if name in described}
 
 
+@routes.head("/ready", include_in_schema=False, openapi_extra={PUBLIC: True})
 @routes.get("/ready", responses=shapes(schemas.ReadyShape) | NOT_READY, openapi_extra={PUBLIC: True})
 async def ready(service: Here) -> Response:
     """Whether requests can be served: every store answers, and the server is not about to stop."""

@@ -234,6 +234,7 @@ async def test_it_takes_as_long_to_refuse_a_nearly_right_key(service):
 
 async def test_one_key_that_asks_too_often_waits_and_the_others_do_not(clock):
     async with opened(clock=clock, settings={"requests_per_minute": 60}) as service, client_of(service) as client:
+        service.rate._timer = lambda: 0.0  # however long the requests take
         busy, quiet = await bearer(service), await bearer(service)
         answers = [await client.get("/api/users/ann/profile", headers=busy) for _ in range(12)]
         assert [answer.status_code for answer in answers] == [200] * 10 + [429] * 2
@@ -298,6 +299,24 @@ async def test_a_key_that_is_revoked_is_a_wrong_one_from_then_on(service):
         answers = [await client.get("/api/users/ann/profile", headers=shown) for _ in range(FAILED_BURST + 5)]
     assert [answer.status_code for answer in answers] == [401] * FAILED_BURST + [429] * 5
     assert service.known_as(token.encode()) == b"" and not service.callers._buckets
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        {"X-Forwarded-For": "203.0.113.9"},
+        {"X-Forwarded-For": "127.0.0.1"},
+        {"Forwarded": "for=203.0.113.9"},
+        {"Via": "1.1 x"},
+    ],
+)
+async def test_without_keys_what_a_proxy_on_this_machine_passes_on_is_not_this_machines(service, client, added):
+    await client.post("/api/users/ann/memories", json=MEMORY)
+    for path in ("/api/users", "/metrics", "/users/ann/memories"):
+        answer = await client.get(path, headers=added, follow_redirects=True)
+        assert "ann" not in answer.text and (answer.status_code == 401 or answer.url.path == "/sign-in"), path
+    right = await bearer(service, org="default")
+    assert (await client.get("/api/users", headers=right | added)).json()["users"] == ["ann"]
 
 
 async def test_without_keys_wrong_ones_do_not_close_the_door_for_this_machine(service):
