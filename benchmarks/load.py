@@ -5,6 +5,7 @@ stay open, and measures. Then come four times as many requests as it can take, a
 and for memory. `make bench-load`; `make bench` runs the quick form.
 
     python benchmarks/load.py --seconds 10 --connections 32 --overload-seconds 60 --chats 200 --chat-seconds 60
+    python benchmarks/load.py --only-chats --chat-seconds 300 --index-mib 16    # does its memory level off?
     python benchmarks/load.py --quick
 
 mem0 is not among them: its package has no server, and the one in its repository needs PostgreSQL and a model.
@@ -182,9 +183,9 @@ async def _beside_others(seconds: float, connections: int, folder: Path) -> list
     return found + await _beside_chroma(seconds, connections, folder)
 
 
-async def _many_chats(chats: int, seconds: float, folder: Path) -> None:
-    """So many chats at once: none fails, and the server does not grow."""
-    with running(SERVE, folder / "chats") as server:
+async def _many_chats(chats: int, seconds: float, index_mib: int, folder: Path) -> None:
+    """So many chats at once: none fails, and the server does not grow by more than what it is told to hold."""
+    with running([*SERVE, "--set", f"index_mib={index_mib}"], folder / "chats") as server:
         await ask("warm", server, chat, chats, min(STEP_S, seconds / 3))
         whole = Measured(f"{chats} chats at once")
         sizes, indexes = [server.memory_mib], [_index_mib(server)]
@@ -199,6 +200,14 @@ async def _many_chats(chats: int, seconds: float, folder: Path) -> None:
     print(row(whole))
     print(f"statuses {dict(whole.statuses)}; memory every {STEP_S:g} s: {_steps(sizes)} MiB")
     print(f"of which indexes of what was said, which have a bound of their own (index_mib): {_steps(indexes)} MiB")
+    print(_second_half(sizes, indexes))
+
+
+def _second_half(sizes: list[float], indexes: list[float]) -> str:
+    """How much the process grew after half of the time, with its indexes and without."""
+    half = len(sizes) // 2
+    grown, indexed = sizes[-1] - sizes[half], indexes[-1] - indexes[half]
+    return f"in the second half it grew by {grown:+.0f} MiB, {indexed:+.0f} of them indexes"
 
 
 def _steps(sizes: list[float]) -> str:
@@ -216,19 +225,25 @@ async def measure(options: argparse.Namespace) -> None:
     """All of it, as tables."""
     with tempfile.TemporaryDirectory(prefix="recollect-load-") as name:
         folder = Path(name)
-        told = f"one process, {options.connections} connections, {options.seconds:g} s each"
-        print(f"{told}; the machine's load was {os.getloadavg()[0]:.1f}")
-        print(f"{'':<28}{'a second':>9}  {'p50 ms':>8}  {'p95 ms':>8}  {'p99 ms':>8}  {'CPU ms':>8}")
-        found = await _beside_others(options.seconds, options.connections, folder)
-        for measured in found:
-            print(row(measured))
-        ratio, cpu = found[0].rate / max(found[1].rate, 0.001), found[1].cpu_ms / max(found[0].cpu_ms, 0.001)
-        print(f"an add takes {ratio:.2f} times as long as the bare insert, and {cpu:.2f} times the processor")
-        if options.overload_seconds:
-            print(f"\n{overload.told(await overload.overload(options.overload_seconds, folder))}")
+        if not options.only_chats:
+            await _one_by_one(options, folder)
         if options.chat_seconds:
-            print()
-            await _many_chats(options.chats, options.chat_seconds, folder)
+            await _many_chats(options.chats, options.chat_seconds, options.index_mib, folder)
+
+
+async def _one_by_one(options: argparse.Namespace, folder: Path) -> None:
+    """Each kind of request beside the same of others, then more of them than the server can take."""
+    told = f"one process, {options.connections} connections, {options.seconds:g} s each"
+    print(f"{told}; the machine's load was {os.getloadavg()[0]:.1f}")
+    print(f"{'':<28}{'a second':>9}  {'p50 ms':>8}  {'p95 ms':>8}  {'p99 ms':>8}  {'CPU ms':>8}")
+    found = await _beside_others(options.seconds, options.connections, folder)
+    for measured in found:
+        print(row(measured))
+    ratio, cpu = found[0].rate / max(found[1].rate, 0.001), found[1].cpu_ms / max(found[0].cpu_ms, 0.001)
+    print(f"an add takes {ratio:.2f} times as long as the bare insert, and {cpu:.2f} times the processor")
+    if options.overload_seconds:
+        print(f"\n{overload.told(await overload.overload(options.overload_seconds, folder))}")
+    print()
 
 
 def main() -> None:
@@ -239,6 +254,8 @@ def main() -> None:
     parser.add_argument("--overload-seconds", type=float, default=60.0)
     parser.add_argument("--chats", type=int, default=200)
     parser.add_argument("--chat-seconds", type=float, default=60.0)
+    parser.add_argument("--index-mib", type=int, default=512, help="what the server of the chats may hold as indexes")
+    parser.add_argument("--only-chats", action="store_true", help="only many chats at once")
     parser.add_argument("--quick", action="store_true", help="a minute and a half in all")
     options = parser.parse_args()
     if options.quick:

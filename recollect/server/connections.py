@@ -136,7 +136,7 @@ class PatientProtocol(H11Protocol):
     def _wait_s(self, request: Sent, who: bytes) -> float:
         """How long to wait for who shows no key that counts, from where too many came like this."""
         needs_key = request.is_guarded and (request.who or self._service.keys.are_held)
-        return self._service.failed_rate.wait_s(self._host) if needs_key and not who else 0.0
+        return self._service.unknown_wait_s(self._host, request.who) if needs_key and not who else 0.0
 
     def _understand(self, data: bytes, known: dict[str, Any]) -> bool:
         """Read a request, with what is known of it already. Gives whether it is one."""

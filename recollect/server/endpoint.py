@@ -5,11 +5,11 @@ Its answers are bounded, and neither they nor the key ever stand in an error.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from recollect.errors import ModelError
+from recollect.errors import ModelError, RecollectError
 from recollect.memory import Session
 from recollect.models import Ask, ToolCall
 from recollect.models.openai import EndpointModel
@@ -37,16 +37,35 @@ def open_endpoint(agent: Agent) -> EndpointModel:
 class FromModel:
     """Answers with a model that is given the agent's prompt and the context of the question."""
 
-    def __init__(self, agent: Agent, model: EndpointModel, tools: Tools | None = None) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        model: EndpointModel,
+        tools: Tools | None = None,
+        *,
+        told: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        """`told` hears after each answer how the endpoint does."""
         self._agent = agent
         self._model = model
         self._tools = tools
+        self._told = told
 
     async def prepare(self, chat: Session, text: str) -> Prepared:
         context = await chat.get_context(text, model=self._agent.model or None, **self._agent.policy.arguments())
         return Prepared(context, owner=chat.user)
 
     async def answer(self, prepared: Prepared) -> AsyncGenerator[str, None]:
+        try:
+            async with aclosing(self._spoken(prepared)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except RecollectError as error:
+            self._told(f"fails ({type(error).__name__})")
+            raise
+        self._told("answers")
+
+    async def _spoken(self, prepared: Prepared) -> AsyncGenerator[str, None]:
         messages: list[dict[str, Any]] = [{"role": "system", "content": self._agent.prompt}]
         messages += prepared.context.to_openai()
         told = 0

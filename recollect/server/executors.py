@@ -114,6 +114,8 @@ class Executors:
             life_s, SESSIONS_MAX, ended=partial(figures.observe, "session_life_seconds"), timer=timer
         )
         self._endpoints: dict[str, Any] = {}
+        self.states = {name: "not asked yet" for name, agent in agents.items() if agent.url}
+        """How the endpoint of each agent with a model did when it was asked last."""
 
     @property
     def alive(self) -> int:
@@ -146,7 +148,8 @@ class Executors:
         module = endpoint_module()
         if agent.name not in self._endpoints:
             self._endpoints[agent.name] = module.open_endpoint(agent)
-        executor: Executor = module.FromModel(agent, self._endpoints[agent.name], self._tools_of(agent, org))
+        told = partial(self.states.__setitem__, agent.name)
+        executor: Executor = module.FromModel(agent, self._endpoints[agent.name], self._tools_of(agent, org), told=told)
         return executor
 
     def _tools_of(self, agent: Agent, org: str) -> Tools | None:

@@ -24,6 +24,8 @@ from recollect.server.service import Service
 PRINCIPAL = "recollect.principal"
 """Where the caller stands in the scope of a request."""
 ORG_HEADER = "x-recollect-org"
+FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+"""What a proxy adds to a request that it passes on: who asked the proxy may be anywhere."""
 GUARDED = ("/api", "/metrics", "/mcp")
 """What needs a key. Whether the server lives, and what its interface is, anybody may ask."""
 
@@ -121,10 +123,12 @@ def is_loopback(host: str) -> bool:
 
 
 def of_this_machine(scope: Scope) -> Principal:
-    """The operator at this machine. A page of somebody else's in their browser is not that."""
+    """The operator at this machine. Neither a page of somebody else's in their browser nor a proxy is that."""
     headers = Headers(scope=scope)
     client = scope.get("client")
     if client is None or not is_loopback(client[0]) or not is_loopback(_name(headers.get("host", ""))):
+        raise Unauthorized
+    if any(name in headers for name in FORWARDED):
         raise Unauthorized
     if is_from_elsewhere(headers):
         raise Forbidden("a page of another site must not ask here", field="origin")

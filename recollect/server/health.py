@@ -29,6 +29,7 @@ NOT_READY: dict[int | str, dict[str, Any]] = {
 }
 
 
+@routes.head("/health", include_in_schema=False, openapi_extra={PUBLIC: True})
 @routes.get("/health", responses=shapes(schemas.HealthShape), openapi_extra={PUBLIC: True})
 async def health(service: Here) -> Response:
     """What the server stands on. `degraded`: it lives, but on a store in memory, or something of it does not work."""
@@ -36,7 +37,8 @@ async def health(service: Here) -> Response:
     stores = {name: _told(store) for name, store in service.stores.items()}
     has_worker = uses["worker"] in ("in this process", "elsewhere")
     is_degraded = not has_worker or any("fallback" in store for store in stores.values())
-    is_degraded = is_degraded or any(state.startswith(FAILS) for state in uses["states"].values())
+    states = _states(service, uses)
+    is_degraded = is_degraded or any(state.startswith(FAILS) for state in states.values())
     agents = {name: agent.model or "from memory" for name, agent in service.agents.items()}
     return Json(
         {
@@ -46,10 +48,15 @@ async def health(service: Here) -> Response:
             "worker": uses["worker"],
             "embedder": uses["embedder"],
             "enrichment": uses["enrichment"],
-            "states": uses["states"],
+            "states": states,
             "agents": agents,
         }
     )
+
+
+def _states(service: Service, uses: dict[str, Any]) -> dict[str, str]:
+    """How everything did that may be away without the server: embedder, model, and the models of agents."""
+    return {**uses["states"], **{f"agent {name}": state for name, state in service.executors.states.items()}}
 
 
 def _told(store: Store) -> dict[str, str]:
@@ -57,6 +64,7 @@ def _told(store: Store) -> dict[str, str]:
     return {name: str(described[name]) for name in TOLD_OF_STORES if name in described}
 
 
+@routes.head("/ready", include_in_schema=False, openapi_extra={PUBLIC: True})
 @routes.get("/ready", responses=shapes(schemas.ReadyShape) | NOT_READY, openapi_extra={PUBLIC: True})
 async def ready(service: Here) -> Response:
     """Whether requests can be served: every store answers, and the server is not about to stop."""
@@ -69,7 +77,7 @@ async def ready(service: Here) -> Response:
         "worker": uses["worker"],
         "embedder": uses["embedder"],
         "enrichment": uses["enrichment"],
-        "states": uses["states"],
+        "states": _states(service, uses),
         "draining": service.draining,
     }
     return Json(told, 200 if is_ready else 503)

@@ -39,6 +39,8 @@ SHARED_S = 1.0
 """How often a process of several leaves its figures for the others."""
 FAILED_PER_MINUTE, FAILED_BURST = 30, 20
 """Wrong keys of one address: enough for a forgotten setting, too few for a flood."""
+LOOKS_PER_MINUTE = 60
+"""Unknown keys that are looked up all the same in a flood of wrong ones: one may have been made a moment ago."""
 
 
 class Service:
@@ -74,6 +76,7 @@ class Service:
         per_minute = max(1, self.settings.requests_per_minute // self.settings.workers)
         self.rate = Rate(per_minute, burst=max(1, per_minute * BURST_S // 60))
         self.failed_rate = Rate(FAILED_PER_MINUTE, burst=FAILED_BURST)
+        self._looks = Rate(LOOKS_PER_MINUTE, burst=1)
         self.callers = Callers()
         self._url = self.settings.url if url is None else url
         self.stores: Mapping[str, Store] = {}
@@ -132,6 +135,15 @@ class Service:
         Whoever makes keys up is not many callers for it.
         """
         return token if token and self.keys.recognises(token.decode("latin-1")) else b""
+
+    def unknown_wait_s(self, host: str, token: bytes) -> float:
+        """How long who shows no key that counts must wait, if too many came like this from there.
+
+        Now and then one is looked up all the same, which reads the keys anew: whoever makes a key in the middle of a
+        flood of wrong ones can use it at once.
+        """
+        wait_s = self.failed_rate.wait_s(host)
+        return 0.0 if wait_s and token and not self._looks.take("") else wait_s
 
     async def _may_add(self, org: str) -> None:
         await self.quotas.admit_memory(org)

@@ -92,6 +92,15 @@ MIGRATIONS: tuple[Callable[[Connection], None], ...] = (migrate_1, migrate_2)
 """In order; the file's `user_version` says how many of them it has had."""
 
 
+def _identity(place: Path) -> tuple[int, int] | None:
+    """Which file is at a place, whatever its name."""
+    try:
+        found = place.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def translated(error: sqlite3.Error) -> RecollectError:
     """The driver's error as one of ours, without any content."""
     name = getattr(error, "sqlite_errorname", "") or ""
@@ -139,6 +148,8 @@ class SqliteFile:
             version = self._check_version(self._read_version() if version is None else version)
             self._peeker = self._connect()
             self._peeker.execute("select part from partitions limit 1").fetchone()
+            self._place = path.absolute()
+            self._identity = _identity(self._place)
             if version < len(MIGRATIONS) and not self.read_only:
                 migrate(self._peeker)
         except sqlite3.Error as error:
@@ -206,6 +217,9 @@ class SqliteFile:
     def _check_open(self) -> None:
         if self._closed:
             raise Unavailable("the store is closed", field="store")
+        # SQLite would go on in a file that has no name any more, and all of it would be lost with the process.
+        if _identity(self._place) != self._identity:
+            raise Unavailable("the file was removed or replaced; put it back or start again", field="store")
 
     # ── the writer's thread ──────────────────────────────────────────────────────────────────────
 

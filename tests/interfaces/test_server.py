@@ -65,7 +65,7 @@ async def test_a_field_that_is_missing_is_named_whatever_it_is_called(client):
 
 
 async def test_a_path_that_is_not_there_says_where_the_paths_are_told(client):
-    for path in ("/docs", "/api/user"):
+    for path in ("/redoc", "/api/user"):
         refused = await client.get(path)
         assert refused.status_code == 404 and "/openapi.json" in refused.json()["detail"]
 
@@ -371,6 +371,14 @@ def quoted(name: str) -> str:
 async def test_there_is_no_way_around_the_paths(client, method, path, status):
     answer = await client.request(method, httpx.URL("http://127.0.0.1:8765").copy_with(raw_path=path.encode()))
     assert answer.status_code == status
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready"])
+async def test_a_balancer_may_look_without_reading(service, path):
+    async with listening(service) as address, httpx.AsyncClient(base_url=address) as client:
+        whole, head = await client.get(path), await client.head(path)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-length"] == str(len(whole.content))
 
 
 async def test_a_method_cannot_be_put_on_as_a_header(client):

@@ -107,6 +107,21 @@ async def test_a_model_that_calls_for_ever_has_to_answer_at_last(tmp_path, clock
     assert ["tools" in each for each in asked] == [True] * ROUNDS_MAX + [False]
 
 
+async def test_health_tells_how_the_model_of_an_agent_did(tmp_path, clock):
+    silent = [calling("search_memory", '{"query": "cat"}')]
+    for answers, status, state in ((silent, "degraded", "fails (ModelError)"), ([SAYS], "ok", "answers")):
+        folder = tmp_path / status
+        folder.mkdir()
+        async with talking(folder, clock, answers, 'tools = ["search_memory"]') as (_, client, _):
+            before = (await client.get("/health")).json()
+            await client.post("/api/chat", json=TURN)
+            after, ready = (await client.get("/health")).json(), await client.get("/ready")
+        assert before["status"] == "ok" and set(before["states"].values()) >= {"not asked yet"}
+        (name,) = set(after["states"]) - {"embedder", "model"}
+        assert (after["status"], after["states"][name]) == (status, state)
+        assert ready.status_code == 200 and ready.json()["states"] == after["states"]
+
+
 async def test_a_tool_adds_nothing_once_the_memories_of_the_day_are_used_up(tmp_path, clock):
     answers = [calling("add_memory", '{"content": "One more."}'), SAYS]
     table = 'tools = ["add_memory"]\n[orgs.default]\nmemories_per_day = 2'

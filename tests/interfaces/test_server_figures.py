@@ -22,6 +22,43 @@ ANN = "/api/users/ann"
 SECRET = "hunter2 is my password"
 
 
+NAME, LABEL = "[a-zA-Z_:][a-zA-Z0-9_:]*", r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"'
+SAMPLE = re.compile(rf"({NAME})(?:\{{({LABEL}(?:,{LABEL})*)\}})? (\S+)")
+Labels = frozenset[tuple[str, str]]
+
+
+def strictly_read(text: str) -> dict[str, dict[tuple[str, Labels], float]]:
+    """The samples of each family, read as the exposition format has it and not a blank more freely."""
+    assert text.endswith("\n")
+    families: dict[str, dict[tuple[str, Labels], float]] = {}
+    kind = name = ""
+    lines = iter(text[:-1].split("\n"))
+    for line in lines:
+        if line.startswith("#"):
+            name = re.fullmatch(rf"# HELP ({NAME}) [^\\]+", line)[1]
+            kind = re.fullmatch(rf"# TYPE {name} (counter|gauge|histogram)", next(lines))[1]
+            assert name not in families and name.endswith("_total") == (kind == "counter")
+            families[name] = {}
+            continue
+        found = SAMPLE.fullmatch(line)
+        assert found, line
+        labels = re.findall(LABEL, found[2] or "")
+        assert len(dict(labels)) == len(labels) and (found[1], frozenset(labels)) not in families[name], line
+        assert found[1].removeprefix(name) in (("_bucket", "_sum", "_count") if kind == "histogram" else ("",)), line
+        families[name][found[1], frozenset(labels)] = float(found[found.re.groups])
+    return families
+
+
+def check_histogram(name: str, samples: dict[tuple[str, Labels], float]) -> None:
+    """Buckets grow with their edges, and the last of them counts all."""
+    counts = {labels: value for (full, labels), value in samples.items() if full == f"{name}_count"}
+    for labels, count in counts.items():
+        of_it = [(dict(each), value) for (full, each), value in samples.items() if labels < each]
+        buckets = [(float(each["le"]), value) for each, value in of_it if set(each) == {*dict(labels), "le"}]
+        assert buckets == sorted(buckets) and [value for _, value in buckets] == sorted(value for _, value in buckets)
+        assert buckets[-1] == (float("inf"), count) and (f"{name}_sum", labels) in samples
+
+
 def figures(text: str) -> dict[str, float]:
     lines = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     return {name: float(value) for name, value in lines}
@@ -52,6 +89,27 @@ async def test_jobs_caches_and_the_store_have_figures():
     assert found['recollect_cache_lookups_total{cache="entities",result="miss"}'] == 1
     assert found['recollect_store_duration_seconds_count{verb="claim"}'] >= 1
     assert found["recollect_oldest_job_age_seconds"] >= 0 and found["recollect_sessions"] == 1
+
+
+async def test_prometheus_can_read_the_figures_to_the_letter():
+    async with opened() as service, client_of(service) as client:
+        await used(client, service)
+        await client.get("/nowhere")
+        service.executors._held.clear()
+        answer = await client.get("/metrics")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    families = strictly_read(answer.text)
+    histograms = [name for name in families if f"# TYPE {name} histogram" in answer.text]
+    assert len(histograms) >= 4 and sum(bool(families[name]) for name in histograms) >= 3
+    for name in histograms:
+        check_histogram(name, families[name])
+
+
+def test_whatever_stands_in_a_label_stays_in_it():
+    odd = Metrics()
+    odd.count("refused", why='a "b"\\ c\n# d}')
+    (sample,) = strictly_read(odd.text([]))["recollect_refused_total"]
+    assert sample[1] == {("why", r"a \"b\"\\ c\n# d}")}
 
 
 async def test_chats_have_lifetimes():
