@@ -23,6 +23,19 @@ def is_copy(index: PartitionIndex, message: Record, now: int) -> bool:
     )
 
 
+def copies_of(index: PartitionIndex, session: str, now: int) -> dict[str, str]:
+    """The messages of a session that are said in one that branched off as well, each with the id of its copy there."""
+    messages = index.session(session, now)
+    found: dict[str, str] = {}
+    for branch in index.sessions:
+        head = index.head("session", replace(messages[0].scope, session=branch), now) if messages else None
+        if head is not None and head.data.get("parent") == session:
+            there = {record.id for record in index.session(branch, now)}
+            copies = {each.id: copy_id(branch, each.id) for each in messages}
+            found = {id: copy for id, copy in copies.items() if copy in there} | found
+    return found
+
+
 async def with_copies(indexes: Indexes, partition: Partition, records: Sequence[Record], now: int) -> list[Record]:
     """These records and the copies of their messages in sessions that branched off, step by step."""
     index = await indexes.current(partition)

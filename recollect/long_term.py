@@ -5,8 +5,9 @@ The id of a memory is made from its text, so the same text written by many at on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count, takewhile
 from typing import Any
 
 from recollect import validate
@@ -102,9 +103,7 @@ class LongTerm:
         adding = _Adding(records)
 
         def decide(known: Mapping[str, Record], now: int) -> Changes | None:
-            # A text that was merged into another counts for that one: its record is read as well.
-            into = dict.fromkeys(str(record.data.get("merged_into", record.id)) for record in known.values())
-            further = [id for id in into if id not in asked]
+            further = _further(known, records, asked)
             asked.extend(further)
             return None if further else self._adding(adding.onto(known, now), key)
 
@@ -134,7 +133,7 @@ class LongTerm:
         layer = self._ledger.layers[record.layer]
         id = record.id or derived_id(record.layer, normal(record.content))
         # Which call it came by tells the same call again from another one with the same text.
-        call = derived_id("key", key)[:KEY_DIGITS] if key else new_id(now)[-KEY_DIGITS:]
+        call = derived_id("key", key, normal(record.content))[:KEY_DIGITS] if key else new_id(now)[-KEY_DIGITS:]
         data = {**record.data, "keys": [call]}
         expires_at = layer.expires_at(now) if record.expires_at is None else _ahead(record.expires_at, now)
         return record.with_(id=id, scope=self._scope, data=data, created_at=now, expires_at=expires_at)
@@ -147,13 +146,17 @@ class LongTerm:
 
     async def _added_before(self, records: Sequence[Record]) -> list[Record]:
         """The same call again is answered as before; another one under its key is a conflict."""
-        known = {record.id: record for record in await self._ledger.get(self._partition, [r.id for r in records])}
-        for record in records:
-            held = known.get(record.id)
-            calls = held.data.get("keys", ()) if held else ()
-            if held is None or record.data["keys"][0] not in calls or not _same_text(held, record):
-                raise Conflict("this idempotency key was used for other memories, or they are gone", field="key")
-        return [known[record.id] for record in records]
+        asked = [record.id for record in records]
+        known: dict[str, Record] = {}
+        further: Sequence[str] = asked
+        while further:
+            known |= {record.id: record for record in await self._ledger.get(self._partition, further)}
+            further = _further(known, records, asked)
+            asked.extend(further)
+        found = [_told_by(known, record) for record in records]
+        if None in found:
+            raise Conflict("this idempotency key was used for other memories, or they are gone", field="key")
+        return [record for record in found if record is not None]
 
     async def get(self, id: str) -> Record:
         """One memory of any public layer, or `NotFound`."""
@@ -182,7 +185,7 @@ class LongTerm:
                 changed[edit.id] = _edited(current, self._ledger.masked(edit.fields))
                 if changed[edit.id] is not current:
                     put.append(changed[edit.id])
-                    past += [past_of(current, now)] if _counts(changed[edit.id], current) else []
+                    past += [_marked(past_of(current, now), now)] if _counts(changed[edit.id], current) else []
             if not put:
                 return None
             refs = tuple(each.data["of"] for each in past)
@@ -228,18 +231,49 @@ class _Adding:
 
 def _onto(known: Mapping[str, Record], record: Record, now: int) -> Record:
     """The same text again makes the memory stronger; another text under its id is a conflict."""
-    held = known.get(record.id)
+    home = _home(known, record)
+    held = known.get(home)
     if held is None:
-        return record
-    if not _same_text(held, record):
-        if record.id != derived_id(record.layer, normal(record.content)):
-            raise Conflict("this id belongs to another memory", field="id")
-        # The text that gave the id its name was edited since: this is a memory of its own.
-        return record.with_(id=new_id(record.created_at))
+        return record.with_(id=home)
     # Only ever into an older one, so that this ends whatever was imported.
     while (into := known.get(held.data.get("merged_into", ""))) is not None and into.born < held.born:
         held = into
     return _said_again(held, record, now)
+
+
+def _further(known: Mapping[str, Record], records: Sequence[Record], asked: Sequence[str]) -> list[str]:
+    """What has to be read besides: a text counts for what it was merged into, and may stand beside its own place."""
+    into = [str(record.data.get("merged_into", record.id)) for record in known.values()]
+    homes = [_home(known, record) for record in records]
+    return [id for id in dict.fromkeys((*into, *homes)) if id not in asked]
+
+
+def _told_by(known: Mapping[str, Record], record: Record) -> Record | None:
+    """The memory that a call has told before, whatever became of its text; None if it told none of these."""
+    call = record.data["keys"][0]
+    places = [known[id] for id in takewhile(known.__contains__, _places(record))]
+    into = [known[id] for each in places if (id := each.data.get("merged_into", "")) in known]
+    if told := [each for each in (*places, *into) if call in each.data.get("keys", ())]:
+        return told[0]
+    # Of a text that is told over and over only the last calls are known: it is there, as this one wanted.
+    same = [each for each in (*places, *into) if _same_text(each, record)]
+    return next((each for each in same if len(each.data.get("keys", ())) >= KEYS_KEPT), None)
+
+
+def _home(known: Mapping[str, Record], record: Record) -> str:
+    """Where a memory is, or is to be."""
+    for id in _places(record):
+        if id not in known or _same_text(known[id], record):
+            return id
+    raise Conflict("this id belongs to another memory", field="id")
+
+
+def _places(record: Record) -> Iterator[str]:
+    """The id of a memory; of one that is named for its text also those beside it, where that was edited since."""
+    yield record.id
+    text = normal(record.content)
+    if record.id == derived_id(record.layer, text):
+        yield from (derived_id(record.layer, text, str(place)) for place in count(1))
 
 
 def _same_text(known: Record, record: Record) -> bool:
@@ -340,6 +374,11 @@ def past_of(record: Record, now: int) -> Record:
         source=record.source,
         trust=record.trust,
     )
+
+
+def _marked(past: Record, now: int) -> Record:
+    """What was before an edit, told from what is before an equal one that another process makes at the same moment."""
+    return past.with_(data={**past.data, "call": new_id(now)[-KEY_DIGITS:]})
 
 
 def past_ids(record: Record, later: int = 0) -> list[str]:

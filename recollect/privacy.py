@@ -14,22 +14,24 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recollect import validate
-from recollect.branches import with_copies
+from recollect.branches import copies_of, with_copies
 from recollect.episodes import NOTED_BORN
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Condition, Filter
 from recollect.layers import PUBLIC_LAYERS
+from recollect.learning import learn_jobs
 from recollect.ledger import Ledger, portions
 from recollect.long_term import past_ids
 from recollect.policies import graphs
 from recollect.policies.merging import merges_of, without_given, without_merge
+from recollect.policies.unlearning import UNTRUE
 from recollect.policies.unlearning_graphs import without_names
 from recollect.policies.wholeness import is_whole
 from recollect.profile import is_old_value
 from recollect.records import STANDS_IN, TRUSTS, Changes, Partition, Record, Scope, Source, enrich_job, iso, new_id
 from recollect.seals import SEAL, break_seals
 from recollect.stores.contract import OPERATIONS_MAX, forget_whole, named_partitions
-from recollect.unlearning import Unlearning, unlearning_job
+from recollect.unlearning import FACT_LAYERS, Unlearning, unlearning_job
 from recollect.views import Remaking, remake, remakings, resting_views
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ EXPORT_PAGE = 500
 EXPORTED_LAYERS = (*PUBLIC_LAYERS, "session", "past")
 OF_SESSIONS = ("fold", "episode", "remake", "read", "summarize")
 """Work that names a session before all else."""
+JOBS_BESIDE = 16
+"""Room in a commit that drops messages: for taking back what they taught, and for learning it from copies."""
 LATER_EDITS = 4
 """Edits that may slip in while a record is being forgotten."""
 PLACES = ("edited", NOTED_BORN)
@@ -104,21 +108,41 @@ class Privacy:
         return await self._forget(await self._with_copies([record async for record in self._ledger.walk(where)]))
 
     async def forget_session(self, session: str) -> Receipt:
-        """Forget a session: its messages, summary, title and working state. What branched off from it stays."""
-        where = Filter(self._partition, session=session)
-        return await self._forget([record async for record in self._ledger.walk(where)], session)
+        """Forget a session: its messages, summary, title and working state. What branched off from it stays.
 
-    async def _forget(self, records: Sequence[Record], session: str = "") -> Receipt:
+        So does what was learned from messages that a branch says too: it is learned from there.
+        """
+        where = Filter(self._partition, session=session)
+        records = [record async for record in self._ledger.walk(where)]
+        return await self._forget(records, session, await self._said_in_branches(session))
+
+    async def _said_in_branches(self, session: str) -> dict[str, str]:
+        """The messages that can be learned from in a branch, each with its copy; not those that told what is untrue."""
+        index = await self._indexes.current(self._partition)
+        now = self._ledger.clock()
+        copies = copies_of(index, session, now)
+        if copies:
+            old = [past.data["data"] async for past in self._ledger.walk(Filter(self._partition, layers=("past",)))]
+            facts = [record.data for layer in FACT_LAYERS for record in index.held(layer, now)]
+            for data in (*facts, *old):
+                untrue = data.get("tellings", ()) if data.get("status") in UNTRUE else ()
+                for telling in untrue:
+                    copies.pop(telling[0], None)
+        return copies
+
+    async def _forget(
+        self, records: Sequence[Record], session: str = "", copies: Mapping[str, str] | None = None
+    ) -> Receipt:
         rested: Counter[str] = Counter()
         resting = await self._with_resting(records)
         beside = await self._forget_beside(resting.values(), session)
         # Before they go, so that after a crash the same call finds what is left.
         await self._take_out_of_merges(resting)
         unlearning = Unlearning(self._ledger, self._indexes, self._partition)
-        doomed = await self._drop(records, rested, unlearning, later_edits=0)
+        doomed = await self._drop(records, rested, unlearning, 0, copies or {})
         # An edit, a fold, a merge or a lesson that was under way may have been written after this looked.
         # What begins after the drop is refused by the store, so a second look finds all that there can be.
-        doomed |= await self._drop(records, rested, unlearning, later_edits=LATER_EDITS)
+        doomed |= await self._drop(records, rested, unlearning, LATER_EDITS, {})
         await self._take_out_of_merges(doomed)
         if session:
             rested.update(await unlearning.forget((), session))
@@ -147,7 +171,12 @@ class Privacy:
         return gone
 
     async def _drop(
-        self, records: Sequence[Record], rested: Counter[str], unlearning: Unlearning, later_edits: int
+        self,
+        records: Sequence[Record],
+        rested: Counter[str],
+        unlearning: Unlearning,
+        later_edits: int,
+        copies: Mapping[str, str],
     ) -> dict[str, Record]:
         """Drop records with all that holds their text. Gives the records that went, and counts what rested on them."""
         doomed = await self._with_resting(records)
@@ -160,12 +189,18 @@ class Privacy:
         rested.update(view.layer for view, each in zip(left, again, strict=True) if not each.jobs)
         past = (id for record in doomed.values() for id in past_ids(record, later_edits))
         # What hangs on a record goes before it, so that after a crash the same call finds what is left.
-        await self._drop_with_views(list(dict.fromkeys((*past, *doomed))), messages, again)
+        said = {id: copies.get(id, "") for id in messages}
+        await self._drop_with_views(list(dict.fromkeys((*past, *doomed))), said, again)
         return doomed
 
-    async def _drop_with_views(self, ids: Sequence[str], messages: Collection[str], again: Sequence[Remaking]) -> None:
-        """Drop records, and their views before them: all in one commit where they fit."""
-        step = OPERATIONS_MAX - 2
+    async def _drop_with_views(
+        self, ids: Sequence[str], messages: Mapping[str, str], again: Sequence[Remaking]
+    ) -> None:
+        """Drop records, and their views before them: all in one commit where they fit.
+
+        `messages` are those among them, with the copies that are learned from in their place.
+        """
+        step = OPERATIONS_MAX - JOBS_BESIDE
         together = sum(each.size for each in again) + len(ids) <= step
         if not together:
             await remake(self._ledger, self._partition, again)
@@ -175,7 +210,9 @@ class Privacy:
         for chunk in (ids[start : start + step] for start in range(0, len(ids), step)):
             # A lesson that was under way is taken back by a job too: whoever is killed here takes no second look.
             said = [id for id in chunk if id in messages]
-            jobs = (unlearning_job(self._partition, said, self._ledger.clock()),) if said else ()
+            now = self._ledger.clock()
+            taught = learn_jobs(self._partition, [copy for id in said if (copy := messages[id])], now)
+            jobs = (unlearning_job(self._partition, said, now), *taught) if said else ()
             await self._ledger.commit(Changes(self._partition, drop=(*views, *chunk), enqueue=(*jobs, *remaking)))
 
     async def _with_copies(self, records: Sequence[Record]) -> list[Record]:

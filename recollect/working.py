@@ -12,12 +12,14 @@ from typing import Any, TypeVar
 from recollect import validate
 from recollect.errors import Conflict, ValidationError
 from recollect.ledger import Ledger
-from recollect.records import Changes, Record, Scope
+from recollect.records import Changes, Record, Scope, new_id
 
 Model = TypeVar("Model")
 
 PUSH_KEEP = 20
 """How many items a pushed list keeps when the caller does not say."""
+CALL_DIGITS = 8
+"""How much chance is in the name of a write."""
 
 TEMPLATE: dict[str, Any] = {
     "user": {"id": None, "name": None, "role": None, "preferences": {}},
@@ -105,8 +107,9 @@ class Working:
             state.clear()
             state.update(value)
             old = record or Record(self._id, "working", self._scope, created_at=now)
-            # The number of the write makes two equal writes in a row two versions.
-            data = {"state": value, "write": old.data.get("write", 0) + 1}
+            # The number of the write makes two equal writes in a row two versions, and its name tells it from
+            # an equal one that another process makes at the same moment: one of the two is late.
+            data = {"state": value, "write": old.data.get("write", 0) + 1, "call": new_id(now)[-CALL_DIGITS:]}
             made = old.with_(data=data, expires_at=self._layer.expires_at(now))
             return Changes(self._scope.partition, put=(made,))
 

@@ -125,8 +125,13 @@ class RoutedStore:
         # Whoever stops waiting does not stop it between two stores.
         task = asyncio.ensure_future(self._commit_parts(changes, parts, rests_on, now))
         self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        task.add_done_callback(self._ended)
         return await asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Future[int]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever stopped waiting for it left nobody to tell
 
     async def _commit_parts(
         self, changes: Changes, parts: Mapping[int, Changes], rests_on: Sequence[str], now: int

@@ -126,6 +126,7 @@ def _comparable(payload: str) -> str:
     """A payload without what a running number or chance has put into it."""
     body = json.loads(payload)
     body.get("data", {}).get("covers", {}).pop("born", None)
+    body.get("data", {}).pop("call", None)
     return json.dumps(body, sort_keys=True)
 
 

@@ -6,6 +6,7 @@ Records of the suite are messages, so most of it runs at home; facts and past re
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
@@ -163,6 +164,28 @@ async def learned(store: Store, job: Job, content: str = "likes tea", id: str = 
 async def test_a_layer_that_commits_join_with_others_cannot_live_apart(rest: Power, home: Power) -> None:
     with refused(ValidationError, "layers.past"):
         RoutedStore(rest, {"past": home})
+
+
+async def test_a_commit_that_nobody_waits_for_any_more_fails_without_a_word(home: Power) -> None:
+    class Far(Power):
+        async def commit(self, changes: Changes, now: int) -> int:
+            await asyncio.sleep(0.01)
+            return await super().commit(changes, now)
+
+    told: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: told.append(what["message"]))
+    rest = Far(InMemoryStore())
+    rest.commits_left = 1
+    store = RoutedStore(rest, {"conversation": home})
+    waiting = asyncio.create_task(put(store, message("m"), fact("f")))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with suppress(asyncio.CancelledError):
+        await waiting
+    while rest.commits_left or store._under_way:
+        await asyncio.sleep(0.01)
+    gc.collect()
+    assert told == []
 
 
 async def test_each_layer_is_in_its_own_store(store: RoutedStore, home: Power, rest: Power) -> None:

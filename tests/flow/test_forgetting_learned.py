@@ -214,6 +214,34 @@ async def test_deleting_a_session_leaves_what_branched_off(memory, ann):
     assert [message.content for message in await branch.window()] == ["The canary sings."]
 
 
+async def test_what_a_branch_says_too_is_still_known_when_its_session_is_deleted(memory, ann, facts):
+    await say(memory, "root", "I live in Lisbon.")
+    last = await say(memory, "root", "My name is Xylo.")
+    await say(memory, "root", "I work at Initech.")
+    branch = await ann.session("root").branch(last.id, "branch")
+    await ann.session("root").delete()
+    await memory.work()
+    home, name = await branch.window()
+    (city,) = await facts.get("city")
+    assert (city.value, city.source_message_id, city.seen) == ("Lisbon", home.id, 1)
+    assert [fact.source_message_id for fact in await facts.get("name")] == [name.id]
+    assert not await holds(memory, "Initech"), "only the deleted session said so"
+    assert not await holds(memory, last.id)
+    await branch.delete()
+    await memory.work()
+    assert await everything(memory) == []
+
+
+async def test_what_was_rejected_is_not_learned_from_a_branch_when_its_session_is_deleted(memory, ann, facts):
+    await say(memory, "root", "I live in Lisbon.")
+    last = await say(memory, "root", "My name is Xylo.")
+    await facts.reject("city")
+    await ann.session("root").branch(last.id, "branch")
+    await ann.session("root").delete()
+    await memory.work()
+    assert (await current(facts, "city"), await current(facts, "name")) == ([], ["Xylo"])
+
+
 async def test_work_that_failed_no_longer_names_what_is_gone(memory, ann):
     first, second = await say(memory, "s", "one"), await say(memory, "s", "two")
 

@@ -307,6 +307,57 @@ async def test_a_retried_add_is_not_said_again(memory, clock):
     assert sorted(await listed(ann)) == ["known already", "one"]
 
 
+async def test_a_retried_add_is_known_however_often_others_told_the_same(memory):
+    ann = memory.user("ann")
+    first = await ann.add_memory("Tea is at five.", idempotency_key="first")
+    for number in range(20):
+        await ann.add_memory("Tea is at five.", idempotency_key=f"other {number}")
+    again = await ann.add_memory("Tea is at five.", idempotency_key="first")
+    assert (again.id, again.data["seen"]) == (first.id, 21)
+    with pytest.raises(Conflict):
+        await ann.add_memory("Tea is at six.", idempotency_key="first")
+
+
+async def test_a_retried_add_is_known_after_its_text_was_edited_or_merged(memory):
+    ann = memory.user("ann")
+    first = await ann.add_memory("The sky is green.", idempotency_key="green")
+    await ann.update_memory(first.id, content="The sky is blue.")
+    assert (await ann.add_memory("The sky is green.", idempotency_key="green")).content == "The sky is blue."
+    with pytest.raises(Conflict):
+        await ann.add_memory("The sky is blue.", idempotency_key="green")
+    beside = await ann.add_memory("The sky is green.", idempotency_key="green again")
+    assert (await ann.add_memory("The sky is green.", idempotency_key="green again")).id == beside.id
+
+    kept = await ann.add_memory(LISBON)
+    await ann.add_memory(LISBON_TOO)
+    await memory.work()
+    told = await ann.add_memory(LISBON_TOO, idempotency_key="Lisbon")
+    assert told.id == kept.id, "it was merged into the older one"
+    assert (await ann.add_memory(LISBON_TOO, idempotency_key="Lisbon")).id == kept.id
+    assert (await ann.get_memory(kept.id)).data["seen"] == told.data["seen"]
+
+
+async def test_equal_edits_of_two_processes_at_one_moment_are_one_edit_and_a_conflict(open_memory, tmp_path):
+    url = f"sqlite:///{tmp_path}/shared.db"
+    users = [(await open_memory(url)).user("ann") for _ in range(2)]
+    id = (await users[0].add_memory("visits", metadata={"count": 0})).id
+
+    async def count_up(ann):
+        for _ in range(15):
+            while True:
+                memory = await ann.get_memory(id)
+                try:
+                    changed = {"count": memory.metadata["count"] + 1}
+                    await ann.update_memory(id, metadata=changed, version=memory.version)
+                    break
+                except Conflict:
+                    await asyncio.sleep(0)
+
+    await asyncio.gather(*(count_up(ann) for ann in users))
+    assert (await users[0].get_memory(id)).metadata == {"count": 30}
+    assert len(await users[0].history(id)) == 31
+
+
 async def test_another_text_under_a_taken_id_is_a_conflict(memory):
     ann = memory.user("ann")
     await ann.add_memory("mine", id="m1")
@@ -326,6 +377,9 @@ async def test_a_text_that_was_edited_away_can_be_added_anew(memory):
     second = await ann.add_memory("The sky is green.")
     assert second.id != first.id
     assert sorted(await listed(ann)) == ["The sky is blue.", "The sky is green."]
+    assert (await ann.add_memory("The sky is green.")).id == second.id, "from then on it is known again"
+    await ann.update_memory(second.id, content="The sky is grey.")
+    assert (await ann.add_memory("The sky is green.")).id not in (first.id, second.id)
 
 
 @pytest.mark.parametrize("way", ["one after the other", "at once", "in one batch"])

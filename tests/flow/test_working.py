@@ -121,6 +121,27 @@ async def test_of_an_empty_state_only_one_can_be_the_first_writer(memory):
     assert sum(isinstance(result, Conflict) for result in results) == 9
 
 
+async def test_equal_writes_of_two_processes_at_one_moment_are_two_writes(open_memory, tmp_path):
+    url = f"sqlite:///{tmp_path}/shared.db"
+    states = [(await open_memory(url)).user("ann").session("s").working for _ in range(2)]
+    await states[0].set({"count": 0})
+
+    async def count_up(working):
+        for _ in range(15):
+            while True:
+                state = await working.get()
+                try:
+                    await working.set({"count": state["count"] + 1}, version=state.version)
+                    break
+                except Conflict:
+                    await asyncio.sleep(0)
+
+    await asyncio.gather(*(count_up(working) for working in states))
+    assert await states[0].get() == {"count": 30}
+    await asyncio.gather(*(working.push("seen", "the same", keep=100) for _ in range(15) for working in states))
+    assert (await states[0].get())["seen"] == ["the same"] * 30
+
+
 async def test_many_writers_lose_no_change(memory):
     working = memory.user("ann").session("s").working
     await asyncio.gather(*(working.push("seen", n, keep=100) for n in range(50)))
