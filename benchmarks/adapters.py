@@ -42,6 +42,7 @@ from pydantic import TypeAdapter
 from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import ConversationEntry, ConversationRecord, InMemoryConversationStore
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_core import from_json, to_json
 from timing import Samples, say, table
 
 from recollect import Memory
@@ -162,9 +163,16 @@ async def agents_races(user: User, folder: Path) -> list[Race]:
     def items() -> tuple[list[Any], list[Any]]:
         asked, answered = turn(next(numbers))
         part = {"type": "output_text", "text": answered, "annotations": []}
-        answer = {"id": "m", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+        named = {"id": f"msg_{next(numbers)}", "type": "message", "role": "assistant"}
+        answer = named | {"status": "completed", "content": [part]}
         said: list[Any] = [{"role": "user", "content": asked}, answer]
         return said, [openai_agents.to_stored(item) for item in said]
+
+    async def written(given: Any) -> bytes:
+        return to_json(given[0])
+
+    async def read(_: Any) -> Any:
+        return from_json(held_written)
 
     ours, held = openai_agents.Session(user, "oa"), openai_agents.Session(user, "oa-read")
     own, own_held = SQLiteSession("a", folder / "agents.db"), SQLiteSession("b", folder / "agents.db")
@@ -172,12 +180,13 @@ async def agents_races(user: User, folder: Path) -> list[Race]:
     for _ in range(HELD // 2):
         await held.add_items(items()[0])
         await own_held.add_items(items()[0])
+    held_written = to_json(await held.get_items())
     return [
         Race("OpenAI Agents session", "add a turn", lambda given: ours.add_items(given[0]),
              lambda given: plain.add_messages(given[1]), lambda given: own.add_items(given[0]), "SQLiteSession",
-             given=items),
+             alone=written, given=items),
         Race("OpenAI Agents session", f"read {HELD}", lambda _: held.get_items(), lambda _: read_all(reading),
-             lambda _: own_held.get_items(), "SQLiteSession"),
+             lambda _: own_held.get_items(), "SQLiteSession", alone=read),
     ]  # fmt: skip
 
 
@@ -249,13 +258,17 @@ class NoConversations(InMemoryConversationStore):
         super().__init__()
         self._record = RECORDS.dump_json(record) if record else b""
         self._messages = ModelMessagesTypeAdapter.dump_json(list(messages))
+        self._ids = [f"entry-{place}" for place in range(len(messages))]
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
         return RECORDS.validate_json(self._record) if self._record else None
 
     async def read_history(self, head_id: str | None, *, limit: int | None = None) -> Any:
         said = ModelMessagesTypeAdapter.validate_json(self._messages)
-        return [ConversationEntry(parent_id=None, message=message) for message in said]
+        return [
+            ConversationEntry(id=id, parent_id=None, message=message)
+            for id, message in zip(self._ids, said, strict=True)
+        ]
 
     async def write_record(self, record: Any, *, new_entries: Any = (), expected_revision: Any) -> None:
         RECORDS.dump_python(record, mode="json")
@@ -356,6 +369,11 @@ def calm(cpu_ns: list[int]) -> float:
     return statistics.quantiles(cpu_ns, n=4)[0]
 
 
+async def spent(call: Call, given: Any) -> None:
+    """A call whose answer is let go of while the stopwatch runs: whoever made something pays for clearing it away."""
+    await call(given)
+
+
 async def run(race: Race, rounds: int) -> dict[str, Any]:
     """Let the four take turns, in another order each time: what one leaves running is not always on the same other."""
     calls = [race.ours, race.wrapped, race.alone, race.own]
@@ -363,7 +381,7 @@ async def run(race: Race, rounds: int) -> dict[str, Any]:
     turns = random.Random(7)
     for _ in range(rounds):
         for place in turns.sample(range(len(calls)), len(calls)):
-            await samples[place].measure(partial(calls[place], race.given()))
+            await samples[place].measure(partial(spent, calls[place], race.given()))
     cpu = [calm(each.cpu_ns) / 1e3 for each in samples]
     wall = [statistics.median(each.wall_ns) / 1e3 for each in samples]
     added = cpu[0] - cpu[1] - cpu[2]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from itertools import accumulate
 from typing import Any, TypeGuard
 
 from recollect.adapters.bridge import Bridge, UserHandle
@@ -107,8 +108,8 @@ async def _str_replace(user: User, given: Given) -> str:
     if count == 0:
         raise _Refused(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
     if count > 1:
-        numbers = ", ".join(str(number) for number, line in enumerate(text.split("\n"), 1) if old in line)
-        found = f"Multiple occurrences of old_str `{old}` in lines: {numbers or '1'}."
+        numbers = ", ".join(map(str, _lines_with(old, text)))
+        found = f"Multiple occurrences of old_str `{old}` in lines: {numbers}."
         raise _Refused(f"No replacement was performed. {found} Please ensure it is unique")
     before = text.count("\n", 0, text.index(old))
     text = text.replace(old, new)
@@ -312,6 +313,17 @@ def _kept_lines(text: str) -> list[str]:
     """The lines as they are numbered, each with its end: nothing but a line feed ends one."""
     *whole, rest = text.split("\n")
     return [f"{line}\n" for line in whole] + ([rest] if rest else [])
+
+
+def _lines_with(old: str, text: str) -> list[int]:
+    """The numbers of the lines in which a text begins, one of several lines too.
+
+    >>> _lines_with("a\\nb", "a\\nb\\na\\nb")
+    [1, 3]
+    """
+    before = text.split(old)[:-1]
+    places = accumulate(len(part) + (len(old) if number else 0) for number, part in enumerate(before))
+    return sorted({text.count("\n", 0, place) + 1 for place in places})
 
 
 def _lines(text: str) -> list[str]:

@@ -138,10 +138,11 @@ def _items(messages: Sequence[Message]) -> list[TResponseInputItem]:
 def _item(message: Message, shell: dict[str, Any]) -> dict[str, Any]:
     """An item again: the shell of it with what was said."""
     kind = kind_of(shell)
-    spoken = SPOKEN.get(kind, "")
-    if spoken in shell:
-        shell[spoken] = filled(shell[spoken], message)
-    if kind == "function_call" and shell.get("arguments") == HOLE and (calls := calls_of(message)):
+    spoken = SPOKEN.get(kind)
+    if spoken is not None:
+        if spoken in shell:
+            shell[spoken] = filled(shell[spoken], message)
+    elif kind == "function_call" and shell.get("arguments") == HOLE and (calls := calls_of(message)):
         shell["arguments"] = calls[0].arguments
     return shell
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -24,7 +24,16 @@ from pydantic_ai.conversation_store import (
     ConversationRecord,
     ConversationStore,
 )
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
 from pydantic_core import from_json, to_json
 from typing_extensions import TypedDict  # Pydantic reads that of `typing` from Python 3.12 on
 
@@ -58,6 +67,20 @@ HEADS_MAX = 1_000
 """Conversations of which is remembered where their newest entry is."""
 REPEATS_MAX = 64
 """How often a conversation may be saved from one revision: again each time when what was saved is forgotten."""
+
+
+OPTIONAL = {
+    written: frozenset(field.name for field in fields(kind) if field.default is None)
+    for written, kind in {
+        "request": ModelRequest,
+        "response": ModelResponse,
+        "text": TextPart,
+        "thinking": ThinkingPart,
+        "tool-call": ToolCallPart,
+        "tool-return": ToolReturnPart,
+    }.items()
+}
+"""Fields that are None where they are missing: most of them nearly always, and reading them takes time."""
 
 
 class Entry(TypedDict):
@@ -464,7 +487,7 @@ def _messages(entry: ConversationEntry, message: dict[str, Any]) -> list[dict[st
     calls = _calls(message)
     role = _role(message)
     texts = _hollow(message, role)
-    shell = {"entry": {"parent_id": entry.parent_id, "message": message, "texts": len(texts)}}
+    shell = {"entry": {"parent_id": entry.parent_id, "message": _lean(message), "texts": len(texts)}}
     empty = _told(results[0]) if role == "tool" else "" if calls else "[empty]"
     given = arguments(NAME, role, texts, shell, empty=empty)
     given |= {"id": entry.id, "metadata": given.get("metadata", {}) | {ENTRY: entry.id}}
@@ -544,6 +567,20 @@ def _hollow(message: dict[str, Any], role: str) -> list[str]:
     for part in said:
         part["content"] = HOLE
     return texts
+
+
+def _lean(message: dict[str, Any]) -> dict[str, Any]:
+    """A message as it is written down, without what is read the same where it is missing."""
+    lean = _without_none(message["kind"], message)
+    lean["parts"] = [_without_none(part["part_kind"], part) for part in message["parts"]]
+    if "usage" in lean:
+        lean["usage"] = {name: used for name, used in lean["usage"].items() if used}
+    return lean
+
+
+def _without_none(kind: str, written: dict[str, Any]) -> dict[str, Any]:
+    optional = OPTIONAL.get(kind, ())
+    return {name: value for name, value in written.items() if value is not None or name not in optional}
 
 
 def _calls(message: dict[str, Any]) -> list[Call]:

@@ -67,12 +67,14 @@ def hollowed(content: Any) -> tuple[list[str], Any]:
 
 
 def filled(shell: Any, message: Message) -> Any:
-    """The content again: the shell of it with the texts of the message that was stored."""
-    if isinstance(message.content, str):  # as nearly always
+    """The content again: the shell of it, which is used up, with the texts of the message that was stored."""
+    said = message.content
+    if isinstance(said, str):  # as nearly always
         if shell == HOLE:
-            return message.content
+            return said
         if isinstance(shell, list) and len(shell) == 1 and isinstance(shell[0], dict) and shell[0].get("text") == HOLE:
-            return [shell[0] | {"text": message.content}]
+            shell[0]["text"] = said
+            return shell
     waiting = iter(texts_of(message))
     content = [_with_text(part, next(waiting, "")) if _text(part) == HOLE else part for part in _parts(shell)]
     return content if isinstance(shell, list) else content[0]
@@ -145,7 +147,10 @@ def shells_of(framework: str, messages: Sequence[Message], read: Callable[[str],
     `read` takes a JSON list. It is given all of them at once: to begin reading costs more than to read one.
     """
     texts = [shell_text(framework, message) for message in messages]
-    found = iter(_read_each([text for text in texts if text is not None], read))
+    kept = [text for text in texts if text is not None]
+    if len(kept) == len(texts):
+        return _read_each(kept, read)
+    found = iter(_read_each(kept, read))
     return [None if text is None else next(found) for text in texts]
 
 

@@ -123,7 +123,8 @@ async def _measure(
             for what, layers in LEARNED.items() if learned else ():
                 memory = await stack.enter_async_context(_beside(folder, what, embedder))
                 rankers.insert(-1, WithLearned(f"{called}, with {what}", memory, best, layers))
-            with progress(f"Asking {path.name}", len(cases)) as advance:
+            questions = sum(1 for case in cases for _ in case.answered())
+            with progress(f"Asking {path.name}", questions * len(rankers)) as advance:
                 rows = [row.to_dict() for row in await quality_of.measure(cases, rankers, advance)]
         # Closed, so that all of it stands in the file itself.
         size = sum(each.stat().st_size for each in folder.glob(f"{asked_for[0]}.db*"))

@@ -122,11 +122,18 @@ def entries(rows: Sequence[tuple[object, Text]]) -> None:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[str] = ()) -> None:
-    """Rows under their headings; the last column takes the room that is left, or a line of its own."""
+    """Rows under their headings; the last column takes the room that is left, or a line of its own.
+
+    Without headings, where there is no room for them, a number has its own before it.
+    """
     if _is_narrow(columns, rows):
         for row in rows:
-            say("  ".join(visible(str(cell)) for cell in row[:-1]), style="dim")
-            say(f"  {visible(str(row[-1]))}")
+            told = [
+                f"{name} {visible(str(cell))}" if name in right else visible(str(cell))
+                for name, cell in zip(columns, row, strict=True)
+            ]
+            say("  ".join(told[:-1]), style="dim")
+            say(f"  {told[-1]}")
         return
     drawn = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, expand=False)
     for name in columns:

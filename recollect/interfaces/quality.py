@@ -197,18 +197,23 @@ class Row:
 
 
 async def measure(cases: Iterable[Case], rankers: Sequence[Ranker], advance: Callable[[int], None]) -> list[Row]:
-    """Tell every conversation to every ranker, ask all of them its questions, score what they find."""
+    """Tell every conversation to every ranker, ask all of them its questions, score what they find.
+
+    `advance` is told how many questions with an answer are done, each counted once for every ranker.
+    """
     rows = [Row(ranker.name) for ranker in rankers]
-    for done, case in enumerate(cases, 1):
+    done = 0
+    for case in cases:
         for ranker, row in zip(rankers, rows, strict=True):
             await _hear(ranker, row, case)
             for question in case.answered():
                 await _ask(ranker, row, question, case.sessions())
+                done += 1
+                advance(done)
             if isinstance(ranker, Ours):
                 for question in case.questions:
                     if question.abstain:
                         row.unanswerable.append((await ranker.remember(question))[1])
-        advance(done)
     return rows
 
 

@@ -172,7 +172,7 @@ class Found(Result):
 
 class Prepared(Result):
     context: str = Field(description="Ready to be read: standing instructions of the user, then memories as data.")
-    tokens: int
+    tokens: int = Field(description="How long the context is.")
     answerable: float = Field(description="How likely it is that this answers the question, 0 to 1.")
     sources: list[str] = Field(description="Ids of the memories in it.")
 
@@ -186,7 +186,7 @@ class Known(BaseModel):
     key: str
     value: str
     confidence: float
-    since: str | None
+    since: str | None = Field(description="From when on it holds, ISO 8601, if that is known.")
 
     def line(self) -> str:
         return f"- {self.key}: {self.value} ({self.kind}, id {shown(self.id, LIMITS.id_chars)})"
@@ -206,7 +206,7 @@ class Conversation(BaseModel):
     id: str
     title: str
     messages: int
-    last_activity: str
+    last_activity: str = Field(description="When something was last said, ISO 8601.")
 
     def line(self) -> str:
         last = self.last_activity[:10]
@@ -225,7 +225,7 @@ class Sessions(Result):
 
 class Forgotten(Result):
     count: int = Field(description="Records that are gone, with all that was made from them.")
-    layers: dict[str, int]
+    layers: dict[str, int] = Field(description="How many of them there were in each layer.")
 
     def text(self) -> str:
         return f"Forgotten for good: {self.count} records."

@@ -63,6 +63,8 @@ async def test_a_text_is_replaced_if_it_stands_there_once(ask):
     assert await content(ask) == "red\ngold\nred\nblue"
     assert "did not appear verbatim" in await ask("str_replace", path=NOTES, old_str="pink", new_str="x")
     assert "in lines: 1, 3." in await ask("str_replace", path=NOTES, old_str="red", new_str="x")
+    await ask("create", path="/memories/twice", file_text="a\nb\nc\na\nb")
+    assert "in lines: 1, 4." in await ask("str_replace", path="/memories/twice", old_str="a\nb", new_str="x")
     assert "does not exist" in await ask("str_replace", path="/memories/no", old_str="red", new_str="x")
     await ask("str_replace", path=NOTES, old_str="red\ngold\nred\nblue", new_str="")
     assert await content(ask) == ""

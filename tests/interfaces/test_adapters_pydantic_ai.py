@@ -23,6 +23,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
+from pydantic_ai.usage import RequestUsage
 
 from recollect import sync
 from recollect.adapters.pydantic_ai import AHEAD, Store, _commit, to_stored
@@ -40,6 +41,8 @@ EVERY_KIND: list[Any] = [
     ModelRequest([ToolReturnPart("weather", "again", "c9", outcome="retried"), UserPromptPart("And?")]),
     ModelRequest([UserPromptPart("<text>")], instructions="stay kind"),
     ModelResponse([TextPart("")]),
+    ModelResponse([TextPart("Five.")], usage=RequestUsage(input_tokens=5, details={"cached": 0}), metadata={"a": None}),
+    ModelRequest([ToolReturnPart("weather", {"rain": None}, "c1"), ToolReturnPart("time", None, "c2")]),
 ]  # fmt: skip
 
 
@@ -57,6 +60,13 @@ async def store(memory):
 async def test_a_message_comes_back_as_it_was(store, message):
     await store.save(Conversation(conversation_id="x", messages=[message]))
     assert (await store.load("x")).messages == in_json([message])
+
+
+async def test_fields_that_a_message_leaves_open_are_not_written_down(store, memory):
+    await store.save(Conversation(conversation_id="x", messages=[ModelRequest([UserPromptPart("Hi")]), EVERY_KIND[3]]))
+    kept = [str(message.metadata) for message in (await memory.user("ann").session("x").messages())[0]]
+    assert "provider_response_id" not in kept[1] and "run_id" not in kept[0]
+    assert "model_name" in kept[1]
 
 
 async def test_a_long_conversation_is_saved_and_limits_give_the_newest(store):

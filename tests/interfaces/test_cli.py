@@ -21,6 +21,7 @@ import pytest
 
 from recollect import Memory
 from recollect.errors import EmbeddingError
+from recollect.interfaces import output
 from recollect.interfaces.cli import GUESSED
 from recollect.interfaces.commands import PANELS, Entry
 
@@ -934,3 +935,10 @@ def test_erasing_in_a_terminal_asks_and_takes_no_for_an_answer(recollect, lines,
         terminal.expect("Nothing was forgotten.")
         assert terminal.process.wait(timeout=20) == 1
     assert recollect("search", "oolong").code == 0
+
+
+def test_a_table_that_does_not_fit_the_screen_keeps_the_headings_of_its_numbers(capsys):
+    kinds = [f"a kind of question with a long name, {number}" for number in range(4)]
+    output.table(["", *kinds], [("ours", "95.9", "74.9", "88.1", "33.3")], right=kinds)
+    first, last, *_ = capsys.readouterr().out.split("\n")
+    assert first.startswith(f"ours  {kinds[0]} 95.9  {kinds[1]} 74.9") and last == f"  {kinds[3]} 33.3"

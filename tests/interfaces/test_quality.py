@@ -108,7 +108,9 @@ async def test_every_ranker_is_asked_the_same(lines, tmp_path):
     embedder = HashingEmbedder()
     async with Memory.open("memory://", worker=False) as memory:
         rankers = [FullText(), Meaning(embedder), Fused(embedder), Ours("ours", memory)]
-        rows = await measure(cases, rankers, lambda done: None)
+        told_of: list[int] = []
+        rows = await measure(cases, rankers, told_of.append)
+    assert told_of == list(range(1, 2 * len(rankers) + 1))
     assert [row.name for row in rows] == ["SQLite FTS5", "embedder alone", "rank fusion of both", "ours"]
     for row in rows:
         told = row.to_dict()
