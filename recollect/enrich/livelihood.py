@@ -508,7 +508,6 @@ _INDUSTRY_END = re.compile(
 )
 
 
-_TRADE = re.compile(r" (?:industry|sector|field|space|business|world)\b")
 _ALL_ALONG = re.compile(r"\b(?:i've|ive|have)\b.*\b(?:for|since|my (?:whole|entire) (?:life|career)|all my life)\b")
 
 

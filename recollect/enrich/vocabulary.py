@@ -165,13 +165,6 @@ GAMES = words(
     guitar, acoustic guitar, keyboard, accordion, trombone, harmonica, mandolin, oboe, double bass, the piano, synth
     """
 )
-INSTRUMENTS = words(
-    """
-    bass, guitar, piano, violin, cello, drums, flute, saxophone, trumpet, ukulele, clarinet, banjo, harp, viola,
-    bass guitar, electric guitar, acoustic guitar, accordion, trombone, harmonica, mandolin, oboe, double bass
-    """
-)
-
 DIETS = proper(
     """
     vegetarian, vegan, pescatarian, pescetarian=pescatarian, flexitarian, keto, ketogenic=keto, paleo, halal, kosher,

@@ -190,13 +190,6 @@ class _Reader:
         return Item(number, "memory", full, owner=owner, named=named, done=done, size=size)
 
 
-def _form_of(given: dict[str, Any]) -> Kind | None:
-    """What a line is that is neither a record nor a message; None for a memory."""
-    if "content" in given:
-        return None
-    return next((kind for kind, (needed, _) in _FORMS.items() if given.keys() >= set(needed)), None)
-
-
 def _formed(kind: Kind, given: dict[str, Any]) -> dict[str, Any]:
     """The arguments of the verb that stores what a line says."""
     needed, more = _FORMS[kind]
