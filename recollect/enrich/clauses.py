@@ -42,7 +42,7 @@ _ELIDED = (
     r"|now have|started|relocated|settled|adopted|reside|residing|employed|teaching|now living|now working|then moved"
     r"|then joined|then started|recently joined|just joined|adore|also like|really like|dislike|can't stand|follow"
     r"|code in|program in|ride|stopped|switched|gave up|married|got|turned|resigned|retired from|attend|attended"
-    r"|majored|earned|hold|just turned|took up)"
+    r"|majored|earned|hold|just turned|took up|now freelancing)"
 )
 _ELIDED_AM = (
     r"(?:an? [a-z]|allergic to|married to|engaged to|(?:newly |recently )?retired|unemployed|self-employed|fluent in"
@@ -163,7 +163,7 @@ _STARTS = re.compile(
     r"|no longer (?:a )?(?:vegan|vegetarian)|not (?:really )?a (?:big |huge )?fan of))\b"
 )
 _GOES_ON = re.compile(
-    r"\b(?:is|are|was|were|can|could|would|must|has|sounds?|seems?|makes?|means|costs?|vs|versus|or|for \w+ing"
+    r"\b(?:is|are|was|were|can|could|would|must|has|sounds?|seems?|makes?|means|costs?|vs(?! code)|versus|or|for \w+ing"
     r"|requires?)\b"
 )
 

@@ -10,7 +10,7 @@ from recollect.enrich.clauses import Clause
 from recollect.enrich.names import (
     words,
 )
-from recollect.enrich.values import Said, Value, known, listed, phrase, since
+from recollect.enrich.values import Said, Value, in_table, known, listed, phrase, since
 from recollect.enrich.vocabulary import (
     ADJECTIVE_CONDITIONS,
     ALLERGEN_WORDS,
@@ -72,10 +72,11 @@ _FOR_A_WHILE = re.compile(
 
 
 def not_eaten(said: Said, match: Match) -> Drafts:
-    """'I don't eat pork'."""
-    found = known(_NOT_EATEN, said.clause, match.end())
-    if found and _DIET_END.match(said.clause.low, found.last) and not _FOR_A_WHILE.search(said.clause.low):
-        yield said.fact("diet", Value(f"no {found.text.lower()}", found.first, found.last), 0.75)
+    """'I don't eat pork or shellfish': all of it in one value, for a diet is one."""
+    found = list(listed(said.clause, match.end(), in_table(_NOT_EATEN)))
+    if found and _DIET_END.match(said.clause.low, found[-1].last) and not _FOR_A_WHILE.search(said.clause.low):
+        first, last = found[0].first, found[-1].last
+        yield said.fact("diet", Value(f"no {said.clause.low[first:last]}", first, last), 0.75)
 
 
 ALLERGIC = re.compile(
@@ -129,6 +130,7 @@ _NO_ALLERGEN = words(
 
 
 def allergen(clause: Clause, at: int) -> Value | None:
+    at += len("to ") if clause.low.startswith("to ", at) else 0
     end = _ALLERGEN_END.search(clause.low, at)
     text = clause.text[at : end.start() if end else len(clause.low)].strip()
     low = text.lower()

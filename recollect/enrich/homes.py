@@ -17,8 +17,9 @@ Drafts = Iterator[Draft]
 
 LIVES_IN = re.compile(
     r"(?:live|lived|living|reside|residing|based|located|stay|staying permanently|settled)(?: (?:alone|together|here"
-    r"|now|currently|full[- ]time|permanently|down|just outside|abroad|at present|happily|these days))? (?:in|at|out of"
-    r"|outside)(?: (?:the )?(?:city|town|heart|center|centre|suburbs|outskirts|middle|north|south|east|west|area"
+    r"|now|currently|full[- ]time|permanently|down|just outside|abroad|at present|happily|these days"
+    r"|since (?:\w+ ){1,2}(?:years?|months?)))? (?:in|at|out of|outside)"
+    r"(?: (?:the )?(?:city|town|heart|center|centre|suburbs|outskirts|middle|north|south|east|west|area"
     r"|state|village|countryside)(?: side)? (?:of|in))?(?: (?:downtown|central|sunny|rainy|beautiful|lovely|upstate"
     r"|rural|cold|northern|southern|eastern|western|north|south|east|west|inner|greater))? (?:(?:a|an|the"
     r"|my) [\w -]{2,40}? (?:in|near the center of|called|named) )?"

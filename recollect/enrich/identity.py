@@ -251,6 +251,11 @@ AGE_IN_WORDS = re.compile(
     rf"(?:(?P<teen>{'|'.join(_TEENS)})|(?P<tens>{'|'.join(_TENS)})(?:[ -](?P<ones>{'|'.join(_ONES)}))?)"
     r"(?P<sure> years? (?:old|young|of age))?(?=[\s\x00]*(?:[,.;!)(\x00]|\Z|(?:and|but|so|now|today|already|btw)\b))"
 )
+TURNED_IN_WORDS = re.compile(
+    rf"(?:just |recently |finally )?(?:turned|(?<=just )hit) (?:(?P<teen>{'|'.join(_TEENS)})"
+    rf"|(?P<tens>{'|'.join(_TENS)})(?:[ -](?P<ones>{'|'.join(_ONES)}))?)"
+    r"(?=[\s\x00]*(?:[,.;!)(\x00]|\Z|(?:and|but|so|now|today|yesterday|last|this|recently|btw)\b))"
+)
 AGE_IS = re.compile(r"my age is (?P<age>\d{1,3})\b")
 
 
@@ -339,6 +344,8 @@ def birthday(said: Said, match: Match) -> Drafts:
     text = _near_day(found["near"], said.at) if found["near"] else day_of(found)
     if text:
         yield said.fact("birthday", Value(text, *found.span()), 0.92)
+    if match.re is BORN_ON:
+        yield from _born_there(said, found.end())
 
 
 _BORN_THERE = re.compile(r" (?:in|at) ")

@@ -96,8 +96,9 @@ OFTEN = re.compile(
     r"[\s\x00]*(?:[,.;!()\x00]|\Z|(?:and|but|so|before|after|with|in|at|because|to|when)\b))"
 )
 COLLECT = re.compile(
-    r"collect (?P<what>stamps|coins|vinyl|vinyl records|records|comics|comic books|watches|sneakers|postcards|books"
-    r"|pokemon cards|baseball cards|antiques|figurines|minerals|rocks|art|guitars|action figures)\b"
+    r"collect (?P<what>(?:(?:vintage|old|antique|rare|fountain) ){0,2}(?:stamps|pens|teapots|mugs|maps"
+    r"|magnets|fossils|coins|vinyl|vinyl records|records|comics|comic books|watches|sneakers|postcards|books"
+    r"|pokemon cards|baseball cards|antiques|figurines|minerals|rocks|art|guitars|action figures))\b"
 )
 
 
@@ -158,7 +159,7 @@ FAVORITE_IS = re.compile(
     r"|right now|these days|at the moment|rn|atm|currently|is called))?(?:'s| is| are| has to be"
     r"| has always been| would be| would have to be| was always| (?:used to be"
     r"|was) [^,;]{2,30}[,;]? (?:but )?(?:now it's"
-    r"|now it is|it's now|it is now))(?: (?:definitely|probably|actually|still|easily"
+    r"|now it is|it's now|it is now)|(?=:))(?: (?:definitely|probably|actually|still|easily"
     r"|always|by far|currently|called|:))*[ :]+"
 )
 IS_FAVORITE = re.compile(

@@ -40,7 +40,7 @@ WORK_INSIDE = re.compile(r"(?:have )?(?:work|working|worked|employed|doing (?:a 
 BY_TRADE = re.compile(r"(?:an? )(?P<what>[a-z][\w -]{2,30}?) by (?:trade|profession|training|vocation)\b")
 JOB_IS = re.compile(
     r"my (?:job|occupation|profession|role|job title|title|current (?:job|role|position)|position|day job)(?:'s"
-    r"| is)(?: (?:now|currently))? (?:as )?(?:(?:a|an|the|being an?|to be an?) )?"
+    r"| is|:)(?: (?:now|currently))? (?:as )?(?:(?:a|an|the|being an?|to be an?) )?"
 )
 PROMOTED = re.compile(
     r"(?:just |recently |finally )?(?:got|was|been|am) (?:just )?(?:promoted to|hired as|appointed(?: as)?) (?:a |an "
@@ -313,7 +313,7 @@ _FIRM = (
 FOUNDED = re.compile(
     rf"(?:have |am )?(?:run|own|running|founded|co-?founded|started|launched) (?:a|an"
     rf"|my(?: own)?)(?: [\w-]+){{0,3}}? {_FIRM}"
-    r"(?:,)? (?:called|named) "
+    r"(?: in [\w' -]{2,25}?)?,? (?:called|named) "
 )
 LEFT = re.compile(
     r"(?:have |'ve )?(?:just |recently |finally )?(?:(?:left|quit|resigned from|parted ways with"

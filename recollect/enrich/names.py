@@ -340,8 +340,9 @@ PROGRAMMING_LANGUAGES = proper(
 )
 TOOLS = proper(
     """
-    Mac, Android, iOS, VS Code, VSCode=VS Code, Visual Studio Code, Visual Studio, Vim, Neovim, nvim=Neovim, Emacs,
-    Sublime Text, IntelliJ, IntelliJ IDEA, PyCharm, WebStorm, Xcode, Android Studio, Eclipse, Cursor, Zed, Jupyter,
+    Ansible, ArgoCD, NixOS, Mac, Android, iOS, VS Code, VSCode=VS Code, Visual Studio Code, Visual Studio, Vim,
+    Neovim, nvim=Neovim, Emacs, Sublime Text, IntelliJ, IntelliJ IDEA, PyCharm, WebStorm, Xcode, Android Studio,
+    Eclipse, Cursor, Zed, Jupyter,
     Notion, Obsidian, Evernote, OneNote, Roam, Logseq, Todoist, Trello, Asana, Jira, Linear, Slack, Discord,
     Microsoft Teams, Zoom, Photoshop, Lightroom, Illustrator, InDesign, Figma, Sketch, Canva, Blender, Unity, Unreal
     Engine, Godot, Maya, AutoCAD, SolidWorks, Fusion 360, SketchUp, Procreate, Premiere, Premiere Pro, After
@@ -371,19 +372,20 @@ DEVICES = proper(
     Chromebook, Kindle, PS5, PS4, PlayStation, PlayStation 5, Xbox, Xbox Series X, Nintendo Switch, Switch, Steam
     Deck, Raspberry Pi, Fitbit, Garmin, Garmin Forerunner, Oura Ring, GoPro, Canon, Nikon, Fujifilm, Sony, Roomba,
     Kobo, Lenovo, Dell, HP, Asus, Acer, Razer, Framework, Quest, Meta Quest, Oculus, Vision Pro, HomePod, Echo,
-    Sonos
+    Sonos, Motorola, Xiaomi, Redmi, Huawei, Nokia, Fairphone, Oppo, Realme, Alienware, Zenbook, ZenBook
     """
 )
 VEHICLE_MAKERS = words(
     """
-    acura, alfa romeo, aprilia, aston martin, audi, bajaj, bentley, bmw, brompton, bugatti, buick, byd, cadillac,
-    cannondale, chery, chevrolet, chevy, chrysler, citroen, citroën, dacia, daihatsu, datsun, dodge, ducati, ferrari,
-    fiat, fisker, ford, geely, genesis, gmc, harley, harley davidson, harley-davidson, honda, hummer, husqvarna,
-    hyundai, infiniti, isuzu, jaguar, jeep, kawasaki, kia, ktm, lamborghini, lancia, land rover, lexus, lincoln,
-    lotus, lucid, mahindra, maruti, maruti suzuki, maserati, mazda, mclaren, mercedes, mercedes-benz, mini cooper,
-    mitsubishi, moto guzzi, nio, nissan, oldsmobile, opel, perodua, peugeot, piaggio, polestar, pontiac, porsche,
-    prius, ram, range rover, renault, rivian, rolls-royce, royal enfield, saab, seat, skoda, smart, ssangyong, subaru,
-    suzuki, tata, tesla, toyota, trek, triumph, vanmoof, vauxhall, vespa, volkswagen, volvo, vw, xpeng, yamaha
+    acura, alfa romeo, aprilia, aston martin, audi, bajaj, bentley, bianchi, bmw, brompton, bugatti, buick, byd,
+    cadillac, cannondale, cervelo, chery, chevrolet, chevy, chrysler, citroen, citroën, cupra, dacia, daihatsu,
+    datsun, dodge, ducati, ferrari, fiat, fisker, ford, geely, genesis, gmc, harley, harley davidson,
+    harley-davidson, honda, hummer, husqvarna, hyundai, infiniti, isuzu, jaguar, jeep, kawasaki, kia, kona, ktm,
+    lamborghini, lancia, land rover, lexus, lincoln, lotus, lucid, mahindra, maruti, maruti suzuki, maserati, mazda,
+    mclaren, mercedes, mercedes-benz, mini cooper, merida, mg, mitsubishi, moto guzzi, nio, nissan, oldsmobile,
+    opel, orbea, perodua, peugeot, piaggio, pinarello, polestar, pontiac, porsche, prius, ram, range rover, renault,
+    rivian, rolls-royce, royal enfield, saab, seat, skoda, smart, specialized, ssangyong, subaru, suzuki, tata,
+    tesla, toyota, trek, triumph, vanmoof, vauxhall, vespa, volkswagen, volvo, vw, xpeng, yamaha
     """
 )
 VEHICLE_MODELS = words(

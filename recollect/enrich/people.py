@@ -54,7 +54,8 @@ _RELATIONS = {
         kittens, rabbits, bunnies, hen, golden retriever, labrador, lab, poodle, beagle, bulldog, french
         bulldog, frenchie, german shepherd, husky, corgi, dachshund, chihuahua, pug, shih tzu, border collie,
         collie, boxer, rottweiler, dalmatian, great dane, terrier, goldendoodle, labradoodle, cockapoo, maltese,
-        pomeranian, shiba inu, shiba, greyhound, spaniel, cocker spaniel, mutt, rescue, rescue dog, rescue cat,
+        pomeranian, shiba inu, shiba, greyhound, spaniel, cocker spaniel, mutt, rescue, rescue dog, rescue cat, whippet,
+        lurcher, jack russell, staffie, cavapoo, schnauzer, akita, weimaraner, vizsla,
         doggo, tabby, siamese, maine coon, persian, ragdoll, bengal, guinea pigs, chinchilla, cockatiel,
         parakeet, bearded dragon, axolotl, rat, mouse, fish, betta fish, birds, parrots, budgies, hamsters,
         turtles, tortoises, horses, ponies, ferrets, goats, hens, chickens, chinchillas, parakeets, rats, geckos
@@ -79,13 +80,14 @@ _DESCRIBED = (
 )
 _NAMED = (
     r"(?:'s (?:called|named)|,? (?:and )?(?:his|her|its|their) names?(?:'s| is| are)|'s name(?:'s| is)|s name is"
-    r"|'s names are|s' names are| (?:is|are|was|were)(?: actually| really)? (?:called|named)"
+    r"|'s names are|s' names are|(?:,? (?:he|she|they))? (?:is|are|was|were)(?: actually| really)? (?:called|named)"
     r"| named| called| name is| whose names? (?:is"
     r"|are)| by the name of)"
 )
 
 MINE = re.compile(
-    rf"\b(?:my|our) (?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?P<joint>(?P<named>{_NAMED})[ ,:]+|(?P<is> (?:is"
+    rf"\b(?:my|our) (?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?: of (?:[a-z]+ )?[\w-]+ years)?"
+    rf"(?P<joint>(?P<named>{_NAMED})[ ,:]+|(?P<is> (?:is"
     r"|are) )|,? \(|, | - |: | )"
 )
 HAVE = re.compile(
@@ -167,9 +169,15 @@ def not_named(said: Said, match: Match) -> Drafts:
         yield said.denied_fact(KEY_OF_RELATION[match["relation"] or match["whose"]], found, 0.85)
 
 
+_NOT_SO = re.compile(r"\b(?:if|almost|nearly)\b")
+"""What comes after is supposed, or came to nothing: "we almost named our son Atticus"."""
+
+
 def mine(said: Said, match: Match) -> Drafts:
     """'My sister Ana', 'our dog is called Rex', 'my kids, Emma and Noah'."""
     said = replace(said, ended=_GOODBYE.search(said.clause.low, 0, match.start()) is not None)
+    if _NOT_SO.search(said.clause.low, 0, match.start()):
+        return
     lost = said.clause.low[: match.start()].rstrip().endswith(("lost", "buried", "miss"))
     if match["relation"] in ("boys", "girls") and not match["named"]:
         return  # "my girls" are as often friends
@@ -192,19 +200,6 @@ def _is_given_to(clause: Clause, at: int, draft: Draft) -> bool:
     """Whether the gift comes after the name: "I bought my son Tim a bike"."""
     known_name = draft.value.split()[0].lower() in FIRST_NAMES
     return known_name and _GIFT.match(clause.low, at + len(draft.value)) is not None
-
-
-_NAMING_ASKED = re.compile(r"\b(?:call(?:ed)?|names?|named|naming|rename|if|whether|imagine)\b")
-_GIVEN = re.compile(r"\b(?:for|with|to|of|from|about|and|by|at) \Z")
-
-
-def presupposed(said: Said) -> Drafts:
-    """'What is a good gift for my daughter Mia?' asks about the gift, and says that there is a Mia."""
-    if _NAMING_ASKED.search(said.clause.low):
-        return
-    for match in MINE.finditer(said.clause.low):
-        if match["joint"] in (" ", ", ") and _GIVEN.search(said.clause.low, 0, match.start()):
-            yield from mine(replace(said, first=match.start()), match)
 
 
 def have(said: Said, match: Match) -> Drafts:

@@ -54,7 +54,7 @@ _TONES = {
         "direct|directly|blunt|bluntly|straightforward|straight with me|no-nonsense|frank|candid|honest|brutally honest"
     ),
     "playful": "playful|humorous|funny|witty|humor|humour|sarcastic|jokes",
-    "gentle": "gentle|gently|kind|encouraging|supportive|patient|polite",
+    "gentle": "(?:gentle|kind|patient)(?! with me)|gently|encouraging|supportive|polite",
     "simple": "simple language|simple terms|plain english|plain language|layman's terms|simple words",
 }
 _THINGS = {
@@ -165,6 +165,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule("theme", "dark",
         r"\b(?:prefer|like|love|use|using|always use|set|i'm a|am a|everything in|fan of|turn on|switch to|go with"
         r"|want)\b.{0,16}\bdark[- ]?(?:mode|themes?)\b|\bdark mode (?:person|user|always)\b"),
+    _rule("theme", "dark", r"\Adark[- ]?(?:mode|theme) (?:everywhere|for everything|always)\b", True),
     _rule("theme", "light",
         r"\b(?:prefer|like|love|use|using|always use|set|i'm a|am a|fan of|go with|want)\b.{0,16}\blight[- ]?(?:mode"
         r"|themes?)\b|\blight mode (?:person|user|always)\b"),

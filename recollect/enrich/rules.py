@@ -37,7 +37,7 @@ from recollect.enrich.corrections import (
 )
 from recollect.enrich.names import words
 from recollect.enrich.preferences import preferences
-from recollect.enrich.sentences import HEAD_MAX, READ_MAX, TAIL_MAX, Sentence, lowered, parts
+from recollect.enrich.sentences import HEAD_MAX, READ_MAX, TAIL_MAX, Sentence, lowered, sentences
 from recollect.enrich.values import Said
 
 Rule = Callable[[Said, re.Match[str]], Iterator[Draft]]
@@ -80,7 +80,8 @@ _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
             r"|taken|studied|graduated|broken|sold|settled|relocated|adopted|bought|gone|become|resigned|retired|gotten"
             r"|developed|turned|recently|finally))|i) "),
         ("we", False, r"(?:we're(?= (?:now )?(?:divorced|separated|no longer))"
-            r"|we've been(?= living)|we have been(?= living)|we've|we have(?= (?:just|recently"
+            r"|(?:we're|we are)(?= (?:now |currently )?(?:living|based))|we've been(?= living)"
+            r"|we have been(?= living)|we've|we have(?= (?:just|recently"
             r"|moved|settled|relocated|adopted))|we both|we|me and (?:the|my) \w+|(?:the|my) \w+ and (?:i|me)) "),
     )
 )  # fmt: skip
@@ -95,6 +96,7 @@ _AM: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (homes.LIVES_IN, homes.lives_in),
     (homes.BEEN_IN, homes.been_in),
     (identity.TURNED, identity.age),
+    (identity.TURNED_IN_WORDS, identity.age_in_words),
     (livelihood.PLAIN_STATUS, livelihood.status),
     (livelihood.BY_TRADE, livelihood.by_trade),
     (livelihood.HEAD_OF, livelihood.head_of),
@@ -145,6 +147,7 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (homes.FROM, homes.comes_from),
     (homes.GREW_UP, homes.grew_up),
     (identity.TURNED, identity.age),
+    (identity.TURNED_IN_WORDS, identity.age_in_words),
     (livelihood.WORK_AS, livelihood.open_occupation),
     (livelihood.WORK_AT, livelihood.works_at),
     (livelihood.WORK_IN, livelihood.works_in),
@@ -325,11 +328,8 @@ def read(text: str, at: int, *, answered: str = "") -> list[Draft]:
     """
     if not promising(text):
         return []
-    said = parts(text)
-    stated = [part for part in said if not part.asked]
-    found: list[Draft] = []
-    for part in said:
-        found += _of_question(part, at) if part.asked else _of_sentence(part, at)
+    stated = sentences(text)
+    found = [draft for sentence in stated for draft in _of_sentence(sentence, at)]
     if not any(draft.key == "name" for draft in found):
         found += names_put_right(stated, answered)
     found += corrections(stated, answered, found)
@@ -362,13 +362,6 @@ def _of_sentence(sentence: Sentence, at: int) -> list[Draft]:
     meant = [setting.span for setting in settings]
     facts = [draft for draft in facts if draft.key not in _TASTES or not any(_overlap(draft.span, s) for s in meant)]
     return facts + settings
-
-
-def _of_question(asked: Sentence, at: int) -> Iterator[Draft]:
-    """A question says nothing, but for what it takes for granted."""
-    if "my " not in asked.low:
-        return iter(())
-    return people.presupposed(Said(Clause(asked.text, asked.low, asked.start, asked.start), "other", 0, at))
 
 
 def _put_right(sentence: Sentence, at: int) -> Iterator[Draft]:
@@ -428,7 +421,7 @@ _CUES = words(
     graduated, turned, switched, sold, broke, became, studied, handed, love, enjoy, being, as, no, nope, not, don,
     dont, stop, avoid, never, always, skip, drop, lose, leave, omit, cut, use, using, keep, make, limit, prefer, want,
     give, need, like, future, now, forward, default, every, each, wrong, incorrect, mistake, mistaken, false, right,
-    correct, true, actually, wait, correction, sorry, is, died, passed, put, saving
+    correct, true, actually, wait, correction, sorry, is, died, passed, put, saving, dark
     """
 )
 """Words without one of which no rule can hold."""

@@ -23,12 +23,11 @@ SENTENCE_MAX = 400
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """What the user states, or asks: as written, in small letters (same length), and where it stands."""
+    """What the user states: as written, in small letters (same length), and where it stands."""
 
     text: str
     low: str
     start: int
-    asked: bool = False
 
 
 def lowered(text: str) -> str:
@@ -194,7 +193,7 @@ def _statement_end(low: str, mark: str) -> int:
 
 _PLAYED = pattern_of(
     r"\b(?:(?:repeat|say) (?:this )?after me|as an? (?:ai|chatbot|(?:large )?language model)(?=,| i\b| language"
-    r"| assistant| model)|pretend\w*|imagine|suppose|supposing|assume|assuming|let's say|lets say|let us say"
+    r"| assistant| model)|pretend\w*|imagine|suppose|supposing|assume|assuming|let'?s say(?! \d)|let us say"
     r"|hypothetical(?:ly)?|role-?\s?play\w*|act as|acting as|act like|you are now|i want you to act|simulate|let's play"
     r"|lets play|we're playing|fictional|(?:in|for|from) (?:my|this|the|our|a|his|her) (?:\w+ )?(?:novel|story|book"
     r"|game|scenario|dreams?|campaign|fanfic|script|play|movie|film|screenplay|simulation|show|series|sketch|comic"
@@ -226,6 +225,10 @@ _EDITED = pattern_of(
     r"|passage)|here(?:'s| is) (?:my|the|a|an) (?:\w+ )?(?:draft|essay|text|email|letter|paragraph|bio|resume|cv"
     r"|story|poem|sample|message|statement|post|article|log|code|transcript))\b"
 )
+_EDIT_ALL = pattern_of(
+    r"(?:please |pls |kindly |now |can you |could you )*(?:translate|proof-?read|paraphrase|rephrase|re-?write|reword"
+    r"|summari[sz]e)(?: please| pls| for me)?\W*\Z"
+)
 _POINTS = pattern_of(r"\b(?:this|these|above|following|it)\b")
 _WRITTEN = pattern_of(
     r"\b(?:write|draft|compose|generate|create|make|give me|tell me|need|want|help me (?:write|with)"
@@ -235,12 +238,14 @@ _WRITTEN = pattern_of(
     r"|reply|response|resume|cv|text|statement|article|blog)\b"
 )
 _INTRODUCES = pattern_of(
-    r"(?:\b(?:me|myself|info|information|context|background|details|note|notes|fyi|btw|profile|update|facts|also|that"
+    r"(?:\b(?:me|myself|info|information|context|background|details|fyi"
+    r"|(?:\A|(?:my|some|quick|side|a|small|personal|please) )notes?|btw|profile|update|facts|also|that"
     r"|this|now|today|correction|edit|reminder|remember|mind|ps|p\.s|hi|hello|hey|situation|thing|preferences|request"
     r"|case|setup|stats|stack)|\A)[\s\x00]*\Z"
 )
 _LISTS = pattern_of(
-    r"(?:i|i've|ive|i'm|im|we|we've|my (?:hobbies|kids|pets|dogs|cats|languages|allergies|goals?|favou?rite \w+))\b"
+    r"(?:i|i've|ive|i'm|im|we|we've|my (?:hobbies|kids|pets|dogs|cats|languages|allergies|goals?|job|occupation)"
+    r"|(?:my )?fav(?:ou?rite|e)? \w+)\b"
 )
 _JOKED = pattern_of(
     r"\b(?:jk|j/k|kidding|joking|sarcasm|just messing|not really|obviously not|as a joke)\b|(?<!\w)/s\b|(?<!\w)/j\b"
@@ -256,6 +261,7 @@ _TAKEN_BACK = pattern_of(
 )
 _SUPPOSED = pattern_of(
     r"\bi(?:'d| would) (?:name|call) (?:my|our|him|her|them|it|the)\b|\bif i (?:had (?:one|a|an|kids|two)|were)\b"
+    r"|\Asay (?:i'm|i am|i|my|we)\b|,? (?:said|says|replied) (?!that\b)[a-z]+(?: [a-z]+)?\W*\Z"
 )
 _SARCASTIC = pattern_of(
     r"(?:oh,? |well,? |ha,? )?(?:yeah,? (?:right|sure)|sure,? (?:and|because) |right,? (?:and|because) i|oh,? sure"
@@ -279,11 +285,6 @@ def sentences(text: str) -> list[Sentence]:
     >>> [sentence.text for sentence in sentences('Hi! I am vegan, what can I eat? She said "I cook".')]
     ['Hi', 'I am vegan', 'She said \\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00']
     """
-    return [part for part in parts(text) if not part.asked]
-
-
-def parts(text: str) -> list[Sentence]:
-    """What the user states and asks in a message, in order; a sentence that turns into a question is two parts."""
     window, tail, moved = _window(text)
     own = spoken(window)
     low = lowered(own)
@@ -300,14 +301,12 @@ def parts(text: str) -> list[Sentence]:
         if _not_meant(sentence):
             continue
         unmeant, goes_on = _unmeant_from(sentence)
-        if not goes_on and _EDITED.search(sentence) and _POINTS.search(sentence):
+        if not goes_on and _EDITED.search(sentence) and (_POINTS.search(sentence) or _EDIT_ALL.match(sentence)):
             return []  # what was said before was only the text to work on
         end = min(_statement_end(sentence, mark), len(sentence) if unmeant is None else unmeant)
         start = first if first < tail else first + moved
         if end > 0:
             found.append(Sentence(own[first : first + end], sentence[:end], start))
-        if unmeant is None and end < len(sentence):
-            found.append(Sentence(own[first + end : last], sentence[end:], start + end, asked=True))
         if not goes_on or (sentence.endswith(":") and not _INTRODUCES.search(sentence, 0, len(sentence) - 1)):
             break
     return found

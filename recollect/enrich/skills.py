@@ -329,20 +329,24 @@ SOLD = re.compile(
 )
 _YEAR = re.compile(r"(?:(?:19|20)\d\d|'?\d\d) ")
 _CAR_MODEL = re.compile(
-    r"(?: (?:[A-Z][\w-]*(?:\.\d\w*)?|\d{1,4}\w{0,3}|model [3sxy]|[a-z]-?\d{1,3}\w?)(?![\w'’]))*", re.A
+    r"(?: (?:[A-Z][\w-]*(?:\.\d\w*)?|\d{1,4}\w{0,3}|model [3sxy]|[a-z]-?\d{1,3}\w?)(?![\w'’]))*"
+    r"(?: (?:estate|hatchback|saloon|sedan|convertible|coupe|wagon|hybrid)\b)?",
+    re.A,
 )
 
 
 _VEHICLE_END = re.compile(
     r"[\s\x00]*(?:[,.;!()\x00]|\Z|(?:and|but|so|with|that|which|to|for|now|in|from|because|as|since|when|after|before"
     r"|last|this|car|truck|suv|sedan|hybrid|van|these|at|it|every|on|convertible|hatchback|or|if|pickup|motorcycle"
-    r"|bike|scooter|electric|today|yesterday|about)\b)"
+    r"|estate|wagon|years|ages|bike|scooter|electric|today|yesterday|about)\b)"
 )
 
 
 _IN_HAND = re.compile(
     r" (?:car |bike |phone |laptop )?(?:to (?:fix|repair|sell|return|service|wash|paint|tow|review|inspect|test|ship"
     r"|deliver|give|choose)|for (?:a|my|the) (?:customer|client|review|day|weekend|week|test)|for (?:sale|repair)"
+    r"|for (?:my|our) (?:\w+ )?(?:\w+'s|mum|mom|dad|wife|husband|son|daughter|kids?|brother|sister|nephew|niece|parents"
+    r"|girlfriend|boyfriend|partner|friend|gran\w*)"
     r"|in (?:for|the shop)|on (?:loan|order|test))\b"
 )
 """What one has to do with for a while, and does not own: "I've got a Focus to fix"."""
@@ -370,6 +374,9 @@ def _model(clause: Clause, at: int) -> Value | None:
 
 
 _MODELS = {model: model for model in VEHICLE_MODELS}
+_MAKERS_AND_WORDS = words(
+    "ram, seat, smart, mini, ford, lincoln, triumph, genesis, lotus, trek, kona, mg, merida, specialized"
+)
 _TWO_WORDS = re.compile(r"[\w-]+(?: [\w-]+)?")
 
 
@@ -380,10 +387,7 @@ def _vehicle(clause: Clause, at: int) -> Value | None:
     if words is None:
         return None
     name = next((n for n in (words.group(), words.group().split(" ")[0]) if n in VEHICLE_MAKERS), None)
-    if name is None or (
-        clause.text[maker].islower()
-        and name in ("ram", "seat", "smart", "mini", "ford", "lincoln", "triumph", "genesis", "lotus", "trek")
-    ):
+    if name is None or (clause.text[maker].islower() and name in _MAKERS_AND_WORDS):
         return None
     model = _CAR_MODEL.match(clause.text, maker + len(name))
     last = model.end() if model else maker + len(name)

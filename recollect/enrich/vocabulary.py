@@ -123,24 +123,24 @@ INDUSTRIES = proper(
 HOBBIES = words(
     """
     hiking, climbing, bouldering, rock climbing, running, jogging, trail running, cycling, biking, mountain biking,
-    swimming, surfing, sailing, kayaking, canoeing, rowing, skiing, snowboarding, ice skating, skating,
-    skateboarding, yoga, pilates, weightlifting, powerlifting, lifting, crossfit, boxing, kickboxing, martial arts,
-    karate, judo, jiu jitsu, bjj, fencing, archery, dancing, salsa dancing, salsa, ballet, tango, painting, drawing,
-    sketching, watercolor, watercolour, calligraphy, photography, pottery, ceramics, sculpting, knitting, crochet,
-    crocheting, sewing, embroidery, quilting, woodworking, carpentry, gardening, cooking, baking, brewing,
-    homebrewing, reading, writing, journaling, poetry, blogging, singing, chess, board games, video games, gaming,
-    card games, poker, puzzles, crosswords, sudoku, d&d, dungeons and dragons, warhammer, model trains, lego,
-    origami, astronomy, stargazing, birdwatching, birding, fishing, fly fishing, hunting, camping, backpacking,
-    traveling, travelling, scuba diving, diving, snorkeling, horse riding, horseback riding, geocaching, metal
-    detecting, stamp collecting, coin collecting, collecting stamps, collecting coins, collecting vinyl, vinyl
-    collecting, beekeeping, volunteering, meditation, meditating, genealogy, coding, 3d printing, robotics,
-    electronics, drones, anime, manga, cosplay, theater, theatre, improv, stand-up comedy, magic tricks, juggling,
-    soccer, football, basketball, volleyball, tennis, table tennis, ping pong, badminton, squash, pickleball, golf,
-    cricket, rugby, hockey, ice hockey, field hockey, baseball, softball, lacrosse, handball, bowling, darts, pool,
-    billiards, snooker, frisbee, ultimate frisbee, triathlon, triathlons, marathons, gymnastics, parkour,
-    paragliding, skydiving, foraging, hot yoga, cross-stitch, scrapbooking, bird watching, home brewing, salsa
-    dance, trivia, true crime, creative writing, roller skating, paddleboarding, paddle boarding, wakeboarding,
-    windsurfing, kitesurfing, water polo, open water swimming, spinning
+    swimming, wild swimming, open water swimming, sourdough, surfing, sailing, kayaking, canoeing, rowing, skiing,
+    snowboarding, ice skating, skating, skateboarding, yoga, pilates, weightlifting, powerlifting, lifting,
+    crossfit, boxing, kickboxing, martial arts, karate, judo, jiu jitsu, bjj, fencing, archery, dancing, salsa
+    dancing, salsa, ballet, tango, painting, drawing, sketching, watercolor, watercolour, calligraphy, photography,
+    pottery, ceramics, sculpting, knitting, crochet, crocheting, sewing, embroidery, quilting, woodworking,
+    carpentry, gardening, cooking, baking, brewing, homebrewing, reading, writing, journaling, poetry, blogging,
+    singing, chess, board games, video games, gaming, card games, poker, puzzles, crosswords, sudoku, d&d, dungeons
+    and dragons, warhammer, model trains, lego, origami, astronomy, stargazing, birdwatching, birding, fishing, fly
+    fishing, hunting, camping, backpacking, traveling, travelling, scuba diving, diving, snorkeling, horse riding,
+    horseback riding, geocaching, metal detecting, stamp collecting, coin collecting, collecting stamps, collecting
+    coins, collecting vinyl, vinyl collecting, beekeeping, volunteering, meditation, meditating, genealogy, coding,
+    3d printing, robotics, electronics, drones, anime, manga, cosplay, theater, theatre, improv, stand-up comedy,
+    magic tricks, juggling, soccer, football, basketball, volleyball, tennis, table tennis, ping pong, badminton,
+    squash, pickleball, golf, cricket, rugby, hockey, ice hockey, field hockey, baseball, softball, lacrosse,
+    handball, bowling, darts, pool, billiards, snooker, frisbee, ultimate frisbee, triathlon, triathlons, marathons,
+    gymnastics, parkour, paragliding, skydiving, foraging, hot yoga, cross-stitch, scrapbooking, bird watching, home
+    brewing, salsa dance, trivia, true crime, creative writing, roller skating, paddleboarding, paddle boarding,
+    wakeboarding, windsurfing, kitesurfing, water polo, open water swimming, spinning
     """
 )
 INTERESTS = words(
@@ -195,6 +195,7 @@ NOT_ALLERGENS = words(
 CONDITIONS = proper(
     """
     diabetes, type 1 diabetes, type 2 diabetes, prediabetes, asthma, ADHD, ADD, autism, epilepsy, anxiety,
+    hashimoto's, hashimotos=Hashimoto's,
     depression, GAD, OCD, PTSD, bipolar disorder, bipolar, schizophrenia, BPD, dyslexia, dyspraxia, migraines,
     chronic migraines, arthritis, rheumatoid arthritis, osteoarthritis, osteoporosis, fibromyalgia, lupus, MS,
     multiple sclerosis, Crohn's, Crohn's disease, ulcerative colitis, IBS, IBD, celiac, celiac disease, coeliac

@@ -342,13 +342,13 @@ OTHER_WORDS = {
     "age": "ty teen 30th",
     "birthday": "birth bday b-day born may",
     "occupation": "teach",
-    "medical_condition": "coeliac diabetic dyslexic",
+    "medical_condition": "coeliac diabetic dyslexic hashimotos",
     "diet": "don't can't gave",
     "goal": "saving becoming",
     "hobby": "collect paint",
     "verbosity": "short brief point",
     "emoji": "emoji",
-    "format": "never skip don't",
+    "format": "never skip don't stop",
     "tone": "casual formal blunt",
 }
 """What is said, where the value is a settled word for it."""
