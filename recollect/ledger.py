@@ -12,7 +12,6 @@ import random
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
-from dataclasses import replace
 from typing import Any, Protocol
 
 from recollect.errors import Conflict, NotFound, Unavailable
@@ -32,7 +31,7 @@ from recollect.records import (
     new_id,
     payload_of,
 )
-from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX, PAYLOAD_MAX_BYTES, Page, Store
+from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX, OWN_KEY, PAYLOAD_MAX_BYTES, Page, Store
 
 UPDATE_TRIES = 40
 """How often a read-decide-write starts over when another process was faster. With 8, three processes that wrote one
@@ -135,9 +134,9 @@ class Ledger:
             enqueue += (upkeep_job(changes.partition, now + DAY_MS),)
         if self._feeds_index:
             enqueue += await self._feeding(changes, enqueue)
-        key = changes.key or (new_id(now) if self._loses_answers else None)
+        key = changes.key or (f"{OWN_KEY}{new_id(now)}" if self._loses_answers else None)
         if key is not changes.key or enqueue is not changes.enqueue:
-            changes = replace(changes, key=key, enqueue=enqueue)
+            changes = changes.sent(enqueue, key)
         with self.traffic:
             revision = await self.store.commit(changes, now)
         if changes.enqueue:

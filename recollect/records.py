@@ -382,6 +382,10 @@ class Changes:
     needs: tuple[str, ...] = ()
     epoch: int | None = None
 
+    def sent(self, enqueue: tuple[Job, ...], key: str | None) -> Changes:
+        """The same change as it goes to a store, with these jobs under this key. Quicker than `dataclasses.replace`."""
+        return Changes(self.partition, self.put, self.drop, enqueue, self.finish, key, self.needs, self.epoch)
+
     def and_(self, **more: tuple[Any, ...]) -> Changes:
         """The same change with more operations in it."""
         return replace(self, **{name: getattr(self, name) + extra for name, extra in more.items()})

@@ -44,6 +44,8 @@ CHANGES_MIN = 200
 """The smallest page of `changes`: larger than any commit, so that a page never splits one."""
 KEY_LIFE_MS = DAY_MS
 """How long an idempotency key is remembered."""
+OWN_KEY = "own:"
+"""How a key begins that is made up for one commit alone: whoever comes with it again brings that one."""
 FORGET_ROWS = 1_000
 """Rows one call of `forget` touches, so that each call is short."""
 
@@ -333,7 +335,7 @@ def prepare(changes: Changes) -> Prepared:
     if changes.key is None:
         return Prepared(changes, puts)
     key_hash = hashlib.blake2b(changes.key.encode(), digest_size=16).digest()
-    return Prepared(changes, puts, _digest(changes, puts), key_hash)
+    return Prepared(changes, puts, key_hash if changes.key.startswith(OWN_KEY) else _digest(changes, puts), key_hash)
 
 
 def _seal(record: Record) -> Sealed:

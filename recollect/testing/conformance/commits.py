@@ -10,7 +10,15 @@ from dataclasses import replace
 from recollect.errors import Conflict, TooLarge, ValidationError
 from recollect.filters import Filter
 from recollect.records import DAY_MS, Changes, Job, Partition, Record, Scope, Source, Vector, payload_of
-from recollect.stores.contract import KEY_LIFE_MS, OPERATIONS_MAX, PAYLOAD_MAX_BYTES, LeaseLost, Store, forget_whole
+from recollect.stores.contract import (
+    KEY_LIFE_MS,
+    OPERATIONS_MAX,
+    OWN_KEY,
+    PAYLOAD_MAX_BYTES,
+    LeaseLost,
+    Store,
+    forget_whole,
+)
 from recollect.testing.conformance.stage import (
     ANN,
     BOB,
@@ -203,11 +211,12 @@ class CommitConformance(Stage):
                 await store.commit(changes, NOW)
 
     async def test_the_same_key_with_the_same_changes_returns_the_first_result(self, store: Store) -> None:
-        changes = Changes(ANN, put=(message("a"),), key="once")
-        assert await store.commit(changes, NOW) == 1
-        await drop(store, "a")
-        assert await store.commit(changes, NOW + KEY_LIFE_MS - 1) == 1
-        assert await store.get(ANN, ["a"], NOW) == []
+        for partition, key in ((ANN, "once"), (BOB, f"{OWN_KEY}once")):
+            changes = Changes(partition, put=(message("a", partition=partition),), key=key)
+            assert await store.commit(changes, NOW) == 1
+            await drop(store, "a", partition=partition)
+            assert await store.commit(changes, NOW + KEY_LIFE_MS - 1) == 1
+            assert await store.get(partition, ["a"], NOW) == []
 
     async def test_a_key_does_so_after_the_job_it_enqueued_was_finished(self, store: Store) -> None:
         changes = Changes(ANN, put=(message("a"),), enqueue=(work("j"),), key="once")
