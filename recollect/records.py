@@ -172,7 +172,9 @@ class Record:
 
     def apart(self) -> Record:
         """The same for somebody who may change what stands in it: it shares nothing with this one."""
-        return self.with_(data=_apart(self.data), metadata=_apart(self.metadata))
+        copy = _Open(*_values(self))
+        copy.data, copy.metadata = _apart(self.data), _apart(self.metadata)
+        return _closed(copy)
 
     def to_dict(self) -> dict[str, Any]:
         """The record as documented JSON: ISO times, no vector."""
@@ -212,7 +214,7 @@ class Record:
 
 def _apart(value: Any) -> Any:
     """A copy of JSON, all the way down. Quicker than `copy.deepcopy`, which looks for circles."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return {key: _apart(each) for key, each in value.items()}
     return [_apart(each) for each in value] if isinstance(value, list) else value
 
@@ -419,7 +421,8 @@ class Hit(NamedTuple):
 
     def apart(self) -> Hit:
         """The same for somebody who may change what stands in its records."""
-        return self._replace(record=self.record.apart(), neighbours=tuple([each.apart() for each in self.neighbours]))
+        neighbours = tuple([each.apart() for each in self.neighbours])
+        return Hit(self.record.apart(), self.score, self.place, self.legs, neighbours)
 
     @property
     def relevance(self) -> float:
