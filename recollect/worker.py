@@ -37,6 +37,8 @@ log = logging.getLogger("recollect.worker")
 
 CONFLICT_TRIES = 3
 """How often a job reads and decides again when what it read was changed meanwhile."""
+CONFLICT_PATIENCE = 4
+"""How many times the usual attempts a job has that others were faster than: that is no fault of its own."""
 TOGETHER_RECORDS = 30
 """Records that several jobs of one partition may enrich in one commit: each may bring an older one and end a job."""
 
@@ -289,11 +291,13 @@ class Worker:
         """Try again later, a little later each time; at last keep the failure where people see it."""
         now = self._ledger.clock()
         changes = Changes(job.partition, finish=(job,))
-        if job.attempt < self._settings.job_attempts_max:
-            wait_s = max(self._settings.retry_s * 2 ** (job.attempt - 1), getattr(error, "after_s", 0.0))
+        usual = self._settings.job_attempts_max
+        attempts_max = usual * CONFLICT_PATIENCE if isinstance(error, Conflict) else usual
+        if job.attempt < attempts_max:
+            wait_s = max(self._settings.retry_s * 2 ** (min(job.attempt, usual) - 1), getattr(error, "after_s", 0.0))
             changes = changes.and_(enqueue=(replace(job, due_at=now + int(wait_s * SECOND_MS)),))
         try:
-            if job.attempt >= self._settings.job_attempts_max:
+            if job.attempt >= attempts_max:
                 failure = await self._failure(job, error, now)
                 changes = changes.and_(put=(failure,), enqueue=await self._enrichment.despite_failing(job))
                 self.failed += 1

@@ -102,10 +102,10 @@ class EndpointModel:
             counted = [_count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens")]
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise self._failed("gave an answer that is no chat completion") from error
-        if not isinstance(text, str) or not text.strip():
-            raise self._failed("said nothing")
         if ended == "length":
             raise self._failed("was cut off in the middle of its answer")
+        if not isinstance(text, str) or not text.strip():
+            raise self._failed("said nothing")
         return Answer(text, *counted)
 
     def _delta(self, line: str) -> dict[str, Any] | None:

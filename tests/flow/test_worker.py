@@ -9,11 +9,12 @@ import pytest
 
 from recollect import Memory
 from recollect.enrichment import Enrichment
-from recollect.errors import EmbeddingError, NotFound
+from recollect.errors import Conflict, EmbeddingError, NotFound
 from recollect.learning import Learning
 from recollect.records import DAY_MS, Changes, Job, Partition, Record, Scope, as_datetime
-from recollect.testing.fakes import FailingEmbedder, GatedEmbedder, HashingEmbedder
-from recollect.worker import GIVE_WAY_S, Worker
+from recollect.stores.in_memory import InMemoryStore
+from recollect.testing.fakes import CountingStore, FailingEmbedder, GatedEmbedder, HashingEmbedder
+from recollect.worker import CONFLICT_TRIES, GIVE_WAY_S, Worker
 
 ANN = Partition("default", "ann")
 
@@ -138,6 +139,31 @@ async def test_a_job_that_keeps_failing_becomes_a_visible_failure_with_its_reaso
     (hit,) = await ann.search_memory("canary")
     assert hit.id == message.id, "the message is kept and found by its words"
     assert await memory.user("bob").failures() == []
+
+
+class HurriedStore(CountingStore):
+    """Others are faster than the commits of so many jobs."""
+
+    faster = 0
+
+    async def commit(self, changes: Changes, now: int) -> int:
+        if changes.put and changes.finish and self.faster:
+            self.faster -= 1
+            raise Conflict("a record that this rests on is gone", field="needs")
+        return await super().commit(changes, now)
+
+
+async def test_a_job_that_others_are_faster_than_is_no_failure_after_the_usual_attempts(open_memory, clock):
+    store = HurriedStore(InMemoryStore())
+    memory = await open_memory(store)
+    message = await memory.user("ann").session("s").add_message("user", "hello there")
+    store.faster = 7 * CONFLICT_TRIES
+    for _ in range(7):
+        assert await memory.work() == 1
+        clock.advance(minutes=10)
+    assert (await memory.user("ann").failures(), store.faster) == ([], 0)
+    assert await memory.work() == 1
+    assert (await memory.user("ann").get_memory(message.id)).vector is not None
 
 
 async def test_a_failure_can_be_retried_by_hand(open_memory, clock):
