@@ -12,7 +12,7 @@ from recollect import validate
 from recollect.errors import ValidationError
 from recollect.interfaces.options import Json, Org, Url, Who, for_user, of_user, run
 from recollect.interfaces.output import NOT_FOUND, emit, say, visible
-from recollect.memory import Memory, User
+from recollect.memory import User
 from recollect.working import State, Working
 
 OfSession = Annotated[
@@ -64,11 +64,10 @@ def working_set(
     Example: recollect working set '{"step": 1, "plan": ["pack", "leave"]}' --session monday
     """
     given = validate.json_text(data, "data")
-
-    async def write(memory: Memory) -> State:
-        return await _working(memory.user(user, org=org), session, agent).set(given, version=version)
-
-    _show_state(run(url, write), as_json)
+    state = run(
+        url, lambda memory: _working(memory.user(user, org=org), session, agent).set(given, version=version)
+    )  # fmt: skip
+    _show_state(state, as_json)
 
 
 def working_patch(
@@ -86,11 +85,10 @@ def working_patch(
     Example: recollect working patch '{"step": 2}' --session monday
     """
     given = validate.json_text(data, "data")
-
-    async def write(memory: Memory) -> State:
-        return await _working(memory.user(user, org=org), session, agent).patch(given, version=version)
-
-    _show_state(run(url, write), as_json)
+    state = run(
+        url, lambda memory: _working(memory.user(user, org=org), session, agent).patch(given, version=version)
+    )  # fmt: skip
+    _show_state(state, as_json)
 
 
 def working_clear(
