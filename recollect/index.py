@@ -38,6 +38,8 @@ CODES_FROM_ROWS = 10_000
 TOLD_ROWS = 512
 """Rows that words find best, and whose meaning is then looked at whatever another index takes for near."""
 RESCORED_ROWS = 256
+WASTED_ROWS = 1_000
+"""Rows that an index may hold in vain: to build it anew for fewer does not pay."""
 RECORD_BYTES = 1_600
 """What a record costs in memory beside its text and vector, about."""
 PAGE = 1_000
@@ -156,7 +158,8 @@ class PartitionIndex:
         self._prior: tuple[int, Scores] | None = None
         self._talk: Talk | None = None
         self._arrangement = Arrangement(self.sessions, self._is_held)
-        self._dead = 0
+        self._first_asked: int | None = None
+        self._lost: set[int] = set()
 
     # ── catching up ──────────────────────────────────────────────────────────────────────────────
 
@@ -175,7 +178,7 @@ class PartitionIndex:
             is_searched = record.layer in SEARCHED
             if is_searched and row is None:
                 new.append(record)
-            elif is_searched and row is not None and self.records[row].told == record.told:
+            elif is_searched and row is not None and _is_same(self.records[row], record):
                 again[row] = record
             else:
                 self._fill(again)
@@ -187,7 +190,7 @@ class PartitionIndex:
         self.mark = delta.mark
 
     def _put(self, record: Record) -> None:
-        """Take in a record that is not searched, or has other words than before."""
+        """Take in a record that is not searched, or is not what its row was made for."""
         if record.layer in UNHELD_LAYERS:
             self._unheld.add(record.id)
         elif record.layer not in SEARCHED:
@@ -234,6 +237,7 @@ class PartitionIndex:
         self._importance[rows] = [record.importance for record in records]
         self._when[rows] = [record.when for record in records]
         self._put_vectors(rows, [record.vector for record in records])
+        self._lost.difference_update(rows)
         for row, record in filled.items():
             self.records[row] = record
             known = record.vector is not None and record.vector.model == self.model
@@ -284,7 +288,7 @@ class PartitionIndex:
         self._arrangement.start_anew()
         self.pending.pop(row, None)
         self._forget_earlier(row)
-        self._dead += 1
+        self._lost.add(row)
         record = self.records[row]
         if record.layer == "conversation":
             session = self.sessions[record.scope.session]
@@ -294,11 +298,14 @@ class PartitionIndex:
 
     def bury_ended(self, now: int) -> None:
         """Hide what has expired or ended by now; show it again when the clock turns out to have been ahead."""
+        if self._first_asked is None:
+            self._first_asked = now
         if now < self._ended_until:
             self._masks.clear()
             for end in self._ended:
                 heapq.heappush(self._ends, end)
-                self._hide(*end[1:], hidden=False)
+                if self._hide(*end[1:], hidden=False):
+                    self._lost.discard(end[1])
             self._ended, self._ended_until = [], 0
         while self._ends and self._ends[0][0] <= now:
             self._masks.clear()
@@ -306,6 +313,8 @@ class PartitionIndex:
             if self._hide(*end[1:], hidden=True):
                 self._ended.append(end)
                 self._ended_until = max(self._ended_until, end[0])
+                if end[0] > self._first_asked:
+                    self._lost.add(end[1])
 
     def _is_findable(self, record: Record) -> bool:
         """With something to find it by, and not set aside: what is said in such a session is so from the first."""
@@ -321,13 +330,15 @@ class PartitionIndex:
         meant = self._is_held(row) and record.version == version
         if meant:
             self._alive[row] = not hidden and self._is_findable(record)
-            self._dead += 1 if hidden else -1
         return meant
 
     @property
     def is_wasteful(self) -> bool:
-        """True when more rows are dead than alive, so that building it anew pays."""
-        return self._dead > 1_000 and self._dead * 2 > len(self.records)
+        """True when more rows were lost than are left, so that building it anew pays.
+
+        What was over when it was first asked is not counted: as long as the store keeps it, it would come again.
+        """
+        return len(self._lost) > WASTED_ROWS and len(self._lost) * 2 > len(self.records)
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────────
 
@@ -568,6 +579,11 @@ class Indexes:
         index = self._held.pop(partition, None)
         self._bytes -= index.bytes if index else 0
 
+    def purged(self, partition: Partition, rows: int) -> None:
+        """The store let go of rows that were over: an index that may hold many of them in vain is built anew."""
+        if rows > WASTED_ROWS:
+            self.drop(partition)
+
     def _fresh(self, partition: Partition) -> PartitionIndex:
         self.drop(partition)
         index = self._held[partition] = PartitionIndex(*self._shape)
@@ -585,6 +601,11 @@ class Indexes:
     def _make_room(self) -> None:
         while self._bytes > self._bytes_max and len(self._held) > 1:
             self.drop(next(iter(self._held)))
+
+
+def _is_same(known: Record, record: Record) -> bool:
+    """Whether a row can go on: the words are the same, and so is the record, which one that came back is not."""
+    return known.told == record.told and known.born == record.born
 
 
 def _worded(record: Record) -> str:
