@@ -512,6 +512,8 @@ class PartitionIndex:
         """The messages right before and after a message."""
         rows = self.sessions.get(record.scope.session, [])
         at = bisect_right(rows, (record.born, len(self.records))) - 1
+        if at < 0 or rows[at][0] != record.born:
+            return ()  # it was forgotten since it was found
         around = rows[max(0, at - reach) : at] + rows[at + 1 : at + 1 + reach]
         found = (self.records[row] for _, row in around)
         return tuple(each for each in found if _lives(each, now) and each.trust != "quarantined")

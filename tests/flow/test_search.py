@@ -489,3 +489,19 @@ async def test_what_is_over_is_not_read_again_with_every_question(open_memory, s
     store.reset()
     assert await found(ann, "lamp") == ["The kettle is blue."]
     assert store.rows == 0
+
+
+async def test_a_write_while_a_question_waits_for_its_vector_spoils_no_search(open_memory):
+    class Waiting(HashingEmbedder):
+        """Lets everybody else have a turn before it answers."""
+
+        async def embed(self, texts):
+            await chat.add_message("user", "Something else was said meanwhile.")
+            await ann.sessions()
+            return await super().embed(texts)
+
+    ann = (await open_memory(embedder=Waiting())).user("ann")
+    chat = ann.session("s")
+    await chat.add_message("user", "My wife is called Carla.")
+    await chat.add_message("user", "Carla grew up in Lisbon.")
+    assert "Carla grew up in Lisbon." in await found(ann, "Where did my wife grow up?")
