@@ -330,12 +330,7 @@ class Facts:
         jobs: tuple[Job, ...] = ()
         if wanting and self._layer.embedded:
             jobs = (enrich_job(self._partition, wanting, now),)
-        turns = {record.valid_from: record.data["of"] for record in put if record.layer == "past"}
-        jobs += tuple(
-            Job(f"turn:{head}:{at}", self._partition, "turn", (head,), due_at=at)
-            for at, head in turns.items()
-            if at is not None and at > now
-        )
+        jobs += turn_jobs(self._partition, put, now)
         jobs += follow_jobs(self._partition, [record for record in put if record.valid_to is not None], now)
         return Changes(self._partition, put=tuple(put), enqueue=jobs)
 
@@ -389,6 +384,13 @@ class Facts:
         known = validate.moment(known_at, "known_at")
         at = validate.moment(as_of, "as_of")
         return await self._in_force(await self._heads(), known if at is None else at, known)
+
+
+def turn_jobs(partition: Partition, put: Iterable[Record], now: int) -> tuple[Job, ...]:
+    """The work of putting values at the head of their facts when their time comes, for those that wait for it."""
+    begins = ((record.data["of"], record.valid_from) for record in put if is_old_value(record))
+    due = {(head, at) for head, at in begins if at is not None and at > now}
+    return tuple(Job(f"turn:{head}:{at}", partition, "turn", (head,), due_at=at) for head, at in sorted(due))
 
 
 def follow_jobs(partition: Partition, changed: Iterable[Record], now: int) -> tuple[Job, ...]:
