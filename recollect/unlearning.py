@@ -7,7 +7,7 @@ told them (`policies/unlearning`), and written: each fact in a commit of its own
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ from recollect.policies.unlearning_graphs import (
     learning_without,
 )
 from recollect.profile import follow_jobs, spell_of
-from recollect.records import Changes, Job, Partition, Record, derived_id, enrich_job, payload_of
+from recollect.records import Changes, Job, Partition, Record, derived_id, enrich_job, in_portions, payload_of
 from recollect.stores.contract import OPERATIONS_MAX, PAYLOAD_MAX_BYTES
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ GRAPH_LAYERS = ("entity", "relation")
 Settle = Callable[[Record, Sequence[Record], int | None], Place]
 """From a fact with its past to what it is to be, for all of its spells or for so many of them."""
 Decide = Callable[[Sequence[Record]], Left]
+Step = tuple[str, Record | None]
+"""An id, and what is to stand under it: nothing where it goes."""
 Counts = Callable[[Record], bool]
 """Which records are told of, by how many there are before and after."""
 
@@ -153,14 +155,8 @@ class Unlearning:
 
         A long past takes several commits, and after each of them the fact is whole.
         """
-        for attempt in range(UPDATE_TRIES):
-            try:
-                while changes := await self._settled(id, settle):
-                    await self._ledger.commit(changes)
-                return
-            except Conflict:
-                if attempt == UPDATE_TRIES - 1:
-                    raise
+        while await self._ledger.commit_decided(lambda: self._settled(id, settle)):
+            pass
 
     async def _settled(self, id: str, settle: Settle) -> Changes | None:
         found = await self._ledger.get(self._partition, [id])
@@ -177,7 +173,7 @@ class Unlearning:
                 if after is not before
             ]
             steps += [] if place.head == head else [(head.id, place.head)]
-            if len(steps) <= TOGETHER and _bytes(steps) <= PAYLOAD_MAX_BYTES:
+            if len(steps) <= TOGETHER and sum(map(_bytes, steps)) <= PAYLOAD_MAX_BYTES:
                 break
         if not steps:
             return None
@@ -205,8 +201,8 @@ class Unlearning:
             # What rests on an entity goes before it, so that a crash leaves nothing that rests on nothing.
             steps = sorted(left.items(), key=lambda step: known[step[0]].layer == "entity")
             try:
-                for start in range(0, 0 if dry_run else len(steps), TOGETHER):
-                    await self._ledger.commit(self._changes(steps[start : start + TOGETHER]))
+                for some in () if dry_run else _portions(steps):
+                    await self._ledger.commit(self._changes(some))
                 return done
             except Conflict:
                 if attempt == UPDATE_TRIES - 1:
@@ -215,7 +211,7 @@ class Unlearning:
                 await self._read_again([id for id in left if known[id].layer == "past"])
         return done
 
-    def _changes(self, steps: Iterable[tuple[str, Record | None]]) -> Changes:
+    def _changes(self, steps: Iterable[Step]) -> Changes:
         """One commit: what changes is put, what is None is dropped, and new lines are embedded."""
         rows = list(steps)
         put = tuple(record for _, record in rows if record is not None)
@@ -236,8 +232,14 @@ def _difference(before: Sequence[Record], after: Sequence[Record | None], counts
     return abs(sum(map(counts, before)) - sum(counts(record) for record in after if record is not None))
 
 
-def _bytes(steps: Iterable[tuple[str, Record | None]]) -> int:
-    return sum(len(payload_of(record).encode()) for _, record in steps if record is not None)
+def _bytes(step: Step) -> int:
+    _, record = step
+    return 0 if record is None else len(payload_of(record).encode()) + (len(record.vector.data) if record.vector else 0)
+
+
+def _portions(steps: Iterable[Step]) -> Iterator[list[Step]]:
+    """The steps in order, in pieces that fit one commit each."""
+    return in_portions(steps, _bytes, count_max=TOGETHER, size_max=PAYLOAD_MAX_BYTES)
 
 
 def _entry(entry: Record, spell: Record) -> Record:
