@@ -27,7 +27,7 @@ from recollect.policies.merging import merges_of, without_given, without_merge
 from recollect.policies.unlearning import UNTRUE
 from recollect.policies.unlearning_graphs import without_names
 from recollect.policies.wholeness import is_whole
-from recollect.profile import is_old_value
+from recollect.profile import is_old_value, turn_jobs
 from recollect.records import STANDS_IN, TRUSTS, Changes, Partition, Record, Scope, Source, enrich_job, iso, new_id
 from recollect.seals import SEAL, break_seals
 from recollect.stores.contract import OPERATIONS_MAX, forget_whole, named_partitions
@@ -350,6 +350,9 @@ class Privacy:
         now = self._ledger.clock()
         refs = tuple(id for id, record in new.items() if self._ledger.layers[record.layer].embedded)
         jobs = (enrich_job(self._partition, refs, now),) if refs else ()
+        if turns := turn_jobs(self._partition, new.values(), now):
+            # There may be no room for them beside the records. Without these they do nothing, so they come first.
+            await self._ledger.commit(Changes(self._partition, enqueue=turns))
         try:
             await self._ledger.commit(Changes(self._partition, put=tuple(new.values()), enqueue=jobs))
         except Conflict as conflict:

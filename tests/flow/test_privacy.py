@@ -453,6 +453,17 @@ async def test_an_imported_memory_can_be_changed_and_forgotten_with_its_past(mem
     assert await everything(memory, "bob") == []
 
 
+async def test_what_will_be_so_comes_to_be_so_where_it_is_imported(memory, clock):
+    ann, bob = memory.user("ann"), memory.user("bob")
+    await ann.add_fact("city", "Oslo")
+    await ann.add_fact("city", "Bergen", valid_from=clock() + 60_000)
+    await bob.import_records(await ann.export())
+    await memory.work()
+    clock.advance(minutes=2)
+    await memory.work()
+    assert "Bergen" in (await bob.get_context("Where do I live?")).system
+
+
 async def test_a_large_export_is_read_back_whole(memory):
     ann, bob = memory.user("ann"), memory.user("bob")
     for number in range(40):
