@@ -170,38 +170,52 @@ class PartitionIndex:
         self._talk = None
         for id in delta.dropped:
             self._remove(id)
+        # By birth, whatever order a store tells one commit in: equal scores then stand in one order everywhere.
+        told = sorted(delta.put, key=attrgetter("born"))
+        # Heads first: that of a session says whether its messages may be found.
+        for record in told:
+            if record.layer not in SEARCHED:
+                self._hold(record)
         new: list[Record] = []
         again: dict[int, Record] = {}
-        # By birth, whatever order a store tells one commit in: equal scores then stand in one order everywhere.
-        for record in sorted(delta.put, key=attrgetter("born")):
-            row = self.row_of.get(record.id)
-            is_searched = record.layer in SEARCHED
-            if is_searched and row is None:
-                new.append(record)
-            elif is_searched and row is not None and _is_same(self.records[row], record):
-                again[row] = record
-            else:
-                self._fill(again)
-                self._add(new)
-                new, again = [], {}
-                self._put(record)
+        for record in told:
+            if record.layer in SEARCHED:
+                row = self._row_for(record)
+                if row is None:
+                    new.append(record)
+                else:
+                    again[row] = record
         self._fill(again)
         self._add(new)
         self.mark = delta.mark
 
-    def _put(self, record: Record) -> None:
-        """Take in a record that is not searched, or is not what its row was made for."""
+    def _hold(self, record: Record) -> None:
+        """Take in a record that is not searched."""
         if record.layer in UNHELD_LAYERS:
             self._unheld.add(record.id)
-        elif record.layer not in SEARCHED:
-            self._ids.setdefault(record.layer, {})[record.id] = None
-            self.bytes += RECORD_BYTES if record.id not in self.heads else 0
-            self.heads[record.id] = record
-            if record.layer == "session":
-                (self._closed.add if ASIDE in record.data else self._closed.discard)(record.scope.session)
-        else:
-            self._remove(record.id)
-            self._add((record,))
+            return
+        self._ids.setdefault(record.layer, {})[record.id] = None
+        self.bytes += RECORD_BYTES if record.id not in self.heads else 0
+        self.heads[record.id] = record
+        if record.layer == "session":
+            self._set_closed(record.scope.session, ASIDE in record.data)
+
+    def _set_closed(self, session: str, closed: bool) -> None:
+        """Note whether a session is set aside: what is said in it meanwhile is found when it no longer is."""
+        if closed != (session in self._closed):
+            (self._closed.add if closed else self._closed.discard)(session)
+            self._fill({row: self.records[row] for _, row in self.sessions.get(session, ())})
+
+    def _row_for(self, record: Record) -> int | None:
+        """The row in which a record goes on; None where it needs a new one, for other words or because it came back."""
+        row = self.row_of.get(record.id)
+        if row is None:
+            return None
+        known = self.records[row]
+        if known.told == record.told and known.born == record.born:
+            return row
+        self._remove(record.id)
+        return None
 
     def _add(self, records: Sequence[Record]) -> None:
         """Give each of these the next row."""
@@ -282,6 +296,8 @@ class PartitionIndex:
         gone = self.heads.pop(id, None) if row is None else self.records[row]
         if gone is not None:
             self._ids[gone.layer].pop(id, None)
+            if gone.layer == "session":
+                self._set_closed(gone.scope.session, closed=False)
         if row is None:
             return
         self._alive[row] = False
@@ -603,11 +619,6 @@ class Indexes:
     def _make_room(self) -> None:
         while self._bytes > self._bytes_max and len(self._held) > 1:
             self.drop(next(iter(self._held)))
-
-
-def _is_same(known: Record, record: Record) -> bool:
-    """Whether a row can go on: the words are the same, and so is the record, which one that came back is not."""
-    return known.told == record.told and known.born == record.born
 
 
 def _worded(record: Record) -> str:
