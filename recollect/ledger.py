@@ -293,8 +293,8 @@ class Ledger:
         Gives what was committed, None if nothing had to change.
         """
         for attempt in range(UPDATE_TRIES):
-            changes = await decide()
             try:
+                changes = await decide()
                 if changes is not None:
                     await self.commit(changes)
                 return changes

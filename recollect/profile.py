@@ -217,22 +217,23 @@ class Facts:
             and (wanted is None or same_value(asked, head.data["value"], wanted))
         ]
         if not heads:
-            raise NotFound("no such value is known here", field="key" if value is None else "value")
+            raise _unknown("key" if value is None else "value")
         if len(heads) > UPSERT_MAX:
             raise TooLarge(f"there are more than {UPSERT_MAX} values; name them one by one", field="value")
         return heads
 
     async def _about(self, heads: Sequence[Record], kind: str, **more: Any) -> list[Fact]:
-        """Claim something about values that are current."""
+        """Claim something about values that are current; one that was forgotten meanwhile is not brought back by it."""
         now = self._ledger.clock()
-        return await self._write(
-            [Claim(key_of(head.data["key"]), head.data["value"], now, kind, **more) for head in heads]
-        )
+        claims = [Claim(key_of(head.data["key"]), head.data["value"], now, kind, **more) for head in heads]
+        return await self._write(claims, needs=[head.id for head in heads])
 
-    async def _write(self, claims: Sequence[Claim]) -> list[Fact]:
+    async def _write(self, claims: Sequence[Claim], needs: Sequence[str] = ()) -> list[Fact]:
         lines: dict[str, Timeline] = {}
 
         def decide_all(known: Mapping[str, Record], now: int) -> Changes | None:
+            if not known.keys() >= set(needs):
+                raise _unknown("value")
             lines.clear()
             for claim in claims:
                 self._take(lines, known, claim, now)
@@ -484,6 +485,10 @@ def _told(value: object) -> _Told:
         valid_from=valid_from,
         valid_to=valid_to,
     )
+
+
+def _unknown(field: str) -> NotFound:
+    return NotFound("no such value is known here", field=field)
 
 
 def _key(name: object) -> Key:

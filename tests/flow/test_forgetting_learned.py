@@ -444,3 +444,17 @@ async def test_what_is_known_already_keeps_its_own_past_and_can_be_changed_after
     assert [each.content for each in await bob.history(boat.id)] == ["The boat is blue.", "The boat is red."]
     await bob.update_memory(boat.id, content="The boat is green.")
     assert len(await bob.history(boat.id)) == 3
+
+
+@pytest.mark.parametrize("verb", ["end", "reject", "confirm", "pin"])
+async def test_what_is_said_of_a_fact_while_it_is_forgotten_does_not_bring_it_back(open_memory, store_url, verb):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    secret = await ann.session("s").add_message("user", "I live in Canaryville.")
+    await memory.work()
+    assert [fact.value for fact in await ann.facts.get("city")] == ["Canaryville"]
+    store.before(lambda changes: any(r.layer == "fact" for r in changes.put), lambda: ann.forget(secret.id))
+    with pytest.raises(NotFound):
+        await getattr(ann.facts, verb)("city")
+    assert "Canaryville" not in str(await ann.export())

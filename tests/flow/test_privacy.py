@@ -374,6 +374,35 @@ async def test_a_summary_that_is_about_to_be_written_misses_what_was_just_forgot
     assert await ann.failures() == []
 
 
+async def test_a_branch_that_is_made_while_a_message_is_forgotten_does_not_keep_it(store_url, open_memory):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    secret = await ann.session("s").add_message("user", "My canary is called Caruso.")
+    last = await ann.session("s").add_message("user", "And it sings.")
+    await memory.work()
+    store.before(lambda changes: secret.id in changes.drop, lambda: ann.session("s").branch(last.id, "other"))
+    await ann.forget(secret.id)
+    await memory.work()
+    assert not await holds(memory, "Caruso")
+    assert [message.content for message in await ann.session("other").window()] == ["And it sings."]
+
+
+async def test_work_on_messages_of_which_one_is_forgotten_before_it_is_sealed_goes_on_with_the_rest(
+    store_url, open_memory
+):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    chat = ann.session("s")
+    secret = await chat.add_message("user", "I decided to call my canary Caruso.")
+    for number in range(4):
+        await chat.add_interaction(f"We decided to meet on May {number + 1} in Oslo.", "I will be there.")
+    store.before(lambda changes: any(r.layer == "seal" for r in changes.put), lambda: ann.forget(secret.id))
+    (episode,) = await chat.close()
+    assert "Oslo" in episode.content and "Caruso" not in episode.content
+
+
 async def test_deleting_a_session_while_it_is_folded_leaves_nothing_of_it(open_memory, clock):
     embedder = GatedEmbedder()
     memory = await open_memory(embedder=embedder, window_tokens=200)
