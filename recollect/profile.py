@@ -18,7 +18,19 @@ from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
 from recollect.filters import Filter
 from recollect.ledger import Ledger
 from recollect.long_term import past_ids, past_of
-from recollect.policies.facts import EVER, SURE, Claim, Timeline, believed, decide, faded, in_force, of_spell, text_mark
+from recollect.policies.facts import (
+    EVER,
+    SURE,
+    Claim,
+    Timeline,
+    believed,
+    decide,
+    faded,
+    has_value,
+    in_force,
+    of_spell,
+    text_mark,
+)
 from recollect.policies.graphs import SAID_BY_FACTS
 from recollect.policies.keys import FOLLOWERS, Key, key_of, same_value
 from recollect.policies.merging import normal
@@ -109,6 +121,10 @@ class Profile:
         }
 
 
+class _Moved(Exception):
+    """What a claim is about is no longer what was read."""
+
+
 class Facts:
     """The facts of one user, or with `layer="preference"` the preferences.
 
@@ -181,26 +197,23 @@ class Facts:
     async def end(self, key: str, value: str | None = None, *, at: Any = None, reason: str = "") -> list[Fact]:
         """Say that it is no longer so, since now or since a time. Of a set without a value: none of it."""
         until = validate.moment(at, "at")
-        heads = await self._current(key, value)
-        if until is not None and any(head.valid_from is not None and until < head.valid_from for head in heads):
-            raise ValidationError("must not end before it began; reject it if it never was so", field="at")
-        return await self._about(heads, "ends", valid_to=until, reason=self._reason(reason))
+        return await self._about(key, value, "ends", valid_to=until, reason=self._reason(reason))
 
     async def reject(self, key: str, value: str | None = None, *, reason: str = "") -> list[Fact]:
         """Say that it never was so. It is not learned again from the same text."""
-        return await self._about(await self._current(key, value), "denies", reason=self._reason(reason))
+        return await self._about(key, value, "denies", reason=self._reason(reason))
 
     async def confirm(self, key: str, value: str | None = None) -> list[Fact]:
         """Say that it is right: surer, and what is merely learned no longer replaces it."""
-        return await self._about(await self._current(key, value), "confirms", confidence=SURE)
+        return await self._about(key, value, "confirms", confidence=SURE)
 
     async def pin(self, key: str, value: str | None = None) -> list[Fact]:
         """Keep the value against whatever is learned, until it is taken back."""
-        return await self._about(await self._current(key, value), "pins")
+        return await self._about(key, value, "pins")
 
     async def unpin(self, key: str, value: str | None = None) -> list[Fact]:
         """Let the value be replaced again as any other."""
-        return await self._about(await self._current(key, value), "unpins")
+        return await self._about(key, value, "unpins")
 
     def _reason(self, reason: str) -> str:
         return str(self._ledger.masked(validate.reason(reason)))
@@ -217,23 +230,32 @@ class Facts:
             and (wanted is None or same_value(asked, head.data["value"], wanted))
         ]
         if not heads:
-            raise _unknown("key" if value is None else "value")
+            raise NotFound("no such value is known here", field="key" if value is None else "value")
         if len(heads) > UPSERT_MAX:
             raise TooLarge(f"there are more than {UPSERT_MAX} values; name them one by one", field="value")
         return heads
 
-    async def _about(self, heads: Sequence[Record], kind: str, **more: Any) -> list[Fact]:
-        """Claim something about values that are current; one that was forgotten meanwhile is not brought back by it."""
-        now = self._ledger.clock()
-        claims = [Claim(key_of(head.data["key"]), head.data["value"], now, kind, **more) for head in heads]
-        return await self._write(claims, needs=[head.id for head in heads])
+    async def _about(self, key: str, value: str | None, kind: str, **more: Any) -> list[Fact]:
+        """Claim something about what is current. Where that has changed or is forgotten meanwhile, it is read again."""
+        while True:
+            heads = await self._current(key, value)
+            until = more.get("valid_to")
+            if until is not None and any(head.valid_from is not None and until < head.valid_from for head in heads):
+                raise ValidationError("must not end before it began; reject it if it never was so", field="at")
+            now = self._ledger.clock()
+            try:
+                claims = [Claim(_key(key), head.data["value"], now, kind, **more) for head in heads]
+                return await self._write(claims, about=heads)
+            except _Moved:
+                continue
 
-    async def _write(self, claims: Sequence[Claim], needs: Sequence[str] = ()) -> list[Fact]:
+    async def _write(self, claims: Sequence[Claim], about: Sequence[Record] = ()) -> list[Fact]:
+        """Decide about claims and write what changes, as long as what they are `about` still has its values."""
         lines: dict[str, Timeline] = {}
 
         def decide_all(known: Mapping[str, Record], now: int) -> Changes | None:
-            if not known.keys() >= set(needs):
-                raise _unknown("value")
+            if not all(head.id in known and has_value(known[head.id], head.data["value"]) for head in about):
+                raise _Moved
             lines.clear()
             for claim in claims:
                 self._take(lines, known, claim, now)
@@ -485,10 +507,6 @@ def _told(value: object) -> _Told:
         valid_from=valid_from,
         valid_to=valid_to,
     )
-
-
-def _unknown(field: str) -> NotFound:
-    return NotFound("no such value is known here", field=field)
 
 
 def _key(name: object) -> Key:

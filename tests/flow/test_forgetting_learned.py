@@ -458,3 +458,16 @@ async def test_what_is_said_of_a_fact_while_it_is_forgotten_does_not_bring_it_ba
     with pytest.raises(NotFound):
         await getattr(ann.facts, verb)("city")
     assert "Canaryville" not in str(await ann.export())
+
+
+async def test_what_is_said_of_a_value_that_another_follows_meanwhile_is_said_of_that_one(open_memory, store_url):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    await ann.add_fact("city", "Oslo")
+    secret = await ann.session("s").add_message("user", "I live in Canaryville.")
+    await memory.work()
+    store.before(lambda changes: any(r.layer == "fact" for r in changes.put), lambda: ann.forget(secret.id))
+    assert [fact.value for fact in await ann.facts.end("city")] == ["Oslo"]
+    assert "Canaryville" not in str(await ann.export())
+    assert await ann.facts.get("city") == []
