@@ -131,6 +131,8 @@ class PartitionIndex:
         self.heads: dict[str, Record] = {}
         self._ids: dict[str, dict[str, None]] = {}
         self._unheld: set[str] = set()
+        self.past: dict[str, int] = {}
+        """The versions of what records were before: whoever keeps some of that at hand sees by them what changed."""
         self.sessions: dict[str, list[tuple[Born, int]]] = {}
         self._closed: set[str] = set()
         self.pending: dict[int, None] = {}
@@ -193,6 +195,8 @@ class PartitionIndex:
         """Take in a record that is not searched."""
         if record.layer in UNHELD_LAYERS:
             self._unheld.add(record.id)
+            if record.layer == "past":
+                self.past[record.id] = record.version
             return
         self._ids.setdefault(record.layer, {})[record.id] = None
         self.bytes += RECORD_BYTES if record.id not in self.heads else 0
@@ -292,6 +296,7 @@ class PartitionIndex:
 
     def _remove(self, id: str) -> None:
         self._unheld.discard(id)
+        self.past.pop(id, None)
         row = self.row_of.pop(id, None)
         gone = self.heads.pop(id, None) if row is None else self.records[row]
         if gone is not None:

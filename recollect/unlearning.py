@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.errors import Conflict
-from recollect.filters import Filter
 from recollect.learning import learn_jobs
 from recollect.ledger import UPDATE_TRIES, Ledger
 from recollect.long_term import past_ids
@@ -65,7 +64,7 @@ class Unlearning:
         self._indexes = indexes
         self._partition = partition
         self._past_held: dict[str, Record] = {}
-        self._past_read_to: tuple[int, int] | None = None
+        self._past_read: dict[str, int] = {}
 
     async def forget(self, ids: Collection[str], session: str = "") -> Counter[str]:
         """Let go of what only these messages said, or the messages of a session, also those that lived out their life.
@@ -113,33 +112,36 @@ class Unlearning:
         done += await self._records(("learning",), learnings, counts, dry_run)
         return done + await self._records(GRAPH_LAYERS, taking.graph, counts, dry_run)
 
-    async def _held(self, layers: Iterable[str]) -> list[Record]:
-        """All records of these layers. They are in memory, where thousands are looked at in no time."""
-        index = await self._indexes.current(self._partition)
+    async def _held(self, layers: Sequence[str]) -> tuple[list[Record], list[Record]]:
+        """All records of these layers, and all that they were before, as they stood at one moment.
+
+        Records are in memory, where thousands are looked at in no time. The past is read once, and then only what
+        changed: a spell that is moved from a head into it, or back, must not be missed in both.
+        """
+        while True:
+            index = await self._indexes.current(self._partition)
+            known = index.past.keys() | self._past_read.keys()
+            changed = {id for id in known if index.past.get(id) != self._past_read.get(id)}
+            if not changed:
+                break
+            self._past_read = dict(index.past)
+            found = {entry.id: entry for entry in await self._ledger.get(self._partition, sorted(changed))}
+            self._past_held = {id: entry for id, entry in self._past_held.items() if id not in changed} | found
+            self._past_read |= {id: entry.version for id, entry in found.items()}
         now = self._ledger.clock()
-        return [record for layer in layers for record in index.held(layer, now)]
-
-    async def _past(self, layers: Collection[str]) -> list[Record]:
-        """What records of these layers were before: read once, and then only what came since."""
-        async for entry in self._ledger.walk(Filter(self._partition, layers=("past",), born_after=self._past_read_to)):
-            self._past_held[entry.id] = entry
-            self._past_read_to = entry.born
-        return [entry for entry in self._past_held.values() if entry.data.get("layer") in layers]
-
-    async def _read_again(self, ids: Collection[str]) -> None:
-        """Take in what became of entries of the past that were written."""
-        for id in ids:
-            self._past_held.pop(id, None)
-        self._past_held |= {entry.id: entry for entry in await self._ledger.get(self._partition, list(ids))}
+        past = [entry for entry in self._past_held.values() if entry.data.get("layer") in layers]
+        held = [record for layer in layers for record in index.held(layer, now)]
+        return held, sorted(past, key=lambda entry: entry.born)
 
     # ── facts ────────────────────────────────────────────────────────────────────────────────────
 
     async def _facts(self, settle: Settle, counts: Counts, dry_run: bool) -> Counter[str]:
+        heads, past = await self._held(FACT_LAYERS)
         by_head: dict[str, list[Record]] = {}
-        for entry in await self._past(FACT_LAYERS):
+        for entry in past:
             by_head.setdefault(str(entry.data["of"]), []).append(entry)
         done: Counter[str] = Counter()
-        for head in await self._held(FACT_LAYERS):
+        for head in heads:
             spells = [*(spell_of(entry, head) for entry in by_head.get(head.id, ())), head]
             place = settle(head, spells[:-1], None)
             after = [*place.past, place.head]
@@ -147,7 +149,6 @@ class Unlearning:
                 done[head.layer] += _difference(spells, after, counts)
                 if not dry_run:
                     await self._settle(head.id, settle)
-                    await self._read_again(past_ids(head))
         return done
 
     async def _settle(self, id: str, settle: Settle) -> None:
@@ -191,7 +192,8 @@ class Unlearning:
     async def _records(self, layers: tuple[str, ...], decide: Decide, counts: Counts, dry_run: bool) -> Counter[str]:
         done: Counter[str] = Counter()
         for attempt in range(UPDATE_TRIES):
-            records = [*await self._held(layers), *await self._past(layers)]
+            held, past = await self._held(layers)
+            records = [*held, *past]
             known = {record.id: record for record in records}
             left = decide(records)
             if attempt == 0:
@@ -207,8 +209,6 @@ class Unlearning:
             except Conflict:
                 if attempt == UPDATE_TRIES - 1:
                     raise
-            finally:
-                await self._read_again([id for id in left if known[id].layer == "past"])
         return done
 
     def _changes(self, steps: Iterable[Step]) -> Changes:

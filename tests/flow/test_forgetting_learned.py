@@ -14,6 +14,7 @@ from recollect.profile import Facts
 from recollect.records import Changes, Partition, Record, Scope
 from recollect.stores import open_store
 from recollect.testing.fakes import MeddlingStore
+from recollect.unlearning import Unlearning
 
 ANN = Scope("default", "ann")
 
@@ -471,3 +472,16 @@ async def test_what_is_said_of_a_value_that_another_follows_meanwhile_is_said_of
     assert [fact.value for fact in await ann.facts.end("city")] == ["Oslo"]
     assert "Canaryville" not in str(await ann.export())
     assert await ann.facts.get("city") == []
+
+
+async def test_a_value_that_is_moved_into_the_past_between_two_looks_is_seen_by_the_second(memory):
+    ann, flow = memory.user("ann"), memory._flow
+    await ann.session("s").add_message("user", "I live in Oslo.")
+    secret = await ann.session("s").add_message("user", "I live in Canaryville.")
+    await memory.work()
+    unlearning = Unlearning(flow.ledger, flow.indexes, ANN.partition)
+    assert await unlearning.forget(["nobody"]) == {}
+    await ann.undo(message_id=secret.id)
+    assert await unlearning.forget([secret.id]) == {"fact": 1, "entity": 1, "relation": 1}
+    known = [record for record in await everything(memory) if record.layer != "conversation"]
+    assert "Canaryville" not in str([record.to_dict() for record in known])
