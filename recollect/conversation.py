@@ -37,6 +37,7 @@ from recollect.records import (
 )
 from recollect.seals import find_seal, sealed
 from recollect.settings import Settings
+from recollect.stores.contract import PAYLOAD_MAX_BYTES
 
 if TYPE_CHECKING:
     from recollect.index import PartitionIndex
@@ -385,6 +386,10 @@ class Conversation:
     def tokens_of(self, record: Record) -> int:
         return message_tokens(self._count, record.data["role"], spoken(record))
 
+    async def compress(self) -> bool:
+        """Fold the first half of what is not yet summed up now, whoever else does. False where nothing is to fold."""
+        return await self._ledger.commit_decided(lambda: self.fold(force=True)) is not None
+
     async def fold(self, *, force: bool = False) -> Changes | None:
         """The change that folds the older part of what is too long into the running summary.
 
@@ -474,7 +479,8 @@ class Conversation:
         goes_on = (head.data.get("parent"), head.data.get(BRANCHING)) == (self._scope.session, message_id)
         if there - {copy.id for copy in copies} or (there and "parent" in head.data and not goes_on):
             raise Conflict("the new session already has messages; choose another id", field="session")
-        pieces = list(portions(copy for copy in copies if copy.id not in there)) or [[]]
+        missing = [copy for copy in copies if copy.id not in there]
+        pieces = list(portions(missing, bytes_max=PAYLOAD_MAX_BYTES // 2)) or [[]]  # with room for the head beside them
         for place, piece in enumerate(pieces, start=1):
             # The mark comes with the first copies: whoever forgets a message finds its copies by it.
             mark = {"parent": self._scope.session} | ({BRANCHING: message_id} if place < len(pieces) else {})

@@ -20,6 +20,7 @@ from recollect.filters import Filter
 from recollect.layers import LAYERS
 from recollect.ledger import Ledger, portions
 from recollect.privacy import in_a_new_place
+from recollect.profile import turn_jobs
 from recollect.records import (
     Changes,
     Clock,
@@ -125,8 +126,10 @@ class Copying:
         done = Copied(partition, dry_run=self._dry_run)
         sessions = Sessions()
         summaries: list[Record] = []
+        turns: list[Job] = []
         async for page in self._pages(self._source, partition, now):
             sessions.see(page)
+            turns += turn_jobs(partition, page, now)
             summaries += [record for record in page if record.layer == "summary"]
             done = await self._portions([_carried(r) for r in page if r.layer != "summary"], done, now)
             self._told(len(page))
@@ -134,7 +137,7 @@ class Copying:
         done = await self._portions([await self._summary(record, now) for record in summaries], done, now)
         if self._dry_run:
             return done
-        await self._enqueue(sessions.jobs(partition, self._clock()))
+        await self._enqueue([*sessions.jobs(partition, self._clock()), *turns])
         return await self._verified(done, now)
 
     async def _pages(self, store: Store, partition: Partition, now: int) -> AsyncIterator[tuple[Record, ...]]:

@@ -113,12 +113,13 @@ class Customizations:
 
         def change(held: Sequence[Record], now: int) -> Sequence[Record]:
             own = next((record for record in held if record.data["id"] == asked), None)
-            if own is None and default is not None:
-                own = self._placed(self._draft(default.content, asked, default.data.get("active", True)), held, now)
-            if own is None:
+            read = own or default
+            if read is None:
                 raise NotFound(field="id")
-            if version is not None and version != own.version:
+            if version is not None and version != read.version:
                 raise Conflict("the instruction changed since it was read; list them again", field="version")
+            if own is None:
+                own = self._placed(self._draft(read.content, asked, read.data.get("active", True)), held, now)
             data = dict(own.data) | ({} if active is None else {"active": active})
             return [own.with_(content=own.content if fresh is None else fresh, data=data)]
 

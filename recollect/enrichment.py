@@ -16,7 +16,7 @@ from recollect.index import Indexes, PartitionIndex
 from recollect.learning import Learning
 from recollect.ledger import Ledger, portions, upkeep_job
 from recollect.policies.importance import importance
-from recollect.policies.merging import Wordings, merged
+from recollect.policies.merging import Wordings, can_stand_for, merged
 from recollect.policies.quarantine import ASIDE, heard, set_aside
 from recollect.providers import Embedder, embed_checked, floats
 from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Vector
@@ -200,13 +200,15 @@ def merged_pair(older: Record, newer: Record, now: int, wordings: Wordings) -> t
 def _joined(older: Record, newer: Record, cosine: float, now: int, wordings: Wordings) -> tuple[Record, Record] | None:
     both_live = older.valid_to is None and newer.valid_to is None
     same = both_live and wordings[older.content].is_near(wordings[newer.content], cosine)
-    if same and _fit_together(older, newer):
+    if same and fit_together(older, newer):
         return merged(older, newer, similarity=round(cosine, 4), now=now)
     return None
 
 
-def _fit_together(older: Record, newer: Record) -> bool:
-    """True when the metadata of both still is within the limits of one record."""
+def fit_together(older: Record, newer: Record) -> bool:
+    """True when the older one can stand for both, with metadata that are within the limits of one record."""
+    if not can_stand_for(older, newer):
+        return False
     try:
         validate.metadata(dict(newer.metadata) | dict(older.metadata))
     except ValidationError:

@@ -15,10 +15,10 @@ from typing import Any
 
 from recollect import validate
 from recollect.enrich.episodes import EXTRACTOR, GAP_MS, stretches, write
-from recollect.errors import Conflict, NotFound
+from recollect.errors import NotFound
 from recollect.filters import Filter
 from recollect.layers import is_current
-from recollect.ledger import UPDATE_TRIES, Ledger
+from recollect.ledger import Ledger
 from recollect.policies.quarantine import heard
 from recollect.records import (
     Changes,
@@ -131,15 +131,8 @@ class Episodes:
         """Make the episodes of a session now, as when it is over. Gives the new ones."""
         validate.identifier(session, "session")
         made: list[Episode] = []
-        for attempt in range(UPDATE_TRIES):
-            try:
-                while changes := await self.make(session, closing=True):
-                    await self._ledger.commit(changes)
-                    made += [Episode.from_record(record) for record in changes.put if record.layer == "episodic"]
-                break
-            except Conflict:
-                if attempt == UPDATE_TRIES - 1:
-                    raise
+        while changes := await self._ledger.commit_decided(lambda: self.make(session, closing=True)):
+            made += [Episode.from_record(record) for record in changes.put if record.layer == "episodic"]
         return made
 
     async def remake(self, session: str, message_ids: Collection[str] = ()) -> int:

@@ -38,6 +38,8 @@ CODES_FROM_ROWS = 10_000
 TOLD_ROWS = 512
 """Rows that words find best, and whose meaning is then looked at whatever another index takes for near."""
 RESCORED_ROWS = 256
+WASTED_ROWS = 1_000
+"""Rows that an index may hold in vain: to build it anew for fewer does not pay."""
 RECORD_BYTES = 1_600
 """What a record costs in memory beside its text and vector, about."""
 PAGE = 1_000
@@ -129,6 +131,8 @@ class PartitionIndex:
         self.heads: dict[str, Record] = {}
         self._ids: dict[str, dict[str, None]] = {}
         self._unheld: set[str] = set()
+        self.past: dict[str, int] = {}
+        """The versions of what records were before: whoever keeps some of that at hand sees by them what changed."""
         self.sessions: dict[str, list[tuple[Born, int]]] = {}
         self._closed: set[str] = set()
         self.pending: dict[int, None] = {}
@@ -156,7 +160,8 @@ class PartitionIndex:
         self._prior: tuple[int, Scores] | None = None
         self._talk: Talk | None = None
         self._arrangement = Arrangement(self.sessions, self._is_held)
-        self._dead = 0
+        self._first_asked: int | None = None
+        self._lost: set[int] = set()
 
     # ── catching up ──────────────────────────────────────────────────────────────────────────────
 
@@ -167,38 +172,54 @@ class PartitionIndex:
         self._talk = None
         for id in delta.dropped:
             self._remove(id)
+        # By birth, whatever order a store tells one commit in: equal scores then stand in one order everywhere.
+        told = sorted(delta.put, key=attrgetter("born"))
+        # Heads first: that of a session says whether its messages may be found.
+        for record in told:
+            if record.layer not in SEARCHED:
+                self._hold(record)
         new: list[Record] = []
         again: dict[int, Record] = {}
-        # By birth, whatever order a store tells one commit in: equal scores then stand in one order everywhere.
-        for record in sorted(delta.put, key=attrgetter("born")):
-            row = self.row_of.get(record.id)
-            is_searched = record.layer in SEARCHED
-            if is_searched and row is None:
-                new.append(record)
-            elif is_searched and row is not None and self.records[row].told == record.told:
-                again[row] = record
-            else:
-                self._fill(again)
-                self._add(new)
-                new, again = [], {}
-                self._put(record)
+        for record in told:
+            if record.layer in SEARCHED:
+                row = self._row_for(record)
+                if row is None:
+                    new.append(record)
+                else:
+                    again[row] = record
         self._fill(again)
         self._add(new)
         self.mark = delta.mark
 
-    def _put(self, record: Record) -> None:
-        """Take in a record that is not searched, or has other words than before."""
+    def _hold(self, record: Record) -> None:
+        """Take in a record that is not searched."""
         if record.layer in UNHELD_LAYERS:
             self._unheld.add(record.id)
-        elif record.layer not in SEARCHED:
-            self._ids.setdefault(record.layer, {})[record.id] = None
-            self.bytes += RECORD_BYTES if record.id not in self.heads else 0
-            self.heads[record.id] = record
-            if record.layer == "session":
-                (self._closed.add if ASIDE in record.data else self._closed.discard)(record.scope.session)
-        else:
-            self._remove(record.id)
-            self._add((record,))
+            if record.layer == "past":
+                self.past[record.id] = record.version
+            return
+        self._ids.setdefault(record.layer, {})[record.id] = None
+        self.bytes += RECORD_BYTES if record.id not in self.heads else 0
+        self.heads[record.id] = record
+        if record.layer == "session":
+            self._set_closed(record.scope.session, ASIDE in record.data)
+
+    def _set_closed(self, session: str, closed: bool) -> None:
+        """Note whether a session is set aside: what is said in it meanwhile is found when it no longer is."""
+        if closed != (session in self._closed):
+            (self._closed.add if closed else self._closed.discard)(session)
+            self._fill({row: self.records[row] for _, row in self.sessions.get(session, ())})
+
+    def _row_for(self, record: Record) -> int | None:
+        """The row in which a record goes on; None where it needs a new one, for other words or because it came back."""
+        row = self.row_of.get(record.id)
+        if row is None:
+            return None
+        known = self.records[row]
+        if known.told == record.told and known.born == record.born:
+            return row
+        self._remove(record.id)
+        return None
 
     def _add(self, records: Sequence[Record]) -> None:
         """Give each of these the next row."""
@@ -234,6 +255,7 @@ class PartitionIndex:
         self._importance[rows] = [record.importance for record in records]
         self._when[rows] = [record.when for record in records]
         self._put_vectors(rows, [record.vector for record in records])
+        self._lost.difference_update(rows)
         for row, record in filled.items():
             self.records[row] = record
             known = record.vector is not None and record.vector.model == self.model
@@ -274,17 +296,20 @@ class PartitionIndex:
 
     def _remove(self, id: str) -> None:
         self._unheld.discard(id)
+        self.past.pop(id, None)
         row = self.row_of.pop(id, None)
         gone = self.heads.pop(id, None) if row is None else self.records[row]
         if gone is not None:
             self._ids[gone.layer].pop(id, None)
+            if gone.layer == "session":
+                self._set_closed(gone.scope.session, closed=False)
         if row is None:
             return
         self._alive[row] = False
         self._arrangement.start_anew()
         self.pending.pop(row, None)
         self._forget_earlier(row)
-        self._dead += 1
+        self._lost.add(row)
         record = self.records[row]
         if record.layer == "conversation":
             session = self.sessions[record.scope.session]
@@ -294,11 +319,14 @@ class PartitionIndex:
 
     def bury_ended(self, now: int) -> None:
         """Hide what has expired or ended by now; show it again when the clock turns out to have been ahead."""
+        if self._first_asked is None:
+            self._first_asked = now
         if now < self._ended_until:
             self._masks.clear()
             for end in self._ended:
                 heapq.heappush(self._ends, end)
-                self._hide(*end[1:], hidden=False)
+                if self._hide(*end[1:], hidden=False):
+                    self._lost.discard(end[1])
             self._ended, self._ended_until = [], 0
         while self._ends and self._ends[0][0] <= now:
             self._masks.clear()
@@ -306,6 +334,8 @@ class PartitionIndex:
             if self._hide(*end[1:], hidden=True):
                 self._ended.append(end)
                 self._ended_until = max(self._ended_until, end[0])
+                if end[0] > self._first_asked:
+                    self._lost.add(end[1])
 
     def _is_findable(self, record: Record) -> bool:
         """With something to find it by, and not set aside: what is said in such a session is so from the first."""
@@ -321,13 +351,15 @@ class PartitionIndex:
         meant = self._is_held(row) and record.version == version
         if meant:
             self._alive[row] = not hidden and self._is_findable(record)
-            self._dead += 1 if hidden else -1
         return meant
 
     @property
     def is_wasteful(self) -> bool:
-        """True when more rows are dead than alive, so that building it anew pays."""
-        return self._dead > 1_000 and self._dead * 2 > len(self.records)
+        """True when more rows were lost than are left, so that building it anew pays.
+
+        What was over when it was first asked is not counted: as long as the store keeps it, it would come again.
+        """
+        return len(self._lost) > WASTED_ROWS and len(self._lost) * 2 > len(self.records)
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────────
 
@@ -501,6 +533,8 @@ class PartitionIndex:
         """The messages right before and after a message."""
         rows = self.sessions.get(record.scope.session, [])
         at = bisect_right(rows, (record.born, len(self.records))) - 1
+        if at < 0 or rows[at][0] != record.born:
+            return ()  # it was forgotten since it was found
         around = rows[max(0, at - reach) : at] + rows[at + 1 : at + 1 + reach]
         found = (self.records[row] for _, row in around)
         return tuple(each for each in found if _lives(each, now) and each.trust != "quarantined")
@@ -567,6 +601,11 @@ class Indexes:
         """Let go of a partition's index."""
         index = self._held.pop(partition, None)
         self._bytes -= index.bytes if index else 0
+
+    def purged(self, partition: Partition, rows: int) -> None:
+        """The store let go of rows that were over: an index that may hold many of them in vain is built anew."""
+        if rows > WASTED_ROWS:
+            self.drop(partition)
 
     def _fresh(self, partition: Partition) -> PartitionIndex:
         self.drop(partition)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
 from typing import Any, Protocol
@@ -284,8 +284,24 @@ class Ledger:
                 except Conflict as conflict:
                     if conflict.field != "id" or attempt == UPDATE_TRIES - 1:
                         raise
-                    first, most = UPDATE_PAUSE_S
-                    await asyncio.sleep(random.uniform(0, min(first * 2**attempt, most)))
+                    await _pause(attempt)
+        raise AssertionError("the last try returns or raises")
+
+    async def commit_decided(self, decide: Callable[[], Awaitable[Changes | None]]) -> Changes | None:
+        """Commit what is decided, from what it reads itself; decided anew when somebody was faster.
+
+        Gives what was committed, None if nothing had to change.
+        """
+        for attempt in range(UPDATE_TRIES):
+            try:
+                changes = await decide()
+                if changes is not None:
+                    await self.commit(changes)
+                return changes
+            except Conflict:
+                if attempt == UPDATE_TRIES - 1:
+                    raise
+                await _pause(attempt)
         raise AssertionError("the last try returns or raises")
 
     async def change_each(
@@ -321,6 +337,12 @@ class Ledger:
                 del self._locks[partition, id]
             else:
                 self._locks[partition, id] = lock, waiting - 1
+
+
+async def _pause(attempt: int) -> None:
+    """Let whoever was faster go on, for a moment that nobody else waits for as well."""
+    first, most = UPDATE_PAUSE_S
+    await asyncio.sleep(random.uniform(0, min(first * 2**attempt, most)))
 
 
 def upkeep_job(partition: Partition, due_at: int) -> Job:

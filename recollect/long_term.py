@@ -8,19 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, takewhile
+from types import MappingProxyType
 from typing import Any
 
 from recollect import validate
 from recollect.errors import Conflict, NotFound, ValidationError
-from recollect.ledger import Ledger
+from recollect.ledger import PORTION_RECORDS, Change, Ledger
 from recollect.policies.merging import normal
 from recollect.policies.retention import TOUCHED_AT
-from recollect.records import BLANK, Changes, Record, Scope, derived_id, enrich_job, iso, new_id
+from recollect.records import BLANK, Changes, Job, Partition, Record, Scope, derived_id, enrich_job, iso, new_id
 
 KEY_DIGITS, KEYS_KEPT = 8, 8
 """How much is kept of the key of a call that told a memory, and of how many calls."""
 NEVER = "never"
 """The end of a life that was limited and is so no longer."""
+NOTHING: Mapping[str, Record] = MappingProxyType({})
 ADDABLE = ("long_term", "episodic")
 """Layers whose records are free text; the others have verbs of their own."""
 
@@ -105,7 +107,7 @@ class LongTerm:
         def decide(known: Mapping[str, Record], now: int) -> Changes | None:
             further = _further(known, records, asked)
             asked.extend(further)
-            return None if further else self._adding(adding.onto(known, now), key)
+            return None if further else self._adding(adding.onto(known, now), key, known)
 
         try:
             revision = await self._add_new(adding, key)
@@ -138,11 +140,11 @@ class LongTerm:
         expires_at = layer.expires_at(now) if record.expires_at is None else _ahead(record.expires_at, now)
         return record.with_(id=id, scope=self._scope, data=data, created_at=now, expires_at=expires_at)
 
-    def _adding(self, records: tuple[Record, ...], key: str | None) -> Changes:
+    def _adding(self, records: tuple[Record, ...], key: str | None, known: Mapping[str, Record] = NOTHING) -> Changes:
         refs = tuple([record.id for record in records])
         now = self._ledger.clock()
-        job = enrich_job(self._partition, refs, now)
-        return Changes(self._partition, put=records, enqueue=(job,), key=key and f"caller:{key}")
+        jobs = (enrich_job(self._partition, refs, now), *lives_jobs(self._partition, records, known, now))
+        return Changes(self._partition, put=records, enqueue=jobs, key=key and f"caller:{key}")
 
     async def _added_before(self, records: Sequence[Record]) -> list[Record]:
         """The same call again is answered as before; another one under its key is a conflict."""
@@ -182,15 +184,16 @@ class LongTerm:
             past: list[Record] = []
             for edit in edits:
                 current = _editable(known, edit, now)
-                changed[edit.id] = _edited(current, self._ledger.masked(edit.fields))
-                if changed[edit.id] is not current:
-                    put.append(changed[edit.id])
-                    past += [_marked(past_of(current, now), now)] if _counts(changed[edit.id], current) else []
+                after = changed[edit.id] = _edited(current, self._ledger.masked(edit.fields))
+                if after is not current:
+                    put.append(after)
+                    past += [_marked(past_of(current, now), now)] if _counts(after, current) else []
             if not put:
                 return None
             refs = tuple(each.data["of"] for each in past)
-            job = enrich_job(self._partition, refs, now)
-            return Changes(self._partition, put=(*put, *past), enqueue=(job,) if refs else ())
+            enriching = (enrich_job(self._partition, refs, now),) if refs else ()
+            lives = lives_jobs(self._partition, put, known, now)
+            return Changes(self._partition, put=(*put, *past), enqueue=(*enriching, *lives))
 
         revision = await self._ledger.update_all(self._partition, [edit.id for edit in edits], decide)
         written = {record.id for record in put} if revision is not None else set()
@@ -201,6 +204,23 @@ class LongTerm:
         record = await self.get(id)
         past = await self._ledger.get(self._partition, past_ids(record))
         return [_from_past(record, entry) for entry in past] + [record]
+
+    async def follow_lives(self, job: Job) -> Changes:
+        """Let what memories were live as long as they do; where one is over already, it goes with it."""
+        for id, edits in zip(job.refs[::2], job.refs[1::2], strict=True):
+            past, before = _past_ids(id, int(edits)), None
+            # Until nobody has changed the life meanwhile.
+            while (life := [head.expires_at for head in await self._ledger.get(self._partition, [id])]) != before:
+                if life:
+                    await self._ledger.change_each(self._partition, past, _living_until(life[0]))
+                else:
+                    await self._drop(past)
+                before = life
+        return Changes(self._partition)
+
+    async def _drop(self, ids: Sequence[str]) -> None:
+        for start in range(0, len(ids), PORTION_RECORDS):
+            await self._ledger.commit(Changes(self._partition, drop=tuple(ids[start : start + PORTION_RECORDS])))
 
 
 class _Adding:
@@ -293,6 +313,7 @@ def _said_again(known: Record, again: Record, now: int) -> Record:
         confidence=max(known.confidence, again.confidence),
         valid_to=None,
         expires_at=_longer(known.expires_at, again.expires_at),
+        trust=again.trust if known.trust == "untrusted" else known.trust,
     )
 
 
@@ -383,8 +404,25 @@ def _marked(past: Record, now: int) -> Record:
 
 def past_ids(record: Record, later: int = 0) -> list[str]:
     """The ids of what a record was before each of its edits, oldest first, and of some edits to come."""
-    last = record.data.get("edits", 0) + later
-    return [derived_id("past", record.id, str(edit)) for edit in range(1, last + 1)]
+    return _past_ids(record.id, record.data.get("edits", 0) + later)
+
+
+def _past_ids(id: str, edits: int) -> list[str]:
+    return [derived_id("past", id, str(edit)) for edit in range(1, edits + 1)]
+
+
+def lives_jobs(partition: Partition, put: Sequence[Record], known: Mapping[str, Record], now: int) -> tuple[Job, ...]:
+    """The work of giving what memories were the life that these have now, where they had another one."""
+    refs: list[str] = []
+    for record in put:
+        edits, before = record.data.get("edits", 0), known.get(record.id)
+        if edits and before is not None and before.expires_at != record.expires_at:
+            refs += (record.id, str(edits))
+    return (Job(f"lives:{new_id(now)}", partition, "lives", tuple(refs), now),) if refs else ()
+
+
+def _living_until(expires_at: int | None) -> Change:
+    return lambda entry: entry.with_(expires_at=expires_at)
 
 
 def _from_past(record: Record, entry: Record) -> Record:

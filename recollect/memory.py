@@ -968,10 +968,7 @@ class Session:
 
     async def compress(self) -> bool:
         """Fold the first half of what is not yet summed up into the running summary now."""
-        changes = await self._conversation.fold(force=True)
-        if changes is not None:
-            await self._flow.ledger.commit(changes)
-        return changes is not None
+        return await self._conversation.compress()
 
     async def info(self) -> SessionInfo:
         """The session as it is listed: title, counts, last activity. One that has no messages is `NotFound`."""

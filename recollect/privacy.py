@@ -27,7 +27,7 @@ from recollect.policies.merging import merges_of, without_given, without_merge
 from recollect.policies.unlearning import UNTRUE
 from recollect.policies.unlearning_graphs import without_names
 from recollect.policies.wholeness import is_whole
-from recollect.profile import is_old_value
+from recollect.profile import is_old_value, turn_jobs
 from recollect.records import STANDS_IN, TRUSTS, Changes, Partition, Record, Scope, Source, enrich_job, iso, new_id
 from recollect.seals import SEAL, break_seals
 from recollect.stores.contract import OPERATIONS_MAX, forget_whole, named_partitions
@@ -100,12 +100,12 @@ class Privacy:
         found = {record.id for record in records if record.layer in PUBLIC_LAYERS or is_old_value(record)}
         if found != set(ids):
             raise NotFound(field="id")
-        return await self._forget(await self._with_copies(records))
+        return await self._forget(records)
 
     async def forget_where(self, test: Condition, layers: tuple[str, ...] = ()) -> Receipt:
         """Forget every record that a filter means."""
         where = Filter(self._partition, layers=layers or PUBLIC_LAYERS, test=test)
-        return await self._forget(await self._with_copies([record async for record in self._ledger.walk(where)]))
+        return await self._forget([record async for record in self._ledger.walk(where)])
 
     async def forget_session(self, session: str) -> Receipt:
         """Forget a session: its messages, summary, title and working state. What branched off from it stays.
@@ -134,15 +134,20 @@ class Privacy:
         self, records: Sequence[Record], session: str = "", copies: Mapping[str, str] | None = None
     ) -> Receipt:
         rested: Counter[str] = Counter()
+        records = await self._meant(records, session)
         resting = await self._with_resting(records)
         beside = await self._forget_beside(resting.values(), session)
         # Before they go, so that after a crash the same call finds what is left.
         await self._take_out_of_merges(resting)
         unlearning = Unlearning(self._ledger, self._indexes, self._partition)
         doomed = await self._drop(records, rested, unlearning, 0, copies or {})
-        # An edit, a fold, a merge or a lesson that was under way may have been written after this looked.
-        # What begins after the drop is refused by the store, so a second look finds all that there can be.
-        doomed |= await self._drop(records, rested, unlearning, LATER_EDITS, {})
+        # An edit, a fold, a merge, a branch or a lesson that was under way may have been written after this looked.
+        # What begins after the drop is refused by the store, so a look that finds no more has found all there can be.
+        while True:
+            found = await self._drop(await self._meant(records, session), rested, unlearning, LATER_EDITS, {})
+            more, doomed = found.keys() - doomed.keys(), doomed | found
+            if not more:
+                break
         await self._take_out_of_merges(doomed)
         if session:
             rested.update(await unlearning.forget((), session))
@@ -215,7 +220,10 @@ class Privacy:
             jobs = (unlearning_job(self._partition, said, now), *taught) if said else ()
             await self._ledger.commit(Changes(self._partition, drop=(*views, *chunk), enqueue=(*jobs, *remaking)))
 
-    async def _with_copies(self, records: Sequence[Record]) -> list[Record]:
+    async def _meant(self, records: Sequence[Record], session: str) -> Sequence[Record]:
+        """These records with the copies of their messages, which stay where a session goes as a whole."""
+        if session:
+            return records
         return await with_copies(self._indexes, self._partition, records, self._ledger.clock())
 
     async def _with_resting(self, records: Sequence[Record]) -> dict[str, Record]:
@@ -350,6 +358,9 @@ class Privacy:
         now = self._ledger.clock()
         refs = tuple(id for id, record in new.items() if self._ledger.layers[record.layer].embedded)
         jobs = (enrich_job(self._partition, refs, now),) if refs else ()
+        if turns := turn_jobs(self._partition, new.values(), now):
+            # There may be no room for them beside the records. Without these they do nothing, so they come first.
+            await self._ledger.commit(Changes(self._partition, enqueue=turns))
         try:
             await self._ledger.commit(Changes(self._partition, put=tuple(new.values()), enqueue=jobs))
         except Conflict as conflict:

@@ -18,7 +18,19 @@ from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
 from recollect.filters import Filter
 from recollect.ledger import Ledger
 from recollect.long_term import past_ids, past_of
-from recollect.policies.facts import EVER, SURE, Claim, Timeline, believed, decide, faded, in_force, of_spell, text_mark
+from recollect.policies.facts import (
+    EVER,
+    SURE,
+    Claim,
+    Timeline,
+    believed,
+    decide,
+    faded,
+    has_value,
+    in_force,
+    of_spell,
+    text_mark,
+)
 from recollect.policies.graphs import SAID_BY_FACTS
 from recollect.policies.keys import FOLLOWERS, Key, key_of, same_value
 from recollect.policies.merging import normal
@@ -109,6 +121,10 @@ class Profile:
         }
 
 
+class _Moved(Exception):
+    """What a claim is about is no longer what was read."""
+
+
 class Facts:
     """The facts of one user, or with `layer="preference"` the preferences.
 
@@ -181,26 +197,23 @@ class Facts:
     async def end(self, key: str, value: str | None = None, *, at: Any = None, reason: str = "") -> list[Fact]:
         """Say that it is no longer so, since now or since a time. Of a set without a value: none of it."""
         until = validate.moment(at, "at")
-        heads = await self._current(key, value)
-        if until is not None and any(head.valid_from is not None and until < head.valid_from for head in heads):
-            raise ValidationError("must not end before it began; reject it if it never was so", field="at")
-        return await self._about(heads, "ends", valid_to=until, reason=self._reason(reason))
+        return await self._about(key, value, "ends", valid_to=until, reason=self._reason(reason))
 
     async def reject(self, key: str, value: str | None = None, *, reason: str = "") -> list[Fact]:
         """Say that it never was so. It is not learned again from the same text."""
-        return await self._about(await self._current(key, value), "denies", reason=self._reason(reason))
+        return await self._about(key, value, "denies", reason=self._reason(reason))
 
     async def confirm(self, key: str, value: str | None = None) -> list[Fact]:
         """Say that it is right: surer, and what is merely learned no longer replaces it."""
-        return await self._about(await self._current(key, value), "confirms", confidence=SURE)
+        return await self._about(key, value, "confirms", confidence=SURE)
 
     async def pin(self, key: str, value: str | None = None) -> list[Fact]:
         """Keep the value against whatever is learned, until it is taken back."""
-        return await self._about(await self._current(key, value), "pins")
+        return await self._about(key, value, "pins")
 
     async def unpin(self, key: str, value: str | None = None) -> list[Fact]:
         """Let the value be replaced again as any other."""
-        return await self._about(await self._current(key, value), "unpins")
+        return await self._about(key, value, "unpins")
 
     def _reason(self, reason: str) -> str:
         return str(self._ledger.masked(validate.reason(reason)))
@@ -222,17 +235,27 @@ class Facts:
             raise TooLarge(f"there are more than {UPSERT_MAX} values; name them one by one", field="value")
         return heads
 
-    async def _about(self, heads: Sequence[Record], kind: str, **more: Any) -> list[Fact]:
-        """Claim something about values that are current."""
-        now = self._ledger.clock()
-        return await self._write(
-            [Claim(key_of(head.data["key"]), head.data["value"], now, kind, **more) for head in heads]
-        )
+    async def _about(self, key: str, value: str | None, kind: str, **more: Any) -> list[Fact]:
+        """Claim something about what is current. Where that has changed or is forgotten meanwhile, it is read again."""
+        while True:
+            heads = await self._current(key, value)
+            until = more.get("valid_to")
+            if until is not None and any(head.valid_from is not None and until < head.valid_from for head in heads):
+                raise ValidationError("must not end before it began; reject it if it never was so", field="at")
+            now = self._ledger.clock()
+            try:
+                claims = [Claim(_key(key), head.data["value"], now, kind, **more) for head in heads]
+                return await self._write(claims, about=heads)
+            except _Moved:
+                continue
 
-    async def _write(self, claims: Sequence[Claim]) -> list[Fact]:
+    async def _write(self, claims: Sequence[Claim], about: Sequence[Record] = ()) -> list[Fact]:
+        """Decide about claims and write what changes, as long as what they are `about` still has its values."""
         lines: dict[str, Timeline] = {}
 
         def decide_all(known: Mapping[str, Record], now: int) -> Changes | None:
+            if not all(head.id in known and has_value(known[head.id], head.data["value"]) for head in about):
+                raise _Moved
             lines.clear()
             for claim in claims:
                 self._take(lines, known, claim, now)
@@ -330,12 +353,7 @@ class Facts:
         jobs: tuple[Job, ...] = ()
         if wanting and self._layer.embedded:
             jobs = (enrich_job(self._partition, wanting, now),)
-        turns = {record.valid_from: record.data["of"] for record in put if record.layer == "past"}
-        jobs += tuple(
-            Job(f"turn:{head}:{at}", self._partition, "turn", (head,), due_at=at)
-            for at, head in turns.items()
-            if at is not None and at > now
-        )
+        jobs += turn_jobs(self._partition, put, now)
         jobs += follow_jobs(self._partition, [record for record in put if record.valid_to is not None], now)
         return Changes(self._partition, put=tuple(put), enqueue=jobs)
 
@@ -389,6 +407,13 @@ class Facts:
         known = validate.moment(known_at, "known_at")
         at = validate.moment(as_of, "as_of")
         return await self._in_force(await self._heads(), known if at is None else at, known)
+
+
+def turn_jobs(partition: Partition, put: Iterable[Record], now: int) -> tuple[Job, ...]:
+    """The work of putting values at the head of their facts when their time comes, for those that wait for it."""
+    begins = ((record.data["of"], record.valid_from) for record in put if is_old_value(record))
+    due = {(head, at) for head, at in begins if at is not None and at > now}
+    return tuple(Job(f"turn:{head}:{at}", partition, "turn", (head,), due_at=at) for head, at in sorted(due))
 
 
 def follow_jobs(partition: Partition, changed: Iterable[Record], now: int) -> tuple[Job, ...]:

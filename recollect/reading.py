@@ -23,6 +23,7 @@ from recollect.conversation import RETOLD, is_retold
 from recollect.enrich import Found, model_learning, model_retelling
 from recollect.enrich.model_learning import Findings
 from recollect.enrich.model_texts import at_once, lines
+from recollect.enrichment import fit_together
 from recollect.episodes import covered
 from recollect.errors import RecollectError
 from recollect.filters import Filter
@@ -268,6 +269,7 @@ class Reading:
             (other, cosine)
             for other, cosine in index.nearest(memory.vector, index.alive(now, ("long_term",)), CANDIDATES_MAX + 1)
             if other.id != memory.id and cosine >= SIMILAR and _is_comparable(other)
+            if fit_together(*_by_birth(memory, other))
         ]
         if not near or not _is_comparable(memory):
             return Changes(job.partition)
@@ -277,7 +279,7 @@ class Reading:
         same = next((near[place - 1] for place in answer["same"] if place <= len(near)), None)
         if same is None:
             return Changes(job.partition)
-        older, newer = sorted((memory, same[0]), key=lambda record: record.born)
+        older, newer = _by_birth(memory, same[0])
         label = f"{self._allowance.model.name}/{COMPARE.label}"
         reason = f"the same in other words, says {label}"
         return Changes(job.partition, put=merged(older, newer, similarity=round(same[1], 4), now=now, reason=reason))
@@ -289,6 +291,10 @@ async def reading_mark(ledger: Ledger, partition: Partition, session: str) -> Re
     scope = Scope(*partition, session=session)
     fresh = Record(layer.head_id(scope), layer.name, scope, created_at=ledger.clock())
     return next(iter(await ledger.get(partition, [fresh.id])), fresh)
+
+
+def _by_birth(one: Record, other: Record) -> tuple[Record, Record]:
+    return (one, other) if one.born < other.born else (other, one)
 
 
 def _is_comparable(memory: Record) -> bool:

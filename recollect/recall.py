@@ -292,7 +292,8 @@ class Recall:
         again = _score(first.index, asked, layers, now, None).total  # names have no kin
         again[leads] = NOT_FOUND  # they led there
         again[first.index.mask(now, ("entity",))[0]] = NOT_FOUND  # the name alone, which is known already
-        return _the_better(first, again - np.float32(SECOND_LESS))
+        # What came while the names waited for their vector has the rows behind, and is for the next question.
+        return _the_better(first, again[: len(first.total)] - np.float32(SECOND_LESS))
 
     def _new_names(self, index: PartitionIndex, rows: Sequence[int], question: Question) -> list[str]:
         """The names in these rows that the question does not tell, without those of who speaks."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from recollect.errors import Conflict
 from recollect.filters import Filter
 from recollect.ledger import Ledger
 from recollect.records import Changes, Partition, Record, Scope, new_id
@@ -22,8 +23,11 @@ async def sealed(ledger: Ledger, partition: Partition, make: Callable[[], Awaita
     """What `make` reads and decides, to be written only if nobody sets messages aside before it is."""
     seal = await _standing(ledger, partition)
     changes = await make()
-    if seal is None and changes is not None and changes.put:
-        seal = await _set(ledger, partition, changes.needs)
+    while seal is None and changes is not None and changes.put:
+        try:
+            seal = await _set(ledger, partition, changes.needs)
+        except Conflict:
+            pass  # some of it was forgotten meanwhile: it is made of the rest
         changes = await make()  # what was read before the seal was there does not count
     if seal is None or changes is None or not changes.put:
         return changes

@@ -7,12 +7,11 @@ told them (`policies/unlearning`), and written: each fact in a commit of its own
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.errors import Conflict
-from recollect.filters import Filter
 from recollect.learning import learn_jobs
 from recollect.ledger import UPDATE_TRIES, Ledger
 from recollect.long_term import past_ids
@@ -26,7 +25,7 @@ from recollect.policies.unlearning_graphs import (
     learning_without,
 )
 from recollect.profile import follow_jobs, spell_of
-from recollect.records import Changes, Job, Partition, Record, derived_id, enrich_job, payload_of
+from recollect.records import Changes, Job, Partition, Record, derived_id, enrich_job, in_portions, payload_of
 from recollect.stores.contract import OPERATIONS_MAX, PAYLOAD_MAX_BYTES
 
 if TYPE_CHECKING:
@@ -42,6 +41,8 @@ GRAPH_LAYERS = ("entity", "relation")
 Settle = Callable[[Record, Sequence[Record], int | None], Place]
 """From a fact with its past to what it is to be, for all of its spells or for so many of them."""
 Decide = Callable[[Sequence[Record]], Left]
+Step = tuple[str, Record | None]
+"""An id, and what is to stand under it: nothing where it goes."""
 Counts = Callable[[Record], bool]
 """Which records are told of, by how many there are before and after."""
 
@@ -63,7 +64,7 @@ class Unlearning:
         self._indexes = indexes
         self._partition = partition
         self._past_held: dict[str, Record] = {}
-        self._past_read_to: tuple[int, int] | None = None
+        self._past_read: dict[str, int] = {}
 
     async def forget(self, ids: Collection[str], session: str = "") -> Counter[str]:
         """Let go of what only these messages said, or the messages of a session, also those that lived out their life.
@@ -111,33 +112,36 @@ class Unlearning:
         done += await self._records(("learning",), learnings, counts, dry_run)
         return done + await self._records(GRAPH_LAYERS, taking.graph, counts, dry_run)
 
-    async def _held(self, layers: Iterable[str]) -> list[Record]:
-        """All records of these layers. They are in memory, where thousands are looked at in no time."""
-        index = await self._indexes.current(self._partition)
+    async def _held(self, layers: Sequence[str]) -> tuple[list[Record], list[Record]]:
+        """All records of these layers, and all that they were before, as they stood at one moment.
+
+        Records are in memory, where thousands are looked at in no time. The past is read once, and then only what
+        changed: a spell that is moved from a head into it, or back, must not be missed in both.
+        """
+        while True:
+            index = await self._indexes.current(self._partition)
+            known = index.past.keys() | self._past_read.keys()
+            changed = {id for id in known if index.past.get(id) != self._past_read.get(id)}
+            if not changed:
+                break
+            self._past_read = dict(index.past)
+            found = {entry.id: entry for entry in await self._ledger.get(self._partition, sorted(changed))}
+            self._past_held = {id: entry for id, entry in self._past_held.items() if id not in changed} | found
+            self._past_read |= {id: entry.version for id, entry in found.items()}
         now = self._ledger.clock()
-        return [record for layer in layers for record in index.held(layer, now)]
-
-    async def _past(self, layers: Collection[str]) -> list[Record]:
-        """What records of these layers were before: read once, and then only what came since."""
-        async for entry in self._ledger.walk(Filter(self._partition, layers=("past",), born_after=self._past_read_to)):
-            self._past_held[entry.id] = entry
-            self._past_read_to = entry.born
-        return [entry for entry in self._past_held.values() if entry.data.get("layer") in layers]
-
-    async def _read_again(self, ids: Collection[str]) -> None:
-        """Take in what became of entries of the past that were written."""
-        for id in ids:
-            self._past_held.pop(id, None)
-        self._past_held |= {entry.id: entry for entry in await self._ledger.get(self._partition, list(ids))}
+        past = [entry for entry in self._past_held.values() if entry.data.get("layer") in layers]
+        held = [record for layer in layers for record in index.held(layer, now)]
+        return held, sorted(past, key=lambda entry: entry.born)
 
     # ── facts ────────────────────────────────────────────────────────────────────────────────────
 
     async def _facts(self, settle: Settle, counts: Counts, dry_run: bool) -> Counter[str]:
+        heads, past = await self._held(FACT_LAYERS)
         by_head: dict[str, list[Record]] = {}
-        for entry in await self._past(FACT_LAYERS):
+        for entry in past:
             by_head.setdefault(str(entry.data["of"]), []).append(entry)
         done: Counter[str] = Counter()
-        for head in await self._held(FACT_LAYERS):
+        for head in heads:
             spells = [*(spell_of(entry, head) for entry in by_head.get(head.id, ())), head]
             place = settle(head, spells[:-1], None)
             after = [*place.past, place.head]
@@ -145,7 +149,6 @@ class Unlearning:
                 done[head.layer] += _difference(spells, after, counts)
                 if not dry_run:
                     await self._settle(head.id, settle)
-                    await self._read_again(past_ids(head))
         return done
 
     async def _settle(self, id: str, settle: Settle) -> None:
@@ -153,14 +156,8 @@ class Unlearning:
 
         A long past takes several commits, and after each of them the fact is whole.
         """
-        for attempt in range(UPDATE_TRIES):
-            try:
-                while changes := await self._settled(id, settle):
-                    await self._ledger.commit(changes)
-                return
-            except Conflict:
-                if attempt == UPDATE_TRIES - 1:
-                    raise
+        while await self._ledger.commit_decided(lambda: self._settled(id, settle)):
+            pass
 
     async def _settled(self, id: str, settle: Settle) -> Changes | None:
         found = await self._ledger.get(self._partition, [id])
@@ -177,7 +174,7 @@ class Unlearning:
                 if after is not before
             ]
             steps += [] if place.head == head else [(head.id, place.head)]
-            if len(steps) <= TOGETHER and _bytes(steps) <= PAYLOAD_MAX_BYTES:
+            if len(steps) <= TOGETHER and sum(map(_bytes, steps)) <= PAYLOAD_MAX_BYTES:
                 break
         if not steps:
             return None
@@ -195,7 +192,8 @@ class Unlearning:
     async def _records(self, layers: tuple[str, ...], decide: Decide, counts: Counts, dry_run: bool) -> Counter[str]:
         done: Counter[str] = Counter()
         for attempt in range(UPDATE_TRIES):
-            records = [*await self._held(layers), *await self._past(layers)]
+            held, past = await self._held(layers)
+            records = [*held, *past]
             known = {record.id: record for record in records}
             left = decide(records)
             if attempt == 0:
@@ -205,17 +203,15 @@ class Unlearning:
             # What rests on an entity goes before it, so that a crash leaves nothing that rests on nothing.
             steps = sorted(left.items(), key=lambda step: known[step[0]].layer == "entity")
             try:
-                for start in range(0, 0 if dry_run else len(steps), TOGETHER):
-                    await self._ledger.commit(self._changes(steps[start : start + TOGETHER]))
+                for some in () if dry_run else _portions(steps):
+                    await self._ledger.commit(self._changes(some))
                 return done
             except Conflict:
                 if attempt == UPDATE_TRIES - 1:
                     raise
-            finally:
-                await self._read_again([id for id in left if known[id].layer == "past"])
         return done
 
-    def _changes(self, steps: Iterable[tuple[str, Record | None]]) -> Changes:
+    def _changes(self, steps: Iterable[Step]) -> Changes:
         """One commit: what changes is put, what is None is dropped, and new lines are embedded."""
         rows = list(steps)
         put = tuple(record for _, record in rows if record is not None)
@@ -236,8 +232,14 @@ def _difference(before: Sequence[Record], after: Sequence[Record | None], counts
     return abs(sum(map(counts, before)) - sum(counts(record) for record in after if record is not None))
 
 
-def _bytes(steps: Iterable[tuple[str, Record | None]]) -> int:
-    return sum(len(payload_of(record).encode()) for _, record in steps if record is not None)
+def _bytes(step: Step) -> int:
+    _, record = step
+    return 0 if record is None else len(payload_of(record).encode()) + (len(record.vector.data) if record.vector else 0)
+
+
+def _portions(steps: Iterable[Step]) -> Iterator[list[Step]]:
+    """The steps in order, in pieces that fit one commit each."""
+    return in_portions(steps, _bytes, count_max=TOGETHER, size_max=PAYLOAD_MAX_BYTES)
 
 
 def _entry(entry: Record, spell: Record) -> Record:

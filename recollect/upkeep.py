@@ -158,6 +158,7 @@ class Upkeep:
             purged += gone.count
             if gone.done:
                 break
+        self._indexes.purged(partition, purged)
         if purged and not is_veil(partition) and (jobs := self._ledger.index_jobs(partition)):
             await self._ledger.commit(Changes(partition, enqueue=jobs))
         return purged, gone.next_at

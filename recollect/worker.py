@@ -24,6 +24,7 @@ from recollect.filters import Filter
 from recollect.index import Indexes
 from recollect.indexing import Indexing
 from recollect.ledger import Ledger, upkeep_job, within
+from recollect.long_term import LongTerm
 from recollect.policies.tokens import TokenCounter
 from recollect.reading import KINDS, Reading
 from recollect.records import MINUTE_MS, SECOND_MS, Changes, Job, Partition, Record, Scope, derived_id
@@ -89,6 +90,7 @@ class Worker:
             "trust": self._bring_to_an_end,
             "turn": self._turn,
             "follow": self._follow,
+            "lives": self._follow_lives,
             "unlearn": self._unlearn,
             "upkeep": self._upkeep,
         }
@@ -356,6 +358,9 @@ class Worker:
     async def _follow(self, job: Job) -> Changes:
         await Agreement(self._ledger, self._indexes, job.partition).follow(job.refs[0])
         return Changes(job.partition)
+
+    async def _follow_lives(self, job: Job) -> Changes:
+        return await LongTerm(self._ledger, Scope(*job.partition)).follow_lives(job)
 
     async def _unlearn(self, job: Job) -> Changes:
         await Unlearning(self._ledger, self._indexes, job.partition).forget(job.refs)

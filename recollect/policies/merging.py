@@ -275,6 +275,12 @@ def merged(
     return kept, _ended(newer, older.id, merge.reason, now)
 
 
+def can_stand_for(older: Record, newer: Record) -> bool:
+    """Whether nothing is lost when the newer one ends: the older is trusted as much, and not over any sooner."""
+    lives_as_long = older.expires_at is None or (newer.expires_at is not None and newer.expires_at <= older.expires_at)
+    return older.trust == newer.trust and lives_as_long
+
+
 def _merge_of(older: Record, newer: Record, similarity: float, now: int, reason: str) -> Merge:
     ours, theirs = older.metadata, newer.metadata
     same = normal(older.content) == normal(newer.content)

@@ -32,6 +32,16 @@ async def test_memories_that_differ_stay_two(open_memory):
     assert left == [OLDER, NEWER]
 
 
+async def test_a_memory_that_will_end_is_not_asked_about_for_one_that_is_kept(open_memory, clock):
+    model = ScriptedModel(same={"same": [1]})
+    memory = await open_memory("memory://", llm=model, job_attempts_max=1)
+    await memory.user("ann").add_memory(OLDER, expires_at=clock() + 60_000)
+    await memory.work()
+    await memory.user("ann").add_memory(NEWER)
+    await memory.work()
+    assert model.asked == []
+
+
 async def test_a_memory_without_a_like_is_not_asked_about(open_memory):
     model = ScriptedModel(same={"same": [1]})
     _, left = await remembered(open_memory, model, OLDER, "Invoices are paid within thirty days.")

@@ -9,7 +9,9 @@ import pytest
 
 from recollect import Message
 from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
+from recollect.records import payload_of
 from recollect.stores import open_store
+from recollect.stores.contract import PAYLOAD_MAX_BYTES
 from recollect.testing.fakes import MeddlingStore
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Genève"}'}}
@@ -284,6 +286,17 @@ async def test_a_branch_of_large_messages_is_copied_whole(memory):
     last = (await chat.messages(newest_first=True, limit=1))[0][0]
     branch = await chat.branch(last.id, "other")
     assert await said(branch) == await said(chat)
+
+
+async def test_a_branch_whose_copies_fill_a_commit_to_the_last_byte_is_copied_whole(memory):
+    chat = memory.user("ann").session("s")
+    probe = (await (await chat.branch((await chat.add_message("user", "x")).id, "probe")).messages())[0][0]
+    beside = len(payload_of(await memory.user("ann").get_memory(probe.id))) - 1
+    whole = memory.user("ann").session("whole")
+    for _ in range(20):
+        last = await whole.add_message("user", "x" * (PAYLOAD_MAX_BYTES // 20 - beside))
+    branch = await whole.branch(last.id, "other")
+    assert await said(branch) == await said(whole)
 
 
 async def test_a_branch_that_was_broken_off_is_known_as_one_and_the_same_call_goes_on(open_memory):

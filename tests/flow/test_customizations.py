@@ -85,6 +85,19 @@ async def test_defaults_of_the_org_stand_below_a_users_own(ledger, mine):
     assert await effective(mine) == ["Do not greet.", "Offer a call.", "Be brief."]
 
 
+async def test_a_default_is_changed_for_one_user_by_the_version_that_was_read(ledger, mine):
+    org = Customizations(ledger, Scope(agent="support"))
+    read = await org.add("Greet by name.", id="greet")
+    await org.update("greet", text="Greet by first name.")
+    with pytest.raises(Conflict):
+        await mine.update("greet", text="Do not greet.", version=read.version)
+    (greet,) = await mine.effective()
+    own = await mine.update("greet", text="Do not greet.", version=greet.version)
+    assert (await mine.update("greet", text="Wave.", version=own.version)).text == "Wave."
+    with pytest.raises(Conflict):
+        await mine.update("greet", text="Bow.", version=own.version)
+
+
 async def test_instructions_without_an_agent_are_for_all_agents(ledger, mine):
     await Customizations(ledger, Scope()).add("Be honest.")
     await Customizations(ledger, Scope(user="ann")).add("Call me Annie.")

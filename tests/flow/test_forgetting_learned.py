@@ -14,6 +14,7 @@ from recollect.profile import Facts
 from recollect.records import Changes, Partition, Record, Scope
 from recollect.stores import open_store
 from recollect.testing.fakes import MeddlingStore
+from recollect.unlearning import Unlearning
 
 ANN = Scope("default", "ann")
 
@@ -444,3 +445,43 @@ async def test_what_is_known_already_keeps_its_own_past_and_can_be_changed_after
     assert [each.content for each in await bob.history(boat.id)] == ["The boat is blue.", "The boat is red."]
     await bob.update_memory(boat.id, content="The boat is green.")
     assert len(await bob.history(boat.id)) == 3
+
+
+@pytest.mark.parametrize("verb", ["end", "reject", "confirm", "pin"])
+async def test_what_is_said_of_a_fact_while_it_is_forgotten_does_not_bring_it_back(open_memory, store_url, verb):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    secret = await ann.session("s").add_message("user", "I live in Canaryville.")
+    await memory.work()
+    assert [fact.value for fact in await ann.facts.get("city")] == ["Canaryville"]
+    store.before(lambda changes: any(r.layer == "fact" for r in changes.put), lambda: ann.forget(secret.id))
+    with pytest.raises(NotFound):
+        await getattr(ann.facts, verb)("city")
+    assert "Canaryville" not in str(await ann.export())
+
+
+async def test_what_is_said_of_a_value_that_another_follows_meanwhile_is_said_of_that_one(open_memory, store_url):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    await ann.add_fact("city", "Oslo")
+    secret = await ann.session("s").add_message("user", "I live in Canaryville.")
+    await memory.work()
+    store.before(lambda changes: any(r.layer == "fact" for r in changes.put), lambda: ann.forget(secret.id))
+    assert [fact.value for fact in await ann.facts.end("city")] == ["Oslo"]
+    assert "Canaryville" not in str(await ann.export())
+    assert await ann.facts.get("city") == []
+
+
+async def test_a_value_that_is_moved_into_the_past_between_two_looks_is_seen_by_the_second(memory):
+    ann, flow = memory.user("ann"), memory._flow
+    await ann.session("s").add_message("user", "I live in Oslo.")
+    secret = await ann.session("s").add_message("user", "I live in Canaryville.")
+    await memory.work()
+    unlearning = Unlearning(flow.ledger, flow.indexes, ANN.partition)
+    assert await unlearning.forget(["nobody"]) == {}
+    await ann.undo(message_id=secret.id)
+    assert await unlearning.forget([secret.id]) == {"fact": 1, "entity": 1, "relation": 1}
+    known = [record for record in await everything(memory) if record.layer != "conversation"]
+    assert "Canaryville" not in str([record.to_dict() for record in known])

@@ -412,6 +412,30 @@ async def test_what_only_looks_alike_stays_apart(memory):
     assert sorted(hit.content for hit in await ann.search_memory("Clara Lisbon")) == sorted(texts)
 
 
+async def test_what_is_kept_is_not_merged_into_what_will_end(memory, clock):
+    ann = memory.user("ann")
+    await ann.add_memory(LISBON, expires_at=clock() + 60_000)
+    await ann.add_memory(LISBON_TOO)
+    await memory.work()
+    await memory.maintain()
+    clock.advance(minutes=2)
+    assert await listed(ann) == [LISBON_TOO]
+    assert len(await ann.search_memory("Where does Clara live?")) == 1
+
+
+async def test_what_the_user_says_is_not_merged_into_what_nobody_trusts(memory):
+    ann = memory.user("ann")
+    page = await ann.add_memory(LISBON, trust="untrusted")
+    await ann.add_memory(LISBON_TOO)
+    await memory.work()
+    await memory.maintain()
+    await ann.quarantine(ids=[page.id])
+    assert [hit.content for hit in await ann.search_memory("Clara")] == [LISBON_TOO]
+    await ann.add_memory("The shop opens at nine.", trust="untrusted")
+    assert (await ann.add_memory("The shop opens at nine.")).trust == "trusted"
+    assert (await ann.add_memory("The shop opens at nine.", trust="untrusted")).trust == "trusted"
+
+
 async def test_a_merge_can_be_undone(memory):
     ann = memory.user("ann")
     older = await ann.add_memory(LISBON, metadata={"a": 1}, importance=0.3)
@@ -501,6 +525,41 @@ async def test_what_a_memory_was_ends_with_it(memory, clock):
     await ann.update_memory(note.id, content="The code is 0815.")
     clock.advance(minutes=2)
     assert len(await ann.export()) == 1
+
+
+async def test_what_a_memory_was_lives_as_long_as_it_does_whenever_its_life_is_changed(memory, clock):
+    ann = memory.user("ann")
+    note = await ann.add_memory("The code is 4711.")
+    await ann.update_memory(note.id, content="The code is 0815.")
+    await ann.update_memory(note.id, content="The code is 1234.", expires_at=clock() + 60_000)
+    await ann.update_memory(note.id, expires_at="never")
+    await memory.work()
+    clock.advance(minutes=2)
+    assert len(await ann.history(note.id)) == 3
+    await ann.update_memory(note.id, expires_at=clock() + 60_000)
+    await memory.work()
+    clock.advance(minutes=2)
+    assert len(await ann.export()) == 1
+
+
+async def test_what_a_memory_was_goes_with_it_also_when_nobody_works_until_then(memory, clock):
+    ann = memory.user("ann")
+    note = await ann.add_memory("The code is 4711.")
+    await ann.update_memory(note.id, content="The code is 0815.")
+    await ann.update_memory(note.id, expires_at=clock() + 60_000)
+    clock.advance(minutes=2)
+    await memory.work()
+    assert len(await ann.export()) == 1
+
+
+async def test_what_a_memory_was_lives_on_when_it_is_told_again_for_longer(memory, clock):
+    ann = memory.user("ann")
+    note = await ann.add_memory("The code is 4711.", id="code", expires_at=clock() + 60_000)
+    await ann.update_memory(note.id, content="The code is 0815.")
+    await ann.add_memory("The code is 0815.", id="code")
+    await memory.work()
+    clock.advance(minutes=2)
+    assert [each.content for each in await ann.history("code")] == ["The code is 4711.", "The code is 0815."]
 
 
 async def test_the_same_text_told_again_lives_for_the_longer_of_both(memory, clock):

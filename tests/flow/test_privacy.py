@@ -374,6 +374,35 @@ async def test_a_summary_that_is_about_to_be_written_misses_what_was_just_forgot
     assert await ann.failures() == []
 
 
+async def test_a_branch_that_is_made_while_a_message_is_forgotten_does_not_keep_it(store_url, open_memory):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    secret = await ann.session("s").add_message("user", "My canary is called Caruso.")
+    last = await ann.session("s").add_message("user", "And it sings.")
+    await memory.work()
+    store.before(lambda changes: secret.id in changes.drop, lambda: ann.session("s").branch(last.id, "other"))
+    await ann.forget(secret.id)
+    await memory.work()
+    assert not await holds(memory, "Caruso")
+    assert [message.content for message in await ann.session("other").window()] == ["And it sings."]
+
+
+async def test_work_on_messages_of_which_one_is_forgotten_before_it_is_sealed_goes_on_with_the_rest(
+    store_url, open_memory
+):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    chat = ann.session("s")
+    secret = await chat.add_message("user", "I decided to call my canary Caruso.")
+    for number in range(4):
+        await chat.add_interaction(f"We decided to meet on May {number + 1} in Oslo.", "I will be there.")
+    store.before(lambda changes: any(r.layer == "seal" for r in changes.put), lambda: ann.forget(secret.id))
+    (episode,) = await chat.close()
+    assert "Oslo" in episode.content and "Caruso" not in episode.content
+
+
 async def test_deleting_a_session_while_it_is_folded_leaves_nothing_of_it(open_memory, clock):
     embedder = GatedEmbedder()
     memory = await open_memory(embedder=embedder, window_tokens=200)
@@ -451,6 +480,17 @@ async def test_an_imported_memory_can_be_changed_and_forgotten_with_its_past(mem
     assert len(await bob.history(added.id)) == 3
     await bob.forget(added.id)
     assert await everything(memory, "bob") == []
+
+
+async def test_what_will_be_so_comes_to_be_so_where_it_is_imported(memory, clock):
+    ann, bob = memory.user("ann"), memory.user("bob")
+    await ann.add_fact("city", "Oslo")
+    await ann.add_fact("city", "Bergen", valid_from=clock() + 60_000)
+    await bob.import_records(await ann.export())
+    await memory.work()
+    clock.advance(minutes=2)
+    await memory.work()
+    assert "Bergen" in (await bob.get_context("Where do I live?")).system
 
 
 async def test_a_large_export_is_read_back_whole(memory):

@@ -555,6 +555,31 @@ async def test_what_will_be_so_does_not_hide_what_is_so(memory, clock):
     ]
 
 
+async def test_all_that_changes_on_one_day_changes_on_that_day(memory, clock):
+    ann = memory.user("ann")
+    await ann.upsert_facts([{"key": "city", "value": "Oslo"}, {"key": "employer", "value": "Acme"}])
+    june = as_datetime(clock() + 90 * DAY_MS)
+    moves = {"city": "Bergen", "employer": "Globex"}
+    await ann.upsert_facts([{"key": key, "value": value, "valid_from": june} for key, value in moves.items()])
+    clock.advance(days=91)
+    await memory.work()
+    context = await ann.get_context("Where do I live, and for whom do I work?")
+    assert "Bergen" in context.system and "Globex" in context.system
+    assert {hit.content for hit in await ann.search_memory("city, employer", layer="fact")} == {
+        "city: Bergen",
+        "employer: Globex",
+    }
+
+
+async def test_the_most_facts_of_one_call_may_all_be_about_what_is_to_come(facts, clock):
+    known = [{"key": f"key {n}", "value": "now"} for n in range(UPSERT_MAX)]
+    await facts.upsert(known)
+    times = [as_datetime(clock() + wait) for wait in range(1, UPSERT_MAX + 1)]
+    await facts.upsert([each | {"value": "then", "valid_from": at} for each, at in zip(known, times, strict=True)])
+    clock.advance(days=1)
+    assert {fact.value for fact in await facts.list()} == {"then"}
+
+
 async def test_an_old_value_is_forgotten_alone_by_its_own_id(memory, clock):
     ann = memory.user("ann")
     for city in ("Oslo", "Secretville", "Rome"):

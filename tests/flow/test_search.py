@@ -9,9 +9,11 @@ import sys
 import pytest
 
 from recollect.errors import RecollectError
-from recollect.records import Changes, Partition, Record, Scope
+from recollect.records import Changes, Partition, Record, Scope, iso
+from recollect.stores import open_store
 from recollect.testing.fakes import (
     WRONG_ANSWERS,
+    CountingStore,
     FailingEmbedder,
     GatedEmbedder,
     HashingEmbedder,
@@ -444,3 +446,62 @@ async def test_what_was_found_is_the_callers_to_change(memory):
     (again,) = await ann.search_memory("red kite")
     assert again.record.metadata == {"seen": {"at": ["noon"]}}
     assert "edits" not in again.record.data
+
+
+async def test_an_id_that_comes_back_after_its_life_has_a_new_place_and_can_be_forgotten(open_memory, clock):
+    memory = await open_memory(conversation_days=1)
+    ann = memory.user("ann")
+    chat = ann.session("s")
+    await chat.add_message("user", "The kettle is blue.", id="first")
+    assert await found(ann, "kettle") == ["The kettle is blue."]
+    clock.advance(days=2)
+    await chat.add_message("user", "Good morning.", id="second")
+    await chat.add_message("user", "The kettle is blue.", id="first")
+    (hit,) = [hit for hit in await ann.search_memory("kettle") if hit.id == "first"]
+    assert [each.id for each in hit.neighbours] == ["second"]
+    assert (await ann.sessions())[0].title == "Good morning."
+    await ann.forget("first")
+    assert await found(ann, "kettle") == ["Good morning."]
+
+
+async def test_what_another_memory_forgets_and_says_elsewhere_is_only_there(open_memory, tmp_path):
+    file = f"sqlite:///{tmp_path}/shared.db"
+    ann, same = (await open_memory(file)).user("ann"), (await open_memory(file)).user("ann")
+    await ann.session("monday").add_message("user", "The kettle is blue.", id="first")
+    assert [info.id for info in await ann.sessions()] == ["monday"]
+    await same.forget("first")
+    await same.session("tuesday").add_message("user", "The kettle is blue.", id="first")
+    assert [info.id for info in await ann.sessions()] == ["tuesday"]
+
+
+async def test_what_is_over_is_not_read_again_with_every_question(open_memory, store_url, clock):
+    store = CountingStore(await open_store(store_url))
+    ann = (await open_memory(store)).user("ann")
+    await ann.add_memory("The kettle is blue.")
+    for portion in range(14):
+        texts = [f"The lamp number {portion * 80 + place} is on." for place in range(80)]
+        until = iso(clock() + 1_000)
+        await ann.add_memories([{"content": text, "expires_at": until} for text in texts])
+    assert await found(ann, "kettle", limit=1) == ["The kettle is blue."]
+    clock.advance(hours=1)
+    for _ in range(2):  # the index may be built anew once, now that most of it is over
+        assert await found(ann, "lamp") == ["The kettle is blue."]
+    store.reset()
+    assert await found(ann, "lamp") == ["The kettle is blue."]
+    assert store.rows == 0
+
+
+async def test_a_write_while_a_question_waits_for_its_vector_spoils_no_search(open_memory):
+    class Waiting(HashingEmbedder):
+        """Lets everybody else have a turn before it answers."""
+
+        async def embed(self, texts):
+            await chat.add_message("user", "Something else was said meanwhile.")
+            await ann.sessions()
+            return await super().embed(texts)
+
+    ann = (await open_memory(embedder=Waiting())).user("ann")
+    chat = ann.session("s")
+    await chat.add_message("user", "My wife is called Carla.")
+    await chat.add_message("user", "Carla grew up in Lisbon.")
+    assert "Carla grew up in Lisbon." in await found(ann, "Where did my wife grow up?")

@@ -393,3 +393,32 @@ async def test_a_fact_that_is_set_aside_is_in_no_history_also_when_another_value
     assert await ann.facts.get("city") == []
     assert (await ann.release(ids=[fact.id])).count == 1
     assert [each.value for each in (await ann.profile(as_of=then)).facts] == ["Secretville"]
+
+
+async def test_what_was_released_is_found_by_those_who_saw_it_only_before_and_after(open_memory, tmp_path):
+    file = f"sqlite:///{tmp_path}/shared.db"
+    ann, same = (await open_memory(file)).user("ann"), (await open_memory(file)).user("ann")
+    await ann.session("s").add_message("user", "The kettle is blue.")
+    await ann.quarantine(session="s")
+    assert await same.search_memory("kettle") == []
+    await ann.release(session="s")
+    assert [hit.content for hit in await same.search_memory("kettle")] == ["The kettle is blue."]
+
+
+async def test_what_was_said_while_a_session_was_set_aside_is_found_as_soon_as_it_is_released(memory):
+    ann = memory.user("ann")
+    await ann.session("s").add_message("user", "The kettle is blue.")
+    await ann.quarantine(session="s")
+    await ann.session("s").add_message("user", "The teapot is green.")
+    assert await ann.search_memory("teapot") == []
+    await ann.release(session="s")
+    assert (await ann.search_memory("teapot"))[0].content == "The teapot is green."
+
+
+async def test_a_session_that_was_set_aside_and_deleted_can_begin_anew(memory):
+    ann = memory.user("ann")
+    await ann.session("s").add_message("user", "The kettle is blue.")
+    await ann.quarantine(session="s")
+    await ann.session("s").delete()
+    await ann.session("s").add_message("user", "The kettle is red.")
+    assert [hit.content for hit in await ann.search_memory("kettle")] == ["The kettle is red."]

@@ -8,7 +8,7 @@ from recollect.conversation import STRATEGIES
 from recollect.errors import ValidationError
 from recollect.policies.tokens import estimate, message_tokens
 from recollect.stores import open_store
-from recollect.testing.fakes import CountingStore
+from recollect.testing.fakes import CountingStore, MeddlingStore
 
 
 def texts(window):
@@ -265,6 +265,24 @@ async def test_compressing_folds_half_of_what_is_not_yet_summed_up(memory):
     assert await chat.compress() is True
     assert len(await chat.window("sliding_window_summary")) < 1 + len(rest)
     assert len((await chat.messages())[0]) == 21
+
+
+async def test_compressing_while_somebody_else_does_goes_on_from_there(open_memory, store_url, clock):
+    store = MeddlingStore(await open_store(store_url))
+    chat = (await open_memory(store)).user("ann").session("s")
+    await talk(chat, 10)
+    await chat.compress()
+    await talk(chat, 10)
+    (first, *_) = await chat.window("sliding_window_summary")
+
+    async def somebody_else():
+        clock.advance(seconds=1)
+        assert await chat.compress() is True
+
+    store.before(lambda changes: any(record.layer == "summary" for record in changes.put), somebody_else)
+    assert await chat.compress() is True
+    (summary, *rest) = await chat.window("sliding_window_summary")
+    assert first.metadata["covers"]["count"] < summary.metadata["covers"]["count"] == 40 - len(rest)
 
 
 @pytest.mark.parametrize("how", [{}, {"turns": 10}, {"tokens": 400}, {"strategy": "importance", "messages": 20}])

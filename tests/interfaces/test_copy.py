@@ -269,5 +269,17 @@ async def test_records_of_a_layer_keep_their_order_in_several_stores_too(tmp_pat
     await new.close()
 
 
+async def test_what_will_be_so_comes_to_be_so_in_the_new_store_too(clock):
+    old, new = await open_store("memory://"), await open_store("memory://")
+    async with Memory.open(old, clock=clock, embedder=HashingEmbedder(), worker=False) as memory:
+        await memory.user("ann").add_fact("city", "Oslo")
+        await memory.user("ann").add_fact("city", "Bergen", valid_from=clock() + 60_000)
+        assert all([done.verified async for done in Copying(old, new, clock=clock).run()])
+    async with Memory.open(new, clock=clock, embedder=HashingEmbedder(), worker=False) as memory:
+        clock.advance(minutes=2)
+        await memory.work()
+        assert "Bergen" in (await memory.user("ann").get_context("Where do I live?")).system
+
+
 def test_help_tells_what_it_does():
     assert "compare both sides" in CliRunner().invoke(app, ["copy", "--help"]).stdout
