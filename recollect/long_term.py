@@ -234,7 +234,7 @@ def _onto(known: Mapping[str, Record], record: Record, now: int) -> Record:
     home = _home(known, record)
     held = known.get(home)
     if held is None:
-        return record.with_(id=home)
+        return record if home == record.id else record.with_(id=home)
     # Only ever into an older one, so that this ends whatever was imported.
     while (into := known.get(held.data.get("merged_into", ""))) is not None and into.born < held.born:
         held = into

@@ -226,8 +226,8 @@ class SqliteStore:
 
     async def changes(self, partition: Partition, mark: Mark | None, limit: int = 1_000) -> Delta:
         check_limit(limit, CHANGES_MIN)
-        head = self._peek_head(partition)
-        if mark is not None and mark.revision == head.revision and not reads_from(head, mark)[0]:
+        head = self._peek_heads(partition)[0]
+        if mark is not None and _is_at(head, mark):
             return Delta(mark)
         # What one or two messages bring is read sooner than another thread would be woken, as is what is empty.
         if head.revision - (mark.revision if mark else 0) <= NEAR_REVISIONS:
@@ -235,6 +235,10 @@ class SqliteStore:
             if not delta.more:
                 return delta
         return await self._file.read(lambda db: _changes(db, partition, mark, limit))
+
+    def unchanged(self, marks: Mapping[Partition, Mark]) -> bool:
+        """Whether `changes` has nothing to tell after any of these marks: one look at the file for all of them."""
+        return all(map(_is_at, self._peek_heads(*marks), marks.values()))
 
     async def search(
         self, reach: Reach, *, text: str | None, vector: Vector | None, limit: int, now: int
@@ -323,15 +327,18 @@ class SqliteStore:
         except RecollectError:
             return frozenset()  # a file that cannot be read says so to whoever wants to read it
 
-    def _peek_head(self, partition: Partition) -> Head:
-        """The head as it stands, in microseconds: asked again only when the file has changed."""
+    def _peek_heads(self, *partitions: Partition) -> Sequence[Head]:
+        """Heads as they stand, in microseconds: asked again only when the file has changed."""
         version = self._file.peek(_data_version)
         if version != self._heads_version:
             self._heads, self._heads_version = {}, version
-        head = self._heads.get(partition)
-        if head is None:
-            head = self._heads[partition] = self._file.peek(lambda db: _head(db, partition)[1])
-        return head
+        for partition in partitions:
+            if partition not in self._heads:
+                self._heads[partition] = self._peek_head(partition)
+        return [self._heads[partition] for partition in partitions]
+
+    def _peek_head(self, partition: Partition) -> Head:
+        return self._file.peek(lambda db: _head(db, partition)[1])
 
 
 # ── what stands in the file ──────────────────────────────────────────────────────────────────────
@@ -351,6 +358,11 @@ def _head(db: Connection, partition: Partition) -> tuple[int, Head]:
         if row:
             return row[0], Head(*row[1:])
     return 0, Head()
+
+
+def _is_at(head: Head, mark: Mark) -> bool:
+    """Whether nothing happened in a partition since a mark."""
+    return mark.revision == head.revision and not reads_from(head, mark)[0]
 
 
 def _data_version(db: Connection) -> int:
