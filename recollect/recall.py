@@ -468,8 +468,9 @@ def add_kin(
     """Fill in how near the words of these turns, and of those around them, come to the question's."""
     talk = index.talk()
     asked = [word for word in dict.fromkeys(content_words(question.text)) if word not in talk.speakers]
-    compared = np.unique(np.concatenate((rows, talk.before[rows], talk.after[rows])))
-    compared = compared[compared >= 0]
+    looked_at = np.zeros(len(index.records) + 1, np.bool_)  # the last place, -1, is that of no row
+    looked_at[rows] = looked_at[talk.before[rows]] = looked_at[talk.after[rows]] = True
+    compared = looked_at[:-1].nonzero()[0]
     near = index.kinship.nearest(compared.tolist(), lambda row: index.records[row].content, asked, word_vectors)
     nearest = np.zeros((len(index.records), len(asked)), np.float32)
     nearest[compared] = near
