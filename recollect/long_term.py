@@ -214,9 +214,10 @@ class _Adding:
     def onto(self, known: Mapping[str, Record], now: int) -> tuple[Record, ...]:
         """What to put, given what is known."""
         self._put, self._homes = {}, []
+        held = dict(known)
         for record in self._records:
-            stored = _onto({**known, **self._put}, record, now)
-            self._put[stored.id] = stored
+            stored = _onto(held, record, now)
+            self._put[stored.id] = held[stored.id] = stored
             self._homes.append(stored.id)
         return tuple(self._put.values())
 

@@ -402,13 +402,17 @@ def _found(db: Connection, prepared: Prepared, now: int) -> _Found:
             break
     else:
         return _Found(0, Known(Head()))
-    part, *head = rows[0][:5]
-    held = [row[5:] for row in rows if row[5] is not None]
-    metas = {row[0]: Meta(row[1], row[2], unpacked(row[3]), bool(row[4]), row[5]) for row in held if row[6] == head[0]}
-    slots = {row[0]: row[7:] for row in held if row[8] is not None}
+    part, head = rows[0][0], Head(*rows[0][1:5])
+    metas: dict[str, Meta] = {}
+    slots: dict[str, tuple[str, int]] = {}
+    for _, _, _, _, _, id, version, digest, born, dropped, dead_at, epoch, model, slot in rows:
+        if epoch == head.epoch:
+            metas[id] = Meta(version, digest, unpacked(born), bool(dropped), dead_at)
+        if slot is not None:
+            slots[id] = model, slot
     jobs = _attempts(db, part, changes.finish) if changes.finish else {}
     once = _once(db, part, prepared.key_hash, now) if prepared.key_hash else None
-    return _Found(part, Known(Head(*head), metas, jobs, once), slots, name is not changes.partition)
+    return _Found(part, Known(head, metas, jobs, once), slots, name is not changes.partition)
 
 
 @cache
