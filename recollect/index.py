@@ -11,7 +11,7 @@ import heapq
 import logging
 from bisect import bisect_right, insort
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -547,6 +547,7 @@ class Indexes:
         self, store: Store, model: str, dimensions: int, language: str, bytes_max: int, earlier_model: str = ""
     ) -> None:
         self._store = store
+        self._unchanged: Callable[[Mapping[Partition, Mark]], bool] | None = getattr(store, "unchanged", None)
         self._shape = (model, dimensions, language, earlier_model)
         self.other_models: set[str] = set()
         self._bytes_max = bytes_max
@@ -557,6 +558,19 @@ class Indexes:
     def __contains__(self, partition: Partition) -> bool:
         """Whether the partition's index is at hand, so that catching up costs little."""
         return partition in self._held
+
+    async def all_current(self, partitions: Sequence[Partition]) -> list[PartitionIndex]:
+        """The indexes of some partitions, as `current` gives them: where a store can tell at one look that nothing was
+        written to any of them, it is asked only once.
+        """
+        held = [(partition, self._held.get(partition)) for partition in partitions]
+        marks = {each: index.mark for each, index in held if index is not None and index.mark and not index.is_wasteful}
+        if self._unchanged is None or len(marks) < len(held) or not self._unchanged(marks):
+            return [await self.current(partition) for partition in partitions]
+        self._hits += len(held)
+        for partition in partitions:
+            self._held.move_to_end(partition)
+        return [index for _, index in held if index is not None]
 
     async def current(self, partition: Partition) -> PartitionIndex:
         """The partition's index with everything in it that was committed before this call."""

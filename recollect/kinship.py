@@ -43,10 +43,13 @@ class Kinship:
         if not len(filled) or not question:
             return nearest
         words = np.concatenate(found)
-        needed, places = np.unique(words, return_inverse=True)
+        places = np.zeros(len(self._place), np.intp)
+        places[words] = 1
+        needed = places.nonzero()[0]
+        places[needed] = np.arange(len(needed))
         cosines = self._vectors[needed] @ vectors(question).T
         starts = np.concatenate(([0], np.cumsum(sizes[filled])[:-1]))
-        nearest[filled] = np.maximum.reduceat(cosines[places], starts, axis=0)
+        nearest[filled] = np.maximum.reduceat(cosines[places[words]], starts, axis=0)
         return nearest
 
     def _read(self, rows: Sequence[int], texts: Callable[[int], str], vectors: WordVectors) -> None:

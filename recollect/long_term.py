@@ -234,9 +234,10 @@ class _Adding:
     def onto(self, known: Mapping[str, Record], now: int) -> tuple[Record, ...]:
         """What to put, given what is known."""
         self._put, self._homes = {}, []
+        held = dict(known)
         for record in self._records:
-            stored = _onto({**known, **self._put}, record, now)
-            self._put[stored.id] = stored
+            stored = _onto(held, record, now)
+            self._put[stored.id] = held[stored.id] = stored
             self._homes.append(stored.id)
         return tuple(self._put.values())
 
@@ -254,7 +255,7 @@ def _onto(known: Mapping[str, Record], record: Record, now: int) -> Record:
     home = _home(known, record)
     held = known.get(home)
     if held is None:
-        return record.with_(id=home)
+        return record if home == record.id else record.with_(id=home)
     # Only ever into an older one, so that this ends whatever was imported.
     while (into := known.get(held.data.get("merged_into", ""))) is not None and into.born < held.born:
         held = into

@@ -205,8 +205,8 @@ class Recall:
                 async with asyncio.timeout(EMBED_WAIT_S):
                     rows = await embedder.embed([text])
             row = rows[0]
-            with np.errstate(over="ignore"):
-                square = float(row @ row) if rows.shape == (1, embedder.dimensions) else 0.0
+            # It is silent about numbers that are too large. `@` would have to be told to be, for longer than it takes.
+            square = float(np.vdot(row, row)) if rows.shape == (1, embedder.dimensions) else 0.0
         except Exception as error:  # an embedder may raise anything, and words answer without it
             log.warning("searching by words alone: the embedder failed (%s)", type(error).__name__)
             self.embedder_state = f"fails ({type(error).__name__})"
@@ -259,8 +259,8 @@ class Recall:
         """The best records, each with its place and reasons; a reranker looks at the first of them again."""
         now = self._clock()
         scored = []
-        for partition in dict.fromkeys((scope.partition, Partition(scope.org, ""))):
-            index = await self._indexes.current(partition)
+        partitions = list(dict.fromkeys((scope.partition, Partition(scope.org, ""))))
+        for partition, index in zip(partitions, await self._indexes.all_current(partitions), strict=True):
             if len(index):
                 await self._read_new(index)
                 question = await self._with_earlier(question, index)
@@ -469,8 +469,9 @@ def add_kin(
     """Fill in how near the words of these turns, and of those around them, come to the question's."""
     talk = index.talk()
     asked = [word for word in dict.fromkeys(content_words(question.text)) if word not in talk.speakers]
-    compared = np.unique(np.concatenate((rows, talk.before[rows], talk.after[rows])))
-    compared = compared[compared >= 0]
+    looked_at = np.zeros(len(index.records) + 1, np.bool_)  # the last place, -1, is that of no row
+    looked_at[rows] = looked_at[talk.before[rows]] = looked_at[talk.after[rows]] = True
+    compared = looked_at[:-1].nonzero()[0]
     near = index.kinship.nearest(compared.tolist(), lambda row: index.records[row].content, asked, word_vectors)
     nearest = np.zeros((len(index.records), len(asked)), np.float32)
     nearest[compared] = near

@@ -173,7 +173,7 @@ class Record:
     def apart(self) -> Record:
         """The same for somebody who may change what stands in it: it shares nothing with this one."""
         copy = _Open(*_values(self))
-        copy.data, copy.metadata = _apart(self.data), _apart(self.metadata)
+        copy.data, copy.metadata = _apart(self.data), _apart(self.metadata) if self.metadata else {}
         return _closed(copy)
 
     def to_dict(self) -> dict[str, Any]:
@@ -215,7 +215,7 @@ class Record:
 def _apart(value: Any) -> Any:
     """A copy of JSON, all the way down. Quicker than `copy.deepcopy`, which looks for circles."""
     if isinstance(value, dict):
-        return {key: _apart(each) for key, each in value.items()}
+        return {key: _apart(each) if isinstance(each, (dict, list)) else each for key, each in value.items()}
     return [_apart(each) for each in value] if isinstance(value, list) else value
 
 
@@ -421,7 +421,7 @@ class Hit(NamedTuple):
 
     def apart(self) -> Hit:
         """The same for somebody who may change what stands in its records."""
-        neighbours = tuple([each.apart() for each in self.neighbours])
+        neighbours = tuple([each.apart() for each in self.neighbours]) if self.neighbours else ()
         return Hit(self.record.apart(), self.score, self.place, self.legs, neighbours)
 
     @property

@@ -17,6 +17,7 @@ QUESTION_CHARACTERS = 500
 TEXT_CHARACTERS = 2_000
 
 _ASKS = r"(?:what|when|where|which|who|whose|why|how|did|do|does|is|are|was|were|have|has|had|can|could|should|will)"
+_JOINS = frozenset({"and", "or", "but"})
 _AND_ASKS = pattern_of(rf"(?:,|;|\?)?\s+(?:and|or|but)\s+(?:also\s+)?(?={_ASKS}\b)|\?\s+(?=\w)|;\s+", re.IGNORECASE)
 _BETWEEN = pattern_of(r"\bbetween\s+(?P<first>.{6,120}?)\s+and\s+(?P<second>.{6,120})", re.IGNORECASE)
 _FIRST_OR = pattern_of(
@@ -101,7 +102,7 @@ def parts(question: str) -> list[str]:
     ['the red bicycle', 'the sewing machine?']
     """
     text = question[:QUESTION_CHARACTERS].strip()
-    if not _has_one(text, "and", "or", "but", ";", "how") and "?" not in text[:-1]:
+    if _JOINS.isdisjoint(text.lower().split()) and not _has_one(text, ";", "how") and "?" not in text[:-1]:
         return []  # nothing that any of the patterns begins with, as in most questions
     for pattern in (_BETWEEN, _FIRST_OR):
         match = pattern.search(text)

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -282,10 +283,15 @@ def rarity(size: int, found: int) -> float:
     return math.log1p((size - found + 0.5) / (found + 0.5))
 
 
-def saturated(counts: Scores, lengths: Scores, average: float) -> Scores:
+def held_back(lengths: Scores) -> Scores:
+    """What BM25 holds against texts of these lengths."""
+    held: Scores = lengths * np.float32(K1 * B / max(float(lengths.mean()), 1e-6)) + np.float32(K1 * (1 - B))
+    return held
+
+
+def saturated(counts: Scores, held: Scores) -> Scores:
     """BM25 without the rarity: how much more often, in how much text, still counts."""
-    held_back = lengths * np.float32(K1 * B / max(average, 1e-6)) + np.float32(K1 * (1 - B))
-    gains: Scores = (counts * np.float32(K1 + 1) / (counts + held_back)).astype(np.float32, copy=False)
+    gains: Scores = (counts * np.float32(K1 + 1) / (counts + held)).astype(np.float32, copy=False)
     return gains
 
 
@@ -301,11 +307,12 @@ def relevance(cover: float, cosine: float | None) -> float:
 # ── Turns of a conversation ──────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Talk:
     """What the rows of an index are to each other: sessions, neighbours, voices. A note stands alone.
 
-    `before` and `after` are the neighbours' rows, -1 where there is none.
+    `before` and `after` are the neighbours' rows, -1 where there is none. What follows from all this whatever is
+    asked is worked out with the first question.
     """
 
     session: Rows
@@ -321,11 +328,40 @@ class Talk:
     time: Scores
     number: Scores
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """`people` when most turns have a name, else `assistant`."""
         named = np.count_nonzero(self.speaker >= 0)
         return "people" if 2 * named > len(self.speaker) else "assistant"
+
+    @cached_property
+    def window_held(self) -> Scores:
+        """What is held against each row by the length of it and of those beside it."""
+        nothing = np.zeros_like(self.length)
+        return held_back(self.length + _at(self.length, self.before, nothing) + _at(self.length, self.after, nothing))
+
+    @cached_property
+    def session_held(self) -> Scores:
+        """What is held against each session by its length."""
+        return held_back(np.bincount(self.session, self.length, self.sessions).astype(np.float32))
+
+    @cached_property
+    def answers(self) -> NDArray[np.bool_]:
+        """Which rows stand right after one that asks."""
+        asked: NDArray[np.bool_] = _at(self.asks, self.before, np.zeros_like(self.asks)) > 0
+        return asked
+
+    @cached_property
+    def by_people(self) -> Scores:
+        """1 for what no assistant says."""
+        people: Scores = 1 - self.assistant
+        return people
+
+    @cached_property
+    def long(self) -> Scores:
+        """How long each row is, as a feature."""
+        long: Scores = np.log1p(self.length) * np.float32(0.25)
+        return long
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +424,7 @@ def talk_features(
             "speaker": np.isin(talk.speaker, spoken_by).astype(np.float32) if spoken_by else silent,
             "role": talk.assistant if asked.you else talk.user,
             "user": talk.user,
-            "length": np.log1p(talk.length) * np.float32(0.25),
+            "length": talk.long,
             "asks": talk.asks,
             "time": talk.time if asked.when else silent,
             "number": talk.number if asked.many else silent,
@@ -403,10 +439,6 @@ def talk_features(
 def _lexical(talk: Talk, posted: Sequence[tuple[Rows, Scores] | None]) -> dict[str, Scores]:
     """What the words of the question say about a turn, its surroundings and its session."""
     size, sessions = len(talk.session), talk.sessions
-    nothing = np.zeros(size, np.float32)
-    window_length = talk.length + _at(talk.length, talk.before, nothing) + _at(talk.length, talk.after, nothing)
-    session_length = np.bincount(talk.session, talk.length, sessions).astype(np.float32)
-    window_average, session_average = float(window_length.mean()), float(session_length.mean())
     cover, window_words, window_cover = (np.zeros(size, np.float32) for _ in range(3))
     session_words, session_cover, user_cover = (np.zeros(sessions, np.float32) for _ in range(3))
     total = 0.0
@@ -419,15 +451,16 @@ def _lexical(talk: Talk, posted: Sequence[tuple[Rows, Scores] | None]) -> dict[s
         cover[rows] += weight
         near, around = _around(talk, rows, counts)
         window_cover[near] += weight
-        window_words[near] += weight * saturated(around, window_length[near], window_average)
-        in_session = np.bincount(talk.session[rows], counts, sessions).astype(np.float32)
+        window_words[near] += weight * saturated(around, talk.window_held[near])
+        session = talk.session[rows]
+        in_session = np.bincount(session, counts, sessions).astype(np.float32)
         there = in_session > 0
         session_cover += weight * there
         session_rarity = rarity(sessions, int(np.count_nonzero(there)))
-        session_words += session_rarity * saturated(in_session, session_length, session_average)
-        user_cover += weight * (np.bincount(talk.session[rows], counts * (1 - talk.assistant[rows]), sessions) > 0)
+        session_words += session_rarity * saturated(in_session, talk.session_held)
+        user_cover += weight * (np.bincount(session, counts * talk.by_people[rows], sessions) > 0)
     total = max(total, 1e-6)
-    before_cover = np.where(_at(talk.asks, talk.before, nothing) > 0, _at(cover, talk.before, nothing), 0)
+    before_cover = np.where(talk.answers, cover[talk.before], np.float32(0))
     return {
         "cover": cover / total,
         "window_words": _scaled(window_words),
@@ -450,12 +483,11 @@ def is_echo(own: Sequence[str], asked: Collection[str]) -> bool:
 
 def _around(talk: Talk, rows: Rows, counts: Scores) -> tuple[Rows, Scores]:
     """The rows that have something in them or right beside them, and how much: most rows have neither."""
-    sums = np.zeros(len(talk.session), np.float32)
+    sums = np.zeros(len(talk.session) + 1, np.float32)  # the last place, -1, is that of no row
     sums[rows] = counts
-    for beside in (talk.before[rows], talk.after[rows]):
-        there = beside >= 0
-        sums[beside[there]] += counts[there]
-    near = sums.nonzero()[0]
+    sums[talk.before[rows]] += counts
+    sums[talk.after[rows]] += counts
+    near = sums[:-1].nonzero()[0]
     return near, sums[near]
 
 
@@ -507,16 +539,22 @@ def _feedback(guess: Scores, vectors: NDArray[np.float32]) -> Scores:
 
 def talk_scores(row: str, features: NDArray[np.float32]) -> Scores:
     """The weighted sum for each turn, on the scale of notes: about 1 for all that can be wished for."""
-    weights = np.array(TALK[row], np.float32)
-    best = float(weights[weights > 0].sum())
-    scores: Scores = (weights @ features) / np.float32(max(best, 1e-6))
+    weights, best = _weights(TALK[row])
+    scores: Scores = (weights @ features) / best
     return scores
+
+
+@cache
+def _weights(row: tuple[float, ...]) -> tuple[Scores, np.float32]:
+    """A row of weights, and the sum of those that speak for a turn."""
+    weights = np.array(row, np.float32)
+    return weights, np.float32(max(float(weights[weights > 0].sum()), 1e-6))
 
 
 def leg_shares(row: str, features: NDArray[np.float32]) -> dict[str, float]:
     """What each leg added to the score of one turn, by its features."""
-    weights = np.array(TALK[row], np.float32)
-    parts = weights * features / max(float(weights[weights > 0].sum()), 1e-6)
+    weights, best = _weights(TALK[row])
+    parts = weights * features / best
     shares: dict[str, float] = {}
     for name, part in zip(FEATURES, parts.tolist(), strict=True):
         shares[LEG_OF[name]] = shares.get(LEG_OF[name], 0.0) + part

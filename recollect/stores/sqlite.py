@@ -226,8 +226,8 @@ class SqliteStore:
 
     async def changes(self, partition: Partition, mark: Mark | None, limit: int = 1_000) -> Delta:
         check_limit(limit, CHANGES_MIN)
-        head = self._peek_head(partition)
-        if mark is not None and mark.revision == head.revision and not reads_from(head, mark)[0]:
+        head = self._peek_heads(partition)[0]
+        if mark is not None and _is_at(head, mark):
             return Delta(mark)
         # What one or two messages bring is read sooner than another thread would be woken, as is what is empty.
         if head.revision - (mark.revision if mark else 0) <= NEAR_REVISIONS:
@@ -235,6 +235,10 @@ class SqliteStore:
             if not delta.more:
                 return delta
         return await self._file.read(lambda db: _changes(db, partition, mark, limit))
+
+    def unchanged(self, marks: Mapping[Partition, Mark]) -> bool:
+        """Whether `changes` has nothing to tell after any of these marks: one look at the file for all of them."""
+        return all(map(_is_at, self._peek_heads(*marks), marks.values()))
 
     async def search(
         self, reach: Reach, *, text: str | None, vector: Vector | None, limit: int, now: int
@@ -323,15 +327,18 @@ class SqliteStore:
         except RecollectError:
             return frozenset()  # a file that cannot be read says so to whoever wants to read it
 
-    def _peek_head(self, partition: Partition) -> Head:
-        """The head as it stands, in microseconds: asked again only when the file has changed."""
+    def _peek_heads(self, *partitions: Partition) -> Sequence[Head]:
+        """Heads as they stand, in microseconds: asked again only when the file has changed."""
         version = self._file.peek(_data_version)
         if version != self._heads_version:
             self._heads, self._heads_version = {}, version
-        head = self._heads.get(partition)
-        if head is None:
-            head = self._heads[partition] = self._file.peek(lambda db: _head(db, partition)[1])
-        return head
+        for partition in partitions:
+            if partition not in self._heads:
+                self._heads[partition] = self._peek_head(partition)
+        return [self._heads[partition] for partition in partitions]
+
+    def _peek_head(self, partition: Partition) -> Head:
+        return self._file.peek(lambda db: _head(db, partition)[1])
 
 
 # ── what stands in the file ──────────────────────────────────────────────────────────────────────
@@ -351,6 +358,11 @@ def _head(db: Connection, partition: Partition) -> tuple[int, Head]:
         if row:
             return row[0], Head(*row[1:])
     return 0, Head()
+
+
+def _is_at(head: Head, mark: Mark) -> bool:
+    """Whether nothing happened in a partition since a mark."""
+    return mark.revision == head.revision and not reads_from(head, mark)[0]
 
 
 def _data_version(db: Connection) -> int:
@@ -390,13 +402,17 @@ def _found(db: Connection, prepared: Prepared, now: int) -> _Found:
             break
     else:
         return _Found(0, Known(Head()))
-    part, *head = rows[0][:5]
-    held = [row[5:] for row in rows if row[5] is not None]
-    metas = {row[0]: Meta(row[1], row[2], unpacked(row[3]), bool(row[4]), row[5]) for row in held if row[6] == head[0]}
-    slots = {row[0]: row[7:] for row in held if row[8] is not None}
+    part, head = rows[0][0], Head(*rows[0][1:5])
+    metas: dict[str, Meta] = {}
+    slots: dict[str, tuple[str, int]] = {}
+    for _, _, _, _, _, id, version, digest, born, dropped, dead_at, epoch, model, slot in rows:
+        if epoch == head.epoch:
+            metas[id] = Meta(version, digest, unpacked(born), bool(dropped), dead_at)
+        if slot is not None:
+            slots[id] = model, slot
     jobs = _attempts(db, part, changes.finish) if changes.finish else {}
     once = _once(db, part, prepared.key_hash, now) if prepared.key_hash else None
-    return _Found(part, Known(Head(*head), metas, jobs, once), slots, name is not changes.partition)
+    return _Found(part, Known(head, metas, jobs, once), slots, name is not changes.partition)
 
 
 @cache

@@ -167,7 +167,7 @@ class SqliteFile:
         With `durable=False` the group is not synced on its account: for work whose loss in a
         power cut loses nothing, as a lease whose holder is gone too.
         """
-        self._check_there()
+        self._check_open()
         if self.read_only:
             raise Unavailable("the file is read-only", field="store")
         loop = asyncio.get_running_loop()
@@ -179,7 +179,7 @@ class SqliteFile:
 
     async def read(self, work: Work[T]) -> T:
         """Run work in one read transaction on a reader's thread."""
-        self._check_there()
+        self._check_open()
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
 
     def peek(self, work: Work[T], *, whole: bool = False) -> T:
@@ -219,8 +219,10 @@ class SqliteFile:
             raise Unavailable("the store is closed", field="store")
 
     def _check_there(self) -> None:
-        """Not asked by who only peeks, to whom it would be a tenth of the time."""
-        self._check_open()
+        """Asked on the threads that work, once for a group: whoever asks lets go of the interpreter, and waits for it.
+
+        Not asked by who only peeks, to whom it would be a tenth of the time.
+        """
         # SQLite would go on in a file that has no name any more, and all of it would be lost with the process.
         if _identity(self._place) != self._identity:
             raise Unavailable("the file was removed or replaced; put it back or start again", field="store")
@@ -259,6 +261,7 @@ class SqliteFile:
     def _write_group(self, db: Connection, group: Sequence[_Task]) -> None:
         alone = len(group) == 1
         try:
+            self._check_there()
             if alone and group[0].work is _compact:
                 group[0].work(db)
                 return
@@ -295,6 +298,7 @@ class SqliteFile:
     # ── connections ──────────────────────────────────────────────────────────────────────────────
 
     def _read(self, work: Work[T]) -> T:
+        self._check_there()
         db: Connection | None = getattr(self._local, "db", None)
         try:
             if db is None:

@@ -40,6 +40,20 @@ async def test_due_work_of_one_user_is_claimed_together_and_who_waits_longest_co
         assert [job.id for job in await store.claim(NOW, 60, 3)] == ["b2"]
 
 
+async def test_whether_anything_was_written_is_told_for_several_users_at_once_whoever_wrote(tmp_path: Path):
+    async with opened(f"sqlite:///{tmp_path}/marks.db") as store, opened(f"sqlite:///{tmp_path}/marks.db") as other:
+        await put(store, message("a"))
+        marks = {partition: (await store.changes(partition, None)).mark for partition in (ANN, BOB)}
+        assert store.unchanged(marks)
+        await put(other, message("b", partition=BOB))
+        assert not store.unchanged(marks)
+        assert store.unchanged({ANN: marks[ANN]})
+        marks[BOB] = (await store.changes(BOB, marks[BOB])).mark
+        assert store.unchanged(marks)
+        await forget_whole(other, ANN, NOW)
+        assert not store.unchanged(marks)
+
+
 async def test_only_keys_that_a_caller_gave_are_remembered(tmp_path: Path):
     path = tmp_path / "keys.db"
     async with Memory.open(f"sqlite:///{path}", worker=False) as memory:
