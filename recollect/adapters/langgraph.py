@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, Literal
 
@@ -57,6 +58,7 @@ TRIES = 5
 """How often a write is decided again when others write the same items."""
 KNOWN_MAX = 10_000
 """Items of which is remembered that they are there."""
+READ_JSON = json.JSONDecoder().decode
 REFRESH_SHARE = 0.05
 """Reading an item starts its life again once this share of it has passed; each start is a write."""
 
@@ -125,6 +127,8 @@ class Store(BaseStore):
     # ── operations ───────────────────────────────────────────────────────────────────────────────
 
     async def _run(self, memory: Memory, ops: Sequence[Op]) -> list[Result]:
+        if len(ops) == 1 and isinstance(ops[0], GetOp):  # nothing else is asked for as often
+            return [await self._get(memory, ops[0])]
         results: list[Result] = [await self._read(memory, op) for op in ops]
         puts = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
         if not puts:
@@ -152,13 +156,16 @@ class Store(BaseStore):
 
     async def _get(self, memory: Memory, op: GetOp) -> Item | None:
         user = self._user_of(memory, op.namespace)
-        found = _items(await user.get_memories([item_id(op.namespace, op.key)]))
-        if not found:
+        found = await user.get_memories([item_id(op.namespace, op.key)])
+        if not found or PATH not in found[0].metadata:
             return None
         record = found[0]
-        if op.refresh_ttl:
+        if op.refresh_ttl and LIFE in record.metadata:
             await self._refresh(user, found)
-        return Item(**_fields_of(record))
+        made, changed = _times(record)
+        return Item(
+            value=_value(record), key=op.key, namespace=tuple(op.namespace), created_at=made, updated_at=changed
+        )
 
     async def _search(self, memory: Memory, op: SearchOp) -> list[SearchItem]:
         chosen: list[tuple[float | None, User, Record]] = []
@@ -317,20 +324,27 @@ def _items(records: Iterable[Record]) -> list[Record]:
 def _value(record: Record) -> dict[str, Any]:
     """The value of an item; the text alone where somebody edited the memory by hand to something else."""
     try:
-        value: dict[str, Any] = json.loads(record.metadata.get(VALUE, record.content))
+        value: dict[str, Any] = READ_JSON(record.metadata.get(VALUE, record.content))
     except ValueError:
         return {"text": record.content}
     return value
 
 
 def _fields_of(record: Record) -> dict[str, Any]:
+    made, changed = _times(record)
     return {
         "value": _value(record),
         "key": record.metadata[KEY],
         "namespace": _namespace(record),
-        "created_at": as_datetime(record.created_at),
-        "updated_at": as_datetime(record.metadata[UPDATED]),
+        "created_at": made,
+        "updated_at": changed,
     }
+
+
+def _times(record: Record) -> tuple[datetime, datetime]:
+    """When an item was made and changed: nearly always the same moment."""
+    made, changed_ms = as_datetime(record.created_at), record.metadata[UPDATED]
+    return made, made if changed_ms == record.created_at else as_datetime(changed_ms)
 
 
 def _namespace(record: Record) -> Namespace:

@@ -31,7 +31,8 @@ def item_draft(
         metadata[LIFE] = ttl_minutes
         given["expires_at"] = now + int(ttl_minutes * MINUTE_MS)
     if fits_beside(whole, VALUE_BYTES):
-        given["content"] = text[:TEXT_CHARACTERS] or f"[{key}]"
+        searched = text[:TEXT_CHARACTERS]
+        given["content"] = searched if searched.strip() else f"[{key}]"
         metadata[VALUE] = whole
     return given
 

@@ -98,7 +98,7 @@ def _to_stored(message: ChatMessage) -> dict[str, Any] | None:
     calls, pictures = _calls(message), _pictures(message)
     given: dict[str, Any] = {"role": role, "content": text if text.strip() else ""}
     if pictures:
-        given["content"] = [{"type": "text", "text": text}, *pictures]
+        given["content"] = [*([{"type": "text", "text": text}] if text.strip() else []), *pictures]
     if calls and role == "assistant":
         given["tool_calls"] = [call.to_openai() for call in calls]
     call_id = message.additional_kwargs.get("tool_call_id")

@@ -9,8 +9,10 @@ it is searched, summed up, learned from, exported and erased like any other.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
+from weakref import WeakValueDictionary
 
 from agents.items import TResponseInputItem
 from agents.memory import SessionSettings
@@ -33,6 +35,8 @@ from recollect.conversation import Message
 from recollect.errors import NotFound
 from recollect.memory import User
 
+_POPPING: WeakValueDictionary[tuple[Any, ...], asyncio.Lock] = WeakValueDictionary()
+"""Held while the newest item of a session is found and taken out."""
 FEW = 4
 """Messages that are looked at for the newest item."""
 
@@ -94,6 +98,12 @@ class Session:
         await in_pieces(session.add_messages, [to_stored(cast("Mapping[str, Any]", item)) for item in items])
 
     async def _pop(self, user: User) -> TResponseInputItem | None:
+        """Of callers who take items out of one session at the same time, each gets another one."""
+        place = (asyncio.get_running_loop(), user.id, self.session_id)
+        async with _POPPING.setdefault(place, asyncio.Lock()):
+            return await self._pop_newest(user)
+
+    async def _pop_newest(self, user: User) -> TResponseInputItem | None:
         while (newest := await self._newest(user)) is not None:
             message, items = newest
             try:

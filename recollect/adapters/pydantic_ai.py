@@ -288,6 +288,8 @@ class Line:
         return not self._takes_next and (self.wanted is None or len(self.messages) == self._limit)
 
     def take(self, message: Message, shell: Shell | None) -> None:
+        if shell is not None and self._take_wanted(message, shell):
+            return
         before = self.wanted
         if shell is not None or ENTRY in message.metadata:
             self._take_ours(message, shell or {})
@@ -305,6 +307,20 @@ class Line:
             self._takes_next, self._takes_entry, self.wanted = True, True, None
             for message, shell in passed:
                 self.take(message, shell)
+
+    def _take_wanted(self, message: Message, shell: Shell) -> bool:
+        """Take an entry that follows at once, with nothing else to look at, as nearly all do; False if it does not."""
+        id = message.metadata.get(ENTRY)
+        if id is None or id != self.wanted or "record" in shell or "entry" not in shell:
+            return False
+        if self._takes_next or self._between or self._entries or self._aside or message.trust == "quarantined":
+            return False
+        entry = _filled(shell["entry"], message)
+        self.messages[id] = entry["message"]
+        self.wanted, self._is_near = entry["parent_id"], True
+        if self._passed:
+            self._passed = []
+        return True
 
     def _take_other(self, message: Message) -> None:
         said = pydantic_shape.written(message) if _is_heard(message) else None
@@ -518,10 +534,14 @@ def _is_ours(message: Message) -> bool:
 
 def _filled(entry: Entry, message: Message) -> Entry:
     """What was kept of an entry beside its texts, with the texts in it again."""
-    waiting = iter(texts_of(message)[: entry["texts"]])
     spoken = SPOKEN[message.role]
-    part: Any
-    for part in entry["message"].parts:
+    parts: Sequence[Any] = entry["message"].parts
+    if len(parts) == 1 and entry["texts"] == 1 and isinstance(message.content, str):  # as nearly always
+        if parts[0].part_kind in spoken and parts[0].content == HOLE:
+            parts[0].content = message.content
+        return entry
+    waiting = iter(texts_of(message)[: entry["texts"]])
+    for part in parts:
         if part.part_kind in spoken and part.content == HOLE:
             part.content = next(waiting, HOLE)
     return entry
@@ -573,9 +593,8 @@ def _lean(message: dict[str, Any]) -> dict[str, Any]:
     """A message as it is written down, without what is read the same where it is missing."""
     lean = _without_none(message["kind"], message)
     lean["parts"] = [_without_none(part["part_kind"], part) for part in message["parts"]]
-    if "usage" in lean:
-        lean["usage"] = {name: used for name, used in lean["usage"].items() if used}
-    return lean
+    used = {name: amount for name, amount in lean.pop("usage", {}).items() if amount}
+    return lean | {"usage": used} if used else lean
 
 
 def _without_none(kind: str, written: dict[str, Any]) -> dict[str, Any]:

@@ -11,14 +11,25 @@ package keeps for weeks, becomes a long-term memory.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from recollect.errors import RecollectError, ValidationError
 from recollect.importers.conversations import Reader, part, said, text_part
-from recollect.importers.items import Item, Read, Source, is_id, json_of, labels, session_id, size_of, time_of
+from recollect.importers.items import (
+    Item,
+    Read,
+    Source,
+    is_id,
+    json_of,
+    labels,
+    object_of,
+    refused,
+    session_id,
+    size_of,
+    time_of,
+)
 from recollect.importers.options import Options
 from recollect.importers.redis_source import KeyedLists, open_redis
 from recollect.importers.tables import Tables, Value, find_table, open_tables
@@ -40,15 +51,19 @@ def open_source(where: str, options: Options) -> Iterator[Source]:
             yield _Keys(keys, PREFIX if options.prefix is None else options.prefix)
     else:
         with open_tables(where) as tables:
-            yield _Tables(tables, options.table)
+            yield _Tables(tables, options)
 
 
 class _Reading(Reader):
     """Makes items of what both kinds of sources have."""
 
-    def __init__(self) -> None:
+    def __init__(self, session: str | None = None) -> None:
         super().__init__()
-        self._seen: Counter[str] = Counter()
+        self._session = session
+
+    def session(self, chat: str) -> str:
+        """The session that a chat is."""
+        return session_id(chat, KIND, self._session)
 
     def said(self, chat: str, owner: str, role: Any, content: Any, time: Any) -> Iterator[Read]:
         """A message of a chat. A list keeps the newest alone, so it is known by what it says and when."""
@@ -57,10 +72,9 @@ class _Reading(Reader):
                 raise ValidationError(f"must be one of {', '.join(ROLES)}", field="role")
             parts = list(_parts(_spoken(content)))
             given = {"role": role, "content": said(parts) if parts else None, "created_at": time_of(time)}
-            digest = derived_id("import", KIND, chat, json.dumps(given, sort_keys=True))
-            self._seen[digest] += 1
-            given |= {"id": derived_id(digest, str(self._seen[digest])), "metadata": labels(KIND)}
-            yield self.message(session_id(chat, KIND), given, owner)
+            id = self.unnamed.id("import", KIND, chat, json.dumps(given, sort_keys=True))
+            given |= {"id": id, "metadata": labels(KIND)}
+            yield self.message(self.session(chat), given, owner)
         yield from self.bad()
 
     def noted(self, scope: str, whose: str, owner: str, content: Any, time: Any) -> Iterator[Read]:
@@ -92,7 +106,7 @@ class _Keys:
             about = self._keys.fields(f"{self._prefix}chat:{chat}")
             for raw in self._keys.elements(key):
                 yield from _message(reading, chat, about.get("userId", ""), raw)
-            yield from reading.title(session_id(chat, KIND), about.get("title"), about.get("userId", ""))
+            yield from reading.title(reading.session(chat), about.get("title"), about.get("userId", ""))
         for key in self._notes:
             yield from self._note(reading, key)
 
@@ -100,21 +114,21 @@ class _Keys:
         scope, _, whose = key.removeprefix(f"{self._prefix}wm:").partition(":")
         about = self._keys.fields(f"{self._prefix}chat:{whose}") if scope == "chat" else {"userId": whose}
         try:
-            given = json_of(self._keys.value(key), "working memory")
-        except RecollectError:
-            given = None
-        if not isinstance(given, dict):
-            given = {"content": None}
+            given = object_of(self._keys.value(key), "working memory")
+        except RecollectError as error:
+            reading.number += 1
+            yield refused(reading.number, error)
+            return
         yield from reading.noted(scope, whose, about.get("userId", ""), given.get("content"), given.get("updatedAt"))
 
 
 def _message(reading: _Reading, chat: str, owner: str, raw: str) -> Iterator[Read]:
     try:
-        given = json_of(raw, "message")
-    except RecollectError:
-        given = None
-    if not isinstance(given, dict):
-        given = {"role": None}
+        given = object_of(raw, "message")
+    except RecollectError as error:
+        reading.number += 1
+        yield refused(reading.number, error)
+        return
     whose = str(given.get("userId") or owner)
     yield from reading.said(chat, whose, given.get("role"), given.get("content"), given.get("timestamp"))
 
@@ -122,20 +136,20 @@ def _message(reading: _Reading, chat: str, owner: str, raw: str) -> Iterator[Rea
 class _Tables:
     """A table of messages, and those of chats and working memory where there are any."""
 
-    def __init__(self, tables: Tables, named: str | None) -> None:
-        self._tables = tables
-        self._messages = find_table(tables, MESSAGES, named)
+    def __init__(self, tables: Tables, options: Options) -> None:
+        self._tables, self._session = tables, options.session
+        self._messages = find_table(tables, MESSAGES, options.table)
         found = tables.columns()
         self._chats = next((name for name in sorted(found) if found[name] >= set(CHATS)), None)
         self._notes = next((name for name in sorted(found) if found[name] >= set(WORKING)), None)
         self.size: int | None = sum(tables.count(name) for name in (self._messages, self._notes) if name)
 
     def read(self) -> Iterator[Read]:
-        reading = _Reading()
+        reading = _Reading(self._session)
         for _, chat, owner, role, content, time in self._rows(self._messages, MESSAGES, "id"):
-            yield from reading.said(str(chat), str(owner or ""), role, content, time)
+            yield from reading.said(str(chat or ""), str(owner or ""), role, content, time)
         for chat, owner, title, _ in self._rows(self._chats, CHATS, "chat_id"):
-            yield from reading.title(session_id(chat, KIND), title, str(owner or ""))
+            yield from reading.title(reading.session(str(chat or "")), title, str(owner or ""))
         for scope, chat, owner, content, time in self._rows(self._notes, WORKING, "updated_at"):
             whose = chat if scope == "chat" else owner
             yield from reading.noted(str(scope), str(whose), str(owner or ""), content, time)

@@ -14,7 +14,7 @@ from typing import Any
 from recollect.errors import ValidationError
 from recollect.importers.conversations import Conversations, Reader, part, said, text_part
 from recollect.importers.files import opened
-from recollect.importers.items import Item, Source, labels, session_id, time_of
+from recollect.importers.items import Read, Source, labels, session_id, time_of
 from recollect.importers.options import Options
 from recollect.records import derived_id
 
@@ -34,7 +34,7 @@ def open_source(where: str, options: Options) -> Iterator[Source]:
         yield Conversations(files, _conversation)
 
 
-def _conversation(reader: Reader, given: Mapping[str, Any]) -> Iterator[Item]:
+def _conversation(reader: Reader, given: Mapping[str, Any]) -> Iterator[Read]:
     mapping = given.get("mapping")
     if not isinstance(mapping, dict):
         raise ValidationError("must have a mapping of messages", field="conversation")
@@ -46,13 +46,15 @@ def _conversation(reader: Reader, given: Mapping[str, Any]) -> Iterator[Item]:
         with reader.line():
             drafted = _message(message, called)
             called = None
-            if drafted is None:
+            if isinstance(drafted, str):
+                yield reader.left(drafted)
                 continue
-            drafted["id"] = derived_id("import", KIND, native, str(message.get("id")))
+            name, named = reader.native(message, "id", KIND, native)
+            drafted["id"] = derived_id("import", KIND, native, name)
             if drafted.get("tool_calls"):
                 called = drafted["tool_calls"][0]["id"]
             spoken = True
-            yield reader.message(session, drafted)
+            yield reader.message(session, drafted, named=named)
     yield from reader.title(session, given.get("title") if spoken else None)
 
 
@@ -85,17 +87,17 @@ def _seconds(node: Mapping[str, Any]) -> float:
     return time if isinstance(time, int | float) else 0.0  # a whole number may be too large for a float
 
 
-def _message(message: Mapping[str, Any], called: str | None) -> dict[str, Any] | None:
-    """A message as what `add_message` takes; None if it was not said."""
+def _message(message: Mapping[str, Any], called: str | None) -> dict[str, Any] | str:
+    """A message as what `add_message` takes, or why it was not said."""
     author, content, more = (_object(message, field) for field in ("author", "content", "metadata"))
     role = author.get("role")
     if role not in ROLES:
         raise ValidationError(f"must be one of {', '.join(ROLES)}", field="author.role")
     if more.get("is_visually_hidden_from_conversation") or content.get("content_type") in UNSAID:
-        return None
+        return "was not shown"
     parts = list(_parts(content))
     if not parts:
-        return None
+        return "says nothing that can be read"
     given: dict[str, Any] = {
         "role": role,
         "content": said(parts),

@@ -15,7 +15,7 @@ from typing import Any
 from recollect.errors import ValidationError
 from recollect.importers.conversations import Conversations, Reader, part, said, text_part
 from recollect.importers.files import opened
-from recollect.importers.items import Item, Source, is_id, labels, session_id, size_of, time_of
+from recollect.importers.items import Item, Read, Source, is_id, labels, session_id, size_of, time_of
 from recollect.importers.options import Options
 from recollect.records import derived_id
 
@@ -31,14 +31,14 @@ def open_source(where: str, options: Options) -> Iterator[Source]:
         yield Conversations(files, _read)
 
 
-def _read(reader: Reader, given: Mapping[str, Any]) -> Iterator[Item]:
+def _read(reader: Reader, given: Mapping[str, Any]) -> Iterator[Read]:
     return _memories(reader, given) if "conversations_memory" in given else _conversation(reader, given)
 
 
 # ── conversations ────────────────────────────────────────────────────────────────────────────────
 
 
-def _conversation(reader: Reader, given: Mapping[str, Any]) -> Iterator[Item]:
+def _conversation(reader: Reader, given: Mapping[str, Any]) -> Iterator[Read]:
     messages = given.get("chat_messages")
     native, account = given.get("uuid"), given.get("account")
     if not isinstance(messages, list) or not isinstance(native, str):
@@ -49,17 +49,21 @@ def _conversation(reader: Reader, given: Mapping[str, Any]) -> Iterator[Item]:
         with reader.line():
             if not isinstance(message, dict):
                 raise ValidationError("must be an object", field="message")
-            for drafted in _drafts(native, message):
-                yield reader.message(session, drafted, owner)
+            name, named = reader.native(message, "uuid", KIND, native)
+            drafts = list(_drafts(native, name, message))
+            if not drafts:
+                yield reader.left("says nothing that can be read")
+            for drafted in drafts:
+                yield reader.message(session, drafted, owner, named=named)
     yield from reader.title(session, given.get("name") if messages else None, owner)
 
 
-def _drafts(conversation: str, message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _drafts(conversation: str, native: str, message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """A message, and a further one for each text that was attached to it."""
     role = ROLES.get(str(message.get("sender")))
     if role is None:
         raise ValidationError(f"must be one of {', '.join(ROLES)}", field="sender")
-    created_at, native = time_of(message.get("created_at")), str(message.get("uuid"))
+    created_at = time_of(message.get("created_at"))
     parts = list(_parts(message))
     if parts:
         id = derived_id("import", KIND, conversation, native)

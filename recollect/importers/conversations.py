@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from recollect.errors import RecollectError, ValidationError
 from recollect.importers.files import elements
-from recollect.importers.items import Item, Problem, Read, refused, size_of
+from recollect.importers.items import Item, LeftOut, Problem, Read, Unnamed, refused, size_of
 
 TITLE_CHARACTERS = 120
 """A title is a line of a list."""
@@ -20,6 +21,7 @@ class Reader:
     def __init__(self) -> None:
         self.number = 0
         self.problems: list[Problem] = []
+        self.unnamed = Unnamed()
 
     @contextmanager
     def line(self) -> Iterator[None]:
@@ -35,11 +37,23 @@ class Reader:
         yield from self.problems
         self.problems.clear()
 
-    def message(self, session: str, given: Mapping[str, Any], owner: str = "") -> Item:
+    def native(self, given: Mapping[str, Any], field: str, *place: str) -> tuple[str, bool]:
+        """What a thing is called in its source, and whether it is called anything; else one is made of what it says."""
+        name = given.get(field)
+        if isinstance(name, str | int) and name != "":
+            return str(name), True
+        return self.unnamed.id(*place, json.dumps(given, sort_keys=True)), False
+
+    def message(self, session: str, given: Mapping[str, Any], owner: str = "", *, named: bool = False) -> Item:
         """A message of a session."""
         return Item(
-            self.number, "message", given, session=session, owner=owner, done=self.number, size=size_of(given)
+            self.number, "message", given, session=session, owner=owner, named=named, done=self.number,
+            size=size_of(given),
         )  # fmt: skip
+
+    def left(self, reason: str) -> LeftOut:
+        """That this line has nothing to store."""
+        return LeftOut(self.number, reason)
 
     def title(self, session: str, title: object, owner: str = "") -> Iterator[Item]:
         """The title of a session, if it has one."""
@@ -48,7 +62,7 @@ class Reader:
             yield Item(self.number, "session", given, session=session, owner=owner, done=self.number)
 
 
-ReadOne = Callable[[Reader, Mapping[str, Any]], Iterator[Item]]
+ReadOne = Callable[[Reader, Mapping[str, Any]], Iterator[Read]]
 """Gives the items of one element."""
 
 

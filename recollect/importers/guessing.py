@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from recollect.errors import RecollectError
-from recollect.importers.items import Problem
+from recollect.importers.items import Expired, Item
 from recollect.importers.kinds import JSONL, KINDS, open_source
 from recollect.importers.options import Options
 
@@ -32,4 +32,4 @@ def _understood(kind: str, where: str, options: Options) -> float:
             looked = list(islice(source.read(), LOOKED_AT))
     except RecollectError:
         return 0.0
-    return sum(not isinstance(each, Problem) for each in looked) / len(looked) if looked else 0.0
+    return sum(isinstance(each, Item | Expired) for each in looked) / len(looked) if looked else 0.0

@@ -7,6 +7,7 @@ cannot make sense of is a `Problem`, which does not stop the others.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -33,6 +34,9 @@ PROBLEMS_KEPT = 100
 """Bad lines that are listed; the rest are counted, so that a huge wrong file cannot fill the memory."""
 ORIGIN = "imported_from"
 """The label that says where a message or memory came from."""
+NO_SESSION = "imported"
+"""The session of messages that name none."""
+LEFT_ALONE = "reads differently here, and was left as it is"
 SECONDS_MAX, MILLISECONDS_MAX = 10**11, 10**14
 """A number below the first is seconds (up to the year 5138), one below the second milliseconds."""
 OWNERS_SHOWN = 1_000
@@ -51,7 +55,9 @@ class Item:
     owner: str = ""
     """Whose it was in the source; who it belongs to here is for the caller to say."""
     named: bool = False
-    """Whether the source gave the id: another text under it is then a mistake, not an edit of ours."""
+    """Whether the source gave it a name: something else under the same one is told. Else its id is made of its text."""
+    verbatim: bool = False
+    """Whether that name is its id here as well: another text that stands under it may be anybody's."""
     done: int = 0
     """How much of the source was read with it, for a bar."""
     size: int = 0
@@ -73,7 +79,17 @@ class Expired:
     line: int
 
 
-Read = Item | Problem | Expired
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A line that nobody would miss, and why: it says nothing, or was never shown."""
+
+    line: int
+    reason: str
+
+
+Read = Item | Problem | Expired | LeftOut
+Became = Literal["new", "known", "different"]
+"""What became of a good line. `different` is known, and reads differently here: it was changed, here or there."""
 
 
 class Source(Protocol):
@@ -100,7 +116,10 @@ class Imported:
     relations: int = 0
     new: int = 0
     known: int = 0
+    different: int = 0
+    """How many of those that are known read differently here."""
     expired: int = 0
+    left_out: int = 0
     bad: int = 0
     problems: list[Problem] = field(default_factory=list)
     owners: set[str] = field(default_factory=set)
@@ -108,15 +127,18 @@ class Imported:
     tell: Callable[[Mapping[str, Any]], None] = lambda _: None
     """Is told what became of each line."""
 
-    def keep(self, item: Item, *, new: bool) -> None:
-        """Note a good line, and whether it was not known."""
+    def keep(self, item: Item, became: Became) -> None:
+        """Note a good line, and what became of it."""
         name = KINDS[item.kind]
         setattr(self, name, getattr(self, name) + 1)
-        self.new += new
-        self.known += not new
+        self.new += became == "new"
+        self.known += became != "new"
+        self.different += became == "different"
         if len(self.owners) < OWNERS_SHOWN:
             self.owners.add(item.owner)
-        self.tell({"line": item.line, "kind": item.kind, "id": item.given.get("id"), "result": _result(new, self)})
+        result = "good" if not self.stored else "new" if became == "new" else "known"
+        reason = {"reason": LEFT_ALONE} if self.stored and became == "different" else {}
+        self.tell({"line": item.line, "kind": item.kind, "id": item.given.get("id"), "result": result} | reason)
 
     def report(self, problem: Problem) -> None:
         """Note that a line is bad."""
@@ -130,6 +152,11 @@ class Imported:
         self.expired += 1
         self.tell({"line": line, "result": "expired"})
 
+    def leave_out(self, left: LeftOut) -> None:
+        """Note that a line has nothing to store."""
+        self.left_out += 1
+        self.tell({"line": left.line, "result": "left out", "reason": left.reason})
+
     @property
     def read(self) -> int:
         """How much the source had of its kind, good or bad."""
@@ -138,14 +165,10 @@ class Imported:
 
     def to_dict(self) -> dict[str, Any]:
         """The outcome as documented JSON."""
-        names = (*KINDS.values(), "new", "known", "expired", "bad", "stored")
+        names = (*KINDS.values(), "new", "known", "different", "expired", "left_out", "bad", "stored")
         problems = [{"line": problem.line, "reason": problem.reason} for problem in self.problems]
         users = len(self.owners - {""})
         return {name: getattr(self, name) for name in names} | {"source_users": users, "problems": problems}
-
-
-def _result(new: bool, outcome: Imported) -> str:
-    return ("new" if new else "known") if outcome.stored else "good"
 
 
 def refused(line: int, error: RecollectError) -> Problem:
@@ -162,12 +185,32 @@ def is_id(value: object) -> TypeGuard[str]:
     return True
 
 
-def session_id(value: object, kind: str) -> str:
+class Unnamed:
+    """Ids for what has none in its source: made of what it says, and of its place among equals.
+
+    The same words said twice are two messages.
+    """
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+
+    def id(self, *parts: str) -> str:
+        """The next id of what says this."""
+        digest = derived_id(*parts)
+        self._seen[digest] += 1
+        return derived_id(digest, str(self._seen[digest]))
+
+
+def session_id(value: object, kind: str, otherwise: str | None = None) -> str:
     """A session's name in a source as one of ours: itself where it may be, else one made from it.
+
+    Where there is none it is `otherwise`, or the one for all that name none.
 
     >>> session_id("monday", "langchain"), len(session_id("{x}", "langchain"))
     ('monday', 28)
     """
+    if value is None or value == "":
+        return otherwise or NO_SESSION
     name = value if isinstance(value, str) else str(value)
     return name if is_id(name) else derived_id("import", kind, name.encode("utf-8", "backslashreplace").decode())
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +28,7 @@ from typing import Any, BinaryIO
 from recollect import validate
 from recollect.errors import RecollectError, TooLarge, ValidationError
 from recollect.importers.files import open_file
-from recollect.importers.items import Expired, Imported, Item, Kind, Read, Source, refused
+from recollect.importers.items import NO_SESSION, Expired, Imported, Item, Kind, Read, Source, Unnamed, refused
 from recollect.importers.options import Options
 from recollect.importers.writing import bring_in
 from recollect.memory import User
@@ -39,7 +38,7 @@ LINE_BYTES = validate.LIMITS.body_bytes
 SKIPPED_BYTES = 128 * LINE_BYTES
 """How much of a line that is too long is passed over to find the next; a file with more is not made of lines."""
 EXPORT_VERSION = 1
-DEFAULT_SESSION = "imported"
+DEFAULT_SESSION = NO_SESSION
 
 _OWNERS = ("user", "user_id", "org", "org_id")
 _MESSAGE = ("role", "content", "id", "name", "created_at", "metadata", "tool_calls", "tool_call_id", "session", "agent")
@@ -131,7 +130,7 @@ class _Reader:
 
     def __init__(self, session: str) -> None:
         self._session = session
-        self._seen: Counter[str] = Counter()
+        self._unnamed = Unnamed()
         self._now = system_clock()
 
     def read(self, number: int, line: bytes, done: int) -> Read | None:
@@ -156,9 +155,8 @@ class _Reader:
         if "content" not in own:
             for kind, (needed, _) in _FORMS.items():
                 if all(name in own for name in needed):
-                    return Item(
-                        number, kind, _formed(kind, own), str(own.get("session", "")), "", owner, False, done, size
-                    )
+                    session = str(own.get("session", ""))
+                    return Item(number, kind, _formed(kind, own), session, owner=owner, done=done, size=size)
         return self._memory(number, own, owner, done, size)
 
     def _record(self, number: int, given: dict[str, Any], done: int, size: int) -> Read:
@@ -174,20 +172,16 @@ class _Reader:
         session = validate.identifier(given.get("session", self._session), "session")
         agent = validate.identifier(given["agent"], "agent") if given.get("agent") else ""
         body = {name: value for name, value in given.items() if name not in ("session", "agent")}
-        # The same words said twice are two messages, so the place among equals is part of the id.
-        written = json.dumps([session, agent, body], sort_keys=True)
-        digest = derived_id("import", written)
-        self._seen[digest] += 1
-        id, named = _id(given, derived_id(digest, str(self._seen[digest])))
+        id, named = _id(given, self._unnamed.id("import", json.dumps([session, agent, body], sort_keys=True)))
         full = {"content": None} | body | {"id": id}
-        return Item(number, "message", full, session, agent, owner, named, done, size)
+        return Item(number, "message", full, session, agent, owner, named, named, done, size)
 
     def _memory(self, number: int, given: dict[str, Any], owner: str, done: int, size: int) -> Item:
         validate.named_fields(given, _MEMORY, (), "line")
         layer, content = given.get("layer", "long_term"), given.get("content")
         id, named = _id(given, derived_id("import", str(layer), str(content)))
         full = {"content": None} | given | {"id": id}
-        return Item(number, "memory", full, owner=owner, named=named, done=done, size=size)
+        return Item(number, "memory", full, owner=owner, named=named, verbatim=named, done=done, size=size)
 
 
 def _formed(kind: Kind, given: dict[str, Any]) -> dict[str, Any]:

@@ -42,20 +42,20 @@ def open_source(where: str, options: Options) -> Iterator[Source]:
             yield _File(file, options.session or session_id(Path(where).stem, KIND))
     else:
         with open_tables(where) as tables:
-            yield _Table(tables, find_table(tables, COLUMNS[:3], options.table))
+            yield _Table(tables, find_table(tables, COLUMNS[:3], options.table), options.session)
 
 
 class _Table:
     """A row for each message."""
 
-    def __init__(self, tables: Tables, table: str) -> None:
-        self._tables, self._table = tables, table
+    def __init__(self, tables: Tables, table: str, session: str | None) -> None:
+        self._tables, self._table, self._session = tables, table, session
         self.size: int | None = tables.count(table)
 
     def read(self) -> Iterator[Read]:
         rows = self._tables.rows(self._table, COLUMNS, order=["id"])
         for line, (id, session, message, created_at) in enumerate(rows, start=1):
-            yield _read(line, session, str(id), message, created_at)
+            yield _read(line, session_id(session, KIND, self._session), str(id), message, created_at)
 
 
 class _Lists:
@@ -73,7 +73,7 @@ class _Lists:
                 line += 1
                 # A list may lose its oldest messages, so a place in it says nothing; the place among equals does.
                 seen[hash(message)] += 1
-                yield _read(line, key.removeprefix(self._prefix), str(seen[hash(message)]), message)
+                yield _read(line, session_id(key.removeprefix(self._prefix), KIND), str(seen[hash(message)]), message)
 
 
 class _File:
@@ -92,16 +92,15 @@ class _File:
             yield refused(line + 1, error)
 
 
-def _read(line: int, session: Value, place: str, message: Any, created_at: Value = None) -> Read:
+def _read(line: int, session: str, place: str, message: Any, created_at: Value = None) -> Read:
     try:
         written = message if isinstance(message, dict) else object_of(message, "message")
         if not isinstance(written.get("type"), str) or not isinstance(written.get("data"), dict):
             raise ValidationError("must be a message of LangChain, with type and data", field="message")
         given = to_stored(written)
-        home = session_id(session, KIND)
-        given["id"] = derived_id("import", KIND, home, place, json.dumps(written, sort_keys=True))
+        given["id"] = derived_id("import", KIND, session, place, json.dumps(written, sort_keys=True))
         given["created_at"] = time_of(created_at)
         given["metadata"] = labels(KIND) | given.get("metadata", {})
-        return Item(line, "message", given, session=home, done=line, size=size_of(given))
+        return Item(line, "message", given, session=session, done=line, size=size_of(given))
     except RecollectError as error:
         return refused(line, error)

@@ -48,6 +48,8 @@ class _Items:
         created_at, updated_at, expires_at = (time_of(time) for time in times[:3])
         if expires_at is not None and expires_at <= self._now:
             return Expired(line)
+        if prefix is None or key is None:
+            raise ValidationError("must have a prefix and a key", field="item")
         namespace, name = tuple(str(prefix).split(".")), str(key)
         content = object_of(value, "value")
         life = _minutes(times[3]) if expires_at is not None else None
@@ -58,7 +60,7 @@ class _Items:
             given["expires_at"] = expires_at
         given["metadata"] |= labels(KIND) | {UPDATED: updated_at or self._now}
         given |= {"id": item_id(namespace, name), "created_at": created_at}
-        return Item(line, "memory", given, owner=self._owner(namespace), done=line, size=size_of(given))
+        return Item(line, "memory", given, owner=self._owner(namespace), named=True, done=line, size=size_of(given))
 
     def _owner(self, namespace: tuple[str, ...]) -> str:
         place = self._user_segment

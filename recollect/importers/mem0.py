@@ -25,6 +25,7 @@ from recollect.importers.files import elements, open_file
 from recollect.importers.items import (
     Expired,
     Item,
+    LeftOut,
     Read,
     Source,
     labels,
@@ -47,6 +48,8 @@ HISTORY = ("memory_id", "new_memory", "event", "created_at", "updated_at", "is_d
 MESSAGES = ("session_scope", "role", "content", "name", "created_at")
 OWN = ("data", "memory", "hash", "text_lemmatized", "user_id", "created_at", "updated_at", "id", "score", "metadata")
 """Fields of a payload that are no labels of the user's."""
+TEXTS = {"data", "memory"}
+"""Fields of which one has the text of a memory."""
 NO_MEMORY = ("entity_type", "linked_memory_ids")
 """Fields by which what mem0 keeps beside memories is told from them."""
 
@@ -100,7 +103,7 @@ class _Points:
         for tables in self._collections:
             for (point,) in tables.rows("points", ["point"], order=["rowid"]):
                 line += 1
-                yield from _read(line, payload_of, point)
+                yield _read(line, payload_of, point)
 
 
 class _Payloads:
@@ -113,7 +116,7 @@ class _Payloads:
     def read(self) -> Iterator[Read]:
         rows = self._tables.rows(self._table, ["id", "payload"], order=["id"])
         for line, (id, payload) in enumerate(rows, start=1):
-            yield from _read(line, _row, id, payload)
+            yield _read(line, _row, id, payload)
 
 
 class _Listed:
@@ -130,44 +133,50 @@ class _Listed:
                 results = element.get("results") if isinstance(element, dict) else None
                 for given in results if isinstance(results, list) else [element]:
                     line += 1
-                    yield from _read(line, _plain, given)
+                    yield _read(line, _plain, given)
         except RecollectError as error:
             yield refused(line + 1, error)
 
 
 def _row(id: Value, payload: Value) -> tuple[str, dict[str, Any]]:
-    return str(id), object_of(payload, "payload")
+    return _name(id), object_of(payload, "payload")
 
 
 def _plain(given: Any) -> tuple[str, dict[str, Any]]:
-    if isinstance(given, dict):
-        return str(given.get("id")), given
+    if isinstance(given, dict) and given.keys() & TEXTS:
+        return _name(given.get("id")), given
     raise ValidationError("must be a memory of mem0", field="memory")
 
 
-def _read(line: int, point_of: Callable[..., tuple[str, dict[str, Any]]], *raw: Any) -> Iterator[Read]:
-    """The memory of a point; what is none is passed over."""
+def _name(id: object) -> str:
+    return "" if id is None else str(id)
+
+
+def _read(line: int, point_of: Callable[..., tuple[str, dict[str, Any]]], *raw: Any) -> Read:
+    """The memory of a point."""
     try:
         id, payload = point_of(*raw)
-        if any(field in payload for field in NO_MEMORY) or not payload.keys() & {"data", "memory"}:
-            return
-        yield Expired(line) if _is_over(payload) else _memory(line, id, payload)
+        if any(field in payload for field in NO_MEMORY) or not payload.keys() & TEXTS:
+            return LeftOut(line, "is no memory")
+        return Expired(line) if _is_over(payload) else _memory(line, id, payload)
     except RecollectError as error:
-        yield refused(line, error)
+        return refused(line, error)
 
 
 def _memory(line: int, id: str, payload: Mapping[str, Any]) -> Item:
-    more = payload.get("metadata")
+    """A memory; one that has no id is known by its text."""
+    more, content = payload.get("metadata"), payload.get("data", payload.get("memory"))
     labelled = {**payload, **(more if isinstance(more, dict) else {})}
     given = {
-        "content": payload.get("data", payload.get("memory")),
-        "id": derived_id("import", KIND, id),
+        "content": content,
+        "id": derived_id("import", KIND, id) if id else derived_id("import", KIND, "", str(content)),
         "created_at": time_of(payload.get("created_at")),
         "metadata": _labels(labelled) | labels(KIND),
     }
     owner = payload.get("user_id")
     return Item(
-        line, "memory", given, owner=owner if isinstance(owner, str) else "", done=line, size=size_of(given)
+        line, "memory", given, owner=owner if isinstance(owner, str) else "", named=bool(id), done=line,
+        size=size_of(given),
     )  # fmt: skip
 
 
@@ -232,7 +241,7 @@ def _message(reader: Reader, scope: Value, role: Value, content: Value, name: Va
         "content": content,
         "created_at": time_of(created_at),
         "metadata": labels(KIND),
-        "id": derived_id("import", KIND, str(scope), str(created_at), str(role), str(content)),
+        "id": reader.unnamed.id("import", KIND, str(scope), str(created_at), str(role), str(content)),
     }
     place = str(scope)
     owner = dict(parse_qsl(place.replace("+", "%2B"))).get("user_id", "")

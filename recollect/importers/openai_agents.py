@@ -24,29 +24,29 @@ COLUMNS = ("id", "session_id", "message_data", "created_at")
 def open_source(where: str, options: Options) -> Iterator[Source]:
     """The database that a path or URL names."""
     with open_tables(where) as tables:
-        yield _Items(tables, find_table(tables, COLUMNS[:3], options.table))
+        yield _Items(tables, find_table(tables, COLUMNS[:3], options.table), options.session)
 
 
 class _Items:
     """A row for each item."""
 
-    def __init__(self, tables: Tables, table: str) -> None:
-        self._tables, self._table = tables, table
+    def __init__(self, tables: Tables, table: str, session: str | None) -> None:
+        self._tables, self._table, self._session = tables, table, session
         self.size: int | None = tables.count(table)
 
     def read(self) -> Iterator[Read]:
         rows = self._tables.rows(self._table, COLUMNS, order=["id"])
         for line, row in enumerate(rows, start=1):
             try:
-                yield _item(line, *row)
+                yield _item(line, self._session, *row)
             except RecollectError as error:
                 yield refused(line, error)
 
 
-def _item(line: int, id: Value, session: Value, message: Value, created_at: Value) -> Item:
+def _item(line: int, otherwise: str | None, id: Value, session: Value, message: Value, created_at: Value) -> Item:
     item = object_of(message, "message_data")
     given = to_stored(item)
-    home = session_id(session, KIND)
+    home = session_id(session, KIND, otherwise)
     given["id"] = derived_id("import", KIND, home, str(id), json.dumps(item, sort_keys=True))
     given["created_at"] = time_of(created_at)
     given["metadata"] = labels(KIND) | given.get("metadata", {})

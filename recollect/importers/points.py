@@ -50,7 +50,7 @@ def payload_of(raw: object) -> tuple[str, dict[str, Any]]:
             raise ValidationError("is not a point of Qdrant", field="point")
         point = _Reader(io.BytesIO(raw)).load()
         fields = point.fields
-        id, payload = str(fields.get("id")), fields.get("payload")
+        id, payload = fields.get("id"), fields.get("payload")
     except ValidationError:
         raise
     except Exception as error:  # a wrong pickle can raise anything
@@ -59,4 +59,4 @@ def payload_of(raw: object) -> tuple[str, dict[str, Any]]:
     checked = validate.json_value(
         payload or {}, "payload", max_bytes=validate.LIMITS.body_bytes, depth=_PAYLOAD_DEPTH, keys=_PAYLOAD_KEYS
     )
-    return id, checked if isinstance(checked, dict) else {}
+    return "" if id is None else str(id), checked if isinstance(checked, dict) else {}

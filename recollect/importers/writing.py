@@ -8,12 +8,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from recollect import validate
 from recollect.errors import Conflict, RecollectError, Unavailable
-from recollect.importers.items import KINDS, Expired, Imported, Item, Problem, Read, Source, is_id, refused
+from recollect.importers.items import (
+    KINDS,
+    Became,
+    Expired,
+    Imported,
+    Item,
+    LeftOut,
+    Problem,
+    Read,
+    Source,
+    is_id,
+    refused,
+)
+from recollect.importers.repeats import Repeats
 from recollect.memory import Memory, User
+from recollect.records import as_datetime
 
 BATCH_ITEMS = 45
 """Items stored together: with the job that enriches them, and a merge for each, they fit one write."""
@@ -47,23 +63,37 @@ async def bring_in(
     """
     if dry_run or all_or_nothing:
         outcome = Imported(stored=False, tell=tell if dry_run else lambda _: None)
-        await _through(source, only, _Trial(user_of).store, outcome, advance)
+        await _through(source, only, _Trial(user_of), outcome, advance)
         outcome.new, outcome.known = 0, 0
         if dry_run or outcome.bad:
             return outcome
-    return await _through(source, only, _Keeper(user_of).store, Imported(tell=tell), advance)
+    return await _through(source, only, _Keeper(user_of), Imported(tell=tell), advance)
 
 
-_Store = Callable[[Sequence[Item], Imported], Awaitable[None]]
-
-
-async def _through(source: Source, only: str | None, store: _Store, outcome: Imported, advance: Advance) -> Imported:
-    """Read the source batch by batch and hand each to `store`."""
+async def _through(
+    source: Source, only: str | None, keeper: _Keeper | _Trial, outcome: Imported, advance: Advance
+) -> Imported:
+    """Read the source batch by batch and hand each to the keeper, without what contradicts what came before."""
+    repeats = Repeats()
     async for batch in _batches(source.read(), outcome, only):
-        await store(batch, outcome)
+        await keeper.store([item for item in batch if _is_once(item, keeper.user_of, repeats, outcome)], outcome)
         advance(batch[-1].done)
     outcome.problems.sort(key=lambda problem: problem.line)
     return outcome
+
+
+def _is_once(item: Item, user_of: UserOf, repeats: Repeats, outcome: Imported) -> bool:
+    """Whether nothing else came under its name; if so, that is reported."""
+    try:
+        user = user_of(item.owner)
+    except RecollectError:
+        return True  # the keeper says what is wrong with the owner
+    try:
+        repeats.check(user.id, item)
+    except Conflict as error:
+        outcome.report(refused(item.line, error))
+        return False
+    return True
 
 
 async def _batches(read: Iterator[Read], outcome: Imported, only: str | None) -> AsyncIterator[list[Item]]:
@@ -90,6 +120,8 @@ def _item(read: Read, outcome: Imported, only: str | None) -> Item | None:
         outcome.report(read)
     elif isinstance(read, Expired):
         outcome.expire(read.line)
+    elif isinstance(read, LeftOut):
+        outcome.leave_out(read)
     elif only is None or read.owner == only:
         return read
     return None
@@ -99,7 +131,7 @@ class _Keeper:
     """Stores items, what is known already left as it is."""
 
     def __init__(self, user_of: UserOf) -> None:
-        self._user_of = user_of
+        self.user_of = user_of
 
     async def store(self, items: Sequence[Item], outcome: Imported) -> None:
         """Store a batch, kind by kind, one write for each user and session, side by side: order holds in a session."""
@@ -117,7 +149,7 @@ class _Keeper:
     async def _store_group(self, group: Sequence[Item], outcome: Imported) -> None:
         """Store them together; when one is refused, each by itself, to tell which."""
         try:
-            new = await self._add(self._user_of(group[0].owner), group)
+            became = await self._add(self.user_of(group[0].owner), group)
         except Unavailable:
             raise
         except RecollectError as error:
@@ -127,48 +159,44 @@ class _Keeper:
             for item in group:
                 await self._store_group([item], outcome)
             return
-        for item, is_new in zip(group, new, strict=True):
-            outcome.keep(item, new=is_new)
+        for item, each in zip(group, became, strict=True):
+            outcome.keep(item, each)
 
-    async def _add(self, user: User, group: Sequence[Item]) -> list[bool]:
-        """Store what is not known yet. Gives which of them were new."""
+    async def _add(self, user: User, group: Sequence[Item]) -> list[Became]:
+        """Store what is not known yet. Gives what became of each."""
         match group[0].kind:
             case "message" | "memory":
                 return await _add_texts(user, group)
             case "record":
-                return await _add_records(user, group)
+                return [_became(new) for new in await _add_records(user, group)]
         add = _ONE_BY_ONE[group[0].kind]
-        return [await add(user, item) for item in group]
+        return [_became(await add(user, item)) for item in group]
 
 
 class _Trial:
     """Tries items: stores each batch in a memory that is thrown away, so every check is the real one.
 
-    What was given an id by its source is also compared with what stands under that id, here and earlier in
-    the source.
+    What keeps the id of its source is also compared with what stands under that id here.
     """
 
     def __init__(self, user_of: UserOf) -> None:
-        self._user_of = user_of
-        self._texts: dict[tuple[str, str], int] = {}
+        self.user_of = user_of
 
     async def store(self, items: Sequence[Item], outcome: Imported) -> None:
         async with Memory.open("memory://", embedder="none", worker=False) as memory:
-            keeper = _Keeper(lambda owner: memory.user(self._user_of(owner).id))
+            keeper = _Keeper(lambda owner: memory.user(self.user_of(owner).id))
             await keeper.store([item for item in items if not await self._is_taken(item, outcome)], outcome)
 
     async def _is_taken(self, item: Item, outcome: Imported) -> bool:
         """Whether another text has the id of this one."""
         id, content = item.given.get("id"), item.given.get("content")
-        if not item.named or item.kind == "record" or not is_id(id) or not isinstance(content, str):
+        if not item.verbatim or not is_id(id) or not isinstance(content, str):
             return False
         try:
-            user = self._user_of(item.owner)
+            user = self.user_of(item.owner)
         except RecollectError:
             return False  # the keeper says why
-        before = self._texts.setdefault((user.id, id), hash(content))
-        stored = [record.content for record in await user.get_memories([id])]
-        if before == hash(content) and stored in ([], [content]):
+        if [record.content for record in await user.get_memories([id])] in ([], [content]):
             return False
         outcome.report(refused(item.line, Conflict("is taken by another text", field="id")))
         return True
@@ -177,26 +205,36 @@ class _Trial:
 # ── one kind at a time ───────────────────────────────────────────────────────────────────────────
 
 
-async def _add_texts(user: User, group: Sequence[Item]) -> list[bool]:
+def _became(new: bool) -> Became:
+    return "new" if new else "known"
+
+
+async def _add_texts(user: User, group: Sequence[Item]) -> list[Became]:
     ids = [item.given["id"] for item in group]
     if len(set(ids)) < len(ids):
         raise Conflict("the same id twice", field="id")  # one by one, the second finds the first
     stored = {record.id: record.content for record in await user.get_memories(ids)}
-    new = [not _is_known(item, stored.get(item.given["id"])) for item in group]
-    given = [dict(item.given) for item, is_new in zip(group, new, strict=True) if is_new]
+    became = [_text_became(item, stored.get(item.given["id"])) for item in group]
+    # Another text under an id of somebody's own is for the store to refuse.
+    given = [
+        dict(item.given)
+        for item, each in zip(group, became, strict=True)
+        if each == "new" or (each == "different" and item.verbatim)
+    ]
     first = group[0]
     if given and first.kind == "message":
         await user.session(first.session, agent=first.agent).add_messages(given)
     elif given:
         await user.add_memories(given)
-    return new
+    return became
 
 
-def _is_known(item: Item, stored: str | None) -> bool:
-    """Whether it is there already. Another text under the same id is for the store to refuse."""
+def _text_became(item: Item, stored: str | None) -> Became:
+    """Whether it is there already, and as it is here."""
+    if stored is None:
+        return "new"
     content = item.given["content"]
-    differs = isinstance(content, str) and stored != content
-    return stored is not None and not (item.named and differs)
+    return "different" if isinstance(content, str) and stored != content else "known"
 
 
 async def _add_records(user: User, group: Sequence[Item]) -> list[bool]:
@@ -211,11 +249,20 @@ async def _add_records(user: User, group: Sequence[Item]) -> list[bool]:
 
 
 async def _add_fact(user: User, item: Item) -> bool:
-    # A list, not a set: the value is not looked at yet and may be anything.
-    if item.given["value"] in [fact.value for fact in await user.facts.history(item.given["key"])]:
+    since = validate.moment(item.given.get("valid_from"), "valid_from")
+    if any(
+        fact.value == item.given["value"] and (since is None or _holds(fact.valid_from, fact.valid_to, since))
+        for fact in await user.facts.history(item.given["key"])
+    ):
         return False
     await user.add_fact(**item.given)
     return True
+
+
+def _holds(begins: datetime | None, ends: datetime | None, at_ms: int) -> bool:
+    """Whether what begins and ends then holds at a time."""
+    at = as_datetime(at_ms)
+    return (begins is None or begins <= at) and (ends is None or at < ends or at == begins)
 
 
 async def _add_entity(user: User, item: Item) -> bool:

@@ -8,9 +8,21 @@ from pathlib import Path
 
 from recollect.errors import Conflict, Unavailable, ValidationError
 
+STANDARD_OUTPUT = Path("-")
+
+
+def target_of(path: Path | None, *, force: bool) -> Path | None:
+    """The file that is meant, if it may be written; None for standard output, which is `-` as well."""
+    if path is None or path == STANDARD_OUTPUT:
+        return None
+    check_target(path, force=force)
+    return path
+
 
 def check_target(path: Path, *, force: bool) -> None:
     """Whether a file may be written here, before any work is done for it."""
+    if path == STANDARD_OUTPUT:
+        raise ValidationError("must be a file; standard output is for what is told", field="file")
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise ValidationError("must be a plain file, not a folder, link, pipe or device", field="file")
     if path.exists() and not force:

@@ -24,8 +24,22 @@ from recollect.importers.jsonl import DEFAULT_SESSION, Lines
 from recollect.importers.kinds import JSONL, KINDS, open_source
 from recollect.importers.options import Options
 from recollect.importers.writing import Tell, UserOf, bring_in
-from recollect.interfaces.files import check_target, write_lines
-from recollect.interfaces.options import DryRun, Json, Layer, Org, Url, Where, Who, filter_of, for_user, place, run
+from recollect.interfaces.files import check_target, target_of, write_lines
+from recollect.interfaces.options import (
+    DryRun,
+    Json,
+    Layer,
+    Org,
+    Url,
+    Where,
+    Who,
+    file_of,
+    filter_of,
+    for_user,
+    is_missing,
+    place,
+    run,
+)
 from recollect.interfaces.output import (
     BAD_INPUT,
     CORRUPT,
@@ -48,7 +62,9 @@ from recollect.settings import Settings
 
 
 def export(
-    file: Annotated[Path | None, typer.Argument(help="Where to; else standard output.", show_default=False)] = None,
+    file: Annotated[
+        Path | None, typer.Argument(help="Where to; - or none is standard output.", show_default=False)
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     salvage: Annotated[
         bool, typer.Option("--salvage", help="Of all users of --org, what can still be read of a damaged file.")
@@ -65,8 +81,7 @@ def export(
 
     Example: recollect export me.jsonl
     """
-    if file is not None:
-        check_target(file, force=force)
+    file = target_of(file, force=force)
     if salvage:
         _write_salvaged(url, validate.identifier(org, "org"), file, force, as_json)
         return
@@ -180,7 +195,8 @@ def import_file(
                 await take_in(memory)
             return outcome
 
-        outcome = run(url, step)
+        # Where nothing is stored, no file is made for it.
+        outcome = run("memory://" if dry_run and is_missing(file_of(url)) else url, step)
     _show_import(outcome, as_json, kept_apart=user_from == SOURCE or source_user is not None)
     wrote = None if outcome.read > outcome.bad or source == "-" else guess(kind, source, options)
     if wrote:
@@ -258,8 +274,11 @@ def _show_import(outcome: Imported, as_json: bool, *, kept_apart: bool) -> None:
     read = ", ".join(plural(count, noun) for noun, count in reversed(counts) if count) or "nothing"
     stored = f"{outcome.new:,} new, {outcome.known:,} known already" if outcome.stored else "nothing stored"
     expired = f", {plural(outcome.expired, 'record')} past their life" if outcome.expired else ""
+    left_out = f", {outcome.left_out:,} left out" if outcome.left_out else ""
     refused = f", {plural(outcome.bad, 'line')} refused" if outcome.bad else ""
-    say(f"Read {read}: {stored}{expired}{refused}.")
+    say(f"Read {read}: {stored}{expired}{left_out}{refused}.")
+    if outcome.different:
+        say(f"{outcome.different:,} of those known read differently here, and were left as they are.")
     if not outcome.read:
         say("Nothing in it is of that kind: does --from name what wrote it?")
     users = len(outcome.owners - {""})

@@ -521,7 +521,9 @@ class ImportedShape(Shape):
     relations: int
     new: int
     known: int
+    different: int
     expired: int
+    left_out: int
     bad: int
     stored: bool
     source_users: int

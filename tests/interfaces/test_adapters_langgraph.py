@@ -66,6 +66,13 @@ async def test_the_last_put_holds_and_keeps_the_time_of_the_first(store, clock):
     assert item.created_at == first.created_at < item.updated_at
 
 
+@pytest.mark.parametrize("value", [{}, {"text": ""}, {"text": " \n"}, {"text": " ", "tags": []}])
+async def test_a_value_that_says_nothing_is_kept_as_it_is(store, value):
+    await store.aput(PREFS, "blank", value)
+    assert (await store.aget(PREFS, "blank")).value == value
+    assert [item.value for item in await store.asearch(PREFS)] == [value]
+
+
 async def test_a_deleted_item_is_gone_and_may_come_again(store):
     await store.aput(PREFS, "theme", {"value": "dark"})
     await store.adelete(PREFS, "theme")

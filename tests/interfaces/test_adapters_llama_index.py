@@ -61,6 +61,8 @@ async def test_calls_of_tools_and_pictures_are_kept_with_what_was_said(block, me
     assert seen.content[1] == {"type": "image_url", "image_url": {"url": "https://x/y.png"}}
     assert called.tool_calls[0]["function"] == {"name": "weather", "arguments": '{"city": "Oslo"}'}
     assert answered.tool_call_id == "c1"
+    await block.aput([ChatMessage(role="user", blocks=shown[1:])])
+    assert (await memory.user("ann").session("monday").window())[-1].content == seen.content[1:]
 
 
 async def test_a_block_without_a_session_keeps_what_is_said_in_that_of_its_memory(memory):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -88,6 +89,15 @@ async def test_an_empty_session_has_nothing_to_pop(session):
     assert await session.pop_item() is None
     await session.add_items([])
     assert await session.get_items() == []
+
+
+async def test_who_pops_at_the_same_time_gets_another_item_each(memory):
+    sessions = [RecollectSession(memory.user("ann"), "monday") for _ in range(8)]
+    items = [{"role": "user", "content": f"said {n}"} for n in range(10)]
+    await sessions[0].add_items(items)
+    popped = await asyncio.gather(*(session.pop_item() for session in sessions))
+    assert sorted(map(str, popped)) == sorted(map(str, items[2:]))
+    assert await sessions[0].get_items() == items[:2]
 
 
 async def test_a_cleared_session_is_empty_and_can_be_used_again(session, memory):

@@ -493,6 +493,21 @@ def _bodies(recollect, user: str) -> list[dict]:
     return sorted(({k: v for k, v in row.items() if k not in ("scope", "version")} for row in rows), key=str)
 
 
+def test_a_dash_is_standard_output_for_an_export_and_standard_input_for_an_import(recollect, lines, tmp_path):
+    recollect("import", lines({"content": "Porto."}))
+    ran = recollect("export", "-")
+    assert (ran.code, ran.err, ran.out.splitlines()[1:]) == (0, "", recollect("export").out.splitlines()[1:])
+    assert recollect("import", "-", "--user", "copy", "--json", input=ran.out).json["new"] == 1
+    assert recollect("import", "file.jsonl", "--report", "-").code == 2
+    assert not (tmp_path / "-").exists()
+
+
+def test_a_dry_run_into_a_new_file_leaves_nothing_behind(recollect, lines, tmp_path):
+    ran = recollect("import", lines({"content": "Porto."}, {"content": ""}), "--dry-run", "--json")
+    assert (ran.code, ran.json["memories"], ran.json["bad"]) == (2, 1, 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["file.jsonl"]
+
+
 def test_an_export_replaces_a_file_only_by_force(recollect, lines, tmp_path):
     _remember(recollect, lines, TEA)
     out = tmp_path / "me.jsonl"

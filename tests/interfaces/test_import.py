@@ -115,7 +115,10 @@ def test_a_dry_run_stores_nothing(recollect, lines):
     ran = recollect("import", lines(GOOD, b"{}\n"), "--dry-run")
     assert ran.code == 2
     assert "nothing stored" in ran.out
-    assert _contents(recollect) == []
+    assert recollect("export").code == 1
+    recollect("import", lines({"content": "Porto."}))
+    assert recollect("import", lines(GOOD), "--dry-run").code == 0
+    assert _contents(recollect) == ["Porto."]
 
 
 @pytest.mark.parametrize(
