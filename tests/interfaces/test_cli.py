@@ -626,6 +626,13 @@ def test_stats_count_users_layers_and_bytes(recollect, lines):
     assert "1 record" in told and "read only      no" in told and "/notes.db" in told
 
 
+def test_who_was_erased_is_no_user_of_the_stats(recollect, lines):
+    _remember(recollect, lines, PORTO)
+    _remember(recollect, lines, PORTO, user="ann")
+    recollect("erase", "--user", "ann", "--yes")
+    assert recollect("stats", "--json").json["users"] == 1
+
+
 def test_stats_tell_each_of_several_stores_by_what_it_holds(recollect, lines, tmp_path, monkeypatch):
     monkeypatch.setenv("RECOLLECT_LAYERS", f"conversation=sqlite:///{tmp_path}/talk.db")
     _remember(recollect, lines, TEA)
