@@ -211,7 +211,7 @@ def stats(url: Url = None, as_json: Json = False) -> None:
         emit(found)
         return
     jobs, uses = found["jobs"], found["uses"]
-    rows = [("users", owners(found["users"]))]
+    rows = [("kept for", owners(found["users"]))]
     rows += [(layer, plural(records, "record")) for layer, records in sorted(found["records"].items())]
     rows += [("jobs", f"{jobs['waiting']} waiting, {jobs['running']} running, {jobs['scheduled']} for later")]
     rows += [("size", size(found["bytes"]))]

@@ -380,6 +380,17 @@ def test_a_session_is_closed_once_and_becomes_an_episode(recollect, lines):
     )
 
 
+def test_a_session_is_compressed_and_keeps_its_messages(recollect, lines):
+    said = [TEA | {"content": f"Lap {number} took {60 + number} seconds."} for number in range(6)]
+    _remember(recollect, lines, *said)
+    assert recollect("sessions", "--compress", "monday", "--json").json == {"compressed": True}
+    records = recollect("stats", "--json").json["records"]
+    assert (records["conversation"], records["summary"]) == (6, 1)
+    told = recollect("context", "Which lap?", "--session", "monday", "--json").json
+    assert any("Lap 0" in message["content"] for message in told["messages"])
+    assert recollect("sessions", "--compress", "tuesday").code == 1
+
+
 def test_a_session_is_branched_from_a_message(recollect, lines):
     _remember(recollect, lines, TEA, TEA | {"content": "And coffee after it."})
     first = recollect("list", "--layer", "conversation", "--json").json[0]["id"]
@@ -408,6 +419,12 @@ def test_the_state_of_a_task_is_set_changed_shown_and_cleared(recollect):
     assert recollect("working", "show").code == 1, "that of the session is not that of the user"
     assert recollect("working", "show", "--agent", "guide").code == 2
     assert recollect("working", "set", "[1]").code == 2
+    assert recollect("working", "clear", *there).code == 0
+    for action in ('"read"', '{"wrote": 2}', '"left"'):
+        pushed = recollect("working", "push", "recent", action, "--keep", "2", *there, "--json").json["state"]
+    assert pushed == {"recent": [{"wrote": 2}, "left"]}
+    refused = recollect("working", "push", "recent", "read", *there)
+    assert refused.code == 2 and "a text has quotes of its own" in refused.err
     assert recollect("working", "clear", *there).code == 0
     assert recollect("working", "show", *there).code == 1
 
@@ -557,6 +574,30 @@ def test_erasing_asks_first_and_leaves_no_trace_in_the_file(recollect, lines, tm
     assert receipt.json["count"] == 1
     assert not any(b"Rumpelstilzchen" in path.read_bytes() for path in tmp_path.iterdir())
     assert recollect("erase", "--yes").code == 1
+
+
+def test_what_is_kept_for_the_whole_org_is_found_by_everybody_and_forgotten_by_its_id(recollect):
+    kept = recollect("add", "The office closes at six.", "--org-wide", "--metadata", '{"topic": "work"}', "--json")
+    assert kept.json["scope"]["user"] == "" and kept.json["metadata"] == {"topic": "work"}
+    for user in ("ann", "bob"):
+        assert "closes at six" in recollect("search", "when does the office close", "--user", user).out
+    assert recollect("search", "when does the office close", "--org", "other").code == 1
+    assert recollect("add", "Closed.", "--org-wide", "--only-new").code == 2
+    assert recollect("forget", kept.json["id"]).code == 1, "it is nobody's own"
+    assert recollect("forget", "--org-wide").code == 2
+    assert recollect("forget", kept.json["id"], "--org-wide", "--json").json["count"] == 1
+    assert recollect("search", "when does the office close", "--user", "ann").code == 1
+
+
+def test_a_whole_org_is_erased_and_no_other(recollect, lines):
+    for user in ("ann", "bob"):
+        _remember(recollect, lines, PORTO, user=user)
+    recollect("add", "The office closes at six.", "--org-wide")
+    recollect("add", "Elsewhere.", "--org", "other")
+    asked = recollect("erase", "--whole-org")
+    assert asked.code == 2 and "all users of the organisation" in asked.err
+    assert recollect("erase", "--whole-org", "--yes", "--json").json["forgotten"] == {"long_term": 3}
+    assert recollect("users", "--json").json == [{"org": "other", "user": "me"}]
 
 
 # ── Looking after it ─────────────────────────────────────────────────────────────────────────────
