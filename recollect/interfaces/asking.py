@@ -163,6 +163,8 @@ def context(
     if built.report.left_out and not built.report.kept:
         found = plural(len(built.report.left_out), "item")
         complain(f"nothing fits into {max_tokens} tokens, {found} left out; give more with --max-tokens")
+    elif not built.sections:
+        complain(f"nothing is remembered that belongs here: of {of_user(user, url)}")
     if explain:
         say(visible(built.explain()), style="dim")
 

@@ -131,6 +131,8 @@ def update(
 
     Example: recollect update 019a7c1f5e21a3b1 "The office is in Lisbon." --importance 0.8
     """
+    if text is None and importance is None and metadata is None and expires_at is None:
+        raise ValidationError("say what changes: a text, --importance, --metadata or --expires-at", field="content")
     labels = None if metadata is None else validate.json_text(metadata, "metadata")
 
     async def change(memory: Memory) -> Record:

@@ -24,6 +24,7 @@ from recollect.errors import EmbeddingError
 from recollect.interfaces import output
 from recollect.interfaces.cli import GUESSED
 from recollect.interfaces.commands import PANELS, Entry
+from recollect.records import Partition
 
 PROGRAM = [sys.executable, "-m", "recollect"]
 COMMANDS = [name for entries in PANELS.values() for name in entries]
@@ -74,6 +75,36 @@ def test_a_wrong_call_is_one_line_on_standard_error_and_exit_2(recollect, argume
     assert ran.out == ""
     assert ran.err.startswith("recollect: usage: ")
     assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["facts", "set", "city", "Bergen", "--since", "soon"], 2, "(--since)"),
+        (["update", "some-id"], 2, "a text, --importance, --metadata or --expires-at"),
+        (["reembed", "--user", "nobody"], 1, "`recollect users` lists who has memories"),
+        (["reprocess", "--user", "nobody"], 1, "`recollect users` lists who has memories"),
+        (["context", "tea", "--user", "nobody"], 0, "nothing is remembered that belongs here: of nobody"),
+        (["customize"], 1, "`recollect customize add"),
+        (["facts"], 1, "`recollect facts set"),
+        (["learnings", "--user", "nobody"], 1, "`recollect users` lists who has memories"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_who_finds_nothing_or_says_it_wrong_is_told_what_to_do(recollect, lines, arguments, code, told):
+    _remember(recollect, lines, PORTO)
+    ran = recollect(*arguments)
+    assert ran.code == code
+    assert told in ran.out + ran.err
+
+
+def test_data_and_files_that_are_not_there_are_told_as_such(recollect, tmp_path):
+    assert "there is no such file" in recollect("bench", "--data", "nowhere.json", at=None).err
+    missing = recollect("backup", str(tmp_path / "copy.db"))
+    assert missing.code == 1 and "no memories yet in" in missing.err
+    recollect("add", "Tea.")
+    taken = recollect("backup", str(tmp_path / "notes.db"))
+    assert taken.code == 3 and "notes.db is already there" in taken.err
 
 
 @pytest.mark.parametrize("guess", sorted(GUESSED))
@@ -607,8 +638,7 @@ def test_upkeep_tells_what_it_did(recollect, lines):
     _remember(recollect, lines, PORTO)
     (told,) = recollect("maintain", "--dry-run", "--json").json
     assert (told["user"], told["retired"], told["dry_run"]) == ("me", [], True)
-    told = recollect("maintain").out
-    assert "me" in told and "There was nothing to do." in told
+    assert recollect("maintain").out == "There was nothing to do.\n", "who has nothing done is not listed"
 
 
 def test_the_worker_takes_in_what_waits_once(recollect, lines, monkeypatch):
@@ -689,8 +719,15 @@ def test_what_an_org_and_the_server_keep_is_not_told_as_a_users(recollect, lines
     recollect("keys", "create")
     assert "3 users and orgs" in recollect("stats").out
     assert "of 3 users and orgs" in recollect("backup", str(tmp_path / "copy.db")).out
-    kept = recollect("maintain").out
-    assert "(the org)" in kept and "(the server)" in kept
+    kept = recollect("maintain", "--json").json
+    assert [output.whose(Partition(each["org"], each["user"])) for each in kept] == ["(the org)", "me", "(the server)"]
+
+
+def test_upkeep_says_nothing_of_who_was_erased(recollect, lines):
+    _remember(recollect, lines, TEA)
+    recollect("erase", "--yes")
+    assert recollect("maintain", "--json").json == []
+    assert "{erased}" not in recollect("maintain").out
 
 
 def test_the_doctor_finds_a_healthy_store_well_and_changes_nothing(recollect, lines, tmp_path):
