@@ -85,8 +85,7 @@ class Customizations:
 
     def of_agent(self, agent: str) -> Customizations:
         """The instructions for one agent; with an empty name, those for all."""
-        named = validate.identifier(agent, "agent") if agent else ""
-        return Customizations(self._ledger, replace(self._scope, agent=named))
+        return Customizations(self._ledger, replace(self._scope, agent=validate.agent(agent)))
 
     async def add(self, text: str, *, id: str | None = None, on: bool = True) -> Customization:
         """Add an instruction at the end. Under the id of a default of the org it stands in its place."""

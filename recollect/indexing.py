@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.errors import RecollectError, Unavailable
+from recollect.errors import NotFound, RecollectError, Unavailable
 from recollect.filters import Filter
 from recollect.layers import LAYERS
 from recollect.ledger import Ledger
@@ -158,7 +158,7 @@ class Indexing:
     async def reindex(self, only: Callable[[Partition], bool]) -> AsyncIterator[Reindexed]:
         """Go over all partitions, also those that only the index still holds something of."""
         if self._index is None:
-            raise Unavailable("no index is set; the built-in one needs no rebuilding", field="index")
+            raise NotFound("none is set beside the store; the built-in one needs no rebuilding", field="index")
         left = await self._index.partitions()
         async for partition in named_partitions(self._ledger.store):
             if only(partition):

@@ -140,6 +140,8 @@ class Memory:
             named["reranker"], reranker = reranker, None
         if isinstance(llm, str):
             named["llm"], llm = llm, None
+        if settings is not None and not isinstance(settings, Settings):
+            raise ValidationError("must be Settings; a single one is given by its name", field="settings")
         chosen = (settings or Settings.read(os.environ)).with_(named)
         validate.choice(chosen.window_strategy, conversation.STRATEGIES, "window_strategy")
         validate.choice(chosen.quality, QUALITIES, "quality")
@@ -156,7 +158,7 @@ class Memory:
         if reranker is not None:
             validate.part(reranker, ("name", "score"), "reranker")
         model = open_model(chosen.llm, chosen) if llm is None else as_model(llm)
-        return cls(chosen.url if url is None else url, chosen, embedder, clock, reranker, model)
+        return cls(chosen.url if url is None else url, chosen, embedder, validate.clock(clock), reranker, model)
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -232,7 +234,7 @@ class Memory:
 
     def masked(self, text: str) -> str:
         """A text as it is stored: with masks for what the settings want masked."""
-        return str(self._running.ledger.masked(text))
+        return str(self._running.ledger.masked(validate.string(text, "text")))
 
     async def work(self) -> int:
         """Run what is due until nothing is. Gives the number of jobs that were run."""
@@ -241,8 +243,9 @@ class Memory:
 
     async def maintain(self, *, dry_run: bool = False) -> list[Maintained]:
         """Consolidate, retire what is not worth keeping and purge what is dead; with `dry_run`, only tell."""
+        only_tell = validate.switch(dry_run, "dry_run")
         await self._running.flush_uses()
-        return [done async for done in self._running.upkeep.maintain(dry_run=dry_run)]
+        return [done async for done in self._running.upkeep.maintain(dry_run=only_tell)]
 
     async def reembed(
         self,
@@ -257,11 +260,10 @@ class Memory:
         Everything stays searchable meanwhile, and it can be stopped anywhere and called again.
         `told` is called with the number of records that were looked at since the last time.
         """
-
-        def meant(partition: Partition) -> bool:
-            return user in (None, partition.user) and org in (None, partition.org)
-
-        return [done async for done in self._running.reembedding.reembed(meant, dry_run=dry_run, told=told)]
+        validate.function(told, "told")
+        count_only = validate.switch(dry_run, "dry_run")
+        meant = _meant(user, org)
+        return [done async for done in self._running.reembedding.reembed(meant, dry_run=count_only, told=told)]
 
     async def reprocess(
         self,
@@ -280,20 +282,13 @@ class Memory:
         """
         reprocessing = self._running.reprocessing
         given = _reprocess_options(by, apply, again)
-        meant = [
-            each
-            for each in await self._partitions()
-            if each.user and user in (None, each.user) and org in (None, each.org)
-        ]
+        validate.function(told, "told")
+        meant = [each for each in filter(_meant(user, org), await self._partitions()) if each.user]
         return [await reprocessing.run(partition, told=told, **given) for partition in meant]
 
     async def reindex(self, *, user: str | None = None, org: str | None = None) -> list[Reindexed]:
         """Make the index beside the store hold what the store holds, for all users or some."""
-
-        def meant(partition: Partition) -> bool:
-            return user in (None, partition.user) and org in (None, partition.org)
-
-        return [done async for done in self._running.indexing.reindex(meant)]
+        return [done async for done in self._running.indexing.reindex(_meant(user, org))]
 
     async def survey(self) -> Survey:
         """How much there is, over all users: for operators."""
@@ -316,6 +311,8 @@ class Memory:
 
     async def retry(self, failure: Record) -> None:
         """Give failed work of any user another round of tries."""
+        if not isinstance(failure, Record):
+            raise ValidationError("must be a record that `failures` gave", field="failure")
         await self._running.worker.retry(failure.scope.partition, failure.id)
 
     async def check(self) -> list[str]:
@@ -392,9 +389,8 @@ class User:
 
     def session(self, id: str, *, agent: str = "") -> Session:
         """The handle of a session; it is made on first use."""
-        checked = validate.identifier(agent, "agent") if agent else ""
         own = self._scope
-        return Session(self._flow, Scope(own.org, own.user, checked, validate.identifier(id, "session")))
+        return Session(self._flow, Scope(own.org, own.user, validate.agent(agent), validate.identifier(id, "session")))
 
     async def reprocess(
         self, *, session: str | None = None, by: str | None = None, apply: bool = False, again: bool = False
@@ -651,8 +647,9 @@ class User:
         dry_run: bool = False,
     ) -> Undone:
         """Take back all that was learned from a session, a message or by an extractor; `redo` brings it back."""
+        only_tell = validate.switch(dry_run, "dry_run")
         return await self._trust.undo(
-            session=session, message_id=message_id, extractor=extractor, since=since, dry_run=dry_run
+            session=session, message_id=message_id, extractor=extractor, since=since, dry_run=only_tell
         )
 
     async def redo(self, undone_id: str) -> Undone:
@@ -715,7 +712,8 @@ class User:
 
     async def maintain(self, *, dry_run: bool = False) -> Maintained:
         """Consolidate, prune and purge this user's memories; with `dry_run`, only tell."""
-        async for done in self._flow.upkeep.maintain(self._scope.partition, dry_run=dry_run):
+        only_tell = validate.switch(dry_run, "dry_run")
+        async for done in self._flow.upkeep.maintain(self._scope.partition, dry_run=only_tell):
             return done
         raise NotFound(field="user")
 
@@ -1105,6 +1103,12 @@ def _parameters(make: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, .
     """The names of what a function takes, and of what it has to be given."""
     taken = inspect.signature(make).parameters
     return tuple(taken), tuple(name for name, each in taken.items() if each.default is each.empty)
+
+
+def _meant(user: str | None, org: str | None) -> Callable[[Partition], bool]:
+    """Whether a partition is one of those: of this user, of this org, or any."""
+    of_user, of_org = validate.optional_identifier(user, "user"), validate.optional_identifier(org, "org")
+    return lambda partition: of_user in (None, partition.user) and of_org in (None, partition.org)
 
 
 def _reprocess_options(by: Any, apply: Any, again: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.policies.scoring import K1, B, Scores, rarity
+from recollect.policies.scoring import K1, RARITY_ROWS, B, Scores, rarity
 from recollect.policies.words import STEMMED_MAX, beginnings, forms, is_stemmed, kept_by, pieces, split, stem, terms
 
 COUNT_BITS, COUNT_MAX = 8, 255
@@ -334,8 +334,10 @@ class Words:
         return (K1 + 1) * told, K1 * (1 - B), K1 * B * len(self._lengths) / max(self._total, 1)
 
 
-def cover(row: int, told: Told) -> float:
-    """The share of a question's terms that a row has, by rarity."""
+def cover(row: int, told: Told, size: int) -> float:
+    """The share of a question's terms that a row has, by rarity; `size` is how many rows there are."""
+    if size < RARITY_ROWS:
+        told = [(entries, rarity(RARITY_ROWS, len(entries))) for entries, _ in told]
     total = sum(weight for _, weight in told)
     return sum(weight for entries, weight in told if _has(entries, row)) / max(total, 1e-6)
 

@@ -136,9 +136,10 @@ class Legs(Mapping[str, Leg]):
     def relevance(self) -> float:
         """How likely the row answers the question, by what it has of it: also where nothing else does."""
         scored, row = self._scored, self._row
-        cosine = None if scored.meaning is None else float(scored.meaning[row])
+        # Exactly 0 is what a row without a vector has, such as a preference: its words speak for it alone.
+        cosine = None if scored.meaning is None else float(scored.meaning[row]) or None
         worth = scoring.ECHO_WORTH if row in scored.echoes else 1.0
-        return round(scoring.relevance(cover(row, scored.told), cosine) * worth, 3)
+        return round(scoring.relevance(cover(row, scored.told, len(scored.words)), cosine) * worth, 3)
 
     def __getitem__(self, name: str) -> Leg:
         share = self._shares[name]

@@ -209,6 +209,7 @@ def _layers(value: Any) -> dict[str, str]:
 
 _READ = {"str": str, "bool": bool, "int": int, "float": float, "int | None": int, "Mapping[str, str]": dict}
 _TYPES: dict[str, type] = {item.name: _READ[str(item.type)] for item in fields(Settings)}
+_SAID = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
 _MAY_BE_UNSET = frozenset(item.name for item in fields(Settings) if item.default is None)
 
 
@@ -231,7 +232,7 @@ def _parsed(name: str, value: Any) -> Any:
         if (wanted is int and isinstance(value, float)) or (wanted is float and not math.isfinite(parsed)):
             raise ValueError
     except (KeyError, TypeError, ValueError) as error:
-        raise ValidationError(f"must be of type {wanted.__name__}", field=name) from error
+        raise ValidationError(f"must be {_SAID[wanted]}", field=name) from error
     if (wanted in (int, float) and not parsed > 0) or (name in ("url", "embedder") and not parsed):
         raise ValidationError("must not be empty, zero or negative", field=name)
     return parsed

@@ -78,7 +78,7 @@ def identifier(value: object, field: str) -> str:
     >>> identifier("user:42/*", "user")
     'user:42/*'
     """
-    checked = value if type(value) is str else _plain_string(value, field)
+    checked = value if type(value) is str else string(value, field)
     if not 0 < len(checked) <= LIMITS.id_chars:
         raise ValidationError(f"must have 1 to {LIMITS.id_chars} characters", field=field)
     if checked.isspace():
@@ -92,6 +92,11 @@ def identifier(value: object, field: str) -> str:
 def optional_identifier(value: object, field: str) -> str | None:
     """An identifier, or None."""
     return None if value is None else identifier(value, field)
+
+
+def agent(value: object, field: str = "agent") -> str:
+    """The name of an assistant; empty where none is meant."""
+    return "" if value is None or value == "" else identifier(value, field)
 
 
 def name(value: object, field: str = "name") -> str | None:
@@ -126,6 +131,23 @@ def part(value: object, members: Collection[str], field: str) -> None:
         raise ValidationError(f"must have {', '.join(members)}; this one lacks {', '.join(missing)}", field=field)
 
 
+def function(value: object, field: str) -> None:
+    """Something that can be called, or None."""
+    if value is not None and not callable(value):
+        raise ValidationError("must be a function", field=field)
+
+
+def clock(value: object, field: str = "clock") -> Callable[[], int]:
+    """What tells the time: a function without arguments that gives whole milliseconds."""
+    try:
+        now = value() if callable(value) else None
+    except TypeError:
+        now = None
+    if callable(value) and isinstance(now, int) and not isinstance(now, bool):
+        return value
+    raise ValidationError("must be a function that gives the milliseconds since 1970, as a whole number", field=field)
+
+
 def role(value: object, field: str = "role") -> str:
     """Who speaks."""
     return choice(value, ROLES, field)
@@ -156,14 +178,15 @@ def sections(value: object, field: str = "sections") -> tuple[str, ...]:
     return tuple(dict.fromkeys(choice(each, SECTIONS, field) for each in value))
 
 
-def _plain_string(value: object, field: str) -> str:
+def string(value: object, field: str) -> str:
+    """Any string."""
     if isinstance(value, str):
         return str.__str__(value)
     raise ValidationError(f"must be a string, not {type(value).__name__}", field=field)
 
 
 def _text_within(value: object, field: str, max_bytes: int) -> str:
-    checked = value if type(value) is str else _plain_string(value, field)
+    checked = value if type(value) is str else string(value, field)
     size: int | None = len(checked)
     if not checked.isascii() and len(checked) <= max_bytes:
         size = _utf8_bytes(checked)
@@ -468,7 +491,7 @@ def _part_text(part: object, field: str) -> str:
 
 
 def _spoken(part: Any, field: str) -> str:
-    return _plain_string(_member(part, "text", field), f"{field}.text")
+    return string(_member(part, "text", field), f"{field}.text")
 
 
 def _image(part: Any, field: str) -> str:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from recollect.index import PartitionIndex
 from recollect.interfaces.quality import Asked, Case, read_cases, separation
-from recollect.policies.scoring import rarity, talk_scores
+from recollect.policies.scoring import RARITY_ROWS, rarity, talk_scores
 from recollect.policies.words import query_terms
 from recollect.providers import StaticEmbedder
 
@@ -44,7 +44,8 @@ async def signs(index: PartitionIndex, embedder: StaticEmbedder, question: str) 
     meaning = index.meaning((await embedder.embed([question]))[0], index.alive(0))
     features = await features_of(index, question, embedder)
     first = np.argsort(-talk_scores(index.talk().kind, features), kind="stable")[:FIRST]
-    rarities = [rarity(len(words), len(rows[0]) if rows else 0) for rows in posted]
+    size = max(len(words), RARITY_ROWS)
+    rarities = [rarity(size, len(rows[0]) if rows else 0) for rows in posted]
     held = [weight * np.isin(first, rows[0]) for weight, rows in zip(rarities, posted, strict=True) if rows]
     cover = np.sum(held, axis=0) / max(sum(rarities), 1e-6) if held else np.zeros(len(first))
     return np.stack([cover, meaning[first], np.ones(len(first))], axis=1)

@@ -163,6 +163,8 @@ def context(
     if built.report.left_out and not built.report.kept:
         found = plural(len(built.report.left_out), "item")
         complain(f"nothing fits into {max_tokens} tokens, {found} left out; give more with --max-tokens")
+    elif not built.sections:
+        complain(f"nothing is remembered that belongs here: of {of_user(user, url)}")
     if explain:
         say(visible(built.explain()), style="dim")
 
@@ -172,6 +174,9 @@ def sessions(
     rename: Annotated[tuple[str, str] | None, typer.Option(metavar="ID TITLE", help="Give a session a title.")] = None,
     close: Annotated[
         str | None, typer.Option(metavar="ID", help="Say that a session is over: it becomes an episode now.")
+    ] = None,
+    compress: Annotated[
+        str | None, typer.Option(metavar="ID", help="Fold the first half of a session into its summary now.")
     ] = None,
     branch: Annotated[
         tuple[str, str, str] | None,
@@ -188,12 +193,14 @@ def sessions(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """List the conversations of a user; show, rename, close, branch or forget one.
+    """List the conversations of a user; show, rename, close, compress, branch or forget one.
 
     Example: recollect sessions --rename monday "The new flat"
     """
-    if sum(choice is not None for choice in (show, rename, close, branch, delete)) > 1:
-        raise ValidationError("choose one of --show, --rename, --close, --branch and --delete", field="sessions")
+    if sum(choice is not None for choice in (show, rename, close, compress, branch, delete)) > 1:
+        raise ValidationError(
+            "choose one of --show, --rename, --close, --compress, --branch, --delete", field="sessions"
+        )
     if dry_run and delete is None:
         raise ValidationError("only says what --delete would forget", field="dry-run")
     if show is not None:
@@ -203,6 +210,10 @@ def sessions(
         emit({"renamed": rename[0]}) if as_json else say("Renamed.")
     elif close is not None:
         show_noted(for_user(url, org, user, lambda who: _close(who, close)), as_json)
+    elif compress is not None:
+        folded = for_user(url, org, user, lambda who: _compress(who, compress))
+        told = "Its first half is in the summary now; the messages stay." if folded else "There is nothing to fold yet."
+        emit({"compressed": folded}) if as_json else say(told)
     elif branch is not None:
         for_user(url, org, user, lambda who: who.session(branch[0]).branch(*branch[1:]))
         went_on = f"`recollect chat --session {shlex.quote(one_line(branch[2], 128))}` goes on from there."
@@ -250,6 +261,10 @@ async def _rename(user: User, id: str, title: str) -> None:
 
 async def _close(user: User, id: str) -> list[Episode]:
     return await (await _there(user, id)).close()
+
+
+async def _compress(user: User, id: str) -> bool:
+    return await (await _there(user, id)).compress()
 
 
 async def _there(user: User, id: str) -> Session:

@@ -12,7 +12,7 @@ import typer
 
 from recollect.errors import Conflict, Corrupt, NotFound, Unavailable, ValidationError
 from recollect.interfaces.options import Json, Url, chosen, file_of
-from recollect.interfaces.output import complain, emit, owners, plural, say, size
+from recollect.interfaces.output import complain, emit, one_line, owners, plural, say, size
 from recollect.records import system_clock
 from recollect.settings import Settings
 from recollect.stores.sqlite import SqliteStore, open_path
@@ -54,7 +54,7 @@ def backup(
     if elsewhere:
         complain(f"these layers are kept in other stores and are not in it: {elsewhere}")
     if not source.exists():
-        raise NotFound("there is no such file of memories", field="url")
+        raise NotFound(f"no memories yet in {one_line(str(source), 200)}; --url names another file", field="url")
     saved = asyncio.run(_copied(source, target, "target"))
     emit(asdict(saved)) if as_json else say(f"{target}: {saved.told}")
 
@@ -100,7 +100,7 @@ async def _copied(source: Path, target: Path, field: str) -> Saved:
         target.hardlink_to(draft)  # unlike a rename, this never takes the place of another file
         _sync(target.parent)
     except FileExistsError as error:
-        raise Conflict("is already there; nothing was replaced", field=field) from error
+        raise Conflict(f"{one_line(str(target), 200)} is already there; nothing was replaced", field=field) from error
     except OSError as error:
         raise Unavailable(f"cannot be written ({os.strerror(error.errno or 0)})", field=field) from error
     finally:
@@ -112,7 +112,7 @@ async def _copied(source: Path, target: Path, field: str) -> Saved:
 def _check_free(target: Path, field: str) -> None:
     # The log of a file that is gone would be read into the one that takes its name.
     if any(os.path.lexists(f"{target}{end}") for end in ("", "-wal", "-shm")):
-        raise Conflict("is already there; nothing was replaced", field=field)
+        raise Conflict(f"{one_line(str(target), 200)} is already there; nothing was replaced", field=field)
     if not target.parent.is_dir():
         raise ValidationError("its folder does not exist", field=field)
 

@@ -42,7 +42,7 @@ PANELS: dict[str, dict[str, Entry]] = {
         "search": Entry("asking.search", "Find the memories that answer a question best."),
         "context": Entry("asking.context", "Show what a chat model would be given for a question."),
         "sessions": Entry(
-            "asking.sessions", "List the conversations of a user; show, rename, close, branch or forget one."
+            "asking.sessions", "List the conversations of a user; show, rename, close, compress, branch or forget one."
         ),
         "users": Entry(
             "operating.users", "List of whom something is remembered: what can stand after --user and --org."

@@ -30,7 +30,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from recollect.errors import ValidationError
+from recollect.errors import NotFound, ValidationError
 
 ROLES = ("user", "assistant")
 LONG_AGO = "2024-01-01T00:00:00Z"
@@ -123,6 +123,8 @@ def read_cases(path: Path) -> list[Case]:
         raw = path.read_bytes()
         text = (gzip.decompress(raw) if raw.startswith(_GZIP) else raw).decode("utf-8")
         cases = _cases(text)
+    except FileNotFoundError as error:
+        raise NotFound("there is no such file", field="data") from error
     except (OSError, EOFError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ValidationError("not a file of conversations with answered questions", field="data") from error
     if not any(case.questions for case in cases):

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import shutil
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from recollect.embedders import open_embedder
-from recollect.errors import Corrupt, RecollectError
+from recollect.errors import Corrupt, RecollectError, ValidationError
 from recollect.interfaces.options import file_of, is_missing, place
 from recollect.interfaces.output import plural
 from recollect.interfaces.salvaging import saved_in
 from recollect.memory import Memory
+from recollect.models import Ask, open_model
 from recollect.records import HOUR_MS, system_clock
 from recollect.settings import FILE_NAME, Settings, misspelt, variables_in
 from recollect.stores import open_store
@@ -30,6 +33,10 @@ FREE_MIN_BYTES, FREE_LOW_BYTES = 64 << 20, 1 << 30
 """Under the first, writing can fail any moment; under the second it is time to look."""
 STUCK_MS = HOUR_MS
 """Work that has been due for this long is not being done by anyone."""
+ANSWER_S = 15.0
+"""How long an endpoint may take for a word; who waits before a terminal waits no longer."""
+CORRECT = "correct recollect.toml or the RECOLLECT_ variable"
+_IN_SETTINGS = frozenset(each.name for each in fields(Settings)) - {"url"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +64,29 @@ async def examine(url: str | None) -> AsyncIterator[Check]:
     try:
         settings = Settings.read(os.environ)
     except RecollectError as error:
-        yield Check(FAIL, "settings", str(error), "correct recollect.toml or the RECOLLECT_ variable")
+        yield Check(FAIL, "settings", str(error).rstrip("."), CORRECT)
         return
     yield _settings(os.environ)
-    chosen = settings.url if url is None else url
+    async for check in _store(settings.url if url is None else url, settings, OK if url is None else WARN):
+        yield check
+    if settings.llm:
+        yield await _chat_model(settings)
+
+
+async def _store(chosen: str, settings: Settings, if_missing: str) -> AsyncIterator[Check]:
+    """What is kept there, or why that cannot be told."""
     if is_missing(file_of(chosen)) and not settings.layers:
-        for check in _nothing_yet(chosen, OK if url is None else WARN):
+        for check in _nothing_yet(chosen, if_missing):
             yield check
         return
     try:
-        async with Memory.open(_for_reading(chosen), settings=settings, worker=False) as memory:
+        async with Memory.open(_for_reading(chosen), settings=settings, llm="", worker=False) as memory:
             async for check in _look_inside(memory, settings):
                 yield check
     except RecollectError as error:
+        if isinstance(error, ValidationError) and error.field in _IN_SETTINGS:
+            yield Check(FAIL, error.field, error.message.rstrip("."), CORRECT)
+            return
         async for check in _each_alone(chosen, settings, error):
             yield check
         path = file_of(chosen)
@@ -167,6 +184,8 @@ async def _look_inside(memory: Memory, settings: Settings) -> AsyncIterator[Chec
     if store.get("store") == "sqlite":
         yield _free_space(Path(absolute(store)))
     yield _meaning(str(described["embedder"]), described["other_embedders"], settings)
+    if described["embedder"].startswith("openai:"):
+        yield await _embeddings(settings)
     if settings.index:
         yield _index(described["vectors"])
     for check in _work(await memory.survey()):
@@ -190,6 +209,46 @@ def _index(vectors: Mapping[str, Any]) -> Check:
     if state == "in use":
         return Check(OK, "index", told)
     return Check(WARN, "index", told, "search goes on without it; start it, then run `recollect reindex`")
+
+
+async def _chat_model(settings: Settings) -> Check:
+    """Whether the model that is to learn from conversations answers a short question."""
+
+    async def ask(model: Any) -> None:
+        await model.answer(Ask([{"role": "user", "content": "Answer with one word: yes."}]))
+
+    try:
+        model = open_model(settings.llm, settings)
+    except RecollectError as error:
+        return Check(FAIL, "chat model", str(error).rstrip("."), "correct llm, llm_url or llm_key")
+    advice = "rules go on learning; check llm, llm_url and llm_key"
+    return await _asked("chat model", model, ask, advice)
+
+
+async def _embeddings(settings: Settings) -> Check:
+    """Whether the endpoint of the embedder embeds a word. What cannot be opened was told as the embedder."""
+
+    async def ask(embedder: Any) -> None:
+        await embedder.embed(["yes"])
+
+    advice = "words are found, meaning is not; check embedder, embedder_url and embedder_key"
+    return await _asked("embeddings", open_embedder(settings.embedder, settings), ask, advice)
+
+
+async def _asked(name: str, remote: Any, ask: Callable[[Any], Awaitable[None]], advice: str) -> Check:
+    """Whether what is behind an endpoint answers: the one thing here that may cost something, a few words."""
+    started = time.monotonic()
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            await ask(remote)
+    except TimeoutError:
+        found = f"{remote.name} gave no answer in {ANSWER_S:.0f} s"
+        return Check(WARN, name, found, f"it may be starting, so ask again; else {advice}")
+    except RecollectError as error:
+        return Check(WARN, name, error.message.partition(". ")[0].rstrip("."), advice)
+    finally:
+        await remote.disconnect()
+    return Check(OK, name, f"{remote.name} answered in {time.monotonic() - started:.1f} s")
 
 
 def _missing(settings: Settings) -> str:

@@ -25,6 +25,7 @@ EntityType = Annotated[str, typer.Argument(help="What kind of thing, as customer
 EntityId = Annotated[str, typer.Argument(help="Its id where it comes from.")]
 Named = Annotated[str, typer.Argument(help='A name or an id; "user" is the user.')]
 Time = Annotated[str | None, typer.Option(metavar="TIME", help="As of a date or time, such as 2026-03-01.")]
+NO_ENTITIES = "No entities are kept here. Applications put them there, or `recollect entities put`, for an hour."
 OrgWide = Annotated[bool, typer.Option("--org-wide", help="The graph that all users of the organisation share.")]
 DEPTH = 1
 """Steps from an entity when nothing else is said: what hangs on it directly."""
@@ -45,7 +46,7 @@ def entities_list(
     """
     found = look(url, lambda memory: memory.entities(org).list(type))
     rows = [(each.type, each.id, _until(each.expires_at), one_line(each.content, 300)) for each in found]
-    show_found(found, as_json, ["type", "id", "kept until", "entity"], rows, "No entities are kept here.")
+    show_found(found, as_json, ["type", "id", "kept until", "entity"], rows, NO_ENTITIES)
 
 
 def entities_get(
@@ -163,7 +164,7 @@ def graph_show(
 
 def _show_graph(graph: Neighbourhood) -> None:
     if not graph.entities:
-        say("Nobody and nothing is known here yet.")
+        say("Nobody and nothing is known here yet; `recollect graph add Ana` tells of somebody.")
         return
     table(["name", "type", "also called"], [(e.name, e.type, ", ".join(e.aliases)) for e in graph.entities])
     if graph.relations:

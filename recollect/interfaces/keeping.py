@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from recollect import validate
+from recollect.errors import ValidationError
 from recollect.interfaces.moving import take_in
 from recollect.interfaces.options import Json, Org, Url, Where, Who, filter_of, for_user, look, of_user, place, run
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
@@ -30,6 +31,9 @@ def add(
     only_new: Annotated[
         bool, typer.Option("--only-new", help="Refuse a text that is there already, and change nothing.")
     ] = False,
+    org_wide: Annotated[
+        bool, typer.Option("--org-wide", help="For every user of the organisation, who all find it.")
+    ] = False,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
@@ -40,21 +44,27 @@ def add(
     Example: recollect add "The office is in Porto." --metadata '{"topic": "work"}'
     """
     labels = None if metadata is None else validate.json_text(metadata, "metadata")
+    if org_wide and (only_new or expires_at is not None):
+        raise ValidationError("cannot be said with --only-new or --expires-at", field="org-wide")
 
     async def keep(memory: Memory) -> Record:
         owner = memory.user(user, org=org)
-        record = await owner.add_memory(
-            text, importance=importance, metadata=labels, expires_at=expires_at, only_new=only_new
-        )
+        if org_wide:
+            record = await memory.org(org).add_memory(text, importance=importance, metadata=labels)
+        else:
+            record = await owner.add_memory(
+                text, importance=importance, metadata=labels, expires_at=expires_at, only_new=only_new
+            )
         if Settings.read(os.environ).worker:
             await take_in(memory)
-        return await owner.get_memory(record.id)
+        return record if org_wide else await owner.get_memory(record.id)
 
     record = run(url, keep)
     if as_json:
         emit(record.to_dict())
     else:
-        say(f"Remembered for {one_line(user, 60)} in {place(url)}, as {record.id}.")
+        whom = f"everybody of {one_line(org, 60)}" if org_wide else one_line(user, 60)
+        say(f"Remembered for {whom} in {place(url)}, as {record.id}.")
 
 
 def list_memories(
@@ -121,6 +131,8 @@ def update(
 
     Example: recollect update 019a7c1f5e21a3b1 "The office is in Lisbon." --importance 0.8
     """
+    if text is None and importance is None and metadata is None and expires_at is None:
+        raise ValidationError("say what changes: a text, --importance, --metadata or --expires-at", field="content")
     labels = None if metadata is None else validate.json_text(metadata, "metadata")
 
     async def change(memory: Memory) -> Record:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from recollect.interfaces.moving import take_in
-from recollect.interfaces.options import Json, Org, Url, Who, for_user, of_user, place, run
+from recollect.interfaces.options import Json, Org, Url, Who, for_user, of_user, run
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
 from recollect.memory import Memory, User
 from recollect.policies.keys import KEYS, PREFERENCES, key_of
@@ -105,7 +105,8 @@ def facts_list(
     )  # fmt: skip
     rows = [(_day(f.valid_from), percent(f.confidence), f.seen, f.status, f.key, f.value) for f in in_order(held)]
     columns = ["since", "sure", "said", "status", "key", "value"]
-    show_found(held, as_json, columns, rows, f"Nothing of that is known of {one_line(user, 60)} in {place(url)}.")
+    nothing = f"Nothing of that is known of {of_user(user, url)} `recollect facts set city Bergen` says something."
+    show_found(held, as_json, columns, rows, nothing)
 
 
 def facts_history(

@@ -12,7 +12,7 @@ import typer
 from recollect.embedders import models as built
 from recollect.errors import Unavailable, ValidationError
 from recollect.interfaces.options import Json, Url, look
-from recollect.interfaces.output import emit, plural, progress, say, size, table
+from recollect.interfaces.output import NOT_FOUND, emit, plural, progress, say, size, table
 from recollect.memory import Memory
 from recollect.reembedding import EMBEDDED_LAYERS, Reembedded
 from recollect.settings import Settings
@@ -113,8 +113,18 @@ def reembed(
     embedder, done = look(url, go)
     if as_json:
         emit([_reembedded_json(each) for each in done])
-    else:
+    elif done or user is org is None:
         _show(embedder, [each for each in done if each.wanting], dry_run)
+    check_known(done, user, org, as_json)
+
+
+def check_known(done: Sequence[object], user: str | None, org: str | None, as_json: bool) -> None:
+    """Whose work was asked for has something; else the name may be mistaken."""
+    if done or user is org is None:
+        return
+    if not as_json:
+        say("Nothing is kept for whom you name. `recollect users` lists who has memories.")
+    raise typer.Exit(NOT_FOUND)
 
 
 def _show(embedder: str, done: Sequence[Reembedded], dry_run: bool) -> None:

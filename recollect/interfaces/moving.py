@@ -37,6 +37,7 @@ from recollect.interfaces.options import (
     filter_of,
     for_user,
     is_missing,
+    look,
     place,
     run,
 )
@@ -305,6 +306,9 @@ def forget(
     ids: Annotated[list[str] | None, typer.Argument(help="Ids of memories or messages.", show_default=False)] = None,
     where: Where = None,
     layer: Layer = None,
+    org_wide: Annotated[
+        bool, typer.Option("--org-wide", help="What every user of the organisation finds; by id alone.")
+    ] = False,
     dry_run: DryRun = False,
     url: Url = None,
     org: Org = "default",
@@ -316,7 +320,11 @@ def forget(
     Example: recollect forget --where '{"metadata.topic": "work"}'
     """
     test = filter_of(where)
-    if dry_run:
+    if org_wide:
+        if not ids or test is not None or layer or dry_run:
+            raise ValidationError("takes ids, and no --where, --layer or --dry-run", field="org-wide")
+        receipt = look(url, lambda memory: memory.org(org).forget(ids))
+    elif dry_run:
         receipt = for_user(url, org, user, lambda who: _would_forget(who, ids or [], test, layer or PUBLIC_LAYERS))
     else:
         receipt = for_user(url, org, user, lambda who: who.forget(ids or None, where=test, layer=layer or None))
@@ -345,6 +353,9 @@ async def _would_forget(user: User, ids: Sequence[str], where: Any, layers: Sequ
 
 
 def erase(
+    whole_org: Annotated[
+        bool, typer.Option("--whole-org", help="Everything about all users of the organisation, and what they share.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     url: Url = None,
     org: Org = "default",
@@ -356,13 +367,19 @@ def erase(
     Example: recollect erase --user ann --yes
     """
     validate.identifier(user, "user")
+    validate.identifier(org, "org")
     if not yes:
         if not sys.stdin.isatty():
-            raise ValidationError("this forgets everything about the user; say --yes", field="erase")
-        if not typer.confirm(f"Forget everything about {one_line(user, 60)}?", err=True):
+            whose = "all users of the organisation" if whole_org else "the user"
+            raise ValidationError(f"this forgets everything about {whose}; say --yes", field="erase")
+        whom = f"all users of {one_line(org, 60)}" if whole_org else one_line(user, 60)
+        if not typer.confirm(f"Forget everything about {whom}?", err=True):
             say("Nothing was forgotten.")
             raise typer.Exit(NOT_FOUND)
-    show_receipt(for_user(url, org, user, lambda who: who.erase()), as_json)
+    if whole_org:
+        show_receipt(look(url, lambda memory: memory.org(org).erase()), as_json)
+    else:
+        show_receipt(for_user(url, org, user, lambda who: who.erase()), as_json)
 
 
 def show_receipt(receipt: Receipt, as_json: bool, *, dry_run: bool = False) -> None:

@@ -33,7 +33,7 @@ from recollect.memory import Memory
 from recollect.policies.recurring import RESTS_ON
 from recollect.records import Record
 from recollect.settings import Settings
-from recollect.stores.contract import FAIL, OK, WARN
+from recollect.stores.contract import FAIL, OK, WARN, is_veil
 from recollect.upkeep import Maintained
 
 GRACE_S = 5.0
@@ -52,15 +52,17 @@ def maintain(
     with progress("Looking after memories", None):
         done = look(url, lambda memory: memory.maintain(dry_run=dry_run))
     if as_json:
-        emit([each.to_dict() for each in done])
+        emit([each.to_dict() for each in done if not (is_veil(each.partition) and each.is_idle)])
+        return
+    changed = [each for each in done if not each.is_idle]
+    if not changed:
+        say("There is nothing to do." if dry_run else "There was nothing to do.")
         return
     counted = ["episodes", "merged", "recurring", "retired", "purged"]
-    table(["org", "user", *counted], [_counts(each) for each in done], right=counted)
+    table(["org", "user", *counted], [_counts(each) for each in changed], right=counted)
     steps = [(whose(each.partition), *step) for each in done for step in _steps(each)]
     if steps:
         table(["user", "would be" if dry_run else "was", "id", "memory", "because"], steps)
-    elif all(each.is_idle for each in done):
-        say("There is nothing to do." if dry_run else "There was nothing to do.")
 
 
 def _counts(done: Maintained) -> tuple[Any, ...]:
@@ -211,7 +213,7 @@ def stats(url: Url = None, as_json: Json = False) -> None:
         emit(found)
         return
     jobs, uses = found["jobs"], found["uses"]
-    rows = [("users", owners(found["users"]))]
+    rows = [("kept for", owners(found["users"]))]
     rows += [(layer, plural(records, "record")) for layer, records in sorted(found["records"].items())]
     rows += [("jobs", f"{jobs['waiting']} waiting, {jobs['running']} running, {jobs['scheduled']} for later")]
     rows += [("size", size(found["bytes"]))]

@@ -25,6 +25,7 @@ from rich.text import Text
 from recollect.errors import Conflict, Corrupt, NotFound, RecollectError, ValidationError
 from recollect.policies.fencing import shown
 from recollect.records import Partition, as_datetime
+from recollect.stores.contract import is_veil
 
 PIPE_COLUMNS = 100
 """Width of tables when nobody says how wide the screen is."""
@@ -51,6 +52,8 @@ _NOUNS = {
     "message_id": "message",
     "user": "user",
 }
+_OPTIONS = {"valid_from": "--since", "valid_to": "--until"}
+"""Fields that are given under another name here."""
 _SHOWN_AS_ESCAPES = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
 _JOINERS = "\u200c\u200d"  # they hold emoji and Persian words together, and hide nothing
 _HIDDEN_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]")
@@ -188,6 +191,8 @@ def owners(count: int) -> str:
 
 def whose(partition: Partition) -> str:
     """The user of a partition, or what stands in a user's place where there is none."""
+    if is_veil(partition):
+        return "(erased)"
     return partition.user or ("(the server)" if partition.org.startswith("{") else "(the org)")
 
 
@@ -251,7 +256,8 @@ def plain(error: RecollectError) -> str:
     """An error in the words of the command line."""
     if isinstance(error, NotFound) and error.message == NotFound.__doc__:
         return f"no such {_NOUNS.get(error.field or '', 'thing')}; check the id, and whose it is (--user, --org)"
-    return str(error)
+    option = _OPTIONS.get(error.field or "")
+    return f"{error} ({option})" if option else str(error)
 
 
 def exit_code(error: RecollectError) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from recollect.interfaces.models import Everyone, EveryOrg
+from recollect.interfaces.models import Everyone, EveryOrg, check_known
 from recollect.interfaces.options import Json, Url, look
 from recollect.interfaces.output import emit, one_line, plural, progress, say, table
 from recollect.memory import Memory
@@ -51,8 +51,11 @@ def reprocess(
     done = look(url, go)
     if as_json:
         emit([each.to_dict() for each in done])
-    else:
+    elif done:
         _show(done, apply)
+    elif user is org is None:
+        say("There are no conversations to read.")
+    check_known(done, user, org, as_json)
 
 
 def _show(done: Sequence[Reprocessed], apply: bool) -> None:
@@ -73,7 +76,7 @@ def _show(done: Sequence[Reprocessed], apply: bool) -> None:
     if missing:
         say("Known, and not found any more; `recollect facts reject` takes back what is wrong:")
         table(["user", "key", "value"], missing)
-    by = ", ".join(dict.fromkeys(each.by for each in done)) or "nobody"
+    by = ", ".join(dict.fromkeys(each.by for each in done))
     read = f"{plural(sum(each.messages for each in done), 'message')} read by {by}"
     changed = plural(len(rows), "difference")
     say(f"{read}: {changed}{', learned' if apply and rows else '; --apply learns them' if rows else ''}.")

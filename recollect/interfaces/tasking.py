@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from recollect import validate
-from recollect.errors import ValidationError
+from recollect.errors import TooLarge, ValidationError
 from recollect.interfaces.options import Json, Org, Url, Who, for_user, of_user, run
 from recollect.interfaces.output import NOT_FOUND, emit, say, visible
 from recollect.memory import User
-from recollect.working import State, Working
+from recollect.working import PUSH_KEEP, State, Working
 
 OfSession = Annotated[
     str | None,
@@ -91,6 +91,35 @@ def working_patch(
     _show_state(state, as_json)
 
 
+def working_push(
+    name: Annotated[str, typer.Argument(metavar="LIST", help="Which list of the state, as recent_actions.")],
+    item: Annotated[str, typer.Argument(metavar="JSON", help='What to append, as \'{"opened": "order 42"}\'.')],
+    keep: Annotated[int, typer.Option(help="How many of its newest items stay.")] = PUSH_KEEP,
+    session: OfSession = None,
+    agent: Agent = "",
+    url: Url = None,
+    org: Org = "default",
+    user: Who = "me",
+    as_json: Json = False,
+) -> None:
+    """Append to a list in the state, and let go of its oldest items.
+
+    Example: recollect working push recent_actions '"opened order 42"' --session monday
+    """
+    given = _item(item)
+    state = run(url, lambda memory: _working(memory.user(user, org=org), session, agent).push(name, given, keep=keep))
+    _show_state(state, as_json)
+
+
+def _item(given: str) -> Any:
+    try:
+        return validate.json_text(given, "item")
+    except TooLarge:
+        raise
+    except ValidationError as error:
+        raise ValidationError(f"{error.message}; a text has quotes of its own, as '\"done\"'", field="item") from error
+
+
 def working_clear(
     session: OfSession = None,
     agent: Agent = "",
@@ -127,5 +156,6 @@ WORKING: dict[str, Callable[..., None]] = {
     "show": working_show,
     "set": working_set,
     "patch": working_patch,
+    "push": working_push,
     "clear": working_clear,
 }

@@ -11,7 +11,7 @@ import typer
 from recollect.customizations import Customization, Customizations
 from recollect.interfaces.knowing import percent, show_found
 from recollect.interfaces.moving import take_in
-from recollect.interfaces.options import Json, Org, Url, Who, for_user, look, place, run
+from recollect.interfaces.options import Json, Org, Url, Who, for_user, look, of_user, run
 from recollect.interfaces.output import emit, one_line, say
 from recollect.learnings import Learning, Learnings
 from recollect.memory import Memory
@@ -20,6 +20,7 @@ from recollect.settings import Settings
 LearningId = Annotated[str, typer.Argument(help="Id of a learning; `learnings` shows it.")]
 InstructionId = Annotated[str, typer.Argument(help="Id of an instruction; `customize` shows it.")]
 Agent = Annotated[str, typer.Option(help="For this assistant alone; else for all.")]
+NO_INSTRUCTIONS = 'There are no standing instructions. `recollect customize add "Be brief."` gives one.'
 OrgWide = Annotated[bool, typer.Option("--org-wide", help="For every user of the organisation.")]
 
 
@@ -40,7 +41,7 @@ def learnings_list(
     """
     found = for_user(url, org, user, lambda who: who.learnings.list(type=type, include_retired=retired))
     rows = [(each.id, each.type, percent(each.confidence), each.usage_count, _with_note(each)) for each in found]
-    nothing = f"Nothing was learned from {one_line(user, 60)} in {place(url)}."
+    nothing = f"Nothing was learned from {of_user(user, url)}"
     show_found(found, as_json, ["id", "type", "sure", "used", "learning"], rows, nothing)
 
 
@@ -149,7 +150,7 @@ def customize_list(
     """
     found = look(url, lambda memory: _instructions(_customizations(memory, org, user, agent, org_wide)))
     rows = [(each.id, "on" if each.on else "off", _whose(each), one_line(each.text, 300)) for each in found]
-    show_found(found, as_json, ["id", "", "from", "instruction"], rows, "There are no standing instructions.")
+    show_found(found, as_json, ["id", "", "from", "instruction"], rows, NO_INSTRUCTIONS)
 
 
 async def _instructions(held: Customizations) -> list[Customization]:

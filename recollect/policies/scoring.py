@@ -57,6 +57,9 @@ ECHO_SHARE, ECHO_LESS, ECHO_WORTH = 0.5, 0.4, 0.1
 """A turn that asks, with this share of its words from the question, asks the same once more. It loses this much of its
 score, and as an answer it is worth this part of what it would be."""
 
+RARITY_ROWS = 100
+"""In fewer rows it is chance whether a word stands in one or in none. For the share of a question that a row has, words
+are weighed as if there were so many: where all of two memories tell of an office, "office" still says something."""
 RELEVANCE = (3.7, 7.7, -5.0)
 """Weights of cover and cosine, and the level, of `relevance`, fitted by tools/fit_relevance.py on LongMemEval."""
 RELEVANCE_WORDS = (6.7, 0.0, -3.2)
@@ -298,7 +301,7 @@ def saturated(counts: Scores, held: Scores) -> Scores:
 def relevance(cover: float, cosine: float | None) -> float:
     """How likely it is that a record with this answers the question, 0 to 1, whatever else was found.
 
-    `cover` is the share of the question's terms that it has, by rarity.
+    `cover` is the share of the question's terms that it has, by rarity. A record without a vector has no cosine.
     """
     words, meaning, level = RELEVANCE_WORDS if cosine is None else RELEVANCE
     return 1 / (1 + math.exp(-(words * cover + meaning * (cosine or 0.0) + level)))

@@ -124,7 +124,8 @@ class Candidate:
 class Survey:
     """What an operator sees: how much there is. Never reached from a user's handle.
 
-    A job waits when its time has come and nobody works on it; it is scheduled while its time is to come.
+    Partitions that were erased are not counted. A job waits when its time has come and nobody works on it; it is
+    scheduled while its time is to come.
     """
 
     partitions: int

@@ -29,6 +29,7 @@ from recollect.stores.contract import (
     IDS_MAX,
     SCAN_MAX_ROWS,
     SHARED,
+    VEIL,
     WARN,
     Candidate,
     Delta,
@@ -228,7 +229,10 @@ class CosmosStore:
     async def survey(self, now: int) -> Survey:
         """Counts over the whole store. It reads a little of every document, and costs accordingly."""
         with self._link.use():
-            epochs = await self._epochs()
+            sql = "SELECT c.partition, c.user, c.head.epoch FROM c WHERE IS_DEFINED(c.listed)"
+            heads = await self._link.ask(sql)
+            named = sum(not row["user"].startswith(VEIL) for row in heads)
+            epochs = {row["partition"]: row["epoch"] for row in heads}
             records: Counter[str] = Counter()
             sql = f"SELECT c.partition, c.epoch, c.layer FROM c WHERE IS_DEFINED(c.layer) AND {_ALIVE}"
             async for page in self._link.pages(sql, now=now):
@@ -239,7 +243,7 @@ class CosmosStore:
             scheduled = sum(job["attempt"] == 0 and job["due_at"] > now for job in jobs)
             oldest = min((job["due_at"] for job in jobs), default=None)
             waiting = len(jobs) - running - scheduled
-            return Survey(len(epochs), dict(records), waiting, running, oldest, jobs_scheduled=scheduled)
+            return Survey(named, dict(records), waiting, running, oldest, jobs_scheduled=scheduled)
 
     async def check(self) -> Sequence[str]:
         """What does not fit together, and how many records are not what was written; empty when all is well."""
@@ -524,11 +528,6 @@ class CosmosStore:
                 name,
             )
         return min(found, default=None)
-
-    async def _epochs(self) -> dict[str, int]:
-        """The epoch of every partition, by its name."""
-        rows = await self._link.ask("SELECT c.partition, c.head.epoch FROM c WHERE IS_DEFINED(c.listed)")
-        return {row["partition"]: row["epoch"] for row in rows}
 
 
 def _overtaken() -> Busy:

@@ -33,6 +33,7 @@ from recollect.stores.contract import (
     check_limit,
     decide,
     forget_part,
+    is_veil,
     prepare,
     read_cursor,
     reads_from,
@@ -267,7 +268,8 @@ class InMemoryStore:
             scheduled = sum(job.attempt == 0 and job.due_at > now for job in jobs)
             oldest = min((job.due_at for job in jobs), default=None)
             waiting = len(jobs) - running - scheduled
-            return Survey(len(rooms), layers, waiting, running, oldest, jobs_scheduled=scheduled)
+            named = sum(not is_veil(partition) for partition in self._rooms)
+            return Survey(named, layers, waiting, running, oldest, jobs_scheduled=scheduled)
 
     async def compact(self) -> None:
         """Nothing to do: what is forgotten is gone from memory."""

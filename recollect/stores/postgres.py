@@ -26,6 +26,7 @@ from recollect.stores.contract import (
     SCAN_MAX_ROWS,
     SHARED,
     VECTOR_SEARCH,
+    VEIL,
     Candidate,
     Delta,
     Finding,
@@ -237,12 +238,12 @@ class PostgresStore:
 
     async def survey(self, now: int) -> Survey:
         ((partitions, waiting, running, scheduled, oldest, size),) = await self._overview(
-            """select (select count(*) from heads), count(*) filter (where due_at <= %s),
+            """select (select count(*) from heads where not starts_with(usr, %s)), count(*) filter (where due_at <= %s),
                  count(*) filter (where due_at > %s and attempt > 0),
                  count(*) filter (where due_at > %s and attempt = 0), min(due_at),
                  (select sum(pg_total_relation_size(oid))::bigint from pg_class
                    where relnamespace = to_regnamespace(%s) and relkind = 'r') from jobs""",
-            (now, now, now, self._link.address.schema),
+            (VEIL, now, now, now, self._link.address.schema),
         )
         records = await self._overview(
             """select layer, count(*) from records join heads using (org, usr, epoch)

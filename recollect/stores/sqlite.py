@@ -31,6 +31,7 @@ from recollect.stores.contract import (
     SCAN_MAX_ROWS,
     SHARED,
     VECTOR_SEARCH,
+    VEIL,
     Candidate,
     Delta,
     Forgotten,
@@ -286,7 +287,7 @@ class SqliteStore:
                      count(*) filter (where due_at > :now and attempt = 0), min(due_at) from jobs""",
                 {"now": now},
             ).fetchone()
-            partitions = db.execute("select count(*) from partitions").fetchone()[0]
+            partitions = db.execute("select count(*) from partitions where usr not glob ?", (f"{VEIL}*",)).fetchone()[0]
             # By its pages, not by its files: the log beside it is work in progress and is written over.
             size = db.execute("pragma page_count").fetchone()[0] * db.execute("pragma page_size").fetchone()[0]
             return Survey(partitions, records, waiting, running, oldest, size, scheduled)

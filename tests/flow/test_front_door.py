@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import inspect
+import time
 
 import pytest
 
 from recollect import Memory
 from recollect.errors import RecollectError, Unavailable, ValidationError
+from recollect.settings import Settings
 from recollect.stores.in_memory import InMemoryStore
 
 
@@ -258,3 +262,60 @@ def test_a_wrong_setting_is_refused_by_name(name, value):
     with pytest.raises(ValidationError) as caught:
         Memory.open("memory://", **{name: value})
     assert caught.value.field == name
+
+
+@pytest.mark.parametrize("clock", [5, None, "noon", time.time, time.gmtime, lambda at: at])
+def test_what_does_not_give_whole_milliseconds_is_no_clock(clock):
+    with pytest.raises(ValidationError, match="clock: must be a function that gives the milliseconds since 1970"):
+        Memory.open("memory://", clock=clock)
+
+
+@pytest.mark.parametrize("settings", [5, {}, {"window_turns": 3}, "", Settings])
+def test_only_settings_are_settings(settings):
+    with pytest.raises(ValidationError, match="settings: must be Settings; a single one is given by its name"):
+        Memory.open("memory://", settings=settings)
+
+
+NAMED = {*inspect.signature(Memory.open).parameters, *(each.name for each in dataclasses.fields(Settings))} - {
+    "changes"
+}
+
+
+@pytest.mark.parametrize("name", sorted(NAMED))
+@pytest.mark.parametrize("value", [object(), b"bytes", [5], {5: 5}], ids=lambda value: type(value).__name__)
+async def test_whatever_is_given_for_a_parameter_that_cannot_be_it_is_refused_by_name(name, value):
+    with pytest.raises(ValidationError) as caught:
+        await Memory.open(**{"url": "memory://"} | {name: value}).start()
+    assert caught.value.field == name
+
+
+@pytest.mark.parametrize(
+    ("verb", "field", "value"),
+    [
+        ("maintain", "dry_run", "no"),
+        ("reembed", "dry_run", None),
+        ("reembed", "user", 5),
+        ("reembed", "org", ""),
+        ("reembed", "told", "told"),
+        ("reprocess", "user", 5),
+        ("reprocess", "told", 5),
+        ("reindex", "user", ["ann"]),
+        ("retry", "failure", "an id"),
+        ("masked", "text", 5),
+    ],
+)
+async def test_operators_are_told_by_name_what_is_wrong(memory, verb, field, value):
+    with pytest.raises(ValidationError) as caught:
+        done = getattr(memory, verb)(**{field: value})
+        await done
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize("agent", [[], {}, 0, False, 5])
+async def test_an_agent_is_a_name_or_none(memory, agent):
+    ann = memory.user("ann")
+    for call in (lambda: ann.session("s", agent=agent), lambda: ann.customizations.of_agent(agent)):
+        with pytest.raises(ValidationError, match="agent"):
+            call()
+    for nobody in ("", None):
+        assert (await ann.session("s", agent=nobody).add_message("user", "hello")).role == "user"

@@ -436,6 +436,34 @@ async def test_relevance_is_on_one_scale_for_all_questions(memory):
     assert nonsense and all(hit.relevance < 0.2 for hit in nonsense)
 
 
+async def test_relevance_is_the_same_beside_two_memories_as_beside_many(memory):
+    asked = "Does the lighthouse have a restaurant for guests?"
+    told = []
+    for user, others in (("few", 1), ("many", 300)):
+        handle = memory.user(user)
+        await handle.add_memory("The lighthouse near Oslo holds forty guests.")
+        for start in range(0, others, 50):
+            size = min(50, others - start)
+            await handle.add_memories([f"Ship {start + place} carries {place} tons." for place in range(size)])
+        await memory.work()
+        told.append((await handle.search_memory(asked))[0])
+    few, many = told
+    assert few.content == many.content
+    assert few.relevance == pytest.approx(many.relevance, abs=0.05)
+
+
+async def test_what_has_no_vector_is_judged_by_its_words(memory):
+    ann = memory.user("ann")
+    await ann.update_preference("theme", "dark")
+    await ann.add_memory("The hydrophones need new batteries.")
+    await memory.work()
+    preference = (await ann.search_memory("Which theme should I use?"))[0]
+    assert preference.content == "theme: dark" and preference.relevance > 0.2
+    assert (await ann.get_context("Which theme should I use?")).answerable == preference.relevance
+    unasked = {hit.content: hit.relevance for hit in await ann.search_memory("Which batteries should I buy?")}
+    assert unasked.get("theme: dark", 0.0) < 0.05
+
+
 async def test_what_was_found_is_the_callers_to_change(memory):
     ann = memory.user("ann")
     await ann.add_memory("The red kite flew away.", metadata={"seen": {"at": ["noon"]}})

@@ -24,6 +24,7 @@ from recollect.errors import EmbeddingError
 from recollect.interfaces import output
 from recollect.interfaces.cli import GUESSED
 from recollect.interfaces.commands import PANELS, Entry
+from recollect.records import Partition
 
 PROGRAM = [sys.executable, "-m", "recollect"]
 COMMANDS = [name for entries in PANELS.values() for name in entries]
@@ -74,6 +75,36 @@ def test_a_wrong_call_is_one_line_on_standard_error_and_exit_2(recollect, argume
     assert ran.out == ""
     assert ran.err.startswith("recollect: usage: ")
     assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["facts", "set", "city", "Bergen", "--since", "soon"], 2, "(--since)"),
+        (["update", "some-id"], 2, "a text, --importance, --metadata or --expires-at"),
+        (["reembed", "--user", "nobody"], 1, "`recollect users` lists who has memories"),
+        (["reprocess", "--user", "nobody"], 1, "`recollect users` lists who has memories"),
+        (["context", "tea", "--user", "nobody"], 0, "nothing is remembered that belongs here: of nobody"),
+        (["customize"], 1, "`recollect customize add"),
+        (["facts"], 1, "`recollect facts set"),
+        (["learnings", "--user", "nobody"], 1, "`recollect users` lists who has memories"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_who_finds_nothing_or_says_it_wrong_is_told_what_to_do(recollect, lines, arguments, code, told):
+    _remember(recollect, lines, PORTO)
+    ran = recollect(*arguments)
+    assert ran.code == code
+    assert told in ran.out + ran.err
+
+
+def test_data_and_files_that_are_not_there_are_told_as_such(recollect, tmp_path):
+    assert "there is no such file" in recollect("bench", "--data", "nowhere.json", at=None).err
+    missing = recollect("backup", str(tmp_path / "copy.db"))
+    assert missing.code == 1 and "no memories yet in" in missing.err
+    recollect("add", "Tea.")
+    taken = recollect("backup", str(tmp_path / "notes.db"))
+    assert taken.code == 3 and "notes.db is already there" in taken.err
 
 
 @pytest.mark.parametrize("guess", sorted(GUESSED))
@@ -380,6 +411,17 @@ def test_a_session_is_closed_once_and_becomes_an_episode(recollect, lines):
     )
 
 
+def test_a_session_is_compressed_and_keeps_its_messages(recollect, lines):
+    said = [TEA | {"content": f"Lap {number} took {60 + number} seconds."} for number in range(6)]
+    _remember(recollect, lines, *said)
+    assert recollect("sessions", "--compress", "monday", "--json").json == {"compressed": True}
+    records = recollect("stats", "--json").json["records"]
+    assert (records["conversation"], records["summary"]) == (6, 1)
+    told = recollect("context", "Which lap?", "--session", "monday", "--json").json
+    assert any("Lap 0" in message["content"] for message in told["messages"])
+    assert recollect("sessions", "--compress", "tuesday").code == 1
+
+
 def test_a_session_is_branched_from_a_message(recollect, lines):
     _remember(recollect, lines, TEA, TEA | {"content": "And coffee after it."})
     first = recollect("list", "--layer", "conversation", "--json").json[0]["id"]
@@ -408,6 +450,12 @@ def test_the_state_of_a_task_is_set_changed_shown_and_cleared(recollect):
     assert recollect("working", "show").code == 1, "that of the session is not that of the user"
     assert recollect("working", "show", "--agent", "guide").code == 2
     assert recollect("working", "set", "[1]").code == 2
+    assert recollect("working", "clear", *there).code == 0
+    for action in ('"read"', '{"wrote": 2}', '"left"'):
+        pushed = recollect("working", "push", "recent", action, "--keep", "2", *there, "--json").json["state"]
+    assert pushed == {"recent": [{"wrote": 2}, "left"]}
+    refused = recollect("working", "push", "recent", "read", *there)
+    assert refused.code == 2 and "a text has quotes of its own" in refused.err
     assert recollect("working", "clear", *there).code == 0
     assert recollect("working", "show", *there).code == 1
 
@@ -574,6 +622,30 @@ def test_erasing_asks_first_and_leaves_no_trace_in_the_file(recollect, lines, tm
     assert recollect("erase", "--yes").code == 1
 
 
+def test_what_is_kept_for_the_whole_org_is_found_by_everybody_and_forgotten_by_its_id(recollect):
+    kept = recollect("add", "The office closes at six.", "--org-wide", "--metadata", '{"topic": "work"}', "--json")
+    assert kept.json["scope"]["user"] == "" and kept.json["metadata"] == {"topic": "work"}
+    for user in ("ann", "bob"):
+        assert "closes at six" in recollect("search", "when does the office close", "--user", user).out
+    assert recollect("search", "when does the office close", "--org", "other").code == 1
+    assert recollect("add", "Closed.", "--org-wide", "--only-new").code == 2
+    assert recollect("forget", kept.json["id"]).code == 1, "it is nobody's own"
+    assert recollect("forget", "--org-wide").code == 2
+    assert recollect("forget", kept.json["id"], "--org-wide", "--json").json["count"] == 1
+    assert recollect("search", "when does the office close", "--user", "ann").code == 1
+
+
+def test_a_whole_org_is_erased_and_no_other(recollect, lines):
+    for user in ("ann", "bob"):
+        _remember(recollect, lines, PORTO, user=user)
+    recollect("add", "The office closes at six.", "--org-wide")
+    recollect("add", "Elsewhere.", "--org", "other")
+    asked = recollect("erase", "--whole-org")
+    assert asked.code == 2 and "all users of the organisation" in asked.err
+    assert recollect("erase", "--whole-org", "--yes", "--json").json["forgotten"] == {"long_term": 3}
+    assert recollect("users", "--json").json == [{"org": "other", "user": "me"}]
+
+
 # ── Looking after it ─────────────────────────────────────────────────────────────────────────────
 
 
@@ -581,8 +653,7 @@ def test_upkeep_tells_what_it_did(recollect, lines):
     _remember(recollect, lines, PORTO)
     (told,) = recollect("maintain", "--dry-run", "--json").json
     assert (told["user"], told["retired"], told["dry_run"]) == ("me", [], True)
-    told = recollect("maintain").out
-    assert "me" in told and "There was nothing to do." in told
+    assert recollect("maintain").out == "There was nothing to do.\n", "who has nothing done is not listed"
 
 
 def test_the_worker_takes_in_what_waits_once(recollect, lines, monkeypatch):
@@ -641,6 +712,13 @@ def test_stats_count_users_layers_and_bytes(recollect, lines):
     assert "1 record" in told and "read only      no" in told and "/notes.db" in told
 
 
+def test_who_was_erased_is_no_user_of_the_stats(recollect, lines):
+    _remember(recollect, lines, PORTO)
+    _remember(recollect, lines, PORTO, user="ann")
+    recollect("erase", "--user", "ann", "--yes")
+    assert recollect("stats", "--json").json["users"] == 1
+
+
 def test_stats_tell_each_of_several_stores_by_what_it_holds(recollect, lines, tmp_path, monkeypatch):
     monkeypatch.setenv("RECOLLECT_LAYERS", f"conversation=sqlite:///{tmp_path}/talk.db")
     _remember(recollect, lines, TEA)
@@ -656,8 +734,15 @@ def test_what_an_org_and_the_server_keep_is_not_told_as_a_users(recollect, lines
     recollect("keys", "create")
     assert "3 users and orgs" in recollect("stats").out
     assert "of 3 users and orgs" in recollect("backup", str(tmp_path / "copy.db")).out
-    kept = recollect("maintain").out
-    assert "(the org)" in kept and "(the server)" in kept
+    kept = recollect("maintain", "--json").json
+    assert [output.whose(Partition(each["org"], each["user"])) for each in kept] == ["(the org)", "me", "(the server)"]
+
+
+def test_upkeep_says_nothing_of_who_was_erased(recollect, lines):
+    _remember(recollect, lines, TEA)
+    recollect("erase", "--yes")
+    assert recollect("maintain", "--json").json == []
+    assert "{erased}" not in recollect("maintain").out
 
 
 def test_the_doctor_finds_a_healthy_store_well_and_changes_nothing(recollect, lines, tmp_path):

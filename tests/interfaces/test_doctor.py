@@ -1,8 +1,14 @@
-"""What `recollect doctor` says about meaning: whether search has it, and what to do where it has not."""
+"""What `recollect doctor` says of settings, of meaning and of models: what is well, and what to do where it is not."""
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import asynccontextmanager
+
 import pytest
+
+from recollect.interfaces import doctor
+from recollect.testing.endpoint import answer, serving, sleep_on_it
 
 
 @pytest.fixture
@@ -82,3 +88,79 @@ def test_memories_of_another_embedder_are_told_with_the_way_to_change_them(embed
     assert check["state"] == "warn"
     assert "wordllama-l2-256" in check["found"]
     assert "recollect reembed" in check["advice"]
+
+
+# ── Models behind endpoints ──────────────────────────────────────────────────────────────────────
+
+YES = {"choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}]}
+VECTOR = {"data": [{"index": 0, "embedding": [0.6, 0.8]}]}
+
+
+@asynccontextmanager
+async def an_endpoint(monkeypatch, setting: str, path: str, usual):
+    async with serving(path, lambda body: usual) as endpoint:
+        monkeypatch.setenv(f"RECOLLECT_{setting}", "openai:small")
+        monkeypatch.setenv(f"RECOLLECT_{setting}_URL", endpoint.url)
+        yield endpoint
+
+
+async def _examined(url: str) -> dict[str, doctor.Check]:
+    return {check.name: check async for check in doctor.examine(url)}
+
+
+async def test_a_chat_model_is_asked_one_short_question(url, monkeypatch):
+    async with an_endpoint(monkeypatch, "LLM", "/v1/chat/completions", YES) as endpoint:
+        check = (await _examined(url))["chat model"]
+    assert check.state == "ok" and check.found.startswith("openai:small answered in ")
+    (request,) = endpoint.requests
+    assert len(str(request["messages"])) < 100
+
+
+async def test_without_a_chat_model_none_is_asked_and_none_is_missed(url):
+    assert "chat model" not in await _examined(url)
+
+
+async def test_a_chat_model_is_asked_before_there_are_memories_too(tmp_path, monkeypatch):
+    async with an_endpoint(monkeypatch, "LLM", "/v1/chat/completions", YES):
+        found = await _examined(f"sqlite:///{tmp_path}/not yet.db")
+    assert "nothing is kept there yet" in found["store"].found and found["chat model"].state == "ok"
+
+
+async def test_a_chat_model_that_refuses_is_told_with_what_to_look_at(url, monkeypatch):
+    async with an_endpoint(monkeypatch, "LLM", "/v1/chat/completions", YES) as endpoint:
+        endpoint.always = answer(401)
+        check = (await _examined(url))["chat model"]
+    assert check.state == "warn" and "401" in check.found
+    assert "check llm, llm_url and llm_key" in check.advice
+
+
+async def test_a_chat_model_that_says_nothing_is_not_waited_for_for_long(url, monkeypatch):
+    monkeypatch.setattr(doctor, "ANSWER_S", 0.2)
+    async with an_endpoint(monkeypatch, "LLM", "/v1/chat/completions", YES) as endpoint:
+        endpoint.always = sleep_on_it
+        async with asyncio.timeout(20):
+            check = (await _examined(url))["chat model"]
+    assert check.state == "warn" and "openai:small gave no answer" in check.found
+
+
+async def test_an_endpoint_of_embeddings_is_asked_for_one(url, monkeypatch):
+    async with an_endpoint(monkeypatch, "EMBEDDER", "/v1/embeddings", VECTOR) as endpoint:
+        well = (await _examined(url))["embeddings"]
+        endpoint.always = answer(500)
+        ill = (await _examined(url))["embeddings"]
+    assert (well.state, ill.state) == ("ok", "warn")
+    assert "embedder_url" in ill.advice
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("llm", "magic"), ("embedder", "magic"), ("masking", "magic"), ("index", "magic://")]
+)
+def test_a_setting_that_keeps_a_memory_from_opening_is_named_and_the_store_is_not_blamed(
+    recollect, monkeypatch, name, value
+):
+    monkeypatch.setenv(f"RECOLLECT_{name.upper()}", value)
+    ran = recollect("doctor", "--json")
+    (failed,) = [check for check in ran.json if check["state"] == "fail"]
+    assert ran.code == 1
+    assert failed["name"] == {"llm": "chat model"}.get(name, name)
+    assert "recollect.db" not in failed["found"]

@@ -85,3 +85,10 @@ def test_without_its_model_nothing_is_embedded_anew(recollect, monkeypatch):
 
 def test_there_is_nothing_to_embed_anew_before_there_are_memories(recollect):
     assert recollect("reembed").code == 1
+
+
+def test_without_an_index_beside_the_store_there_is_nothing_to_rebuild_and_it_is_said(recollect):
+    recollect("add", "Ann's bicycle is green.")
+    ran = recollect("reindex")
+    assert ran.code == 1
+    assert ran.err == "recollect: index: none is set beside the store; the built-in one needs no rebuilding\n"

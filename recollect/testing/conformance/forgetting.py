@@ -93,6 +93,7 @@ class ForgetConformance(Stage):
         before = await mark_of(store)
         await forget_whole(store, ANN, NOW)
         assert [each for each in await second.partitions() if not is_veil(each)] == [BOB]
+        assert (await second.survey(NOW)).partitions == 1, "who was erased is not counted"
         with refused(Conflict, "epoch"):
             await second.commit(Changes(ANN, put=(message("late"),), epoch=before.epoch), NOW)
         await second.commit(told, NOW)
