@@ -41,8 +41,8 @@ GRAPH_LAYERS = ("entity", "relation")
 Settle = Callable[[Record, Sequence[Record], int | None], Place]
 """From a fact with its past to what it is to be, for all of its spells or for so many of them."""
 Decide = Callable[[Sequence[Record]], Left]
-Step = tuple[str, Record | None]
-"""An id, and what is to stand under it: nothing where it goes."""
+Step = tuple[Record, Record | None]
+"""A record as it was read, and what is to become of it: nothing where it goes."""
 Counts = Callable[[Record], bool]
 """Which records are told of, by how many there are before and after."""
 
@@ -169,11 +169,11 @@ class Unlearning:
         for most in (None, *PORTIONS):
             place = settle(head, spells, most)
             steps = [
-                (entry.id, None if after is None else _entry(entry, after))
+                (entry, None if after is None else _entry(entry, after))
                 for entry, before, after in zip(entries, spells, place.past, strict=True)
                 if after is not before
             ]
-            steps += [] if place.head == head else [(head.id, place.head)]
+            steps += [] if place.head == head else [(head, place.head)]
             if len(steps) <= TOGETHER and sum(map(_bytes, steps)) <= PAYLOAD_MAX_BYTES:
                 break
         if not steps:
@@ -201,7 +201,9 @@ class Unlearning:
                     if known[id].layer != "past" and not known[id].data.get("alias"):
                         done[known[id].layer] += _difference([known[id]], [after], counts)
             # What rests on an entity goes before it, so that a crash leaves nothing that rests on nothing.
-            steps = sorted(left.items(), key=lambda step: known[step[0]].layer == "entity")
+            steps = sorted(
+                ((known[id], after) for id, after in left.items()), key=lambda step: step[0].layer == "entity"
+            )
             try:
                 for some in () if dry_run else _portions(steps):
                     await self._ledger.commit(self._changes(some))
@@ -212,15 +214,13 @@ class Unlearning:
         return done
 
     def _changes(self, steps: Iterable[Step]) -> Changes:
-        """One commit: what changes is put, what is None is dropped, and new lines are embedded."""
-        rows = list(steps)
-        put = tuple(record for _, record in rows if record is not None)
+        """One commit: what changes is put, what goes is emptied, and new lines are embedded."""
+        put = tuple(_emptied(before) if after is None else after for before, after in steps)
         layers = self._ledger.layers
         refs = tuple(r.id for r in put if layers[r.layer].embedded and r.content and r.vector is None)
         now = self._ledger.clock()
         job = enrich_job(self._partition, refs, now)
-        drop = tuple(id for id, record in rows if record is None)
-        return Changes(self._partition, put=put, drop=drop, enqueue=(job,) if refs else ())
+        return Changes(self._partition, put=put, enqueue=(job,) if refs else ())
 
 
 def unlearning_job(partition: Partition, messages: Sequence[str], now: int) -> Job:
@@ -230,6 +230,14 @@ def unlearning_job(partition: Partition, messages: Sequence[str], now: int) -> J
 
 def _difference(before: Sequence[Record], after: Sequence[Record | None], counts: Counts) -> int:
     return abs(sum(map(counts, before)) - sum(counts(record) for record in after if record is not None))
+
+
+def _emptied(record: Record) -> Record:
+    """Nothing but the place of a record, whose life was over long ago: as good as dropped.
+
+    A drop takes whatever stands there; this is refused, as any put, if somebody has changed the record meanwhile.
+    """
+    return Record(record.id, record.layer, record.scope, expires_at=0, version=record.version, born=record.born)
 
 
 def _bytes(step: Step) -> int:

@@ -418,7 +418,7 @@ async def test_a_lesson_under_way_is_taken_back_although_who_forgot_was_killed(o
     async def learned_in_the_last_moment():
         await memory.work()
         assert await holds(memory, "Zora")
-        store.before(lambda changes: bool(changes.drop) and message.id not in changes.drop, killed)
+        store.before(lambda changes: any(r.layer == "fact" for r in changes.put), killed)
 
     store.before(lambda changes: message.id in changes.drop, learned_in_the_last_moment)
     with pytest.raises(Unavailable):
@@ -485,3 +485,40 @@ async def test_a_value_that_is_moved_into_the_past_between_two_looks_is_seen_by_
     assert await unlearning.forget([secret.id]) == {"fact": 1, "entity": 1, "relation": 1}
     known = [record for record in await everything(memory) if record.layer != "conversation"]
     assert "Canaryville" not in str([record.to_dict() for record in known])
+
+
+async def test_what_is_said_anew_while_the_only_other_word_for_it_is_forgotten_stays(open_memory, store_url):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    secret = await ann.session("s").add_message("user", "I live in Canaryville.")
+    await memory.work()
+
+    async def moves():
+        await ann.add_fact("city", "Oslo")
+
+    store.before(lambda changes: any(r.layer == "fact" for r in changes.put) or bool(changes.drop), moves)
+    await ann.forget(secret.id)
+    await memory.work()
+    assert [fact.value for fact in await ann.facts.get("city")] == ["Oslo"]
+    assert not await holds(memory, "Canaryville")
+
+
+async def test_a_learning_that_is_told_again_while_its_only_message_is_forgotten_stays(open_memory, store_url):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    await ann.session("s").add_interaction("Send me the boat.", "The red one is on its way.")
+    message = await ann.session("s").add_message("user", "No, I meant the green one.")
+    await memory.work()
+    (learning,) = await ann.learnings.list()
+
+    async def told_again():
+        await ann.add_learning(learning.content, type=learning.type)
+
+    def takes_it_back(changes):
+        return learning.id in changes.drop or any(record.id == learning.id for record in changes.put)
+
+    store.before(takes_it_back, told_again)
+    await ann.forget(message.id)
+    assert [each.content for each in await ann.learnings.list()] == [learning.content]

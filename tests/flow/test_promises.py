@@ -196,6 +196,7 @@ async def test_two_starts_at_once_open_one_store(tmp_path):
     await asyncio.gather(memory.start(), memory.start())
     await memory.user("ann").add_memory("hello there")
     await memory.close()
+    assert asyncio.all_tasks() == {asyncio.current_task()}, "what another one had set going would go on"
 
 
 async def test_a_message_cannot_take_the_place_of_a_head(memory):
