@@ -116,6 +116,14 @@ async def test_the_python_of_a_page_runs_from_top_to_bottom(page):
             await run(compiled("\n" * block.line + block.code, str(page), "exec"), names)
 
 
+async def test_what_the_readme_says_that_its_first_lines_print_is_printed(capsys):
+    page = ROOT / "README.md"
+    first = blocks(page)[0]
+    shown = page.read_text(encoding="utf-8").partition(first.code)[2].split("```\n")[2]
+    await run(compiled(first.code, name_of(page), "exec"), {})
+    assert shown.startswith("found, best first") and shown in capsys.readouterr().out
+
+
 def test_few_blocks_are_not_run_and_each_says_why():
     skipped = {f"{name_of(page)}:{b.line}": b.reason for page in PAGES for b in blocks(page) if b.reason is not None}
     every = sum(len(blocks(page)) for page in PAGES)
