@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
+import weakref
 
 import pytest
 
@@ -444,3 +446,18 @@ async def test_what_was_found_is_the_callers_to_change(memory):
     (again,) = await ann.search_memory("red kite")
     assert again.record.metadata == {"seen": {"at": ["noon"]}}
     assert "edits" not in again.record.data
+
+
+async def test_an_index_that_is_let_go_leaves_at_once_and_not_with_the_next_look_for_garbage(memory):
+    ann = memory.user("ann")
+    await ann.session("s").add_interaction("My dog Rex eats green apples.", "Good boy, Rex!")
+    await memory.work()
+    assert await ann.session("s").get_context("What does my dog Rex eat?")
+    indexes = memory._flow.indexes
+    held = weakref.ref(await indexes.current(Partition("default", "ann")))
+    gc.disable()
+    try:
+        indexes.drop(Partition("default", "ann"))
+        assert held() is None
+    finally:
+        gc.enable()
