@@ -12,6 +12,7 @@ import logging
 from bisect import bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -48,6 +49,8 @@ UNHELD_LAYERS = ("past", "failure", "seal")
 
 SEARCHED = frozenset(SEARCHED_LAYERS)
 HALF_BYTES = 2
+ROWS, GROWTH = 16, 1.25
+"""Room of an index that is new, and what it grows by when it is full: many are held, each with its spare room."""
 
 LIKE_ROWS = 8
 """Rows of each model from which on the scores of two models are brought to one scale."""
@@ -57,7 +60,7 @@ class Vectors:
     """Exact search by meaning over the rows of one index. With 0 dimensions, the first vector says how many."""
 
     def __init__(self, dimensions: int) -> None:
-        self._shape_for(dimensions, 64)
+        self._shape_for(dimensions, ROWS)
 
     @property
     def dimensions(self) -> int:
@@ -148,18 +151,19 @@ class PartitionIndex:
         self.language = language
         self._words = Words(vocabulary(language))
         self.kinship = Kinship(language)
-        self._alive: NDArray[np.bool_] = np.zeros(64, np.bool_)
-        self._importance: NDArray[np.float32] = np.zeros(64, np.float32)
-        self._when: NDArray[np.int64] = np.zeros(64, np.int64)
+        self._alive: NDArray[np.bool_] = np.zeros(ROWS, np.bool_)
+        self._importance: NDArray[np.float32] = np.zeros(ROWS, np.float32)
+        self._when: NDArray[np.int64] = np.zeros(ROWS, np.int64)
         self._layers: dict[str, int] = {}
-        self._layer: NDArray[np.int16] = np.zeros(64, np.int16)
+        self._layer: NDArray[np.int16] = np.zeros(ROWS, np.int16)
         self._ends: list[tuple[int, int, int]] = []
         self._ended: list[tuple[int, int, int]] = []
         self._ended_until = 0
         self._masks: dict[tuple[str, ...], tuple[NDArray[np.bool_], bool]] = {}
         self._prior: tuple[int, Scores] | None = None
         self._talk: Talk | None = None
-        self._arrangement = Arrangement(self.sessions, self._is_held)
+        # Nothing in here refers back to the index: one that is let go is gone at once, with all that it held.
+        self._arrangement = Arrangement(self.sessions, partial(_is_held, self.records, self.row_of))
         self._first_asked: int | None = None
         self._lost: set[int] = set()
 
@@ -343,7 +347,7 @@ class PartitionIndex:
 
     def _is_held(self, row: int) -> bool:
         """Whether a row is still that of a record: who changed its words has another one."""
-        return self.row_of.get(self.records[row].id) == row
+        return _is_held(self.records, self.row_of, row)
 
     def _hide(self, row: int, version: int, *, hidden: bool) -> bool:
         """Hide a row or show it again; False when the row is no longer the one that is meant."""
@@ -646,6 +650,10 @@ def _worded(record: Record) -> str:
     return f"{record.told} ({key.label})" if key else record.told
 
 
+def _is_held(records: Sequence[Record], row_of: Mapping[str, int], row: int) -> bool:
+    return row_of.get(records[row].id) == row
+
+
 def _alike(scores: Scores, others: Scores) -> Scores:
     """Scores of one model as another would spread them: what stands out in either stands out as much in both."""
     if min(len(scores), len(others)) < LIKE_ROWS:
@@ -659,6 +667,6 @@ def _lives(record: Record, now: int) -> bool:
 
 
 def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
-    grown = np.zeros((max(2 * len(array), size, 64), *array.shape[1:]), array.dtype)
+    grown = np.zeros((max(int(GROWTH * len(array)), size, ROWS), *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
     return grown

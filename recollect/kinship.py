@@ -69,7 +69,7 @@ class Kinship:
         """Put the vectors of new words behind the others, with room for more."""
         end = len(self._place)
         if end > len(self._vectors):
-            larger = np.zeros((max(2 * end, 1024), added.shape[1]), np.float32)
+            larger = np.zeros((max(2 * end, 64), added.shape[1]), np.float32)
             larger[: len(self._vectors)] = self._vectors.reshape(-1, added.shape[1])
             self._vectors = larger
         self._vectors[end - len(added) : end] = added

@@ -27,7 +27,7 @@ from recollect.server.service import Service
 CONNECTIONS_MAX = 1_000
 """Open connections; whoever comes above this is told to come back."""
 
-_AUTHORIZATION = re.compile(rb"\r\nauthorization:([^\r\n]*)", re.IGNORECASE)
+_AUTHORIZATION = b"\r\nauthorization:"
 _LENGTH = re.compile(rb"\r\ncontent-length: ?(\d{1,7})(?=\r\n|\Z)")
 _NOT_PLAIN = re.compile(rb"\r\n(?:transfer-encoding|expect|upgrade|connection: ?close)")
 
@@ -82,11 +82,12 @@ def sent(data: bytes) -> Sent | None:
     if _NOT_PLAIN.search(lower) or lower.count(b"content-length") != len(lengths) or len(lengths) > 1:
         return None  # two readers might see its end in two places
     missing = int(lengths[0] if lengths else 0) - len(body)
-    given = _AUTHORIZATION.findall(head)
-    if missing < 0 or len(given) > 1:
+    before, given, _ = lower.partition(_AUTHORIZATION)
+    if missing < 0 or lower.count(_AUTHORIZATION) > 1:
         return None
+    shown = head[len(before) + len(given) :].partition(b"\r\n")[0]
     path = line[1].partition(b"?")[0].decode("latin-1")
-    return Sent(caller(given[0] if given else b""), missing, is_guarded(path))
+    return Sent(caller(shown), missing, is_guarded(path))
 
 
 class PatientProtocol(H11Protocol):
@@ -97,6 +98,7 @@ class PatientProtocol(H11Protocol):
     write_s = 30.0
     """How long a reader may take for what fits into the buffers of a connection, about 64 KiB."""
     _impatience: asyncio.TimerHandle | None = None
+    _patient_until = 0.0
     _stalled: asyncio.TimerHandle | None = None
     _is_one_too_many = False
     _refused_bytes = 0
@@ -121,17 +123,20 @@ class PatientProtocol(H11Protocol):
         if request is None:
             super().data_received(data)
             return
-        who = self._service.known_as(request.who)
-        bucket = self._service.callers.bucket(self._host, who)
-        wait_s = bucket[0].take(bucket[1]) if bucket is not None else self._wait_s(request, who)
+        service = self._service
+        bucket = service.callers.bucket(self._host, request.who)
+        wait_s = bucket[0].take(bucket[1]) if bucket is not None else 0.0
+        # Whoever comes too often is told so before it is asked whether their key still counts.
+        who = b"" if wait_s else service.known_as(request.who)
+        wait_s = wait_s or self._wait_s(request, who)
         if wait_s:
             self._turn_away(_too_often(math.ceil(wait_s)), request, "rate")
         elif request.missing:
             self._understand(data, {TAKEN: bucket})  # whoever sends slowly does not stand in the line yet
-        elif not self._service.admission.join_line(who):
+        elif not service.admission.join_line(who):
             self._turn_away(HANDS_FULL, request, "busy")
         elif not self._understand(data, {TAKEN: bucket, IN_LINE: who}):
-            self._service.admission.leave_line(who)
+            service.admission.leave_line(who)
 
     def _wait_s(self, request: Sent, who: bytes) -> float:
         """How long to wait for who shows no key that counts, from where too many came like this."""
@@ -153,7 +158,7 @@ class PatientProtocol(H11Protocol):
         self.transport.write(answer)
         self._refused_bytes = request.missing
         self._service.metrics.count("refused", why=why)
-        self._rest()
+        self._patient_until = self.loop.time() + self.head_s  # the timer goes on: a new one would cost as much again
 
     def _without_refused(self, data: bytes) -> bytes:
         """What came, without the rest of a body that was refused."""
@@ -187,7 +192,8 @@ class PatientProtocol(H11Protocol):
         if not waits:
             self._rest()
         elif self._impatience is None and not self.transport.is_closing():
-            self._impatience = self.loop.call_later(self.head_s, self._leave)
+            self._patient_until = self.loop.time() + self.head_s
+            self._impatience = self.loop.call_at(self._patient_until, self._leave)
 
     def _rest(self) -> None:
         if self._impatience is not None:
@@ -196,7 +202,9 @@ class PatientProtocol(H11Protocol):
 
     def _leave(self) -> None:
         self._impatience = None
-        if self.cycle is None or self.cycle.response_complete:
+        if self.loop.time() < self._patient_until:
+            self._impatience = self.loop.call_at(self._patient_until, self._leave)
+        elif self.cycle is None or self.cycle.response_complete:
             self._part()
 
     # ── who does not read ────────────────────────────────────────────────────────────────────────

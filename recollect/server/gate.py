@@ -28,6 +28,7 @@ FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "v
 """What a proxy adds to a request that it passes on: who asked the proxy may be anywhere."""
 GUARDED = ("/api", "/metrics", "/mcp")
 """What needs a key. Whether the server lives, and what its interface is, anybody may ask."""
+_UNDER_GUARDED = tuple(f"{root}/" for root in GUARDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,4 +157,4 @@ def _token(header: str) -> str:
 
 def is_guarded(path: str) -> bool:
     """Whether a path needs a key in a header."""
-    return any(path == root or path.startswith(f"{root}/") for root in GUARDED)
+    return path in GUARDED or path.startswith(_UNDER_GUARDED)

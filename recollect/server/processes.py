@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 
 from recollect.errors import Unavailable, ValidationError
+from recollect.server import heaps
 from recollect.server.app import address_of, check_host, listening, serve, serve_on
 from recollect.server.metrics import Shared
 from recollect.server.sample import load
@@ -58,6 +59,7 @@ def serve_with(
 ) -> None:
     """Serve with as many processes as the settings say, until a signal. One alone is this one."""
     if settings.workers == 1:
+        heaps.share_one()
         log_requests()
         asyncio.run(serve(Service(url, settings=settings), host, port, told=told, sample=sample))
         return
@@ -150,6 +152,7 @@ def _process(listener: socket.socket, url: str | None, settings: Settings, folde
 
 def _serve(listener: socket.socket, url: str | None, settings: Settings, folder: Path) -> None:
     """What one of the processes does."""
+    heaps.share_one()
     log_requests()
     asyncio.run(_serve_until_alone(listener, url, settings, folder))
     # Nothing is left to do, and whoever waits for this process has waited long enough.

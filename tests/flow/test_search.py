@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
+import weakref
 
 import pytest
 
@@ -533,3 +535,18 @@ async def test_a_write_while_a_question_waits_for_its_vector_spoils_no_search(op
     await chat.add_message("user", "My wife is called Carla.")
     await chat.add_message("user", "Carla grew up in Lisbon.")
     assert "Carla grew up in Lisbon." in await found(ann, "Where did my wife grow up?")
+
+
+async def test_an_index_that_is_let_go_leaves_at_once_and_not_with_the_next_look_for_garbage(memory):
+    ann = memory.user("ann")
+    await ann.session("s").add_interaction("My dog Rex eats green apples.", "Good boy, Rex!")
+    await memory.work()
+    assert await ann.session("s").get_context("What does my dog Rex eat?")
+    indexes = memory._flow.indexes
+    held = weakref.ref(await indexes.current(Partition("default", "ann")))
+    gc.disable()
+    try:
+        indexes.drop(Partition("default", "ann"))
+        assert held() is None
+    finally:
+        gc.enable()

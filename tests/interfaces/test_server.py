@@ -29,7 +29,7 @@ from recollect import errors
 from recollect.server.app import build, create
 from recollect.server.connections import PatientProtocol
 from recollect.server.errors import problem, status_of
-from recollect.server.limits import BodyLimit
+from recollect.server.limits import BodyLimit, Rate
 from recollect.server.service import Service
 from recollect.testing.fakes import FailingEmbedder
 from recollect.testing.serving import STOP_S
@@ -631,6 +631,19 @@ async def test_a_head_that_comes_byte_by_byte_is_not_waited_for(service):
     assert (
         answer == b"" and second.count(b"HTTP/1.1 200") == 1 and time.monotonic() - began < 9
     )  # by default twice ten seconds
+
+
+async def test_who_is_refused_again_and_again_is_waited_for_as_long_as_anybody_else(service):
+    class Impatient(PatientProtocol):
+        head_s = 2.0
+
+    service.rate = Rate(1, burst=1)
+    _, token = await service.keys.create(org="acme")
+    asked = b"GET /api/users/ann/profile HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %b\r\n\r\n" % token.encode()
+    async with listening(service, Impatient) as address:
+        place = (httpx.URL(address).host, httpx.URL(address).port)
+        answers = await asyncio.to_thread(talk, place, *[asked] * 9, pause_s=0.3)
+    assert (answers.count(b"HTTP/1.1 200"), answers.count(b"HTTP/1.1 429")) == (1, 8)
 
 
 def _heard(address: str) -> None:

@@ -301,6 +301,23 @@ async def test_a_key_that_is_revoked_is_a_wrong_one_from_then_on(service):
     assert service.known_as(token.encode()) == b"" and not service.callers._buckets
 
 
+async def test_who_comes_too_often_is_told_so_before_it_is_asked_whether_the_key_still_counts(service):
+    now = 0.0
+    service.rate = Rate(60, burst=2, timer=lambda: now)
+    key, token = await service.keys.create(org="acme")
+    shown = {"Authorization": f"Bearer {token}"}
+    async with listening(service) as address, httpx.AsyncClient(base_url=address) as client:
+
+        async def ask() -> int:
+            return (await client.get("/api/users/ann/profile", headers=shown)).status_code
+
+        assert [await ask() for _ in range(4)] == [200, 200, 429, 429]
+        await service.keys.revoke(key.id)
+        assert await ask() == 429
+        now = 60.0
+        assert [await ask() for _ in range(3)] == [401] * 3
+
+
 @pytest.mark.parametrize(
     "added",
     [

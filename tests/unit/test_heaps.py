@@ -1,0 +1,52 @@
+"""How many heaps the threads of a process have, as its own C library tells it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from recollect.server.heaps import SAID_BY, share_one
+
+COUNTED = """
+import ctypes, sys, threading
+from recollect.server.heaps import share_one
+
+print(share_one() if sys.argv[1] == "shared" else None, flush=True)
+together = threading.Barrier(6)
+
+def take():
+    libc.free(libc.malloc(1_000))
+    together.wait()
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+threads = [threading.Thread(target=take) for _ in range(6)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+out = ctypes.c_void_p.in_dll(libc, "stdout")
+libc.malloc_info(0, out)
+libc.fflush(out)
+"""
+
+
+def counted(*said: str, **environ: str) -> tuple[str, int]:
+    surroundings = {name: value for name, value in os.environ.items() if name not in SAID_BY} | environ
+    told = subprocess.check_output([sys.executable, "-c", COUNTED, *said], env=surroundings, text=True)
+    return told.partition("\n")[0], told.count("<heap nr=")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="heaps of threads are glibc's")
+def test_threads_of_a_server_share_one_heap_unless_somebody_has_said_otherwise():
+    assert counted("shared") == ("True", 1)
+    assert counted("as it is")[1] > 1
+    assert counted("shared", MALLOC_ARENA_MAX="3")[0] == "False"
+
+
+def test_where_it_is_not_ours_to_say_nothing_is_done(monkeypatch):
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
+    assert share_one() is False
