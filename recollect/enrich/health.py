@@ -38,7 +38,7 @@ NOT_EAT = re.compile(
 _DIET_END = re.compile(
     r"(?:ism)?[\s\x00]*(?:[,.;!()\x00]|\Z|(?:diet|lifestyle|and|but|so|now|for|since|btw|food|meals|person|any ?more"
     r"|last|about|because|these|at|who|too|as|or|recently|again|lol|actually|with|two|three|a few|this|in|after|over"
-    r"|if|also|either|at all|myself|though|please|apart|except)\b)"
+    r"|if|also|either|at all|after all|myself|though|please|apart|except|here|btw|tho)\b)"
 )
 
 
@@ -115,6 +115,7 @@ def allergic(said: Said, match: Match) -> Drafts:
 _ALLERGEN_END = re.compile(
     r"\s*(?:[,.;:!?()\x00/]|\s(?:and|or|but|so|because|which|that|as|since|if|when|in|btw|lol|haha|too|though|plus"
     r"|with|for|at|by|from|it|except|not|now|unfortunately|sadly|please|pls|also|like|who|any ?(?:more|longer)"
+    r"|after all"
     r"|at all)\b|\s[-–—&]|\Z)"
 )
 

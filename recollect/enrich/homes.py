@@ -206,6 +206,23 @@ def timezone(said: Said, match: Match) -> Drafts:
         yield said.fact("timezone", Value(text.upper() if len(text) <= 4 else text, first, last), 0.9)
 
 
+IS_MY_TIMEZONE = re.compile(
+    r"(?:.{0,60}\b(?:in|on) )?(?P<zone>(?:utc|gmt) ?[+-] ?\d{1,2}(?::\d\d)?|[a-z]{2,8}(?: (?:standard "
+    r"|daylight )?time)?)"
+    r"(?:,| -)? (?:that's|which is|is) (?P<said>my (?:time ?zone|tz|local time))\b"
+)
+WHERE_I_LIVE = re.compile(
+    r"(?=.{2,60}?(?:,|\s-)? (?:that's|which is|is) where (?:i|we) (?:currently |now )?(?P<verb>live|(?:am"
+    r"|are) based)\b)"
+)
+
+
+def where_i_live(said: Said, match: Match) -> Drafts:
+    """'Valencia, that's where I live'."""
+    for place in places(said.clause, match.end()):
+        yield said.fact(place.kind, place.value, 0.85)
+
+
 SOMEONE_FROM = re.compile(
     r"(?:\d\d ?[mf]?(?: years? old)?|an? (?:[\w-]+ ){0,4}(?:guy|man|woman|girl|male|female|person|dude|lady|boy|teen"
     r"|teenager|mom|mum|dad|mother|father|kid))(?: (?:of|with) \w+(?: kids| children)?)?,? (?P<how>from|living in"

@@ -123,7 +123,7 @@ def not_called(said: Said, match: Match) -> Drafts:
 _AFTER_NAME = re.compile(
     r"[\s\x00]*(?:[,.!;(\x00&]|\Z|-\s|(?:and|from|by the way|btw|but|here|nice to|the|a|an|your|your new|with|at)\b)"
 )
-_HERE = re.compile(r"\s(?:here|speaking|calling)\b")
+_HERE = re.compile(r"\s(?:here|speaking|calling|again)\b")
 _NOT_I_AM = words(
     """
     team, captain, king, queen, doctor, dr, mr, mrs, ms, sir, lord, god, type, number, level, master, agent
@@ -152,6 +152,25 @@ def i_am_name(said: Said, match: Match) -> Drafts:
         yield said.fact("name", found, 0.85)
     elif clause.text[at].isupper() and not found.text.isupper() and _is_new_word(first):
         yield said.fact("name", found, 0.7)
+
+
+IS_MY_NAME = re.compile(
+    r"(?:it's |its |it is |this is )?(?P<name>[^\W\d_][\w'’-]+)(?:,| -)? (?:that's|thats|is) my (?:real |actual "
+    r"|full |first )?name\b"
+)
+NAME_WRONG = re.compile(
+    r"\b(?:my name (?:wrong|incorrectly)|(?:misspell(?:ed|ing)|misspelt|butchered|mixed up) my name"
+    r"|not my name)\b[^.]{0,20}?"
+    r"\b(?:it's|its|it is|i'm|im|i am|should be)(?: actually| really| spelled| spelt)? (?P<name>[^\W\d_])"
+)
+"""'You got my name wrong, actually it's Siobhan'."""
+
+
+def name_put_right(said: Said, match: Match) -> Drafts:
+    """'No, it's Kaitlyn, that's my name'."""
+    found = person(said.clause, match.start("name"), named=True)
+    if found and not _somebody_else(said, found) and found.text.lower() not in CALENDAR:
+        yield said.fact("name", found, 0.85)
 
 
 _FROM = re.compile(r" (?:here )?from ")
@@ -210,6 +229,10 @@ _PRONOUNS_MEANT = re.compile(
     r"\bmy (?:preferred )?pronouns|\bpronouns(?:\b|:)|\bi (?:use|go by|prefer)\b|\A(?:i'm|im|i am)\b|\(\s?\Z"
     r"|\bi use\b"
 )
+_OF_OTHERS = re.compile(
+    r"\b(?:uses|goes by|prefers|wants|has)\s\Z|\b(?:his|her|their|whose|[\w-]+'s) (?:preferred )?pronouns\b"
+)
+"""Somebody else's: "my roommate uses they/them pronouns"."""
 _PRONOUNS_ALONE = re.compile(r",? ?(?:please|pls|plz|here|btw|by the way|thanks|thx)?[ .!]*\Z")
 _PRONOUNS_ASKED_FOR = re.compile(
     r" (?:pronouns(?!:| (?:are|is|mean|confuse|work|look|sound|seem)\b)|(?:for|with|when (?:talking"
@@ -223,20 +246,21 @@ def pronouns(said: Said, match: Match) -> Drafts:
     bracketed = low[max(0, match.start() - 1)] in "(["
     alone = match.start() == 0 and _PRONOUNS_ALONE.match(low, match.end())
     meant = _PRONOUNS_MEANT.search(low[: match.start()]) or _PRONOUNS_ASKED_FOR.match(low, match.end())
-    if bracketed or alone or meant:
+    if (bracketed or alone or meant) and not _OF_OTHERS.search(low, 0, match.start()):
         yield said.fact("pronouns", Value(match[1], *match.span(1)), 0.95)
 
 
 # ── Age and birthday ─────────────────────────────────────────────────────────────────────────────
 
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _AGE_NUMBER = r"(?P<age>\d{1,3})"
 AM_AGE = re.compile(
-    rf"{_AGE_NUMBER}(?: ?[mf]\b)?(?P<sure>[ -]?(?:years?[ -]old|yrs?[ -]old|y/?o\b|years? of age"
+    rf"{_AGE_NUMBER}(?: ?[mf]\b)?(?P<sure>[ -]?(?:years?[ -](?:old|young)|yrs?[ -]old|y/?o\b|years? of age"
     r"|yr old))?(?=[\s\x00]*(?:[,.;!)(\x00]|\Z|and\b(?! (?:\d|over|up|under|a half|counting))|(?:but|so|from|now"
     r"|male|female|btw|today|lol|haha|already|tomorrow|this year|f|m|living|with|years? old|which|not"
     r"|turning|going on|as of|next)\b))(?! ?(?:%|[.,]\d|/))"
 )
-AGED = re.compile(r"(?:an? |as an? )?(?P<age>\d{1,3})(?:[ -]?(?:years?|yrs?|yr)[ -]old| ?yo| ?y/o)\b")
+AGED = re.compile(r"(?:an? |as an? )?(?P<age>\d{1,3})(?:[ -]?(?:years?|yrs?|yr)[ -](?:old|young)| ?yo| ?y/o)\b")
 TURNED = re.compile(
     rf"(?:just |recently |finally )?(?:turn(?:ed|ing|(?= \d+ (?:today|this week|this month)\b))"
     rf"|(?<=just )hit) {_AGE_NUMBER}(?!,\d)(?=[\s\x00]*(?:[,.!;:()\x00]|\Z"
@@ -293,8 +317,26 @@ def age(said: Said, match: Match) -> Drafts:
     day = as_datetime(said.at).date().isoformat()
     value = Value(match["age"], match.start("age"), match.end("age"))
     yield said.fact("age", value, 0.9 if sure else 0.85, data={"as_of": day})
+    if match.re is TURNED:
+        yield from _turned_on(said, match)
 
 
+_JUST_THEN = re.compile(
+    rf"(?: years old)?,? (?:just )?(?:on )?(?P<near>today|yesterday|(?:two|three|four|five|six|\d) days ago"
+    rf"|(?:last )?(?:{'|'.join(DAYS)}))\b"
+)
+
+
+def _turned_on(said: Said, match: Match) -> Drafts:
+    """'I turned 35 two days ago' tells the birthday as well."""
+    then = _JUST_THEN.match(said.clause.low, match.end())
+    day = _near_day(then["near"], said.at) if then else None
+    if then and day:
+        yield said.fact("birthday", Value(day, match.start(), then.end()), 0.85)
+
+
+YEARS_NOW = re.compile(r"(?P<age>\d\d)(?=[\s\x00]*(?:[,.!;]|\Z|(?:and|already|years|now|today)\b))")
+"""How old somebody is who has just spoken of their birthday: "It's my birthday today! 28 and already creaky"."""
 _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
@@ -306,7 +348,8 @@ _MONTH = (
 DATE = re.compile(
     rf"(?:the )?(?:{_MONTH}\.? (?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?|(?P<day_first>\d{{1,2}})(?:st|nd|rd"
     rf"|th)? (?:of )?{_MONTH.replace('month', 'month_last')})\b(?:,? (?:of |in )?(?P<year>(?:19|20)\d\d))?"
-    r"|(?P<iso>(?:19|20)\d\d-\d\d-\d\d)|(?P<near>today|tomorrow|yesterday)\b"
+    r"|(?P<iso>(?:19|20)\d\d-\d\d-\d\d)|(?P<near>today|tomorrow|yesterday|in (?:two|three|four|five|six|\d) days"
+    r"|(?:two|three|four|five|six|\d) days ago)\b"
 )
 _ONLY_MONTH = re.compile(rf"{_MONTH}(?=[\s\x00]*(?:[,.!;]|\Z|(?:and|so|but)\b))")
 BIRTHDAY = re.compile(
@@ -315,7 +358,9 @@ BIRTHDAY = re.compile(
 )
 BORN_ON = re.compile(r"(?:was )?born (?:on |in )?(?=(?:the )?(?:\d|[a-z]{3,9} \d))")
 BIRTHDAY_TODAY = re.compile(
-    r"(?:it's|its|it is) my (?:birthday|bday|(?P<years>\d\d)(?:th|st|nd|rd) birthday) (?P<near>today|tomorrow)"
+    r"(?:it's|its|it is|it was) my (?:birthday|bday|(?P<years>\d\d)(?:th|st|nd|rd) birthday) (?P<near>today|tomorrow"
+    r"|yesterday"
+    r"|(?:two|three|four|five|six|\d) days ago|in (?:two|three|four|five|six|\d) days)\b"
     r"|(?P<first>today|tomorrow|yesterday) (?:is|was|'s) my (?:birthday|bday)\b"
 )
 _BIRTH_YEAR = re.compile(r"(?:in )?(?P<year>(?:19|20)\d\d)\b")
@@ -326,8 +371,9 @@ def birthday(said: Said, match: Match) -> Drafts:
     low = said.clause.low
     if match.re is BIRTHDAY_TODAY:
         near = match["near"] or match["first"]
-        yield said.fact("birthday", Value(_near_day(near, said.at), match.start(), match.end()), 0.9)
-        if match["years"] and near == "today":
+        if day := _near_day(near, said.at):
+            yield said.fact("birthday", Value(day, match.start(), match.end()), 0.9)
+        if match["years"] and near in ("today", "yesterday"):
             yield said.fact("age", Value(match["years"], *match.span("years")), 0.85)
         return
     found = DATE.match(low, match.end())
@@ -359,9 +405,21 @@ def _born_there(said: Said, at: int) -> Drafts:
         yield said.fact("hometown", place.value, 0.8)
 
 
+_SHIFTS = {"today": 0, "tomorrow": 1, "yesterday": -1}
+_COUNTS = ("no", "one", "two", "three", "four", "five", "six")
+
+
 def _near_day(near: str, at: int) -> str:
-    shift = {"today": 0, "tomorrow": 1, "yesterday": -1}[near]
-    day = as_datetime(at) + timedelta(days=shift)
+    """The day that is so near that people count to it: "yesterday", "two days ago", "last Sunday"."""
+    now, word = as_datetime(at), near.rsplit(maxsplit=1)[-1]
+    if word in DAYS:
+        day = now - timedelta(days=(now.weekday() - DAYS.index(word) - 1) % 7 + 1)
+    elif near in _SHIFTS:
+        day = now + timedelta(days=_SHIFTS[near])
+    else:
+        count = next(part for part in near.split() if part in _COUNTS or part.isdigit())
+        days = int(count) if count.isdigit() else _COUNTS.index(count)
+        day = now + timedelta(days=-days if word == "ago" else days)
     return f"{_MONTHS[day.month - 1].capitalize()} {day.day}"
 
 

@@ -121,6 +121,24 @@ def plays(said: Said, match: Match) -> Drafts:
             yield said.fact("hobby", value, 0.85)
 
 
+IN_SPARE_TIME = re.compile(
+    r"(?:do|practi[cs]e|make) (?P<what>(?!my\b|the\b|it\b|this\b|that\b|a lot|most|some\b|all\b|things?\b|stuff\b)"
+    r"[a-z][\w-]*(?: [\w-]+){0,2}) (?:in my (?:spare|free) time|as a hobby|for fun|on (?:the )?weekends"
+    r"|in the evenings|on the side)\b"
+)
+
+
+def in_spare_time(said: Said, match: Match) -> Drafts:
+    """'I do letterpress printing in my spare time': what one does for oneself needs no list."""
+    first, last = match.span("what")
+    made = match.group().startswith("make ")
+    yield said.fact(
+        "hobby",
+        Value(("making " if made else "") + said.clause.text[first:last], match.start() if made else first, last),
+        0.8,
+    )
+
+
 GAVE_UP = re.compile(r"(?:have |just |recently |finally )*(?:gave up|given up|quit|stopped doing) (?:doing |the )?")
 
 
@@ -138,7 +156,8 @@ def hobbies_are(said: Said, match: Match) -> Drafts:
 
 
 _ACTIVITY_END = re.compile(
-    r"\s*(?:[,.;:!?()\x00/]|\s(?:and|or|but|so|because|which|as|since|when|with|lol|tbh|btw|too)\b|\s[-–—&]|\Z)"
+    r"\s*(?:[,.;:!?()\x00/]|\s(?:and|or|but|so|because|which|as|since|when|if|with|lol|tbh|btw|too|though|tho|lately"
+    r"|these days|right now)\b|\s[-–—&]|\Z)"
 )
 
 
@@ -165,7 +184,9 @@ FAVORITE_IS = re.compile(
 IS_FAVORITE = re.compile(
     r"(?P<value>[\w][\w '’&.-]{0,40}?) (?:is|are) (?:definitely |probably |still |by far |easily |also "
     r"|hands down )*(?:my|one of my) (?P<one>)(?:all[- ]time |absolute |personal )*(?:favou?rite|fav"
-    r"|fave) (?P<what>[a-z][a-z-]*(?: [a-z-]+)?)(?= *(?:[,.;!()\x00]|\Z|(?:ever|of all time|because|and|but|so)\b))"
+    r"|fave) (?P<what>[a-z][a-z-]*(?: [a-z-]+)?)(?= *(?:[,.;!()\x00]|\Z|(?:ever|of all time|on (?:this|the) planet"
+    r"|on earth|in the (?:whole )?(?:world|universe)|right now|these days|by far|hands down"
+    r"|because|and|but|so|tbh|lol)\b))"
 )
 _NOT_FAVORITES = words(
     """
@@ -243,7 +264,7 @@ def is_favorite(said: Said, match: Match) -> Drafts:
 
 
 GOAL_IS = re.compile(
-    r"my (?:\w+ ){0,2}(?:goal|dream|ambition|aim|resolution|new year's resolution)(?: for (?:this|next) year"
+    r"my (?:[\w'-]+ ){0,2}(?:goal|dream|ambition|aim|resolution|new year's resolution)(?: for (?:this|next) year"
     r"| this year| right now| in life)?(?:'s| is)(?: (?:still|currently|now|always been))? (?:to |becoming |being )?"
 )
 TRAINING = re.compile(
@@ -264,7 +285,8 @@ TRYING = re.compile(
     r"|move to|open a|becoming an?|getting (?:fit|in shape|promoted|certified))\b)"
 )
 _PASSING = re.compile(
-    r" (?:lately|soon|right now|recently|these days|for (?:the past|a|about|over|\w+ (?:weeks?|months?|years?)).*"
+    r" (?:lately|soon|right now|recently|these days|for (?:the past|a (?:while|week|month|year|long|few)|about|over"
+    r"|\w+ (?:weeks?|months?|years?)).*"
     r"|again|at the moment|some ?day|one day|eventually)\Z",
     re.I,
 )
@@ -277,7 +299,8 @@ _GOAL_END = re.compile(
 
 _LEFT_HANGING = re.compile(r",? (?:before|after|while|once|until|till|as soon as|like|the way|as)\Z")
 _UNFINISHED = re.compile(
-    r"\b(?:ones?|things?|somewhere|where|what|that|which|anything|everything|something|whatever|how|who|people|someone)\Z"
+    r"\b(?:ones?|things?|somewhere|where|what|that|which|anything|everything|something|whatever|how|who|people"
+    r"|someone)\Z"
 )
 """How a value ends whose rest is a clause of its own: "the one I had in Rome"."""
 
@@ -338,7 +361,7 @@ def _lasting(text: str, before: str) -> bool:
         return (
             re.search(
                 r"\b(?:learn(?:ing)? [a-z]+(?: (?:language|guitar|piano))?\Z|learn (?:how to|to|the)|run a"
-                r"|buy a (?:house|home|car|flat|apartment|condo)|become (?:a|an)|save (?:for|up|money|\$)"
+                r"|buy a (?:house|home|car|flat|apartment|condo)|become (?:a|an)|save (?:for|up|money|[$£€]?\d)"
                 r"|stop (?:smoking|drinking|procrastinating|eating)|improve my|start (?:my own|a)|open a"
                 r"|gain (?:muscle|weight)|finish my|climb|reduce my|complete (?:a|an|my))",
                 text,

@@ -43,7 +43,8 @@ JOB_IS = re.compile(
     r"| is|:)(?: (?:now|currently))? (?:as )?(?:(?:a|an|the|being an?|to be an?) )?"
 )
 PROMOTED = re.compile(
-    r"(?:just |recently |finally )?(?:got|was|been|am) (?:just )?(?:promoted to|hired as|appointed(?: as)?) (?:a |an "
+    r"(?:just |recently |finally )?(?:got|was|been|am) (?:just )?(?:promoted to|hired as|appointed(?: as)?) (?!to\b"
+    r"|by\b|for\b)(?:a |an "
     r"|the )?"
 )
 BECAME = re.compile(
@@ -290,7 +291,8 @@ def status(said: Said, match: Match) -> Drafts:
 # ── Employer and industry ────────────────────────────────────────────────────────────────────────
 
 WORK_AT = re.compile(
-    r"(?:have )?(?:work|working|worked|interning|intern|employed|contract|freelance|consult)(?: (?:remotely"
+    r"(?:have )?(?:work|working|worked|interning|intern|employed|contract|freelance|consult)(?: (?:remotely|remote"
+    r"|from home|freelance"
     r"|full[- ]time|part[- ]time|here|over|now|currently|mostly|right now|nights|shifts))* (?:at|for|over at"
     r"|(?<=employed )(?:by|with)) (?:an? (?:\w+ ){0,3}(?:called|named) )?"
 )
@@ -398,7 +400,8 @@ def employer_is(said: Said, match: Match) -> Drafts:
 
 _ROLE_THERE = re.compile(
     r"(?: (?:last|this) \w+| in (?:\d{4}|jan\w*|feb\w*|mar\w*|apr\w*|may|june?|july?|aug\w*|sep\w*|oct\w*|nov\w*"
-    r"|dec\w*)| recently| today| yesterday)?,? as (?P<article>(?:a|an|the|their) )?| doing (?=\w+ engineering)"
+    r"|dec\w*)| on \w+day| (?:\w+ ){1,3}ago| recently| today| yesterday)?,? as (?P<article>(?:a|an|the|their) )?"
+    r"| doing (?=\w+ engineering)"
 )
 
 

@@ -360,7 +360,7 @@ TOOLS = proper(
 TOOLS_AND_WORDS = words(
     """
     cursor, zed, linear, slack, zoom, sketch, unity, maya, illustrator, excel, premiere, signal, brave, edge, fish,
-    arch, spring, flask, rails, react, angular, chrome, safari, windows, copilot, roam, git, eclipse, figma, kindle
+    arch, spring, flask, rails, react, angular, chrome, safari, windows, copilot, roam, git, eclipse, kindle
     """
 )
 """Tools whose names are plain words: lower-case they count only beside a sure verb of use."""

@@ -130,8 +130,10 @@ PARTED = re.compile(
     r"|today|in|on|two|three|a|and|but|so|because|after|recently)\b))"
 )
 _NO_LONGER = (
-    r"(?:have |just |recently |finally )*(?:broke up|divorced|split up|separated|got divorced|are divorced"
-    r"|are no longer together|called it quits)"
+    r"(?:have |just |recently |finally |actually )*(?:broke up|broken up|divorced|split up|split|separated"
+    r"|got divorced|are divorced"
+    r"|are no longer (?:together|a couple|an item)|aren't together any ?more|parted ways|ended things"
+    r"|called it (?:quits|off))"
 )
 _OVER = r"(?=[\s\x00]*(?:[,.!;]|\Z|(?:now|again|last|this|yesterday|today|in|two|three|a|and|but|recently)\b))"
 WE_PARTED = re.compile(_NO_LONGER + _OVER)
@@ -146,13 +148,36 @@ BOTH_BROKE_UP = re.compile(
     rf"(?:me and (?P<second>[^\W\d_][\w'’-]+)|(?P<name>[^\W\d_][\w'’-]+) and (?:i|me)) {_NO_LONGER}\b"
 )
 PARTNER_AND_I_PARTED = re.compile(
-    rf"my (?:wife|husband|girlfriend|boyfriend|partner|fianc[eé]e?|gf|bf) and (?:i|me) {_NO_LONGER}{_OVER}"
+    r"(?:my (?:wife|husband|girlfriend|boyfriend|partner|fianc[eé]e?|gf"
+    r"|bf)(?:,? (?P<name>[^\W\d_][\w'’-]+),?)? and (?:i|me)"
+    r"|me and my (?:wife|husband|girlfriend|boyfriend|partner|fianc[eé]e?|gf|bf)(?:,? (?P<second>[^\W\d_][\w'’-]+),?)?)"
+    rf" {_NO_LONGER}{_OVER}"
 )
+NOT_MINE = re.compile(
+    r"(?P<name>[^\W\d_][\w'’-]+) (?:isn't|is not|is no longer|'s no longer|'s not|is not really) my (?P<relation>wife"
+    r"|husband|girlfriend"
+    r"|boyfriend|partner|fianc[eé]e?|gf|bf|spouse|best friend|friend|roommate|flatmate|housemate|boss|manager)"
+    r"(?=[\s\x00]*(?:[,.;!]|\Z|(?:any ?more|any longer|now|since|and|but|so)\b))"
+)
+
+
+def not_mine(said: Said, match: Match) -> Drafts:
+    """'Hannes isn't my boyfriend any more'."""
+    found = _written_name(said.clause, match.start("name"))
+    if found and found.last == match.end("name"):
+        yield said.denied_fact(KEY_OF_RELATION[match["relation"]], found, 0.85)
+
+
 _DIED = re.compile(
     r"\b(?:died|passed away|passed on|was put down|has passed|had to (?:be )?put down|put (?:him|her|them) down"
     r"|crossed the rainbow)\b"
 )
-_GOODBYE = re.compile(r"\b(?:goodbye to|put down|put) \Z")
+_GOODBYE = re.compile(r"\b(?:goodbye to|put down|put|re-?hom(?:e|ed|ing)|g[ia]ve(?:n)? away|giving away) \Z")
+_GAVE = re.compile(r"\b(?:g[ia]ve|given|giving) \Z")
+_AWAY = re.compile(
+    r" (?:away|up(?! on)|back to|to (?:a|the) (?:new home|new family|shelter|rescue)|(?:back )?to the (?:breeder"
+    r"|shelter))\b"
+)
 _AFTER_IS = re.compile(r"[\s\x00]*(?:[,.!;()\x00]|\Z|(?:and|but|or)\b)")
 
 
@@ -169,6 +194,8 @@ def not_named(said: Said, match: Match) -> Drafts:
         yield said.denied_fact(KEY_OF_RELATION[match["relation"] or match["whose"]], found, 0.85)
 
 
+_CALLED_BY_OTHERS = re.compile(r"\b(?:calls?|nicknames?|nicknamed) \Z")
+"""What somebody is called in fun is no name: "everyone calls my brother-in-law Biscuit"."""
 _NOT_SO = re.compile(r"\b(?:if|almost|nearly)\b")
 """What comes after is supposed, or came to nothing: "we almost named our son Atticus"."""
 
@@ -180,8 +207,19 @@ def mine(said: Said, match: Match) -> Drafts:
         return
     lost = said.clause.low[: match.start()].rstrip().endswith(("lost", "buried", "miss"))
     if match["relation"] in ("boys", "girls") and not match["named"]:
+        both = len(list(_people(said, match))) > 1 and match["joint"] in (" ", ", ")
+        yield from _people(said, match) if both else ()
         return  # "my girls" are as often friends
     if said.clause.low[match.end("relation") :].startswith("-in") or "late " in match["described"] or lost:
+        return
+    if KEY_OF_RELATION[match["relation"]] == "pet" and _GAVE.search(said.clause.low, 0, match.start()):
+        yield from (
+            draft
+            for draft in _people(replace(said, ended=True), match)
+            if _AWAY.match(said.clause.low, match.end() + len(draft.value))
+        )
+        return
+    if _CALLED_BY_OTHERS.search(said.clause.low, 0, match.start()):
         return
     given = match["joint"] == " " and _GIVES.search(said.clause.low, 0, match.start())
     yield from (draft for draft in _people(said, match) if not given or _is_given_to(said.clause, match.end(), draft))
@@ -189,7 +227,8 @@ def mine(said: Said, match: Match) -> Drafts:
 
 _GIVES = re.compile(
     r"\b(?:buy(?:ing)?|bought|get(?:ting)?|got|giv(?:e|ing)|gave|send(?:ing)?|sent|show(?:ed|ing)?|teach(?:ing)?|taught"
-    r"|read(?:ing)?|lend(?:ing)?|lent|gift(?:ed|ing)?|owe|feed(?:ing)?|fed|offer(?:ed|ing)?|mak(?:e|ing)|made|order(?:ed"
+    r"|read(?:ing)?|lend(?:ing)?|lent|gift(?:ed|ing)?|owe|feed(?:ing)?|fed|offer(?:ed|ing)?|mak(?:e|ing)|made"
+    r"|order(?:ed"
     r"|ing)?|cook(?:ed|ing)?|play(?:ed|ing)?) \Z"
 )
 """What stands behind a person then may be the gift: "I bought my son Minecraft"."""
@@ -333,8 +372,10 @@ _MY_PARTNER = re.compile(r"my (?:wife|husband|girlfriend|boyfriend|partner|fianc
 
 def broke_up(said: Said, match: Match) -> Drafts:
     """'I broke up with Tom', 'Tom and I got divorced'."""
-    at = match.start("name" if match["name"] else "second") if match.re is BOTH_BROKE_UP else match.end()
+    at = match.end() if match.re is BROKE_UP else match.start("name" if match["name"] else "second")
     my = _MY_PARTNER.match(said.clause.low, at)
-    found = person(said.clause, my.end() if my else at)
+    found = person(said.clause, my.end() if my else at) if at >= 0 else None
     if found:
         yield said.ended_fact("partner", found, 0.88)
+    elif match.re is PARTNER_AND_I_PARTED:
+        yield from parted(said, match)

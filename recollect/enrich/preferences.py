@@ -24,7 +24,8 @@ _LASTING = re.compile(
     r"|dont) (?:like|want|need)|i can't stand|my preference|i want you to|i'd appreciate|(?:your|all|any|future"
     r"|these) (?:\w+ )?(?:answers?|repl(?:y|ies)|responses?|explanations?|messages?|outputs?)|with me|to me|stop|quit"
     r"|no more|any ?more|remember to|please remember|when (?:you )?(?:answer|reply|respond|explain|talk|speak)\w*"
-    r"|in our (?:chats?|conversations?)|i'm used to|i use|i think in|i only (?:use|speak|read)|don't ever|set (?:your"
+    r"|in our (?:chats?|conversations?)|i'm used to|i use|i think in|i only (?:use|speak|read|do)|don't ever"
+    r"|set (?:your"
     r"|the) (?:default|tone))\b"
 )
 _ONCE = re.compile(
@@ -34,7 +35,8 @@ _ONCE = re.compile(
     r"|homework|assignment|site|page|client|meeting|interview|wedding|party|kids|audience)|in (?:the|this|that|my"
     r"|an?) (?:essay|article|email|letter|report|story|tweet|caption|post|bio|slide|logo|ad|message|text|title)"
     r"|this (?:tweet|caption|bio|slide|logo|ad|title)|an? (?:very |really )?(?:short|brief|quick|concise|long"
-    r"|detailed|short and sweet) (?:answer|reply|response|explanation|summary|message)|for now|right now|today"
+    r"|detailed|short and sweet) (?:answer|reply|response|explanation|summary|message)|for now|right now"
+    r"|(?<!not just )today"
     r"|convert|here(?:'s| is)|would you)\b"
 )
 _ANSWERS = r"(?:answers?|repl(?:y|ies)|responses?|explanations?|messages?|summaries|outputs?)"
@@ -125,7 +127,7 @@ def _rule(key: str, value: str, pattern: str, alone: bool = False, confidence: f
 _USE = (
     r"(?:use|using|prefer|like|love|want|give me|stick (?:to|with)|answer (?:in|with|using)|respond (?:in|with)"
     r"|reply (?:in|with)|write in|format .{0,30} (?:as|in|with)|include|add|explain (?:in|with|using)|respond using"
-    r"|think in|i use)"
+    r"|think in|only do|i use)"
 )
 _SHORT = (
     r"(?:short|brief|concise|succinct|terse|shorter|to the point|short and sweet|tight|compact|minimal|quick|crisp"
@@ -200,6 +202,9 @@ _RULES: tuple[_Rule, ...] = (
         rf"\b{_USE}(?: (?:your|the|my|more|some|lots of|me|using|with|in|answers? (?:in|as|with)|responses? (?:in|as"
         r"|with)|it (?:in|as)|things (?:in|as)|to use|when you use|using|having|seeing|a|to see"
         rf"|short))* (?:{words})\b") for value, words in _THINGS.items()),
+    *(_rule("format", value,
+        rf"\A(?:please )?(?:{words}),? (?:always|only|by default|from now on|every time|whenever)\b", True)
+      for value, words in _THINGS.items()),
     *(
         _rule("tone", value,
             rf"\b(?:(?:talk|speak|write|respond|reply|chat)(?: to| with)? me(?: more| in a)?(?: very)? (?:{words})"

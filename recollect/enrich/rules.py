@@ -37,7 +37,8 @@ from recollect.enrich.corrections import (
 )
 from recollect.enrich.names import words
 from recollect.enrich.preferences import preferences
-from recollect.enrich.sentences import HEAD_MAX, READ_MAX, TAIL_MAX, Sentence, lowered, sentences
+from recollect.enrich.sentences import HEAD_MAX, OPENERS, READ_MAX, TAIL_MAX, Sentence, lowered, sentences
+from recollect.enrich.spelling import Spelled, spelled_out
 from recollect.enrich.values import Said
 
 Rule = Callable[[Said, re.Match[str]], Iterator[Draft]]
@@ -69,7 +70,8 @@ _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
         ("am_not", True, rf"(?:i'm|im|i am) not {_PLAINLY}(?:actually |really )?"),
         ("do_not", True, rf"i (?:don't|do not|dont) {_PLAINLY}(?:actually |really |currently |even )?"),
         ("am", False,
-            r"(?:i'm|im|i am|i've been|ive been|i have been|as|being|i(?= (?:living|based|working|originally|allergic"
+            r"(?:i'm|im|i am|i've been|ive been|i been|i have been|as|being|i(?= (?:living|based|working|originally"
+            r"|allergic"
             r"|married|born|raised|fluent|studying|vegan|vegetarian|into|from|a vegan|a vegetarian"
             r"|currently (?:living|working|based|studying)))) "),
         ("was", False,
@@ -188,6 +190,7 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (interests.COLLECT, interests.likes_to),
     (interests.OFTEN, interests.likes_to),
     (interests.PLAY, interests.plays),
+    (interests.IN_SPARE_TIME, interests.in_spare_time),
     (interests.GAVE_UP, interests.gave_up),
     (skills.LEARNING, skills.learns),
     (interests.TRYING, interests.goal),
@@ -250,7 +253,10 @@ _MY: tuple[tuple[re.Pattern[str], Rule], ...] = (
 """What begins with "my"."""
 _IS_MY: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.BIRTHDAY_TODAY, identity.birthday),
+    (identity.IS_MY_NAME, identity.name_put_right),
     (people.IS_MINE, people.is_mine),
+    (people.NOT_MINE, people.not_mine),
+    (homes.IS_MY_TIMEZONE, homes.timezone),
     (skills.IS_LANGUAGE, skills.named_language),
     (interests.IS_FAVORITE, interests.is_favorite),
 )
@@ -328,6 +334,12 @@ def read(text: str, at: int, *, answered: str = "") -> list[Draft]:
     """
     if not promising(text):
         return []
+    spelled = spelled_out(text) if len(text) <= READ_MAX else Spelled(text)
+    drafts = _read(spelled.text, at, answered)
+    return [replace(draft, span=spelled.span(draft.span)) for draft in drafts] if spelled.places else drafts
+
+
+def _read(text: str, at: int, answered: str) -> list[Draft]:
     stated = sentences(text)
     found = [draft for sentence in stated for draft in _of_sentence(sentence, at)]
     if not any(draft.key == "name" for draft in found):
@@ -338,6 +350,8 @@ def read(text: str, at: int, *, answered: str = "") -> list[Draft]:
         found += answered_yes(text, at, answered)
     if answered and not any(draft.layer == "fact" for draft in found):
         found += _otherwise(text, at, answered)
+    found += _age_beside_birthday(stated, found, at)
+    found = _named_ends(found)
     found += list(mentions.from_facts(found))
     told = mentions.told(found)
     for sentence in stated:
@@ -349,11 +363,16 @@ def read(text: str, at: int, *, answered: str = "") -> list[Draft]:
 def _of_sentence(sentence: Sentence, at: int) -> list[Draft]:
     facts = [corrected(draft, sentence) for clause in clauses(sentence) for draft in _facts(clause, at)]
     whole = Said(Clause(sentence.text, sentence.low, sentence.start, sentence.start), "other", 0, at)
-    if parted := people.BOTH_BROKE_UP.match(sentence.low):
-        facts = [draft for draft in facts if draft.key != "partner"]
-        facts += people.broke_up(whole, parted)
-    elif parted := people.PARTNER_AND_I_PARTED.match(sentence.low):
-        facts += people.parted(whole, parted)
+    opened = OPENERS.match(sentence.low)
+    for begins in {0, opened.end() if opened else 0}:
+        for pattern in (people.BOTH_BROKE_UP, people.PARTNER_AND_I_PARTED):
+            if parted := pattern.match(sentence.low, begins):
+                facts = [draft for draft in facts if draft.key != "partner"]
+                facts += people.broke_up(whole, parted)
+    if "my name" in sentence.low and (wrong := identity.NAME_WRONG.search(sentence.low)):
+        facts += identity.name_put_right(whole, wrong)
+    if "where " in sentence.low and (place := homes.WHERE_I_LIVE.match(sentence.low, opened.end() if opened else 0)):
+        facts += homes.where_i_live(whole, place)
     facts += _put_right(sentence, at)
     if tastes.TOPPED.search(sentence.low):
         facts = [draft for draft in facts if draft.key not in _TASTES]
@@ -393,6 +412,24 @@ def _otherwise(text: str, at: int, answered: str) -> Iterator[Draft]:
         written = not value[0].islower() or draft.value != value
         if draft.key == wrong[0].key and not draft.ends and draft.value.casefold() == value.casefold() and written:
             yield replace(draft, span=other.span("value"), corrects=True, instead_of=wrong[0].value)
+
+
+def _age_beside_birthday(stated: Sequence[Sentence], found: Sequence[Draft], at: int) -> Iterator[Draft]:
+    """'It's my birthday today! 28 and already creaky'."""
+    days = [draft for draft in found if draft.key == "birthday" and not draft.ends]
+    if not days or any(draft.key == "age" for draft in found):
+        return
+    for sentence in stated:
+        if sentence.start >= days[0].span[1] and (match := identity.YEARS_NOW.match(sentence.low)):
+            said = Said(Clause(sentence.text, sentence.low, sentence.start, sentence.start), "other", 0, at)
+            yield from identity.age(said, match)
+            return
+
+
+def _named_ends(drafts: list[Draft]) -> list[Draft]:
+    """Without the end of whoever it was, where another says who: "Hannes isn't my boyfriend any more, we split up"."""
+    named = {draft.key for draft in drafts if draft.ends and draft.value}
+    return [draft for draft in drafts if draft.value or draft.key not in named] if named else drafts
 
 
 _TASTES = ("likes", "dislikes")

@@ -26,7 +26,8 @@ Drafts = Iterator[Draft]
 # ── Languages ────────────────────────────────────────────────────────────────────────────────────
 
 SPEAK = re.compile(
-    r"(?:can |also |both )*(?:speak|know how to speak|grew up speaking|was raised speaking|know(?= (?:some|a (?:bit"
+    r"(?:can |also |both )*(?:speak|get by (?:in|with)|hold a conversation in|know how to speak|grew up speaking"
+    r"|was raised speaking|know(?= (?:some|a (?:bit"
     r"|little)|basic)\b))(?: (?:fluent|fluently|mostly|mainly|some|only|both|native|good|decent|basic|conversational"
     r"|a (?:bit|little(?: bit)?)(?: of)?))* "
 )
@@ -67,9 +68,23 @@ def _tongue(clause: Clause, at: int) -> Value | None:
 
 
 def speaks(said: Said, match: Match) -> Drafts:
-    """'I speak German and a bit of Spanish'."""
-    for value in listed(said.clause, match.end(), _tongue):
+    """'I speak German and a bit of Spanish'. Beside a language that is known, another name is one too."""
+    found = list(listed(said.clause, match.end(), _tongue))
+    for value in listed(said.clause, match.end(), _tongue_or_name) if found else ():
         yield said.fact("language", value, 0.92)
+
+
+_NO_TONGUE = words("i, but, and, any, what, how, my, the, python, java, english")
+_NAMED_TONGUE = re.compile(
+    r"[A-ZÀ-Þ][a-zà-ÿ]{2,}(?=[\s\x00]*(?:[,.;!()\x00]|\Z|(?:and|or|but|so|at|as|too|fluently|well)\b))"
+)
+
+
+def _tongue_or_name(clause: Clause, at: int) -> Value | None:
+    if found := _tongue(clause, at):
+        return found
+    match = _NAMED_TONGUE.match(clause.text, at)
+    return Value(match.group(), *match.span()) if match and match.group().lower() not in _NO_TONGUE else None
 
 
 def main_coding_language(said: Said, match: Match) -> Drafts:
@@ -93,7 +108,8 @@ def learns(said: Said, match: Match) -> Drafts:
 
 
 _ENDS_WELL = re.compile(
-    r"[\s\x00]*(?:[,.;!()\x00&/]|\+\s|\Z|(?:and|but|so|for|at|on|in|with|because|since|now|right|these|mostly|every|daily"
+    r"[\s\x00]*(?:[,.;!()\x00&/]|\+\s|\Z|(?:and|but|so|for|at|on|in|with|because|since|now|right|these|mostly|every"
+    r"|daily"
     r"|as|from|using|myself|too|lately|btw|lol|professionally|all|when|a lot|to|rn|atm|currently|mainly|instead|since"
     r"|over|or|more|most|which|regularly|exclusively|any ?(?:more|longer)|anymore)\b)"
 )
@@ -104,9 +120,11 @@ def _ends_well(clause: Clause, at: int) -> bool:
     return _ENDS_WELL.match(clause.low, at) is not None
 
 
+_WORDS_AS_WELL = words("c, r, go, rust, swift, assembly, basic")
 CODE_IN = re.compile(
     r"(?:can |know how to |also |both |to )*(?:code|been coding|program|develop|write code|write"
     r"|do (?:most of )?my coding|coding|programming|write most of my code|script)(?: (?:mostly|mainly|primarily"
+    r"|everything|most things|it all"
     r"|exclusively|professionally|a lot|software|apps|stuff))* (?:in|with|using) "
 )
 WRITE_CODE = re.compile(
@@ -118,16 +136,11 @@ WRITE_CODE = re.compile(
 def codes_in(said: Said, match: Match) -> Drafts:
     """'I write Python', 'I code in Rust mostly'."""
     sure = match.re is CODE_IN
-    for value in listed(said.clause, match.end(), in_table(PROGRAMMING_LANGUAGES)):
-        written = said.clause.text[value.first].isupper() or value.text.lower() not in (
-            "c",
-            "r",
-            "go",
-            "rust",
-            "swift",
-            "assembly",
-            "basic",
-        )
+    found = list(listed(said.clause, match.end(), in_table(PROGRAMMING_LANGUAGES)))
+    # Beside a language that is nothing else, a plain word is one too: "rust at work and python at home".
+    sure_one = any(value.text.lower() not in _WORDS_AS_WELL for value in found)
+    for value in found:
+        written = sure_one or said.clause.text[value.first].isupper()
         if (sure or written) and (sure or len(value.text) > 1) and _ends_well(said.clause, value.last):
             yield said.fact("programming_language", value, 0.9 if sure else 0.82)
 
@@ -189,15 +202,7 @@ _FIGURATIVE = re.compile(r"\b(?:basically|practically|pretty much|literally)\b")
 
 def _names_a_thing(clause: Clause, value: Value) -> bool:
     lower = clause.text[value.first].islower()
-    plain_word = value.text.lower() in TOOLS_AND_WORDS or value.text.lower() in (
-        "go",
-        "rust",
-        "swift",
-        "c",
-        "r",
-        "basic",
-        "assembly",
-    )
+    plain_word = value.text.lower() in TOOLS_AND_WORDS or value.text.lower() in _WORDS_AS_WELL
     return _ends_well(clause, value.last) and not (lower and plain_word and len(clause.text.split()) > 6)
 
 

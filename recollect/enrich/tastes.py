@@ -54,7 +54,8 @@ _THING = re.compile(
     r"(?:the (?=[A-Z])|(?:19|20)?\d0s )?[^\W\d_][\w'’&-]*(?: [^\W\d_][\w'’&-]*){0,3}?"
     r"(?=\s*(?:[,.;:!?()\x00…]|\Z|[^\w\s'’&-]|\s[-–]\s"
     r"|\s(?:and|or|but|because|cause|cuz|so|since|with|for|in|on|at|about|a lot|a bit|as|too|though|although|especially"
-    r"|more|most|when|while|very|much|lol|haha|btw|tbh|ngl|imo|imho|rn|atm|tho|honestly|lmao|ugh|smh|if|than|these|lately"
+    r"|more|most|when|while|very|much|lol|haha|btw|tbh|ngl|imo|imho|rn|atm|tho|honestly|lmao|ugh|smh|if|than|these"
+    r"|lately"
     r"|any ?more|after|before|even|like|over|unless|except"
     r"|every|all|during|by|without|the most|either|at all|also|plus|however|not|yet|rather|instead|right now|now)\b))"
 )

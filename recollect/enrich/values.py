@@ -270,7 +270,7 @@ class Place(NamedTuple):
     kind: str
 
 
-_WIDER_JOINT = re.compile(r"(?:,\s?|\s|\s?\(|,? in )")
+_WIDER_JOINT = re.compile(r"(?:,? in |,\s?|\s|\s?\()")
 
 
 def places(clause: Clause, at: int) -> list[Place]:
@@ -333,7 +333,10 @@ _PHRASE_END = re.compile(
     r"|lately|currently|nowadays|anyway|especially|even|just|mostly|personally|i think|i guess|actually|and)\b"
     r"|\s[-–—]|\Z)"
 )
-_LIST_JOINT = re.compile(r"\s{0,2}(?:,\s{0,2}(?:and\s|or\s|&\s)?|\s(?:and|&|or|plus|\+)\s|\s?/\s?)(?:also\s)?")
+_LIST_JOINT = re.compile(
+    r"\s{0,2}(?:,?\s(?:with|and) (?:a (?:bit|little|touch|dash) of|some)\s|,\s{0,2}(?:and\s|or\s|&\s)?|\s(?:and|&|or"
+    r"|plus|\+)\s|\s?/\s?)(?:also\s)?"
+)
 _SMALL = re.compile(
     r"(?:(?:a (?:bit|little(?: bit)?)(?: of)?|some|bit of|basic|fluent|conversational|also|both|mostly|the|a|an|my"
     r"|all|any"
@@ -344,7 +347,9 @@ _SMALL = re.compile(
 _LIST_OVER = re.compile(
     r"(?:so|but|because|which|please|although|though|since|as|i|i'm|im|my|we|it|it's|that|then|if|when|what|can|could"
     r"|any|thanks|hence|therefore|not|just|also|now|yet|is|are|do|you|he|she|they|there|for|with|how|where|who"
-    r"|etc)\b(?!')"
+    r"|etc|nobody|everyone|everybody|someone|somebody|people|yes|yeah|well|sorry|always|never|still|have|has|need"
+    r"|want|am"
+    r"|was|were|will|would|this|these|those|honestly|maybe|apparently|your|their|his|her|no)\b(?!')"
 )
 
 

@@ -340,7 +340,7 @@ OTHER_WORDS = {
     "place": "nyc",
     "lives_in": "nyc",
     "age": "ty teen 30th",
-    "birthday": "birth bday b-day born may",
+    "birthday": "birth bday b-day born may turn",
     "occupation": "teach",
     "medical_condition": "coeliac diabetic dyslexic hashimotos",
     "diet": "don't can't gave",
