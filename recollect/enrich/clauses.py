@@ -32,7 +32,8 @@ class Clause:
 _I = (
     r"(?:i'm|im|i've|ive|i'd|i|we|we're|we've|my|our|(?:just |please )?call me|(?:most )?people call me|every(?:one"
     r"|body) (?:just )?calls me"
-    r"|all my friends|they call me|the (?:lads|guys|girls|boys|kids|team|others|neighbou?rs)(?: (?:at|on"
+    r"|all my friends|(?:today|tomorrow|yesterday) (?:is|was) my|they call me|the (?:lads|guys|girls|boys|kids|team"
+    r"|others|neighbou?rs)(?: (?:at|on"
     r"|in) \w+)?(?: just"
     r"| all)? call me|(?:so )?you can (?:just )?call me)"
 )
@@ -74,8 +75,8 @@ _JOINED = re.compile(
             r"\s(?=(?:i'm|im|i've|ive|i)\b)",
             rf"(?:\s{{0,3}}[,;(]+\s{{0,3}}(?:and\s|but\s)?|\s(?:and|but|&)\s)(?=(?:{_ELIDED})\b|{_ELIDED_AM})",
             rf"\s(?=(?P<participle>{_PARTICIPLE})\b)",
-            rf"(?:\b(?:thing|problem|issue|trouble|catch|truth|reason|point|mine) (?:is|are) that"
-            rf"|\sand that)\s(?=(?:{_I})\b)",
+            rf"\s(?:(?:thing|problem|issue|trouble|catch|truth|reason|point) (?:is|are) that"
+            rf"|and that)\s(?=(?:{_I})\b)",
             r",\s(?=(?P<role>[a-z]+(?: [a-z]+){0,3}) (?:at|in|from|for|with)\b)",
         )
     )
@@ -89,7 +90,8 @@ _NOT_BEFORE_PARTICIPLE = words(
 )
 """After these a participle is no clause of its own: "I'm no longer living in Madrid"."""
 _UNSAFE = re.compile(
-    r"\b(?:if|whether|unless|wish|wishes|wished|said|says|saying|told(?! (?:me|us|him|her|them) to\b)|tells|tell"
+    r"\b(?:if|whether|unless|wish|wishes|wished|(?<!\bi )said|says|saying|told(?! (?:me|us|him|her|them) to\b)|tells"
+    r"|tell"
     r"|thinks|think|thought|believes?"
     r"|believed|claims?|claimed|swears?|wrote|writes|texted|asked|asks|heard|insists?|insisted|suspects?|suspected"
     r"|reckons?|reckoned|figures?|figured|assures?|assured|worries|fears?|feared|afraid|jokes?|joked|swore|argues?"
@@ -99,6 +101,18 @@ _UNSAFE = re.compile(
     r"|wonder|wondering|chance|in case|hope|hopes|probably|(?:he|she|they)(?!/)|(?:ideal|perfect) world|in theory"
     r"|in another life|in the future|tempted)\b"
 )
+_TURNS = re.compile(r"\bbut(?: nah| no| in reality| actually| for now| instead| yeah)?[\s,]{1,3}\Z")
+_REPORTED = re.compile(
+    r"\b(?:(?<!i )said|says|saying|told|tells|thinks|thought|believes?|believed|claims?|claimed|swears?|wrote|writes"
+    r"|texted|asked|asks|heard"
+    r"|insists?|insisted|suspects?|reckons?|jokes?|joked|argues?|argued|according|dreamt|dreamed|until|when|whenever)\b"
+)
+_CONFIRMED = re.compile(
+    r"\b(?:confirmed|found out|learned|learnt|discovered|reali[sz]ed|established|shows?|showed|mentioned|means?|meant"
+    r"|fact)"
+    r"(?: (?:on|last|this|yesterday|today)(?: \w+)?)? that\Z"
+)
+"""What is so: "the doctor confirmed on Monday that I have ..."."""
 _UNSAFE_LAST = re.compile(
     r"\b(?:that|how|what|who|which|why|like|before|after|the moment|until|till|the way|every time|the day|the year"
     r"|not|nobody|no one|can|should|do|did|does|must|will|may|or|is|are|was|everything|all|anything|whatever|wherever"
@@ -124,6 +138,10 @@ _ASIDE = re.compile(r"[\s,]{1,3}(?:fyi|tbh|ngl|imo|imho|tho|smh|fwiw)[\s.!,]*\Z"
 """What people put behind a clause and that says nothing."""
 
 
+_MAIN_CLAUSE = re.compile(r"[,\s]{1,3}(?:i|i'm|im|i've|ive|i'd|we)\b")
+"""Of whom "having finished ..." is said."""
+
+
 def clauses(sentence: Sentence) -> Iterator[Clause]:
     """The things that a statement says of the user, one after the other.
 
@@ -136,15 +154,31 @@ def clauses(sentence: Sentence) -> Iterator[Clause]:
     joints = _joints(low, first)
     for (joint, begins, lead), (ends, _, _) in zip(joints, [*joints[1:], (len(low), 0, "")], strict=True):
         before = low[first:joint]
-        if ends <= begins or _UNSAFE.search(before):
+        # What comes after a "but" is so again: "if I were rich I'd have a Porsche, but I drive a Fiat".
+        turned = _TURNS.search(low, first, begins) is not None
+        if ends <= begins or (_REPORTED if turned else _UNSAFE).search(before):
             continue
         run_on = low[joint:begins].isspace() and before and not _PARTICIPLES.match(low, begins)
-        if run_on and (_UNSAFE_LAST.search(before) or _REPORTS.match(before) or _ELSEWHERE.match(before)):
+        if run_on and _leads_elsewhere(before, low[begins:ends]):
+            continue
+        if low.startswith("having ", begins) and not _MAIN_CLAUSE.match(low, ends):
             continue
         if aside := _ASIDE.search(low, begins, ends):
             ends = aside.start()
         at = sentence.start + begins
         yield Clause(lead + text[begins:ends], lead.lower() + low[begins:ends], at - len(lead), at)
+
+
+_DONE_THERE = re.compile(r"i (?:(?:mostly|mainly|usually|only|always|also) )?(?:use|speak|write|code|drive|do)\b")
+
+
+def _leads_elsewhere(before: str, clause: str) -> bool:
+    """Whether "I ..." right behind these words is a part of what they say, and not said for itself."""
+    if _REPORTS.match(before) or (
+        _ELSEWHERE.match(before) and not (_DONE_THERE.match(clause) and before.startswith("for my "))
+    ):
+        return True
+    return _UNSAFE_LAST.search(before) is not None and _CONFIRMED.search(before) is None
 
 
 def _joints(low: str, first: int) -> list[tuple[int, int, str]]:
@@ -183,10 +217,11 @@ _STARTS = re.compile(
     r"|(?P<been>been)|living in|residing in|based (?:in|out of)|working (?:as|at|for)|employed (?:at|by|with|as)"
     r"|originally from|live in|reside in|work (?:as|at|for)|grew up|moved|relocated|started|joined|got|bought|adopted"
     r"|left|quit|graduated|turned|switched|sold|broke up|became|studied|handed in|picked up|love|enjoy"
-    r"|did my (?:phd|masters?|master's|mba|degree|bachelors?|bachelor's)|(?:don't|dont) (?:live|work|drive|speak|own"
-    r"|code|use)(?= .*\bany ?(?:more|longer)\b)"
+    r"|did my (?:phd|masters?|master's|mba|degree|bachelors?|bachelor's)|(?:don't|dont) (?:live|work|drive|speak"
+    r"|own)(?= .*\bany ?(?:more|longer)\b)"
     r"|(?P<am>saving up for|doing my (?:phd|masters?|master's|mba|degree) in|studying(?= [\w ]{3,40} at )"
-    r"|not(?= .*\bany ?(?:more|longer)\b)"
+    r"|(?:also |severely |deathly )?allergic to|trying to(?= (?:run|lose|save|learn|quit)\b)|not(?= .*\bany ?(?:more"
+    r"|longer)\b)"
     r"|no longer (?:a )?(?:vegan|vegetarian)|not (?:really )?a (?:big |huge )?fan of))\b"
 )
 _STANDS_ALONE = re.compile(
@@ -200,6 +235,13 @@ _GOES_ON = re.compile(
 )
 
 
+_FINITE = re.compile(
+    r"(?:(?:currently|now|just|recently|finally|also) )?(?:was|grew|moved|relocated|started|joined|got|bought|adopted"
+    r"|left|quit|graduated|turned"
+    r"|switched|sold|broke|became|studied|handed|picked|did)\b"
+)
+_DANGLING = re.compile(r"[^,]{2,30}, (?:this|that|the|these|those|it|he|she|they|his|her|its|my|our)\b")
+"""Somebody or something else is meant: "originally from Lagos, this dish ..."."""
 _BECAUSE = re.compile(r" (?:since|because|when|after|until|and|but) ")
 _LEFT_OUT, _LEFT_OUT_AM = re.compile(rf"(?:{_ELIDED})\b"), re.compile(_ELIDED_AM)
 
@@ -221,13 +263,17 @@ def _lead(part: str, subject: str) -> str | None:
 
 def _first_lead(part: str, low: str) -> str:
     """'Living in Oslo at the moment' is said of oneself, 'Living in Oslo is expensive' is not."""
-    if found := _STANDS_ALONE.match(part):
+    if (found := _STANDS_ALONE.match(part)) and not low.startswith("no "):
         what = found["what"]
         if what in ADJECTIVE_CONDITIONS or what in DIETS:
             return "I'm "
         return "I'm a " if _is_occupation(what) else ""
     match = _STARTS.match(part)
-    if match is None or _GOES_ON.search(_BECAUSE.split(part[match.end() :], maxsplit=1)[0]):
+    if match is None or _DANGLING.match(part, match.end()):
+        return ""
+    rest = _BECAUSE.split(part[match.end() :], maxsplit=1)[0]
+    # "Moved to Perth" can only be said of oneself, "living in Perth" may go on.
+    if _GOES_ON.search(rest.split(",", 1)[0] if _FINITE.match(part) else rest):
         return ""
     if match["was"]:
         return "I " if part.startswith("was ") else "I was "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from recollect.enrich import Draft
 from recollect.enrich.names import SCHOOLS, words
-from recollect.enrich.values import Said, Value, school
+from recollect.enrich.values import CALENDAR, Said, Value, school
 
 Match = re.Match[str]
 Drafts = Iterator[Draft]
@@ -65,7 +65,13 @@ def studies(said: Said, match: Match) -> Drafts:
     end = _SUBJECT_END.search(clause.low, match.end())
     subject = clause.text[match.end() : end.start() if end else len(clause.low)].strip()
     words = subject.lower().split()
-    if not 1 <= len(words) <= 5 or words[0] in _NOT_SUBJECTS or "exam" in words or "for fun" in clause.low:
+    if (
+        not 1 <= len(words) <= 5
+        or words[0] in _NOT_SUBJECTS
+        or words[0] in CALENDAR
+        or "exam" in words
+        or "for fun" in clause.low
+    ):
         return
     first, last = match.start("degree") if match["degree"] else match.end(), match.end() + len(subject)
     at_school = _AT_SCHOOL.match(clause.low, last)

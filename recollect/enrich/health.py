@@ -182,7 +182,7 @@ _CONDITION_END = re.compile(
     r"[\s\x00]*(?:[,.;!()\x00&/]|\Z|(?:and|but|so|which|that|since|because|as|too|for|now|btw|with|from|or"
     r"|in (?:my|both|one)"
     r"|cause|cuz|lol|these|right now|lately|if|it's|it|i|disorder|disease|pretty bad|really bad|sometimes|every|a lot"
-    r"|quite|any ?(?:more|longer)|at all)\b)"
+    r"|quite|any ?(?:more|longer)|at all|after all)\b)"
 )
 
 

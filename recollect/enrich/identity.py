@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from recollect.enrich import Draft
 from recollect.enrich.names import COUNTRIES, FIRST_NAMES, NAMES_AND_WORDS, words
-from recollect.enrich.values import CALENDAR, Said, Value, listed_place, person
+from recollect.enrich.values import CALENDAR, Said, Value, ending_at, listed_place, person
 from recollect.enrich.vocabulary import NATIONALITIES, NOT_A_NAME, OCCUPATIONS
 from recollect.records import as_datetime
 
@@ -18,8 +18,9 @@ Drafts = Iterator[Draft]
 # ── Names ────────────────────────────────────────────────────────────────────────────────────────
 
 NAME_IS = re.compile(
-    r"my (?:full |first |real |given |actual |legal |own )?name(?:'s| is|s)(?: actually| just| really"
-    r"| spelled)?[ :,]+|(?:the |first |full |given )?name's |first name is |(?:i'm|im|i am|i was) (?:called"
+    r"my (?:full |first |real |given |actual |legal |own )?name(?:, (?:which|as|by)\b[^,]{2,50},)?(?:'s| is"
+    r"|s)(?: actually| just| really"
+    r"| spelled)?[ :,]+|(?:the |first |full |given |real )?name's |first name is |(?:i'm|im|i am|i was) (?:called"
     r"|named)[ ,:]+|myself (?=[^\W\d_]+(?: [^\W\d_]+)? from\b)"
 )
 NICKNAME_IS = re.compile(
@@ -28,7 +29,8 @@ NICKNAME_IS = re.compile(
     r"|in) \w+)?|my (?:friends|family|mates|colleagues|coworkers|mom|mum|dad)|friends|most people|folks"
     r"|all my friends|my friends all)(?: (?:at|in|on) (?:the |my )?\w+| here| online| around here)?(?: all| just"
     r"| usually| mostly)? calls? me|i (?:usually |mostly |just |also )?go by(?: the name| my (?:middle|second"
-    r"|last) name)?|(?:my|the) (?:nickname|preferred name)(?:'s| is)|i(?:'d| would)? (?:prefer"
+    r"|last) name)?|(?:my|the) (?:nickname|preferred name)(?:'s| is)(?: actually| really| just)?|i(?:'d"
+    r"| would)? (?:prefer"
     r"|rather) (?:(?:to )?be called|you call(?:ed)? me|to be called|being called|to go by)|i(?:'d"
     r"| would)? like (?:you )?to (?:be called|call me)|(?:you (?:can|may|should) )?(?:address me as|refer to me as)"
     r"|i(?:'m| am) known as)[ :,]+"
@@ -152,6 +154,17 @@ def i_am_name(said: Said, match: Match) -> Drafts:
         yield said.fact("name", found, 0.85)
     elif clause.text[at].isupper() and not found.text.isupper() and _is_new_word(first):
         yield said.fact("name", found, 0.7)
+
+
+BORN_AS = re.compile(r"(?:was )?born (?P<name>[^\W\d_])(?=[\w'’-]+[\s\x00]*(?:,|\Z))")
+THATS_MY_NAME = re.compile(r",(?: please,)? (?:that's|which is) my (?:real |actual |full |first )?name\b")
+
+
+def thats_my_name(said: Said, match: Match) -> Drafts:
+    """'Sign it Thaddeus Okonjo, that's my full name'."""
+    found = ending_at(said.clause, match.start(), person)
+    if found and said.clause.text[found.first].isupper():
+        yield said.fact("name", found, 0.85)
 
 
 IS_MY_NAME = re.compile(
@@ -363,6 +376,16 @@ BIRTHDAY_TODAY = re.compile(
     r"|(?:two|three|four|five|six|\d) days ago|in (?:two|three|four|five|six|\d) days)\b"
     r"|(?P<first>today|tomorrow|yesterday) (?:is|was|'s) my (?:birthday|bday)\b"
 )
+DAY_IS_BIRTHDAY = re.compile(rf"(?:{DATE.pattern})(?: is|'s) (?:my (?:birthday|bday)\b|when i was born\b)")
+
+
+def day_is_birthday(said: Said, match: Match) -> Drafts:
+    """'November 2 is my birthday'."""
+    day = None if match["near"] else day_of(match)
+    if day:
+        yield said.fact("birthday", Value(day, *match.span()), 0.88)
+
+
 _BIRTH_YEAR = re.compile(r"(?:in )?(?P<year>(?:19|20)\d\d)\b")
 
 

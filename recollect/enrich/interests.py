@@ -128,10 +128,18 @@ IN_SPARE_TIME = re.compile(
 )
 
 
+SPARE_TIME_FIRST = re.compile(
+    r"\bin my (?:spare|free) time,? i (?:mostly |usually |also )?(?:do|practi[cs]e|make) (?P<what>(?!my\b|the\b|it\b"
+    r"|this\b|that\b|a lot|most"
+    r"|some\b|all\b|things?\b|stuff\b|nothing\b|not\b)[a-z][\w-]*(?: (?!and\b|but\b|with\b"
+    r"|for\b)[\w-]+){0,2}?)(?=[\s\x00]*(?:[,.;!]|\Z|(?:and|but|with|for)\b))"
+)
+
+
 def in_spare_time(said: Said, match: Match) -> Drafts:
     """'I do letterpress printing in my spare time': what one does for oneself needs no list."""
     first, last = match.span("what")
-    made = match.group().startswith("make ")
+    made = " make " in f" {match.group()}"
     yield said.fact(
         "hobby",
         Value(("making " if made else "") + said.clause.text[first:last], match.start() if made else first, last),
@@ -152,12 +160,15 @@ def gave_up(said: Said, match: Match) -> Drafts:
 def hobbies_are(said: Said, match: Match) -> Drafts:
     """'My hobbies are hiking, chess and photography': here anything goes."""
     for value in listed(said.clause, match.end(), activity):
+        before = said.clause.low[: value.first]
+        if value.first > match.end() and before.endswith(("the ", "my ")):
+            return  # another thing is said of another thing
         yield said.fact("hobby", value, 0.88)
 
 
 _ACTIVITY_END = re.compile(
     r"\s*(?:[,.;:!?()\x00/]|\s(?:and|or|but|so|because|which|as|since|when|if|with|lol|tbh|btw|too|though|tho|lately"
-    r"|these days|right now)\b|\s[-–—&]|\Z)"
+    r"|these days|right now|don't|dont|no)\b|\s[-–—&]|\Z)"
 )
 
 
@@ -178,8 +189,8 @@ FAVORITE_IS = re.compile(
     r"|right now|these days|at the moment|rn|atm|currently|is called))?(?:'s| is| are| has to be"
     r"| has always been| would be| would have to be| was always| (?:used to be"
     r"|was) [^,;]{2,30}[,;]? (?:but )?(?:now it's"
-    r"|now it is|it's now|it is now)|(?=:))(?: (?:definitely|probably|actually|still|easily"
-    r"|always|by far|currently|called|:))*[ :]+"
+    r"|now it is|it's now|it is now)|(?=[:?]))(?: (?:definitely|probably|actually|still|easily"
+    r"|always|by far|currently|called|:))*[ :?]+(?:easily |definitely |probably )?"
 )
 IS_FAVORITE = re.compile(
     r"(?P<value>[\w][\w '’&.-]{0,40}?) (?:is|are) (?:definitely |probably |still |by far |easily |also "
@@ -197,7 +208,8 @@ _NOT_FAVORITES = words(
 _FAVORITE_END = re.compile(
     r"\s*(?:[,;:!?()\x00]|\.\s*\Z|\s(?:but|because|since|so|which|as|though|lol|haha|btw|tbh|ngl|imo|tho|rn|and (?:i"
     r"|i'm|my|it|the|that)"
-    r"|by far|these days|right now|cause|cuz|bc|for now|followed|where|when|who|if|hands down|ever|of all time"
+    r"|by far|these days|right now|end of|no (?:debate|contest|question)|full stop|period|cause|cuz|bc|for now"
+    r"|followed|where|when|who|if|hands down|ever|of all time"
     r"|with (?:all|my|you|your|the|its|his|her|their|this|that|no)"
     r"|at the moment|too)\b|\s[-–—]|\Z)"
 )
@@ -210,6 +222,12 @@ _BY_NOW = re.compile(r" (?:now|nowadays|lately|currently)\Z")
 _TITLE = re.compile(r"[A-Z][\w'’-]*(?: (?:of|the|and|in|a|to|for|on|[A-Z][\w'’-]*|\d+))*\Z")
 _SUBTITLE = re.compile(
     r": [A-Z][\w'’-]*(?: (?:of|the|and|in|a|to|for|on|[A-Z][\w'’-]*|\d+))*(?=[\s\x00]*(?:[,.;!()]|\Z))"
+)
+
+
+_UNANSWERED = re.compile(
+    r"(?:no|none|nothing|guess|depends|hard|tough|idk|dunno|don't|can't|not|i|well|hmm+|too|good|you|all|any|maybe"
+    r"|who|why|sorry|please|help)\b"
 )
 
 
@@ -230,6 +248,8 @@ def favorite(said: Said, match: Match) -> Drafts:
     if (
         text
         and len(text.split()) <= 9
+        and " is my " not in text
+        and not ("?" in match.group() and _UNANSWERED.match(text.lower()))
         and not re.match(
             r"(?:not|n't|when|how|what|that|to|if|whatever|probably|going|in|on|this|your|it|you|(?:the )?ones?)\b",
             text.lower(),
@@ -250,7 +270,7 @@ def _singular(what: list[str]) -> list[str]:
 def is_favorite(said: Said, match: Match) -> Drafts:
     """'Blade Runner is my favorite movie'."""
     what = match["what"].split()
-    text = match["value"]
+    text = said.clause.text[slice(*match.span("value"))]
     if (
         what[0] in _NOT_FAVORITES
         or re.match(r"(?:it|this|that|he|she|which|they|these|those|there|what|one|who|here)\b", text.lower())
@@ -272,7 +292,10 @@ TRAINING = re.compile(
     r"|certification|bar|mcat|gre|gmat|lsat|toefl|ielts|marathon|race|triathlon|competition|tournament)\b)) (?:a |an "
     r"|the |my )?(?:upcoming |first |next )?"
 )
-SAVING = re.compile(r"(?:currently |now )?(?:saving(?: up)?(?: money)? (?:for|to buy)) ")
+SAVING = re.compile(
+    r"(?:currently |now )?saving(?: up)?(?: money)? (?:for|to(?= (?:buy|move|travel|start|open|get|go|visit|see|do"
+    r"|build)\b)) "
+)
 TRYING = re.compile(
     r"(?:currently |really |also )?(?:trying|working|aiming|hoping|determined|planning|plan|aim|intend|looking|want"
     r"|would like) (?:hard )?(?:to|on|towards) (?P<what>(?:lose|quit|stop|get (?:fit|in shape|healthier|better at"
@@ -318,7 +341,7 @@ def goal(said: Said, match: Match) -> Drafts:
     ):
         return
     last = first + len(text)
-    if match.re is SAVING:
+    if match.re is SAVING and match.group().endswith("for "):
         text = f"save for {text}"
     elif text.startswith("becoming "):
         text = f"become {text.removeprefix('becoming ')}"

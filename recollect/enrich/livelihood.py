@@ -43,7 +43,9 @@ JOB_IS = re.compile(
     r"| is|:)(?: (?:now|currently))? (?:as )?(?:(?:a|an|the|being an?|to be an?) )?"
 )
 PROMOTED = re.compile(
-    r"(?:just |recently |finally )?(?:got|was|been|am) (?:just )?(?:promoted to|hired as|appointed(?: as)?) (?!to\b"
+    r"(?:just |recently |finally )?(?:got|was|been|am) (?:just )?(?:promoted to|hired as|appointed(?: as)?"
+    r"|made(?= (?:(?:a|an|the|head|senior|lead|chief|deputy|assistant|partner) )?[a-z]+[\s\x00]*(?:[,.!;]|\Z|(?:last"
+    r"|this|in|at|and|two|a)\b))) (?!to\b"
     r"|by\b|for\b)(?:a |an "
     r"|the )?"
 )
@@ -236,6 +238,8 @@ def open_occupation(said: Said, match: Match) -> Drafts:
     if past and not re.search(r"\b(?:i've|ive|have)\b.*\b(?:for|since)\b", said.clause.low):
         return
     known_role = role_at(said, match.end())
+    if known_role is None and re.search(r"\bmade \Z|\bmade (?:an?|the) \Z", match.group()):
+        return
     if known_role is not None:
         yield from occupation(said, match)
         return
@@ -527,6 +531,22 @@ def _industry(clause: Clause, at: int) -> Value | None:
     branch = _BRANCH.match(clause.low, at)
     found = known(INDUSTRIES, clause, branch.end()) if branch else None
     return Value(clause.text[at : found.first] + found.text, at, found.last) if found else None
+
+
+IN_INDUSTRY = re.compile(
+    r"(?:(?:work|working|worked|employed|been|spent [\w -]{2,25}? years|(?<=been )) )?in the (?P<what>(?!same|whole"
+    r"|entire|wrong|right|private|public|this|that)"
+    r"[a-z][\w-]*(?: (?:and |& )?[a-z][\w-]*){0,2}?) industry\b"
+)
+
+
+def in_industry(said: Said, match: Match) -> Drafts:
+    """'I've been in the textile industry for years': where the word is said, no list is needed."""
+    first, last = match.span("what")
+    if match["what"] not in INDUSTRIES and not (
+        match.group().startswith("worked") and not _ALL_ALONG.search(said.clause.low)
+    ):
+        yield said.fact("industry", Value(said.clause.text[first:last], first, last), 0.8)
 
 
 def works_in(said: Said, match: Match) -> Drafts:

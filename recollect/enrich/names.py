@@ -326,7 +326,11 @@ LANGUAGES = proper(
     Hawaiian, Javanese, Cebuano, Ilocano, Hokkien, Hakka, Teochew, Shanghainese, Uyghur, Turkmen, Kyrgyz, Tajik, Dari,
     Balochi, Sindhi, Konkani, Assamese, Bhojpuri, Scots, Romansh, BSL, Auslan, sign language, American Sign Language,
     Brazilian Portuguese, Filipino, British English, American English, Australian English, Canadian French,
-    Mandarin Chinese, portugese=Portuguese, portugeuse=Portuguese, ukranian=Ukrainian, phillipino=Filipino
+    Mandarin Chinese, portugese=Portuguese, portugeuse=Portuguese, ukranian=Ukrainian, phillipino=Filipino, Sotho,
+    Sesotho, Setswana, Tswana, Frisian, Bisaya, Hiligaynon, Waray, Kapampangan, Ga, Ewe,
+    Fante, Akan, Luganda, Bemba, Chewa, Ndebele, Malagasy, Tatar, Chechen, Sorbian, Sardinian, Sicilian, Neapolitan,
+    Aramaic, Sanskrit, Maithili, Rajasthani, Hmong, Taiwanese, Cherokee, Navajo, Inuktitut, Aymara, Papiamento, Patois,
+    Pidgin, Berber, Tamazight, Moldovan, Montenegrin, Ladino, Occitan
     """
 )
 PROGRAMMING_LANGUAGES = proper(

@@ -52,9 +52,8 @@ _TONES = {
     "formal": "formal|formally",
     "friendly": "friendly|warm|warmly",
     "professional": "professional|professionally|businesslike",
-    "direct": (
-        "direct|directly|blunt|bluntly|straightforward|straight with me|no-nonsense|frank|candid|honest|brutally honest"
-    ),
+    "direct": ("direct|directly|straightforward|straight with me|no-nonsense|frank|candid|honest"),
+    "blunt": "blunt|bluntly|brutally honest",
     "playful": "playful|humorous|funny|witty|humor|humour|sarcastic|jokes",
     "gentle": "(?:gentle|kind|patient)(?! with me)|gently|encouraging|supportive|polite",
     "simple": "simple language|simple terms|plain english|plain language|layman's terms|simple words",
@@ -125,7 +124,7 @@ def _rule(key: str, value: str, pattern: str, alone: bool = False, confidence: f
 
 
 _USE = (
-    r"(?:use|using|prefer|like|love|want|give me|stick (?:to|with)|answer (?:in|with|using)|respond (?:in|with)"
+    r"(?:use|using|prefer|like|love|want|give me|stick (?:to|with)|answer (?:me )?(?:in|with|using)|respond (?:in|with)"
     r"|reply (?:in|with)|write in|format .{0,30} (?:as|in|with)|include|add|explain (?:in|with|using)|respond using"
     r"|think in|only do|i use)"
 )
@@ -167,7 +166,9 @@ _RULES: tuple[_Rule, ...] = (
     _rule("theme", "dark",
         r"\b(?:prefer|like|love|use|using|always use|set|i'm a|am a|everything in|fan of|turn on|switch to|go with"
         r"|want)\b.{0,16}\bdark[- ]?(?:mode|themes?)\b|\bdark mode (?:person|user|always)\b"),
-    _rule("theme", "dark", r"\Adark[- ]?(?:mode|theme) (?:everywhere|for everything|always)\b", True),
+    _rule("theme", "dark",
+        r"\Adark[- ]?(?:mode|theme)(?:,? please)?,? (?:everywhere|for everything|always|that's (?:the one"
+        r"|what) i prefer)\b", True),
     _rule("theme", "light",
         r"\b(?:prefer|like|love|use|using|always use|set|i'm a|am a|fan of|go with|want)\b.{0,16}\blight[- ]?(?:mode"
         r"|themes?)\b|\blight mode (?:person|user|always)\b"),
@@ -195,7 +196,9 @@ _RULES: tuple[_Rule, ...] = (
         rf"\b(?:{_USE}|in|give .{{0,30}} in)(?: the| only)? (?:{words})\b(?! to\b)", False, 0.85)
       for value, words in _UNITS.items()),
     *(_rule("units", value,
-        rf"\A(?:please |pls |and |so )*use (?:the )?(?:{words})(?: please| pls| only)?\W*\Z", True, 0.75)
+        rf"\A(?:please |pls |and |so )*use (?:the )?(?:{words})(?: please| pls| only)?(?:\W*\Z|,? (?:not|instead of"
+        rf"|rather than)\b)"
+        rf"|\A(?:please |only )*(?:{words}) (?:for me|only|please)?,? ?(?:always|from now on|by default)\b", True, 0.75)
       for value, words in _UNITS.items()),
     *(_rule("format", f"no {value}", rf"\b{_AVOID} (?:{words})\b", True, 0.82) for value, words in _THINGS.items()),
     *(_rule("format", value,
@@ -203,7 +206,9 @@ _RULES: tuple[_Rule, ...] = (
         r"|with)|it (?:in|as)|things (?:in|as)|to use|when you use|using|having|seeing|a|to see"
         rf"|short))* (?:{words})\b") for value, words in _THINGS.items()),
     *(_rule("format", value,
-        rf"\A(?:please )?(?:{words}),? (?:always|only|by default|from now on|every time|whenever)\b", True)
+        rf"\A(?:please )?(?:{words})(?: please)?,? (?:always|only|by default|from now on|every time|whenever)\b"
+        rf"|\A(?:from now on|always|going forward|in future|by default),? (?:please,? )?(?:just "
+        rf"|only )?(?:{words})\b", True)
       for value, words in _THINGS.items()),
     *(
         _rule("tone", value,
@@ -213,6 +218,9 @@ _RULES: tuple[_Rule, ...] = (
             r"|conversation)))\b", True, 0.85)
         for value, words in _TONES.items()
     ),
+    *(_rule("tone", value,
+        rf"\bkeep (?:your|the) tone (?:more |very )?(?:{words})\b", True) for value, words in _TONES.items()),
+    _rule("verbosity", "concise", rf"\b{_ANSWERS}\b.{{0,40}}\bshould (?:always |all )?be {_SHORT}\b", True),
     *(_rule("tone", value,
         r"\b(?:be|sound|stay|keep it|keep things)(?: more| very| a bit more| a little more"
         rf"| less stiff and more)? (?:{words})\b") for value, words in _TONES.items()),
@@ -226,6 +234,7 @@ _REPLY_IN = re.compile(
     r"|chatting|it))? in (?:plain )?|\b(?:use|using|stick to|switch to) (?=(?:british|american|australian|plain"
     r"|canadian) |[a-z]+(?: (?:from now on|always|by default|going forward|in future|please from))|[a-z]+ (?:for"
     r"|in) (?:your|all) )|\bmy (?:preferred|default) language (?:is|for answers is) "
+    r"|\Ain (?=[a-z]+,? (?:please,? )?(?:all |for all )?(?:your|from now on|always)\b)"
 )
 _PREFERS = re.compile(
     r"\bi(?: really| generally| usually| much| definitely| still"

@@ -38,7 +38,7 @@ from recollect.enrich.corrections import (
 from recollect.enrich.names import words
 from recollect.enrich.preferences import preferences
 from recollect.enrich.sentences import HEAD_MAX, OPENERS, READ_MAX, TAIL_MAX, Sentence, lowered, sentences
-from recollect.enrich.spelling import Spelled, spelled_out
+from recollect.enrich.spelling import APART, Spelled, spelled_out
 from recollect.enrich.values import Said
 
 Rule = Callable[[Said, re.Match[str]], Iterator[Draft]]
@@ -62,6 +62,9 @@ _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
         ("am", True,
             r"(?:i'm|im|i am) (?:no longer|not)(?= .*\bany ?(?:more|longer)\b|(?<=longer) )(?: really| even)? "),
         ("am", True, r"i used to be "),
+        ("was", False, r"having (?:just |recently |finally )?been "),
+        ("do", False,
+            r"having (?:just |recently |finally )?(?=finished|completed|earned|graduated|joined|moved|switched)"),
         ("am", True,
             r"(?:i|i've|i have) (?:stopped|quit|gave up|given up) (?:being |(?!being|eating|drinking|using"
             r"|smoking)(?=[a-z]+ing\b))"),
@@ -105,6 +108,7 @@ _AM: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (livelihood.WORK_AS, livelihood.open_occupation),
     (livelihood.WORK_AT, livelihood.works_at),
     (livelihood.WORK_IN, livelihood.works_in),
+    (livelihood.IN_INDUSTRY, livelihood.in_industry),
     (livelihood.WORK_INSIDE, livelihood.works_inside),
     (education.STUDY, education.studies),
     (education.STUDY_AT, education.school_of),
@@ -153,6 +157,7 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (livelihood.WORK_AS, livelihood.open_occupation),
     (livelihood.WORK_AT, livelihood.works_at),
     (livelihood.WORK_IN, livelihood.works_in),
+    (livelihood.IN_INDUSTRY, livelihood.in_industry),
     (livelihood.WORK_INSIDE, livelihood.works_inside),
     (livelihood.STARTED_AT, livelihood.starts_at),
     (livelihood.FOUNDED, livelihood.employer_is),
@@ -215,6 +220,7 @@ _DO_NOT: tuple[tuple[re.Pattern[str], Rule], ...] = (
 """What a plain denial ends, should it have been believed."""
 _WAS: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.BORN_ON, identity.birthday),
+    (identity.BORN_AS, identity.i_am_name),
     (homes.GREW_UP, homes.grew_up),
     (health.DIAGNOSED, health.diagnosed),
     (livelihood.LEFT, livelihood.left),
@@ -256,13 +262,13 @@ _IS_MY: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.IS_MY_NAME, identity.name_put_right),
     (people.IS_MINE, people.is_mine),
     (people.NOT_MINE, people.not_mine),
-    (homes.IS_MY_TIMEZONE, homes.timezone),
     (skills.IS_LANGUAGE, skills.named_language),
     (interests.IS_FAVORITE, interests.is_favorite),
 )
 """What has "my" in the middle."""
 _OTHER: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.NAME_IS, identity.names),
+    (skills.CODE_IS_IN, skills.codes_in),
     (identity.NICKNAME_IS, identity.nicknames),
     (identity.NOT_TO_BE_CALLED, identity.not_called),
     (identity.NAME_IS_NOT, identity.name_is_not),
@@ -363,16 +369,9 @@ def _read(text: str, at: int, answered: str) -> list[Draft]:
 def _of_sentence(sentence: Sentence, at: int) -> list[Draft]:
     facts = [corrected(draft, sentence) for clause in clauses(sentence) for draft in _facts(clause, at)]
     whole = Said(Clause(sentence.text, sentence.low, sentence.start, sentence.start), "other", 0, at)
-    opened = OPENERS.match(sentence.low)
-    for begins in {0, opened.end() if opened else 0}:
-        for pattern in (people.BOTH_BROKE_UP, people.PARTNER_AND_I_PARTED):
-            if parted := pattern.match(sentence.low, begins):
-                facts = [draft for draft in facts if draft.key != "partner"]
-                facts += people.broke_up(whole, parted)
-    if "my name" in sentence.low and (wrong := identity.NAME_WRONG.search(sentence.low)):
-        facts += identity.name_put_right(whole, wrong)
-    if "where " in sentence.low and (place := homes.WHERE_I_LIVE.match(sentence.low, opened.end() if opened else 0)):
-        facts += homes.where_i_live(whole, place)
+    if people.PARTING.search(sentence.low):
+        facts = _parted(whole, facts)
+    facts += _told_behind(whole)
     facts += _put_right(sentence, at)
     if tastes.TOPPED.search(sentence.low):
         facts = [draft for draft in facts if draft.key not in _TASTES]
@@ -381,6 +380,38 @@ def _of_sentence(sentence: Sentence, at: int) -> list[Draft]:
     meant = [setting.span for setting in settings]
     facts = [draft for draft in facts if draft.key not in _TASTES or not any(_overlap(draft.span, s) for s in meant)]
     return facts + settings
+
+
+def _parted(said: Said, facts: list[Draft]) -> list[Draft]:
+    """What is said of a couple that is none any more says nothing else of the two."""
+    low = said.clause.low
+    opened = OPENERS.match(low)
+    for begins in {0, opened.end() if opened else 0}:
+        for pattern in (people.BOTH_BROKE_UP, people.PARTNER_AND_I_PARTED):
+            if parted := pattern.match(low, begins):
+                facts = [draft for draft in facts if draft.key != "partner"] + list(people.broke_up(said, parted))
+    return facts
+
+
+_BEHIND: tuple[tuple[str, re.Pattern[str], Rule], ...] = (
+    (" my ", people.NAME_THEN_MINE, people.name_then_mine),
+    ("my name", identity.NAME_WRONG, identity.name_put_right),
+    (" name", identity.THATS_MY_NAME, identity.thats_my_name),
+    (" live", homes.WHERE_I_LIVE, homes.where_i_live),
+    (" based", homes.WHERE_I_LIVE, homes.where_i_live),
+    ("zone", homes.IS_MY_TIMEZONE, homes.timezone),
+    (" my birthday", identity.DAY_IS_BIRTHDAY, identity.day_is_birthday),
+    (" born", identity.DAY_IS_BIRTHDAY, identity.day_is_birthday),
+    (" time", interests.SPARE_TIME_FIRST, interests.in_spare_time),
+)
+"""What is told in an order that clauses do not keep: the name first, and whose it is behind it."""
+
+
+def _told_behind(said: Said) -> Iterator[Draft]:
+    low = said.clause.low
+    for sign, pattern, rule in _BEHIND:
+        if sign in low and (match := pattern.search(low)):
+            yield from rule(said, match)
 
 
 def _put_right(sentence: Sentence, at: int) -> Iterator[Draft]:
@@ -458,11 +489,11 @@ _CUES = words(
     graduated, turned, switched, sold, broke, became, studied, handed, love, enjoy, being, as, no, nope, not, don,
     dont, stop, avoid, never, always, skip, drop, lose, leave, omit, cut, use, using, keep, make, limit, prefer, want,
     give, need, like, future, now, forward, default, every, each, wrong, incorrect, mistake, mistaken, false, right,
-    correct, true, actually, wait, correction, sorry, is, died, passed, put, saving, dark
+    correct, true, actually, wait, correction, sorry, is, died, passed, put, saving, dark, bday, bdays, tmrw,
+    studying, allergic, mums, moms, dads, trying, tryna
     """
 )
 """Words without one of which no rule can hold."""
-_APART = str.maketrans(dict.fromkeys("'’‘`´\"“”.,;:!?()[]{}<>/\\-–—_*~|+=&#@\n\t\r\x00…", " "))
 
 
 def promising(text: str) -> bool:
@@ -470,4 +501,4 @@ def promising(text: str) -> bool:
     if len(text) <= ANSWER_MAX:
         return True
     looked = text if len(text) <= READ_MAX else f"{text[:HEAD_MAX]} {text[-TAIL_MAX:]}"
-    return not _CUES.isdisjoint(looked.lower().translate(_APART).split())
+    return not _CUES.isdisjoint(looked.lower().translate(APART).split())

@@ -190,6 +190,8 @@ _STOP = pattern_of(
     r"[.!?…。！？]+(?=[\s\x00\"'”’)\]]|\Z)|\n+|[;•](?=\s)|(?<=[\s\w])(?:[\U0001F300-\U0001FAFF☀-➿]\ufe0f?)+"
 )
 _NO_STOP = pattern_of(r"\b(?:dr|mr|mrs|ms|prof|st|e\.g|i\.e|vs|approx|no|jr|sr|inc|ltd|u\.s|u\.k|d\.c|etc|[a-z])\Z")
+_SELF_ASKED = pattern_of(r"\s*(?:my )?(?:all[- ]time )?(?:favou?rite|fav|fave) [a-z]+(?: [a-z]+)?\Z")
+"""A question that its asker answers: "My favourite food? Pierogi"."""
 _BULLET = pattern_of(r"[\s\x00]*(?:[-*+•–—]|\d{1,2}[.)])?[\s\x00]*")
 
 
@@ -208,6 +210,8 @@ def _split(text: str, low: str) -> Iterator[tuple[int, int, str]]:
     start = 0
     for stop in _STOP.finditer(text):
         if stop.group() == "." and _NO_STOP.search(low, max(start, stop.start() - 8), stop.start()):
+            continue
+        if stop.group() == "?" and _SELF_ASKED.match(low, start, stop.start()):
             continue
         yield start, stop.start(), stop.group()
         start = stop.end()
@@ -233,7 +237,8 @@ OPENER = (
     r"|please note(?: that)?|please remember(?: that)?|bear in mind(?: that)?|fun fact|full disclosure"
     r"|i (?:already said|(?:already |just )?(?:told you|mentioned))(?: that)?|i should (?:mention|add|note)(?: that)?"
     r"|i forgot to (?:mention|say|add)(?: that)?|did i mention(?: that)?|let me introduce myself|to introduce myself"
-    r"|a (?:bit|little) about me(?: first)?|about me|the thing is|it's just that|turns out|you should know that"
+    r"|a (?:bit|little) about me(?: first)?|about me|the thing is(?: that)?|mine (?:is|are)(?: that)?|it's just that"
+    r"|turns out|you should know that"
     r"|you should know|i want you to (?:know|remember)(?: that)?|to be clear|in fact|as for me|me|personally"
     r"|basically|currently|right now|nowadays|these days|at the moment|today|recently|lately|unfortunately|sadly"
     r"|luckily|fortunately|finally|first|first of all|firstly|second|secondly|next|then|yesterday|last (?:week|month"
@@ -284,6 +289,8 @@ _REQUEST = pattern_of(
     r"(?=(?:i'm|im|i am|i've|ive|i live|i work|i have|i use|i drive|i speak|i code|my|that's|we live|we're)\b)"
 )
 """A request with a statement behind it: "can you suggest a gym, I live in Leeds"."""
+_AGREED = pattern_of(r"[\s,]{1,2}(?:ok|okay|k|please|thanks)\s*\Z")
+"""What makes a wish polite, and no question: "be blunt with me, ok?"."""
 _TELLS_MORE = pattern_of(rf"\s?[,)–—-]\s{{0,3}}{_RELATIVE}")
 _POLITE = pattern_of(
     r"(?:can|could|would|will) you (?:please |pls |just |kindly )*(?:always\b|never\b|stop\b|keep (?:your|all)\b"
@@ -302,6 +309,8 @@ def _statement_end(low: str, mark: str) -> int:
             return asked.start()
     if "?" not in mark:
         return len(low)
+    if agreed := _AGREED.search(low, begins):
+        return agreed.start()
     wanted = _ANY_LATER.search(low, begins)
     return wanted.start() if wanted else 0
 
@@ -325,7 +334,7 @@ _PLAYED = pattern_of(
     r"|answer as|from the (?:perspective|point of view) of|what would you (?:say|do) if|dating profile|my bio"
     r"|a bio)\b"
 )
-_ONLY_HERE = ("example", "for instance", "e.g.", "e.g", "sample", "my bio", "a bio", "dating profile")
+_ONLY_HERE = ("example", "for instance", "e.g.", "e.g", "sample", "my bio", "a bio", "dating profile", "template")
 """What is not meant no longer than to the end of the sentence."""
 _STAGED = pattern_of(
     r"(?:you are|you're|your name is|your role is|you will be|you will act|system:|user:|human:|assistant:|q:)\b"
@@ -356,12 +365,13 @@ _WRITTEN = pattern_of(
     r"|come up with)\b[^.!?\n]{0,60}?\b(?:(story|poem|song|rap|lyrics|haiku|limerick|dialogue|dialog|scene|script"
     r"|monologue|persona|fanfic|novel|tale|joke|narrative|sonnet|diary|roleplay|skit|sentences?|examples?)|letter"
     r"|e-?mail|message|bio|essay|speech|profile|post|tweet|paragraph|caption|blurb|review|introduction|toast|vows"
-    r"|reply|response|resume|cv|text|statement|article|blog)\b"
+    r"|reply|response|resume|cv|(?<!walls of )(?<!wall of )text|statement|article|blog)\b"
 )
 _INTRODUCES = pattern_of(
     r"(?:\b(?:me|myself|info|information|context|background|details|fyi"
     r"|(?:\A|(?:my|some|quick|side|a|small|personal|please) )notes?|btw|profile|update|facts|also|that"
-    r"|this|now|today|correction|edit|reminder|remember|mind|ps|p\.s|hi|hello|hey|situation|thing|preferences|request"
+    r"|(?<!read )(?<!saw )(?<!got )(?<!found )this|now|today|correction|edit|reminder|remember|mind|ps|p\.s|hi|hello"
+    r"|hey|situation|thing|preferences|request"
     r"|case|setup|stats|stack|(?:quick|short|brief|small) intro(?:duction)?|we (?:start|begin)|typo|my mistake"
     r"|your (?:notes|files?|records?"
     r"|memory)|heads[- ]up|disclosure|confession|in general|(?:quick|another|one|my) question|nutshell|starters"
@@ -370,6 +380,14 @@ _INTRODUCES = pattern_of(
     r"|request|favou?r|note"
     r"|intro(?:duction)?) (?!is\b|was\b|says?\b|reads?\b)[^:\x00]{2,60}|\A)[\s\x00]*\Z"
 )
+_OWN_LEAD = pattern_of(
+    r"(?:(?:well|ok|okay|so|and|but|now|then|sorry|oops|wait|no)\b,? ){0,3}(?:(?:it's|that's) (?:official|settled"
+    r"|true|simple|confirmed|decided)"
+    r"|i (?:typed|put|got|gave|made|wrote|mixed)\b[^:\x00]{0,30}\b(?:wrong|mistake|typo|up)|(?:quick|short"
+    r"|brief) intro[^:\x00]{0,12}"
+    r"|for the (?:kitchen|bedroom|bathroom|hallway|living room|garden|house|flat|record|party|wedding|trip|menu|cake)):"
+)
+"""Before a colon, what nobody says but for themselves: "it's official: ..."."""
 _WHEN_YOU = pattern_of(
     r"(?:(?:and|but|so|also|please|ok|okay),? )?(?:when(?:ever)?|before|after|while|once|if (?=you (?:need|want|must"
     r"|wonder|care|ask)))"
@@ -394,7 +412,7 @@ _TAKEN_BACK = pattern_of(
 )
 _SUPPOSED = pattern_of(
     r"\bi(?:'d| would) (?:name|call) (?:my|our|him|her|them|it|the)\b|\bif i (?:had (?:one|a|an|kids|two)|were)\b"
-    r"|\A(?:ok |okay |so |now )?say (?:i'm|im|i am|i|my|we)\b|,? (?:said|says"
+    r"|\A(?:ok |okay |so |now )?say (?:i'm|im|i am|i|my|we)\b|(?:,? said|, says"
     r"|replied) (?!that\b)[a-z]+(?: [a-z]+)?\W*\Z"
 )
 _SARCASTIC = pattern_of(
@@ -470,11 +488,14 @@ def _unmeant_from(low: str) -> tuple[int | None, bool]:
     if _STAGED.match(low, staged.end() if staged else 0):
         return 0, False
     if played := _PLAYED.search(low):
-        return 0, played.group() in _ONLY_HERE
+        asked = _ASKED_LATER.search(low, 0, played.start())
+        return asked.start() if asked else 0, played.group() in _ONLY_HERE
     if edited := _EDITED.search(low):
         return edited.start(), False
     if written := _WRITTEN.search(low):
         return written.start(), written[1] is None and ":" not in low
-    if (colon := low.find(": ")) > 0 and not (_INTRODUCES.search(low, 0, colon) or _LISTS.match(low)):
+    if (colon := low.find(": ")) > 0 and not (
+        _INTRODUCES.search(low, 0, colon) or _LISTS.match(low) or _OWN_LEAD.match(low[: colon + 1])
+    ):
         return colon, True
     return None, True

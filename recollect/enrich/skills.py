@@ -69,9 +69,9 @@ def _tongue(clause: Clause, at: int) -> Value | None:
 
 def speaks(said: Said, match: Match) -> Drafts:
     """'I speak German and a bit of Spanish'. Beside a language that is known, another name is one too."""
-    found = list(listed(said.clause, match.end(), _tongue))
-    for value in listed(said.clause, match.end(), _tongue_or_name) if found else ():
-        yield said.fact("language", value, 0.92)
+    found = list(listed(said.clause, match.end(), _tongue_or_name))
+    if any(_tongue(said.clause, value.first) for value in found):
+        yield from (said.fact("language", value, 0.92) for value in found)
 
 
 _NO_TONGUE = words("i, but, and, any, what, how, my, the, python, java, english")
@@ -121,8 +121,13 @@ def _ends_well(clause: Clause, at: int) -> bool:
 
 
 _WORDS_AS_WELL = words("c, r, go, rust, swift, assembly, basic")
+CODE_IS_IN = re.compile(
+    r"(?:most|nearly all|almost all|all|the bulk|much) (?:of )?my (?:code|scripts?|projects?|side projects?"
+    r"|backend) (?:is|are) "
+    r"(?:all |mostly |mainly )?(?:written |done )?in "
+)
 CODE_IN = re.compile(
-    r"(?:can |know how to |also |both |to )*(?:code|been coding|program|develop|write code|write"
+    r"(?:can |know how to |also |both |to )*(?:code|(?:code|write) is|been coding|program|develop|write code|write"
     r"|do (?:most of )?my coding|coding|programming|write most of my code|script)(?: (?:mostly|mainly|primarily"
     r"|everything|most things|it all"
     r"|exclusively|professionally|a lot|software|apps|stuff))* (?:in|with|using) "
@@ -135,7 +140,7 @@ WRITE_CODE = re.compile(
 
 def codes_in(said: Said, match: Match) -> Drafts:
     """'I write Python', 'I code in Rust mostly'."""
-    sure = match.re is CODE_IN
+    sure = match.re in (CODE_IN, CODE_IS_IN)
     found = list(listed(said.clause, match.end(), in_table(PROGRAMMING_LANGUAGES)))
     # Beside a language that is nothing else, a plain word is one too: "rust at work and python at home".
     sure_one = any(value.text.lower() not in _WORDS_AS_WELL for value in found)
@@ -148,7 +153,8 @@ def codes_in(said: Said, match: Match) -> Drafts:
 # ── Tools, devices, vehicles ─────────────────────────────────────────────────────────────────────
 
 USE = re.compile(
-    r"(?:primarily |daily |heavily |regularly )?(?:use|using|swear by|rely on|live in|run|switched to|moved to"
+    r"(?:primarily |daily |heavily |regularly )?(?:use|using|work in|working in|swear by|rely on|live in|run"
+    r"|switched to|moved to"
     r"|migrated to|a user of|love using|prefer using|like using|(?:manage|keep|organi[sz]e|track|write|take|do|plan"
     r"|edit|store) (?:all |most of )?my (?:[a-z]+ ){0,2}?[a-z]+ (?:in|with|using|on)) (?:a |an |the |my |mostly "
     r"|mainly |only )?"
@@ -240,7 +246,8 @@ OWN = re.compile(
 )
 DEVICE_IS = re.compile(
     r"my (?!dream|next|first|old|last|previous|former|future|ideal|ex|wife|husband)(?:\w+ ){0,2}(?:phone|laptop"
-    r"|computer|tablet|pc|console|watch|smartwatch|camera|desktop|machine|e-?reader)(?:'s| is)(?: (?:a|an|the"
+    r"|computer|tablet|pc|console|watch|smartwatch|camera|desktop|machine|e-?reader)(?:'s| is|,(?= an? ))(?: (?:a|an"
+    r"|the"
     r"|my))? (?:new |old )?"
 )
 _MODEL = re.compile(
@@ -259,7 +266,9 @@ _LET_GO = re.compile(
 )
 _OF_A_DEVICE = re.compile(
     r"[\s\x00]*(?:[,.;!()\x00]|\Z|(?:is|isn't|was|keeps?|has|won't|doesn't|can't|and|but|so|to|for|with|when|while"
-    r"|after|since|because|at|in|just|screen|battery|keyboard)\b)"
+    r"|after|since|because|at|in|just|screen|battery|keyboard|the|it|i|we|this|that|every|all|runs|takes|gets|shows"
+    r"|dies|freezes|crashes"
+    r"|stopped|died)\b)"
 )
 
 
@@ -305,10 +314,12 @@ def _device(clause: Clause, at: int) -> Value | None:
     article = _ARTICLE.match(clause.low, at)
     at = article.end() if article else at
     found = known(DEVICES, clause, at)
-    if found is None or (clause.text[at].islower() and found.text.lower() in _AMBIGUOUS_DEVICES):
+    if found is None:
         return None
     model = _MODEL.match(clause.text, found.last)
     last = model.end() if model else found.last
+    if last == found.last and clause.text[at].islower() and found.text.lower() in _AMBIGUOUS_DEVICES:
+        return None
     if not re.match(
         r"[\s\x00]*(?:[,.;!()\x00]|\Z|(?:and|but|so|for|with|that|which|as|now|last|yesterday|today|from|because|at"
         r"|to|if|in|phone|laptop|camera|tablet|watch|or|on|about|running|it|it's)\b)",
@@ -343,7 +354,7 @@ _CAR_MODEL = re.compile(
 _VEHICLE_END = re.compile(
     r"[\s\x00]*(?:[,.;!()\x00]|\Z|(?:and|but|so|with|that|which|to|for|now|in|from|because|as|since|when|after|before"
     r"|last|this|car|truck|suv|sedan|hybrid|van|these|at|it|every|on|convertible|hatchback|or|if|pickup|motorcycle"
-    r"|estate|wagon|years|ages|bike|scooter|electric|today|yesterday|about)\b)"
+    r"|estate|wagon|years|ages|bike|scooter|electric|today|yesterday|about|finally)\b)"
 )
 
 
@@ -372,7 +383,7 @@ def _model(clause: Clause, at: int) -> Value | None:
     """A model by its name alone, which is one only with its capital or year: "my Golf", not "my golf clubs"."""
     year = _YEAR.match(clause.low, at)
     found = known(_MODELS, clause, year.end() if year else at)
-    if found is None or not (year or clause.text[at].isupper()):
+    if found is None or not (year or clause.text[at].isupper() or clause.text.removeprefix("I").islower()):
         return None
     text = clause.text[at : found.last]
     return Value(text.title() if text.islower() else text, at, found.last)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from recollect.enrich.names import words
+from recollect.enrich.names import FIRST_NAMES, words
 from recollect.policies.patterns import pattern_of
 
 _FULL = {
@@ -20,7 +20,9 @@ _FULL = {
     "wasnt": "wasn't", "doesnt": "doesn't", "didnt": "didn't", "wont": "won't", "cant": "can't", "hasnt": "hasn't",
     "havent": "haven't", "arent": "aren't", "shes": "she's", "hes": "he's", "theyre": "they're", "youre": "you're",
     "wld": "would", "w": "with", "w/": "with", "w/o": "without", "n": "and", "r": "are", "bro": "brother",
-    "names": "name's", "mums": "mum's", "moms": "mom's", "dads": "dad's", "rly": "really", "prolly": "probably",
+    "every1": "everyone", "some1": "someone", "any1": "anyone", "shd": "should", "2": "to", "4": "for",
+    "phones": "phone's", "laptops": "laptop's", "cars": "car's", "names": "name's", "mums": "mum's", "moms": "mom's",
+    "dads": "dad's", "rly": "really", "prolly": "probably",
 }  # fmt: skip
 _CASUAL = frozenset(_FULL)
 _WORD = pattern_of(
@@ -38,7 +40,23 @@ _NO_AND = words(
 _MANY = words(
     "you, u, they, we, these, those, kids, children, people, what, how, where, who, there, which, why, options"
 )
+_TO_DO = words(
+    """
+    be, lose, run, get, do, save, learn, make, go, buy, become, find, see, eat, stop, start, move, quit, have, keep,
+    finish,
+    write, work, live, try, help
+    """
+)
+_FOR_WHAT = words(
+    """
+    me, my, us, our, him, her, them, you, everything, everyone, it, this, that, the, a, an, all, work, free, now,
+    cheap, dinner,
+    lunch, breakfast, fun, sure, real, life, ages, school, uni, today, tonight
+    """
+)
 LOOKED_BACK = 24
+APART = str.maketrans(dict.fromkeys("'’‘`´\"“”.,;:!?()[]{}<>/\\-–—_*~|+=&#@\n\t\r\x00…", " "))
+"""What stands between words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +88,7 @@ def spelled_out(text: str) -> Spelled:
     >>> spelled_out("me n dylan broke up, can u cheer me up pls").text
     'me and dylan broke up, can you cheer me up please'
     """
-    if _CASUAL.isdisjoint(text.split()):
+    if _CASUAL.isdisjoint(text.translate(APART).split()):
         return Spelled(text)
     parts, places, done, length = [], [], 0, 0
     for match in _WORD.finditer(text):
@@ -99,12 +117,22 @@ def _in_full(text: str, first: int, last: int) -> str | None:
         return "are" if after and (before.lower() in _MANY or (before.endswith("s") and before.islower())) else None
     if word == "w":
         return "with" if before and after else None
+    if word == "2":
+        meant = before.lower() == "allergic" or after in _TO_DO
+        return "to" if before.islower() and meant else None
+    if word == "4":
+        return "for" if before.islower() and after in _FOR_WHAT else None
+    if word in ("phones", "laptops", "cars"):
+        return _FULL[word] if before.lower() == "my" and after in ("a", "an", "the") else None
     if word in ("bdays", "birthdays"):
         return "birthday's" if before in ("my", "My") and after else None
     if word == "bro":
         return "brother" if before in ("my", "our", "lil", "little", "big", "older", "younger") else None
     if word == "names":
-        return "name's" if before in ("", "my", "hi", "hey", "yo", "sup") and after[:1].isupper() else None
+        told = before in ("", "my", "real", "full", "first", "hi", "hey", "yo", "sup") and (
+            after[:1].isupper() or after in FIRST_NAMES
+        )
+        return "name's" if told else None
     if word in ("mums", "moms", "dads"):
         named = after in ("called", "named", "name")
         return (_FULL[word] if before else f"my {_FULL[word]}") if named else None

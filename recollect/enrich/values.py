@@ -286,10 +286,16 @@ def places(clause: Clause, at: int) -> list[Place]:
     return found
 
 
+_CITY = re.compile(r" city(?! (?:cent|hall|council|life|limits|walls))(?=[\s\x00]*(?:[,.;!()\x00]|\Z|[a-z]))")
+
+
 def _place(clause: Clause, at: int) -> Place | None:
     if _THE.match(clause.low, at) and (wide := _wider(clause, at) or _wider(clause, at + 4)):
         return wide
     found = listed_place(clause, at)
+    if found and found.kind == "city" and (whole := _CITY.match(clause.low, found.value.last)):
+        named = f"{found.value.text} City" if not found.value.text.endswith("City") else found.value.text
+        return Place(Value(named, at, whole.end()), "city")
     run = name_run(clause, at)
     if run is None or (found is not None and run.last <= found.value.last):
         return found
@@ -349,7 +355,9 @@ _LIST_OVER = re.compile(
     r"|any|thanks|hence|therefore|not|just|also|now|yet|is|are|do|you|he|she|they|there|for|with|how|where|who"
     r"|etc|nobody|everyone|everybody|someone|somebody|people|yes|yeah|well|sorry|always|never|still|have|has|need"
     r"|want|am"
-    r"|was|were|will|would|this|these|those|honestly|maybe|apparently|your|their|his|her|no)\b(?!')"
+    r"|was|were|will|would|this|these|those|honestly|maybe|apparently|your|their|his|her|no|came|went|got|found|had"
+    r"|broke|ended|learned|learnt"
+    r"|almost|nearly|even|sadly|please|me|us|myself)\b(?!')"
 )
 
 
@@ -383,6 +391,18 @@ def listed(clause: Clause, at: int, reader: Reader, most: int = 8) -> Iterator[V
         if joint is None:
             return
         at = joint.end()
+
+
+_WORD_START = re.compile(r"(?<![\w'’-])(?!(?:[Ii]n|[Aa]t|[Ff]rom|[Tt]o|[Ff]or|[Nn]ear|[Oo]n|[Tt]he|[Aa]nd)\b)[^\W_]")
+
+
+def ending_at(clause: Clause, end: int, reader: Reader) -> Value | None:
+    """The longest value that ends here, within a few words."""
+    for start in _WORD_START.finditer(clause.text, max(0, end - 40), end):
+        value = reader(clause, start.start())
+        if value and value.last == end:
+            return value
+    return None
 
 
 def in_table(table: Mapping[str, str]) -> Reader:
