@@ -68,7 +68,9 @@ _PARTICIPLE = (
 )
 _PARTICIPLES = re.compile(_PARTICIPLE)
 _JOINED = re.compile(
-    "|".join(
+    # Nothing but a space or a mark can join: most letters are passed at one look.
+    r"(?=[\s,;:(–—\x00])(?:"
+    + "|".join(
         (
             rf"{_MARK}(?=(?:{_I})\b)",
             rf"(?:{_MARK}|\s){_WORD}(?=(?:{_I})\b)",
@@ -80,6 +82,7 @@ _JOINED = re.compile(
             r",\s(?=(?P<role>[a-z]+(?: [a-z]+){0,3}) (?:at|in|from|for|with)\b)",
         )
     )
+    + ")"
 )
 """Where one clause ends and the next begins, from the surest sign to the weakest."""
 _NOT_BEFORE_PARTICIPLE = words(

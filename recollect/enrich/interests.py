@@ -48,6 +48,7 @@ PLAY = re.compile(
 _HOBBY_TABLE = {hobby: hobby for hobby in HOBBIES}
 _INTEREST_TABLE = {interest: interest for interest in HOBBIES | INTERESTS}
 _GAME_TABLE = {game: game for game in GAMES}
+_DONE_TABLE = _HOBBY_TABLE | _GAME_TABLE
 _HOBBY_END = re.compile(
     r"[\s\x00]*(?:[,.;!()\x00&/]|\Z|(?:and|but|so|in|on|with|every|at|for|because|when|a lot|as|too|these|lately|most"
     r"|after|last|this (?:week|month|year|summer|winter|spring|fall)|recently|again|a few|about|any ?more|around"
@@ -152,7 +153,7 @@ GAVE_UP = re.compile(r"(?:have |just |recently |finally )*(?:gave up|given up|qu
 
 def gave_up(said: Said, match: Match) -> Drafts:
     """'I gave up tennis': the end of a hobby."""
-    for value in listed(said.clause, match.end(), in_table(_HOBBY_TABLE | _GAME_TABLE)):
+    for value in listed(said.clause, match.end(), in_table(_DONE_TABLE)):
         if _HOBBY_END.match(said.clause.low, value.last):
             yield said.ended_fact("hobby", value, 0.8)
 

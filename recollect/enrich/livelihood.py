@@ -180,9 +180,9 @@ def role_at(said: Said, at: int) -> Value | None:
     if field and _TAUGHT_OR_LED.search(said.clause.low[at:best]):
         best = field.end()
     text = said.clause.text[at:best]
-    for language, proper in PROGRAMMING_LANGUAGES.items():
-        if text.lower().startswith(language + " ") and len(language) > 1:
-            text = proper + text[len(language) :]
+    language = known(PROGRAMMING_LANGUAGES, said.clause, at)
+    if language and at + 1 < language.last < best:
+        text = language.text + text[language.last - at :]
     return Value(text, at, best)
 
 

@@ -38,7 +38,7 @@ from recollect.enrich.corrections import (
 from recollect.enrich.names import words
 from recollect.enrich.preferences import preferences
 from recollect.enrich.sentences import HEAD_MAX, OPENERS, READ_MAX, TAIL_MAX, Sentence, lowered, sentences
-from recollect.enrich.spelling import APART, Spelled, spelled_out
+from recollect.enrich.spelling import Spelled, spelled_out
 from recollect.enrich.values import Said
 
 Rule = Callable[[Said, re.Match[str]], Iterator[Draft]]
@@ -369,7 +369,7 @@ def _read(text: str, at: int, answered: str) -> list[Draft]:
 def _of_sentence(sentence: Sentence, at: int) -> list[Draft]:
     facts = [corrected(draft, sentence) for clause in clauses(sentence) for draft in _facts(clause, at)]
     whole = Said(Clause(sentence.text, sentence.low, sentence.start, sentence.start), "other", 0, at)
-    if people.PARTING.search(sentence.low):
+    if " and " in sentence.low and people.PARTING.search(sentence.low):
         facts = _parted(whole, facts)
     facts += _told_behind(whole)
     facts += _put_right(sentence, at)
@@ -494,6 +494,7 @@ _CUES = words(
     """
 )
 """Words without one of which no rule can hold."""
+_APART = str.maketrans(dict.fromkeys("'’‘`´\"“”.,;:!?()[]{}<>/\\-–—_*~|+=&#@\n\t\r\x00…", " "))
 
 
 def promising(text: str) -> bool:
@@ -501,4 +502,4 @@ def promising(text: str) -> bool:
     if len(text) <= ANSWER_MAX:
         return True
     looked = text if len(text) <= READ_MAX else f"{text[:HEAD_MAX]} {text[-TAIL_MAX:]}"
-    return not _CUES.isdisjoint(looked.lower().translate(APART).split())
+    return not _CUES.isdisjoint(looked.lower().translate(_APART).split())

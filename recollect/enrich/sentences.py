@@ -60,7 +60,7 @@ _SIGNED = pattern_of(
 )
 _GREETED_LINE = pattern_of(r"^[ \t]{0,8}(?:hi|hello|hey)\b[^\n]{0,40},?[ \t]*$", re.M | re.I)
 _QUOTE = pattern_of(
-    r"(?<![\w\d])[\"“„«]([^\"“”„«»\n]{0,400})(?:[\"”»“]|$)|(?<!\w)'([^'\n]{2,200}(?:'\w[^'\n]{0,200}){0,3})'(?!\w)",
+    r"(?=[\"“„«'])(?:(?<![\w\d])[\"“„«]([^\"“”„«»\n]{0,400})(?:[\"”»“]|$)|(?<!\w)'([^'\n]{2,200}(?:'\w[^'\n]{0,200}){0,3})'(?!\w))",
     re.M,
 )
 _NAMING = pattern_of(
@@ -187,7 +187,7 @@ def _unquoted(match: re.Match[str]) -> str:
 # ── Sentences ─────────────────────────────────────────────────────────────────────────────────────
 
 _STOP = pattern_of(
-    r"[.!?…。！？]+(?=[\s\x00\"'”’)\]]|\Z)|\n+|[;•](?=\s)|(?<=[\s\w])(?:[\U0001F300-\U0001FAFF☀-➿]\ufe0f?)+"
+    r"(?=[.!?…。！？\n;•\U0001F300-\U0001FAFF☀-➿])(?:[.!?…。！？]+(?=[\s\x00\"'”’)\]]|\Z)|\n+|[;•](?=\s)|(?<=[\s\w])(?:[\U0001F300-\U0001FAFF☀-➿]\ufe0f?)+)"
 )
 _NO_STOP = pattern_of(r"\b(?:dr|mr|mrs|ms|prof|st|e\.g|i\.e|vs|approx|no|jr|sr|inc|ltd|u\.s|u\.k|d\.c|etc|[a-z])\Z")
 _SELF_ASKED = pattern_of(r"\s*(?:my )?(?:all[- ]time )?(?:favou?rite|fav|fave) [a-z]+(?: [a-z]+)?\Z")
@@ -346,7 +346,7 @@ _TEXT = (
 )
 """What one has worked on: who wants to improve their running has no text in mind."""
 _EDITED = pattern_of(
-    r"(?<!\bi )\b(?:translat(?:e|ion)|proof-?read|paraphrase|rephrase|re-?write|reword|summari[sz]e|classify|extract"
+    r"\b(?<!\bi )(?:translat(?:e|ion)|proof-?read|paraphrase|rephrase|re-?write|reword|summari[sz]e|classify|extract"
     r"|parse|transcribe|critique|spell ?check|grammar|grammatically|sentiment|reformat|analy[sz]e (?:this|the)"
     r"|how (?:do|would|can) (?:you|i|we) say|(?:correct|fix|edit|improve|polish|revise|shorten|simplify|check"
     rf"|review) (?:this|these|(?:the |my )?following|(?:the|my) (?:\w+ ){{0,2}}?{_TEXT})"
@@ -398,9 +398,8 @@ _LISTS = pattern_of(
     r"(?:i|i've|ive|i'm|im|we|we've|my (?:hobbies|kids|pets|dogs|cats|languages|allergies|goals?|job|occupation)"
     r"|(?:my )?fav(?:ou?rite|e)? \w+)\b"
 )
-_JOKED = pattern_of(
-    r"\b(?:jk|j/k|kidding|joking|sarcasm|just messing|not really|obviously not|as a joke)\b|(?<!\w)/s\b|(?<!\w)/j\b"
-)
+_JOKED = pattern_of(r"\b(?:jk|j/k|kidding|joking|sarcasm|just messing|not really|obviously not|as a joke)\b")
+_JOKED_BY_SIGN = pattern_of(r"(?<!\w)/[sj]\b")
 
 
 _TAKEN_BACK = pattern_of(
@@ -412,9 +411,10 @@ _TAKEN_BACK = pattern_of(
 )
 _SUPPOSED = pattern_of(
     r"\bi(?:'d| would) (?:name|call) (?:my|our|him|her|them|it|the)\b|\bif i (?:had (?:one|a|an|kids|two)|were)\b"
-    r"|\A(?:ok |okay |so |now )?say (?:i'm|im|i am|i|my|we)\b|(?:,? said|, says"
-    r"|replied) (?!that\b)[a-z]+(?: [a-z]+)?\W*\Z"
+    r"|\A(?:ok |okay |so |now )?say (?:i'm|im|i am|i|my|we)\b"
 )
+_SAID_BY = pattern_of(r"(?:\bsaid|, says|\breplied) (?!that\b|hi\b|hello\b|no\b|yes\b)[a-z]+(?: [a-z]+)?\W*\Z")
+"""Whose words they were: "I have gout, said Ann"."""
 _SARCASTIC = pattern_of(
     r"(?:oh,? |well,? |ha,? )?(?:yeah,? (?:right|sure)|sure,? (?:and|because) |right,? (?:and|because) i|oh,? sure"
     r"|oh,? great|oh,? yeah,? |oh,? joy|oh,? wonderful|and i'm the )"
@@ -450,7 +450,7 @@ def sentences(text: str) -> list[Sentence]:
         if (before := _WHEN_YOU.match(sentence)) and not _made_up(before.group()):
             first += before.end()
             sentence = low[first:last]
-        if _JOKED.search(sentence):
+        if _JOKED.search(sentence) or ("/" in sentence and _JOKED_BY_SIGN.search(sentence)):
             found.clear()
             continue
         if _not_meant(sentence):
@@ -472,7 +472,9 @@ def sentences(text: str) -> list[Sentence]:
 
 def _not_meant(low: str) -> bool:
     """True for what is taken back in the same breath, only supposed, said with a wink, sung, or to be forgotten."""
-    supposed = _SUPPOSED.search(low) or TO_FORGET.match(low)
+    supposed = (
+        _SUPPOSED.search(low) or TO_FORGET.match(low) or (("sa" in low or "replied" in low) and _SAID_BY.search(low))
+    )
     return bool(supposed or _TAKEN_BACK.search(low) or _SARCASTIC.match(low) or _FAMOUS_LINES.search(low))
 
 

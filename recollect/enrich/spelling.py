@@ -24,7 +24,10 @@ _FULL = {
     "phones": "phone's", "laptops": "laptop's", "cars": "car's", "names": "name's", "mums": "mum's", "moms": "mom's",
     "dads": "dad's", "rly": "really", "prolly": "probably",
 }  # fmt: skip
-_CASUAL = frozenset(_FULL)
+_CASUAL = frozenset(
+    word + sign for word in _FULL for sign in ("", ",", ".", "!", "?", "!!", "??", "...", ";", ":", ")")
+)
+"""As they stand in a text, where words are told apart by what is between them."""
 _WORD = pattern_of(
     r"(?<![\w'’/@#.$-])(?:" + "|".join(sorted(map(str, _FULL), key=len, reverse=True)) + r")(?![\w'’/=(\[-])"
 )
@@ -55,8 +58,6 @@ _FOR_WHAT = words(
     """
 )
 LOOKED_BACK = 24
-APART = str.maketrans(dict.fromkeys("'’‘`´\"“”.,;:!?()[]{}<>/\\-–—_*~|+=&#@\n\t\r\x00…", " "))
-"""What stands between words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def spelled_out(text: str) -> Spelled:
     >>> spelled_out("me n dylan broke up, can u cheer me up pls").text
     'me and dylan broke up, can you cheer me up please'
     """
-    if _CASUAL.isdisjoint(text.translate(APART).split()):
+    if _CASUAL.isdisjoint(text.split()):
         return Spelled(text)
     parts, places, done, length = [], [], 0, 0
     for match in _WORD.finditer(text):

@@ -108,10 +108,24 @@ def capital(word: str) -> str:
     return re.sub(r"(?:^|(?<=[-'’]))\w", lambda match: match.group().upper(), word) if word.islower() else word
 
 
+_FIRST_WORDS: dict[int, tuple[Mapping[str, str], frozenset[str]]] = {}
+
+
+def _first_words(table: Mapping[str, str]) -> frozenset[str]:
+    """With what the names of a table begin. The tables are few, and live as long as the program."""
+    if id(table) not in _FIRST_WORDS:
+        _FIRST_WORDS[id(table)] = table, frozenset(name.split(" ", 1)[0] for name in table)
+    return _FIRST_WORDS[id(table)][1]
+
+
 def known(table: Mapping[str, str], clause: Clause, at: int) -> Value | None:
     """The longest name of a table that stands here, in its proper form."""
     match = _WORDS.match(clause.low, at)
     if match is None:
+        return None
+    first, begins = match.group().split(" ", 1)[0], _first_words(table)
+    bare_first = first.rstrip(".'-")
+    if first not in begins and bare_first not in begins and bare_first.removesuffix("'s") not in begins:
         return None
     last = match.end()
     while last > at:
