@@ -60,7 +60,8 @@ _SIGNED = pattern_of(
 )
 _GREETED_LINE = pattern_of(r"^[ \t]{0,8}(?:hi|hello|hey)\b[^\n]{0,40},?[ \t]*$", re.M | re.I)
 _QUOTE = pattern_of(
-    r"(?=[\"“„«'])(?:(?<![\w\d])[\"“„«]([^\"“”„«»\n]{0,400})(?:[\"”»“]|$)|(?<!\w)'([^'\n]{2,200}(?:'\w[^'\n]{0,200}){0,3})'(?!\w))",
+    r"(?=[\"“„«'])(?:(?<![\w\d])[\"“„«]([^\"“”„«»\n]{0,400})(?:[\"”»“]|$)"
+    r"|(?<!\w)'([^'\n]{2,200}(?:'\w[^'\n]{0,200}){0,3})'(?!\w))",
     re.M,
 )
 _NAMING = pattern_of(
@@ -187,7 +188,8 @@ def _unquoted(match: re.Match[str]) -> str:
 # ── Sentences ─────────────────────────────────────────────────────────────────────────────────────
 
 _STOP = pattern_of(
-    r"(?=[.!?…。！？\n;•\U0001F300-\U0001FAFF☀-➿])(?:[.!?…。！？]+(?=[\s\x00\"'”’)\]]|\Z)|\n+|[;•](?=\s)|(?<=[\s\w])(?:[\U0001F300-\U0001FAFF☀-➿]\ufe0f?)+)"
+    r"(?=[.!?…。！？\n;•\U0001F300-\U0001FAFF☀-➿])(?:[.!?…。！？]+(?=[\s\x00\"'”’)\]]|\Z)|\n+|[;•](?=\s)"
+    r"|(?<=[\s\w])(?:[\U0001F300-\U0001FAFF☀-➿]\ufe0f?)+)"
 )
 _NO_STOP = pattern_of(r"\b(?:dr|mr|mrs|ms|prof|st|e\.g|i\.e|vs|approx|no|jr|sr|inc|ltd|u\.s|u\.k|d\.c|etc|[a-z])\Z")
 _SELF_ASKED = pattern_of(r"\s*(?:my )?(?:all[- ]time )?(?:favou?rite|fav|fave) [a-z]+(?: [a-z]+)?\Z")

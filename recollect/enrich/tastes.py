@@ -117,7 +117,6 @@ def prefers(said: Said, match: Match) -> Drafts:
     value = _furnished(said.clause, value) if value else None
     if value and CALENDAR.isdisjoint(value.text.lower().split()):
         yield said.fact("likes", value, 0.7)
-        yield from _no_longer(said, value, "likes", active=False)
 
 
 _DOING = re.compile(
@@ -164,18 +163,6 @@ def _tastes(said: Said, match: Match, key: str) -> Drafts:
             yield said.fact(key, value, 0.7)
         else:
             yield said.fact("hobby", value, 0.75)
-        if not said.ended:
-            yield from _no_longer(said, value, key, active)
-
-
-def _no_longer(said: Said, value: Value, key: str, active: bool) -> Drafts:
-    """Who likes something dislikes it no more, and the other way round."""
-    if key == "likes":
-        yield said.denied_fact("dislikes", value, 0.7)
-        return
-    yield said.denied_fact("likes", value, 0.7)
-    if active:
-        yield said.denied_fact("hobby", value, 0.7)
 
 
 _FOR_THE_TASK = re.compile(
