@@ -213,7 +213,7 @@ def _last_word(low: str, end: int) -> str:
 
 _SUBJECT = re.compile(
     rf"{OPENER}{{0,6}}(?:(?P<am>i'm|im|i am|i've been|my name|name's|(?:every(?:one|body)(?: just)? calls|call) me"
-    rf"|\d\d ?[mf]\b)|(?P<do>i've|ive|i))\b"
+    rf"|[^\W\d_]+ here\b|\d\d ?[mf]\b)|(?P<do>i've|ive|i))\b"
 )
 _STARTS = re.compile(
     r"(?:(?:currently|now|just|recently|finally|also) )?(?:(?:was )?(?P<was>born|diagnosed|raised|hired|laid off)"

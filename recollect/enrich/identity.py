@@ -348,6 +348,22 @@ def _turned_on(said: Said, match: Match) -> Drafts:
         yield said.fact("birthday", Value(day, match.start(), then.end()), 0.85)
 
 
+WILL_TURN = re.compile(
+    r"(?:i'm|im|i am|i'll be|i will be|i)(?: turning| turn)? \d\d(?:,)? (?:on |this |next )?(?P<near>tomorrow"
+    r"|in (?:two|three|four|five|six|\d) days"
+    rf"|{'|'.join(DAYS)})\b"
+)
+
+
+def will_turn(said: Said, match: Match) -> Drafts:
+    """'I'm turning 40 tomorrow': the birthday. The age is not reached yet."""
+    on = match["near"]
+    now = as_datetime(said.at)
+    ahead = (DAYS.index(on) - now.weekday() - 1) % 7 + 1 if on in DAYS else 0
+    day = _day_name(now + timedelta(days=ahead)) if ahead else _near_day(on, said.at)
+    yield said.fact("birthday", Value(day, *match.span()), 0.85)
+
+
 YEARS_NOW = re.compile(r"(?P<age>\d\d)(?=[\s\x00]*(?:[,.!;]|\Z|(?:and|already|years|now|today)\b))")
 """How old somebody is who has just spoken of their birthday: "It's my birthday today! 28 and already creaky"."""
 _MONTHS = (
@@ -443,6 +459,10 @@ def _near_day(near: str, at: int) -> str:
         count = next(part for part in near.split() if part in _COUNTS or part.isdigit())
         days = int(count) if count.isdigit() else _COUNTS.index(count)
         day = now + timedelta(days=-days if word == "ago" else days)
+    return _day_name(day)
+
+
+def _day_name(day: datetime) -> str:
     return f"{_MONTHS[day.month - 1].capitalize()} {day.day}"
 
 

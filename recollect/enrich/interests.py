@@ -10,7 +10,7 @@ from recollect.enrich.clauses import Clause
 from recollect.enrich.names import (
     words,
 )
-from recollect.enrich.values import Said, Value, in_table, listed
+from recollect.enrich.values import Said, Value, in_table, known, listed
 from recollect.enrich.vocabulary import (
     GAMES,
     HOBBIES,
@@ -58,6 +58,18 @@ _HOBBY_END = re.compile(
 )
 
 
+_OF_SOME_KIND = re.compile(r"(?!the |my |a |an |some |all |more |your |this |that |[a-z]+ing )[a-z][a-z-]+ ")
+
+
+def _pursuit(clause: Clause, at: int) -> Value | None:
+    """What people are into, or a kind of it: "film photography"."""
+    if found := known(_INTEREST_TABLE, clause, at):
+        return found
+    kind = _OF_SOME_KIND.match(clause.low, at)
+    found = known(_HOBBY_TABLE, clause, kind.end()) if kind else None
+    return Value(clause.text[at : found.last], at, found.last) if found else None
+
+
 _ALSO_TASKS = words("reading, writing, coding, running, drawing, spinning, diving")
 """What one also starts and does as a task: "I started writing the essay"."""
 
@@ -65,8 +77,7 @@ _ALSO_TASKS = words("reading, writing, coding, running, drawing, spinning, divin
 def enjoys(said: Said, match: Match) -> Drafts:
     """'I love hiking and painting', 'I'm into bouldering': activities of a closed list."""
     verb = match.group().strip().split(" ")[-1]
-    table = _INTEREST_TABLE if match.re is INTO else _HOBBY_TABLE
-    for value in listed(said.clause, match.end(), in_table(table)):
+    for value in listed(said.clause, match.end(), _pursuit if match.re is INTO else in_table(_HOBBY_TABLE)):
         of_food = value.text in ("cooking", "baking") and re.match(
             r" (?!suppl|show|video|class|oil|sheet|powder|soda|time)[a-z]+", said.clause.low[value.last :]
         )
@@ -167,6 +178,25 @@ def hobbies_are(said: Said, match: Match) -> Drafts:
         yield said.fact("hobby", value, 0.88)
 
 
+ARE_HOBBIES = re.compile(
+    r"(?P<what>[a-z][\w ,&'-]{2,60}) (?:is|are) (?:my|one of my|two of my|some of my) (?:main |favou?rite |only "
+    r"|biggest |two )*(?:hobby|hobbies"
+    r"|passions?|pastimes?)\b"
+)
+
+
+def are_hobbies(said: Said, match: Match) -> Drafts:
+    """'Bouldering and jigsaw puzzles are my hobbies'."""
+    first = match.start("what")
+    for what in re.split(r",? and |, | & ", match["what"]):
+        at = said.clause.low.index(what, first)
+        if (
+            not re.match(r"(?:it|this|that|what|which|these|those|they|here|there|so|i|one)\b", what)
+            and len(what.split()) <= 3
+        ):
+            yield said.fact("hobby", Value(said.clause.text[at : at + len(what)], at, at + len(what)), 0.85)
+
+
 _ACTIVITY_END = re.compile(
     r"\s*(?:[,.;:!?()\x00/]|\s(?:and|or|but|so|because|which|as|since|when|if|with|lol|tbh|btw|too|though|tho|lately"
     r"|these days|right now|don't|dont|no)\b|\s[-–—&]|\Z)"
@@ -194,7 +224,7 @@ FAVORITE_IS = re.compile(
     r"|always|by far|currently|called|:))*[ :?]+(?:easily |definitely |probably )?"
 )
 IS_FAVORITE = re.compile(
-    r"(?P<value>[\w][\w '’&.-]{0,40}?) (?:is|are) (?:definitely |probably |still |by far |easily |also "
+    r"(?P<value>[\w][\w '’&.-]{0,40}?)(?: is| are|'s) (?:definitely |probably |still |by far |easily |also "
     r"|hands down )*(?:my|one of my) (?P<one>)(?:all[- ]time |absolute |personal )*(?:favou?rite|fav"
     r"|fave) (?P<what>[a-z][a-z-]*(?: [a-z-]+)?)(?= *(?:[,.;!()\x00]|\Z|(?:ever|of all time|on (?:this|the) planet"
     r"|on earth|in the (?:whole )?(?:world|universe)|right now|these days|by far|hands down"

@@ -479,6 +479,16 @@ def at_now(said: Said, match: Match) -> Drafts:
         yield said.fact("employer", found, 0.75)
 
 
+NO_LONGER_AT = re.compile(r"at (?=\S)")
+
+
+def no_longer_at(said: Said, match: Match) -> Drafts:
+    """'I'm no longer at Spotify'."""
+    found = organisation(said.clause, match.end()) if said.ended else None
+    if found and found.text.lower() not in _LISTED_PLACES and found.text.lower() not in _NOT_EMPLOYERS:
+        yield said.fact("employer", found, 0.8)
+
+
 BEEN_AT = re.compile(
     r"(?:at|with) (?=.{2,40} (?:for (?:about |over |almost |nearly |the (?:last|past) )?[\w-]{1,12}\+? years|since"
     r" (?:\d{4}|college|uni|graduating))\b)"

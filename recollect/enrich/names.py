@@ -397,7 +397,10 @@ VEHICLE_MODELS = words(
     accord, astra, beetle, camry, civic, clio, corolla, corsa, cx-5, duster, fabia, fiesta, focus, forester, golf,
     ibiza, impreza, leaf, leon, megane, micra, miata, model 3, model s, model x, model y, mondeo, mustang, octavia,
     outback, panda, passat, picanto, polo, punto, qashqai, rav4, sandero, sportage, tiguan, tucson, twingo, wrangler,
-    yaris, zoe
+    yaris, zoe,
+    jazz, i10, i20, i30, aygo, baleno, creta, vitara, juke, kuga, superb, insignia, mokka, logan, ateca, kona, niro,
+    ceed, auris, avensis, hilux, prius, odyssey, crv, cr-v, hr-v, cherokee, f-150, silverado, tacoma, tundra, altima,
+    sentra, elantra, sonata, outlander, pajero, vespa
     """
 )
 TIMEZONES = words(

@@ -87,7 +87,7 @@ _NAMED = (
 
 MINE = re.compile(
     rf"\b(?:my|our) (?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?: of (?:[a-z]+ )?[\w-]+ years| (?:since"
-    rf"|from) [\w ]{2, 25}(?=, ))?"
+    rf"|from) [\w ]{{2,25}}(?=, ))?"
     rf"(?P<joint>(?P<named>{_NAMED})[ ,:]+|(?P<is> (?:is"
     r"|are) )|,? \(|, | - |: | )"
 )

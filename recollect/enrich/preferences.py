@@ -174,6 +174,9 @@ _RULES: tuple[_Rule, ...] = (
         r"|themes?)\b|\blight mode (?:person|user|always)\b"),
     _rule("time_format", "24-hour",
         r"\b(?:use|prefer|like)\b.{0,12}\b24[- ]?(?:h|hours?)(?: (?:time|clock|format)| times)?\b", True, 0.75),
+    _rule("time_format", "24-hour",
+        r"\A24[- ]?(?:h|hours?)(?: (?:time|clock|format))?(?: please)?,? (?:always|from now on"
+        r"|everywhere)\b", True),
     _rule("time_format", "12-hour",
         r"\b(?:use|prefer|like)\b.{0,12}\b12[- ]?(?:h|hours?)(?: (?:time|clock|format)| times)?\b", True, 0.75),
     _rule("format", "step by step", r"\bexplain (?:things|it|everything|stuff|concepts) step by step\b"),
@@ -228,7 +231,8 @@ _RULES: tuple[_Rule, ...] = (
 )  # fmt: skip
 _NEGATED = re.compile(r"(?:n't|\b(?:dont|not|never|stop|hate|dislike|no|without|avoid))\b(?:\s[\w']+){0,2}\s*\w?\Z")
 _REPLY_IN = re.compile(
-    r"\b(?:answer|reply|respond|speak|talk|write|communicate|chat|explain|converse)(?: (?:to me|me|back|with me|only"
+    r"\b(?:answer(?:ed)?|reply|replied|respond(?:ed)?|speak|spoke|talk(?:ed)?|write|wrote|communicate|chat|explain"
+    r"|converse)(?: (?:to me|me|back|with me|only"
     r"|everything|things|always|your answers?))* (?:only )?in |\b(?:prefer|like|want|rather have)(?: (?:your|all|the"
     r"|my)){0,2}(?: (?:answers?|replies|responses|to (?:speak|talk|chat|write|communicate|converse)|speaking|talking"
     r"|chatting|it))? in (?:plain )?|\b(?:use|using|stick to|switch to) (?=(?:british|american|australian|plain"

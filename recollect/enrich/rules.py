@@ -70,6 +70,8 @@ _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
             r"|smoking)(?=[a-z]+ing\b))"),
         ("do", True, r"(?:i|we) (?:used to|no longer) "),
         ("do", True, r"(?:i|we) (?:don't|do not|dont)(?= .*\bany ?(?:more|longer)\b)(?: really| even)? "),
+        ("do", True,
+            r"(?:i|we) (?:haven't|have not|havent) (?=(?:worked|lived|used|driven|spoken|played)\b.*\bsince\b)"),
         ("am_not", True, rf"(?:i'm|im|i am) not {_PLAINLY}(?:actually |really )?"),
         ("do_not", True, rf"i (?:don't|do not|dont) {_PLAINLY}(?:actually |really |currently |even )?"),
         ("am", False,
@@ -119,6 +121,7 @@ _AM: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (people.NOW_ALONE, people.parted),
     (people.PARENT_OF, people.parent_of),
     (livelihood.AT_NOW, livelihood.at_now),
+    (livelihood.NO_LONGER_AT, livelihood.no_longer_at),
     (livelihood.BEEN_AT, livelihood.been_at),
     (skills.FLUENT, skills.speaks),
     (skills.NATIVE, skills.speaks),
@@ -264,10 +267,12 @@ _IS_MY: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (people.NOT_MINE, people.not_mine),
     (skills.IS_LANGUAGE, skills.named_language),
     (interests.IS_FAVORITE, interests.is_favorite),
+    (interests.ARE_HOBBIES, interests.are_hobbies),
 )
 """What has "my" in the middle."""
 _OTHER: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.NAME_IS, identity.names),
+    (identity.WILL_TURN, identity.will_turn),
     (skills.CODE_IS_IN, skills.codes_in),
     (identity.NICKNAME_IS, identity.nicknames),
     (identity.NOT_TO_BE_CALLED, identity.not_called),

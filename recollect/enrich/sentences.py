@@ -291,6 +291,11 @@ _REQUEST = pattern_of(
     r"(?=(?:i'm|im|i am|i've|ive|i live|i work|i have|i use|i drive|i speak|i code|my|that's|we live|we're)\b)"
 )
 """A request with a statement behind it: "can you suggest a gym, I live in Leeds"."""
+_GOES_ON = pattern_of(
+    r", (?:is|are|was|were|has|had|does|did|will|can|could|would|should)(?! (?:i|you|u|we|they|it|this|that|there|he"
+    r"|she|the|my|your)\b)"
+)
+"""How a sentence goes on behind what was put in: "my best friend, Noor, is ..."."""
 _AGREED = pattern_of(r"[\s,]{1,2}(?:ok|okay|k|please|thanks)\s*\Z")
 """What makes a wish polite, and no question: "be blunt with me, ok?"."""
 _TELLS_MORE = pattern_of(rf"\s?[,)–—-]\s{{0,3}}{_RELATIVE}")
@@ -307,8 +312,9 @@ def _statement_end(low: str, mark: str) -> int:
     if _ASKED.match(low, begins):
         return len(low) if _POLITE.match(low, begins) else 0
     for asked in _ASKED_LATER.finditer(low, begins):
-        if "?" in mark or not _TELLS_MORE.match(low, asked.start()):
-            return asked.start()
+        at = asked.start()
+        if "?" in mark or not (_TELLS_MORE.match(low, at) or (_GOES_ON.match(low, at) and "," in low[begins:at])):
+            return at
     if "?" not in mark:
         return len(low)
     if agreed := _AGREED.search(low, begins):
@@ -397,7 +403,8 @@ _WHEN_YOU = pattern_of(
 )
 """What is said before what is meant: "before you answer, ..." is of no matter, also where it speaks of a text."""
 _LISTS = pattern_of(
-    r"(?:i|i've|ive|i'm|im|we|we've|my (?:hobbies|kids|pets|dogs|cats|languages|allergies|goals?|job|occupation)"
+    r"(?:i(?! (?:just |recently |also )?(?:read|saw|heard|got|found|received|wrote|write)\b)|i've|ive|i'm|im|we|we've"
+    r"|my (?:hobbies|kids|pets|dogs|cats|languages|allergies|goals?|job|occupation)"
     r"|(?:my )?fav(?:ou?rite|e)? \w+)\b"
 )
 _JOKED = pattern_of(r"\b(?:jk|j/k|kidding|joking|sarcasm|just messing|not really|obviously not|as a joke)\b")

@@ -370,7 +370,8 @@ _IN_HAND = re.compile(
 
 def vehicles(said: Said, match: Match) -> Drafts:
     """'I drive a Tesla Model 3': a make that is known, with its model."""
-    by_model = match.re is SOLD or match.group().startswith(("drive ", "driving "))
+    dated = _YEAR.match(said.clause.low, match.end()) is not None
+    by_model = said.ended or dated or match.re is SOLD or match.group().startswith(("drive ", "driving "))
     found = _vehicle(said.clause, match.end()) or (_model(said.clause, match.end()) if by_model else None)
     if found is None or not _VEHICLE_END.match(said.clause.low, found.last):
         return
@@ -407,5 +408,7 @@ def _vehicle(clause: Clause, at: int) -> Value | None:
         return None
     model = _CAR_MODEL.match(clause.text, maker + len(name))
     last = model.end() if model else maker + len(name)
+    small = known(_MODELS, clause, last + 1) if last == maker + len(name) and clause.text[maker].islower() else None
+    last = small.last if small else last
     text = clause.text[at:last]
     return Value(text if not text.islower() else text.title().replace("Bmw", "BMW"), at, last)

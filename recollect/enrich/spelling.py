@@ -22,7 +22,8 @@ _FULL = {
     "wld": "would", "w": "with", "w/": "with", "w/o": "without", "n": "and", "r": "are", "bro": "brother",
     "every1": "everyone", "some1": "someone", "any1": "anyone", "shd": "should", "2": "to", "4": "for",
     "phones": "phone's", "laptops": "laptop's", "cars": "car's", "names": "name's", "mums": "mum's", "moms": "mom's",
-    "dads": "dad's", "rly": "really", "prolly": "probably",
+    "dads": "dad's", "gfs": "gf's", "bfs": "bf's", "wifes": "wife's", "hubbys": "hubby's",
+    "rly": "really", "prolly": "probably",
 }  # fmt: skip
 _CASUAL = frozenset(
     word + sign for word in _FULL for sign in ("", ",", ".", "!", "?", "!!", "??", "...", ";", ":", ")")
@@ -50,6 +51,7 @@ _TO_DO = words(
     write, work, live, try, help
     """
 )
+_MOVED = words("moved, move, moving, went, go, going, flying, came, back, over, talking, listening, relocated")
 _FOR_WHAT = words(
     """
     me, my, us, our, him, her, them, you, everything, everyone, it, this, that, the, a, an, all, work, free, now,
@@ -119,8 +121,8 @@ def _in_full(text: str, first: int, last: int) -> str | None:
     if word == "w":
         return "with" if before and after else None
     if word == "2":
-        meant = before.lower() == "allergic" or after in _TO_DO
-        return "to" if before.islower() and meant else None
+        there = before in _MOVED and after[:1].isupper()
+        return "to" if before.islower() and (before == "allergic" or there or after in _TO_DO) else None
     if word == "4":
         return "for" if before.islower() and after in _FOR_WHAT else None
     if word in ("phones", "laptops", "cars"):
@@ -134,7 +136,7 @@ def _in_full(text: str, first: int, last: int) -> str | None:
             after[:1].isupper() or after in FIRST_NAMES
         )
         return "name's" if told else None
-    if word in ("mums", "moms", "dads"):
+    if word in ("mums", "moms", "dads", "gfs", "bfs", "wifes", "hubbys"):
         named = after in ("called", "named", "name")
         return (_FULL[word] if before else f"my {_FULL[word]}") if named else None
     return _FULL[word]
