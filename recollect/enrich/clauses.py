@@ -31,7 +31,7 @@ class Clause:
 
 _I = (
     r"(?:i'm|im|i've|ive|i'd|i|we|we're|we've|my|our|(?:just |please )?call me|(?:most )?people call me|every(?:one"
-    r"|body) (?:just )?calls me"
+    r"|body) (?:(?:at|in|on) (?:the |my )?\w+(?: \w+)? )?(?:just )?calls me"
     r"|all my friends|(?:today|tomorrow|yesterday) (?:is|was) my|they call me|the (?:lads|guys|girls|boys|kids|team"
     r"|others|neighbou?rs)(?: (?:at|on"
     r"|in) \w+)?(?: just"
@@ -59,7 +59,7 @@ _ELIDED_AM = (
 _MARK = r"(?:\s{0,3}[,;:(–—\x00]+\s{0,3}|\s-+\s)"
 _WORD = (
     r"(?:(?:and|but|so|because|since|as|cause|cuz|coz|bc|though|although|even though|while|plus|then|also|given that"
-    r"|given|considering|now that|now|currently|today|where|yet|on top of that,?|besides(?: that)?,?"
+    r"|given|considering|now that|now|currently|today|where|yet|honestly|actually|on top of that,?|besides(?: that)?,?"
     r"|apart from that,?|that said,?|at work|&"
     r")\s{1,3}){1,2}"
 )
@@ -74,7 +74,9 @@ _JOINED = re.compile(
         (
             rf"{_MARK}(?=(?:{_I})\b)",
             rf"(?:{_MARK}|\s){_WORD}(?=(?:{_I})\b)",
-            r"\s(?=(?:i'm|im|i've|ive|i)\b)",
+            r"\s(?=(?:i'm|im|i've|ive|i)\b)|(?<=[a-z,])\s(?=my (?:main |favou?rite |new |only )?(?:hobby|hobbies|goal"
+            r"|job|name"
+            r"|nickname|birthday|pronouns) (?:is|are)\b)",
             rf"(?:\s{{0,3}}[,;(]+\s{{0,3}}(?:and\s|but\s)?|\s(?:and|but|&)\s)(?=(?:{_ELIDED})\b|{_ELIDED_AM})",
             rf"\s(?=(?P<participle>{_PARTICIPLE})\b)",
             rf"\s(?:(?:thing|problem|issue|trouble|catch|truth|reason|point) (?:is|are) that"
@@ -93,7 +95,8 @@ _NOT_BEFORE_PARTICIPLE = words(
 )
 """After these a participle is no clause of its own: "I'm no longer living in Madrid"."""
 _UNSAFE = re.compile(
-    r"\b(?:if|whether|unless|wish|wishes|wished|(?<!\bi )said|says|saying|told(?! (?:me|us|him|her|them) to\b)|tells"
+    r"\b(?:if|whether|unless|wish|wishes|wished|(?<!\bi )(?<!\bwe )said(?! goodbye)|says|saying|told(?! (?:me|us|him"
+    r"|her|them) to\b)|tells"
     r"|tell"
     r"|thinks|think|thought|believes?"
     r"|believed|claims?|claimed|swears?|wrote|writes|texted|asked|asks|heard|insists?|insisted|suspects?|suspected"
@@ -106,10 +109,13 @@ _UNSAFE = re.compile(
 )
 _TURNS = re.compile(r"\bbut(?: nah| no| in reality| actually| for now| instead| yeah)?[\s,]{1,3}\Z")
 _REPORTED = re.compile(
-    r"\b(?:(?<!i )said|says|saying|told|tells|thinks|thought|believes?|believed|claims?|claimed|swears?|wrote|writes"
+    r"\b(?:(?<!i )(?<!we )said(?! goodbye)|says|saying|told(?! (?:me|us|him|her|them) to\b)|tells|thinks|thought"
+    r"|believes?|believed|claims?|claimed|swears?|wrote|writes"
     r"|texted|asked|asks|heard"
     r"|insists?|insisted|suspects?|reckons?|jokes?|joked|argues?|argued|according|dreamt|dreamed|until|when|whenever)\b"
 )
+_GIVES_REASON = re.compile(r"\b(?:because|cause|cuz|coz|bc)[\s,]{1,3}\Z")
+_REPORTED_OR_SUPPOSED = re.compile(rf"{_REPORTED.pattern}|\b(?:if|wish|wishes|unless|whether|would|he|she|they)\b")
 _CONFIRMED = re.compile(
     r"\b(?:confirmed|found out|learned|learnt|discovered|reali[sz]ed|established|shows?|showed|mentioned|means?|meant"
     r"|fact)"
@@ -158,8 +164,9 @@ def clauses(sentence: Sentence) -> Iterator[Clause]:
     for (joint, begins, lead), (ends, _, _) in zip(joints, [*joints[1:], (len(low), 0, "")], strict=True):
         before = low[first:joint]
         # What comes after a "but" is so again: "if I were rich I'd have a Porsche, but I drive a Fiat".
-        turned = _TURNS.search(low, first, begins) is not None
-        if ends <= begins or (_REPORTED if turned else _UNSAFE).search(before):
+        # What comes after "because" is so as well, unless all of it is supposed.
+        turned, reason = _TURNS.search(low, first, begins), _GIVES_REASON.search(low, first, begins)
+        if ends <= begins or (_REPORTED if turned else _REPORTED_OR_SUPPOSED if reason else _UNSAFE).search(before):
             continue
         run_on = low[joint:begins].isspace() and before and not _PARTICIPLES.match(low, begins)
         if run_on and _leads_elsewhere(before, low[begins:ends]):

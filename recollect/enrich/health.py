@@ -47,7 +47,8 @@ def diet(said: Said, match: Match) -> Drafts:
     found = known(DIETS, said.clause, match.end())
     plural = re.match(r"(?:vegetarian|vegan)s\b", said.clause.low[match.end() :])
     occasional = re.search(
-        r"\b(?:sometimes|tonight|occasionally|once|often|food|meals|restaurants?|for lunch|for dinner)\b",
+        r"\b(?:sometimes|tonight|occasionally|once (?:a|in|every)|often|food|meals|restaurants?|for lunch"
+        r"|for dinner)\b",
         said.clause.low,
     )
     if (

@@ -202,7 +202,8 @@ def country_is(said: Said, match: Match) -> Drafts:
 
 
 TIMEZONE = re.compile(
-    r"(?:my (?:time ?zone|tz|local time)(?:'s| is)(?: in)?|(?:i'm|im|i am|i live|i work)(?: currently| based)? (?:in"
+    r"(?:my (?:time ?zone|tz|local time)(?:'s|,? (?:which )?is)(?: in)?|(?:i'm|im|i am|i live|i work)(?: currently"
+    r"| based)? (?:in"
     r"|on)) (?:the )?(?P<zone>(?:utc|gmt) ?[+-] ?\d{1,2}(?::\d\d)?|[a-z]{3,12}/[a-z_]{3,20}"
     r"|[a-z]{2,8}(?: (?:[a-z]{4,10} )?(?:standard |daylight "
     r"|summer )?time(?! ?zone))?)(?P<said>[ -]?time ?zone)?(?![\w-])"

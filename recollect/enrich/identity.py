@@ -27,9 +27,11 @@ NICKNAME_IS = re.compile(
     r"(?:(?:please |kindly |just |so |you can |you may |you could |feel free to |pls |better )*call me|(?:everyone"
     r"|everybody|people|ppl|they|the (?:lads|guys|girls|boys|kids|team|others|family|neighbou?rs)(?: (?:at|on"
     r"|in) \w+)?|my (?:friends|family|mates|colleagues|coworkers|mom|mum|dad)|friends|most people|folks"
-    r"|all my friends|my friends all)(?: (?:at|in|on) (?:the |my )?\w+| here| online| around here)?(?: all| just"
+    r"|all my friends|my friends all)(?: (?:at|in|on) (?:the |my )?\w+(?: \w+)??| here| online| around here)?(?: all"
+    r"| just"
     r"| usually| mostly)? calls? me|i (?:usually |mostly |just |also )?go by(?: the name| my (?:middle|second"
-    r"|last) name)?|(?:my|the) (?:nickname|preferred name)(?:'s| is)(?: actually| really| just)?|i(?:'d"
+    r"|last) name)?|(?:my|the) (?:nickname|preferred name)(?:(?:'s| is)(?: actually| really| just)?|(?=, [\w'-]+,))"
+    r"|i(?:'d"
     r"| would)? (?:prefer"
     r"|rather) (?:(?:to )?be called|you call(?:ed)? me|to be called|being called|to go by)|i(?:'d"
     r"| would)? like (?:you )?to (?:be called|call me)|(?:you (?:can|may|should) )?(?:address me as|refer to me as)"
@@ -390,9 +392,11 @@ BIRTHDAY_TODAY = re.compile(
     r"(?:it's|its|it is|it was) my (?:birthday|bday|(?P<years>\d\d)(?:th|st|nd|rd) birthday) (?P<near>today|tomorrow"
     r"|yesterday"
     r"|(?:two|three|four|five|six|\d) days ago|in (?:two|three|four|five|six|\d) days)\b"
-    r"|(?P<first>today|tomorrow|yesterday) (?:is|was|'s) my (?:birthday|bday)\b"
+    r"|(?P<first>today|tomorrow|yesterday)(?: is| was|'s) my (?:(?P<nth>\d\d)(?:th|st|nd|rd) )?(?:birthday|bday)\b"
 )
-DAY_IS_BIRTHDAY = re.compile(rf"(?:{DATE.pattern})(?: is|'s) (?:my (?:birthday|bday)\b|when i was born\b)")
+DAY_IS_BIRTHDAY = re.compile(
+    rf"(?:{DATE.pattern})(?: is|'s|,? that's|, which is) (?:my (?:birthday|bday)\b|when i was born\b)"
+)
 
 
 def day_is_birthday(said: Said, match: Match) -> Drafts:
@@ -412,8 +416,9 @@ def birthday(said: Said, match: Match) -> Drafts:
         near = match["near"] or match["first"]
         if day := _near_day(near, said.at):
             yield said.fact("birthday", Value(day, match.start(), match.end()), 0.9)
-        if match["years"] and near in ("today", "yesterday"):
-            yield said.fact("age", Value(match["years"], *match.span("years")), 0.85)
+        years = "years" if match["years"] else "nth"
+        if match[years] and near in ("today", "yesterday"):
+            yield said.fact("age", Value(match[years], *match.span(years)), 0.85)
         return
     found = DATE.match(low, match.end())
     if found is None:

@@ -10,7 +10,7 @@ from recollect.enrich.clauses import Clause
 from recollect.enrich.names import (
     words,
 )
-from recollect.enrich.values import Said, Value, in_table, known, listed
+from recollect.enrich.values import Said, Value, ending_at, in_table, known, listed
 from recollect.enrich.vocabulary import (
     GAMES,
     HOBBIES,
@@ -152,11 +152,25 @@ def in_spare_time(said: Said, match: Match) -> Drafts:
     """'I do letterpress printing in my spare time': what one does for oneself needs no list."""
     first, last = match.span("what")
     made = " make " in f" {match.group()}"
+    if match.re is SPARE_TIME_FIRST and not made:
+        yield from (said.fact("hobby", value, 0.8) for value in listed(said.clause, first, activity))
+        return
     yield said.fact(
         "hobby",
         Value(("making " if made else "") + said.clause.text[first:last], match.start() if made else first, last),
         0.8,
     )
+
+
+THATS_MY_HOBBY = re.compile(
+    r", (?:that's|which is) my (?:main |favou?rite |only |biggest |new )*(?:hobby|passion|pastime)\b"
+)
+
+
+def thats_my_hobby(said: Said, match: Match) -> Drafts:
+    """'Weekends are for bouldering, that's my main hobby'."""
+    if found := ending_at(said.clause, match.start(), in_table(_INTEREST_TABLE)):
+        yield said.fact("hobby", found, 0.82)
 
 
 GAVE_UP = re.compile(r"(?:have |just |recently |finally )*(?:gave up|given up|quit|stopped doing) (?:doing |the )?")
@@ -167,6 +181,14 @@ def gave_up(said: Said, match: Match) -> Drafts:
     for value in listed(said.clause, match.end(), in_table(_DONE_TABLE)):
         if _HOBBY_END.match(said.clause.low, value.last):
             yield said.ended_fact("hobby", value, 0.8)
+
+
+GIVEN_UP = re.compile(r"(?=[a-z]+ing\b)")
+
+
+def given_up(said: Said, match: Match) -> Drafts:
+    """'I've given up knitting'."""
+    yield from gave_up(said, match) if said.ended else ()
 
 
 def hobbies_are(said: Said, match: Match) -> Drafts:
@@ -227,7 +249,8 @@ IS_FAVORITE = re.compile(
     r"(?P<value>[\w][\w '’&.-]{0,40}?)(?: is| are|'s) (?:definitely |probably |still |by far |easily |also "
     r"|hands down )*(?:my|one of my) (?P<one>)(?:all[- ]time |absolute |personal )*(?:favou?rite|fav"
     r"|fave) (?P<what>[a-z][a-z-]*(?: [a-z-]+)?)(?= *(?:[,.;!()\x00]|\Z|(?:ever|of all time|on (?:this|the) planet"
-    r"|on earth|in the (?:whole )?(?:world|universe)|right now|these days|by far|hands down"
+    r"|on earth|in the (?:whole )?(?:world|universe)|right now|these days|by far|by a mile|by miles|by a long way"
+    r"|hands down"
     r"|because|and|but|so|tbh|lol)\b))"
 )
 _NOT_FAVORITES = words(
@@ -329,7 +352,8 @@ SAVING = re.compile(
 )
 TRYING = re.compile(
     r"(?:currently |really |also )?(?:trying|working|aiming|hoping|determined|planning|plan|aim|intend|looking|want"
-    r"|would like) (?:hard )?(?:to|on|towards) (?P<what>(?:lose|quit|stop|get (?:fit|in shape|healthier|better at"
+    r"|would like) (?:hard )?(?:to|on|towards) (?P<what>(?:lose|quit|stop|get (?:my (?=[\w -]*(?:licen[cs]e|degree"
+    r"|diploma|certificate|certification|black belt))|fit|in shape|healthier|better at"
     r"|promoted|into (?:shape|medical school|law school|grad school|(?:[a-z]+ )?(?:design|tech|finance|nursing"
     r"|teaching|acting"
     r"|journalism|politics|real estate|cyber ?security|data science|photography|software|consulting)))|learn(?:ing)?"

@@ -400,7 +400,9 @@ VEHICLE_MODELS = words(
     yaris, zoe,
     jazz, i10, i20, i30, aygo, baleno, creta, vitara, juke, kuga, superb, insignia, mokka, logan, ateca, kona, niro,
     ceed, auris, avensis, hilux, prius, odyssey, crv, cr-v, hr-v, cherokee, f-150, silverado, tacoma, tundra, altima,
-    sentra, elantra, sonata, outlander, pajero, vespa
+    sentra, elantra, sonata, outlander, pajero, vespa,
+    zafira, touran, meriva, sharan, scenic, berlingo, kangoo, sprinter, transit, vivaro, ducato, hilux, vectra,
+    mondeo, escort, saxo, xsara, avensis
     """
 )
 TIMEZONES = words(

@@ -56,7 +56,8 @@ _RELATIONS = {
         collie, boxer, rottweiler, dalmatian, great dane, terrier, goldendoodle, labradoodle, cockapoo, maltese,
         pomeranian, shiba inu, shiba, greyhound, spaniel, cocker spaniel, mutt, rescue, rescue dog, rescue cat, whippet,
         lurcher, jack russell, staffie, staffy, cavapoo, schnauzer, akita, weimaraner, vizsla,
-        doggo, tabby, siamese, maine coon, persian, ragdoll, bengal, guinea pigs, chinchilla, cockatiel,
+        doggo, tarantula, canary, cockatoo, macaw, donkey, llama, alpaca, tabby, siamese, maine coon, persian,
+        ragdoll, bengal, guinea pigs, chinchilla, cockatiel,
         parakeet, bearded dragon, axolotl, rat, mouse, fish, betta fish, birds, parrots, budgies, hamsters,
         turtles, tortoises, horses, ponies, ferrets, goats, hens, chickens, chinchillas, parakeets, rats, geckos
     """,
@@ -93,7 +94,7 @@ MINE = re.compile(
 )
 HAVE = re.compile(
     r"(?:also |just |recently |finally )?(?:(?<=i've )|(?<=we've )|(?:have|had|got|have got|own|adopted|rescued"
-    r"|am getting|getting|bought|brought home"
+    r"|am getting|getting|bought|brought home|keep"
     rf"|welcomed|raise) )(?P<described>(?:(?:a|an|my|our|the|this|some) )?{_DESCRIBED})(?P<relation>{_ANY})(?: mix"
     rf"| puppy| cat| dog)?(?: (?:last|this) \w+| yesterday| today| recently)?(?P<joint>(?P<named>{_NAMED})[ ,:]+"
     r"|,? \(|, | - |: )"

@@ -124,7 +124,8 @@ def _rule(key: str, value: str, pattern: str, alone: bool = False, confidence: f
 
 
 _USE = (
-    r"(?:use|using|prefer|like|love|want|give me|stick (?:to|with)|answer (?:me )?(?:in|with|using)|respond (?:in|with)"
+    r"(?:use|using|prefer|like|love|want|give me|stick (?:to|with)|answer(?:ed)? (?:me )?(?:in|with|using)"
+    r"|respond (?:in|with)"
     r"|reply (?:in|with)|write in|format .{0,30} (?:as|in|with)|include|add|explain (?:in|with|using)|respond using"
     r"|think in|only do|i use)"
 )
@@ -169,6 +170,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule("theme", "dark",
         r"\Adark[- ]?(?:mode|theme)(?:,? please)?,? (?:everywhere|for everything|always|that's (?:the one"
         r"|what) i prefer)\b", True),
+    _rule("theme", "dark", r"\Adark[- ]?(?:mode|theme) for me\b", True),
     _rule("theme", "light",
         r"\b(?:prefer|like|love|use|using|always use|set|i'm a|am a|fan of|go with|want)\b.{0,16}\blight[- ]?(?:mode"
         r"|themes?)\b|\blight mode (?:person|user|always)\b"),
@@ -201,7 +203,8 @@ _RULES: tuple[_Rule, ...] = (
     *(_rule("units", value,
         rf"\A(?:please |pls |and |so )*use (?:the )?(?:{words})(?: please| pls| only)?(?:\W*\Z|,? (?:not|instead of"
         rf"|rather than)\b)"
-        rf"|\A(?:please |only )*(?:{words}) (?:for me|only|please)?,? ?(?:always|from now on|by default)\b", True, 0.75)
+        rf"|\A(?:{words}) only(?:,? please)?\W*\Z|\A(?:please |only )*(?:{words}) (?:for me|only"
+        rf"|please)?,? ?(?:always|from now on|by default)\b", True, 0.75)
       for value, words in _UNITS.items()),
     *(_rule("format", f"no {value}", rf"\b{_AVOID} (?:{words})\b", True, 0.82) for value, words in _THINGS.items()),
     *(_rule("format", value,

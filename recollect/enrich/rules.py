@@ -143,6 +143,7 @@ _AM: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (tastes.FAN_OF, tastes.likes),
     (tastes.NOT_A_FAN_OF, tastes.dislikes),
     (tastes.FAN, tastes.fan),
+    (interests.GIVEN_UP, interests.given_up),
     (interests.TRAINING, interests.goal),
     (interests.SAVING, interests.goal),
     (interests.TRYING, interests.goal),
@@ -408,6 +409,8 @@ _BEHIND: tuple[tuple[str, re.Pattern[str], Rule], ...] = (
     (" my birthday", identity.DAY_IS_BIRTHDAY, identity.day_is_birthday),
     (" born", identity.DAY_IS_BIRTHDAY, identity.day_is_birthday),
     (" time", interests.SPARE_TIME_FIRST, interests.in_spare_time),
+    (" my ", interests.THATS_MY_HOBBY, interests.thats_my_hobby),
+    ("zone, which", homes.TIMEZONE, homes.timezone),
 )
 """What is told in an order that clauses do not keep: the name first, and whose it is behind it."""
 

@@ -123,7 +123,7 @@ _OWN_STORY = pattern_of(
     r"|context|info|information|details|thing|deal|problem|issue|question|setup|stats|plan|about me|intro|introduction"
     r"|summary (?:of (?:me|my))|notes? about me)\b"
 )
-_POINTS_BACK = pattern_of(r"\b(?:this|these|above)\b")
+_POINTS_BACK = pattern_of(r"\b(?:this|these|above|like that)\b")
 _TITLED = pattern_of(
     r"^[ \t]{0,3}#{1,6} (?![^\n]*\b(?:me|myself|my|context|background)\b)\S|^[A-Z][A-Z &/'-]{3,40}:?[ \t]*$", re.M
 )
@@ -192,6 +192,7 @@ _STOP = pattern_of(
     r"|(?<=[\s\w])(?:[\U0001F300-\U0001FAFF☀-➿]\ufe0f?)+)"
 )
 _NO_STOP = pattern_of(r"\b(?:dr|mr|mrs|ms|prof|st|e\.g|i\.e|vs|approx|no|jr|sr|inc|ltd|u\.s|u\.k|d\.c|etc|[a-z])\Z")
+_LETTER_ALONE = pattern_of(r"(?<![\w.])[a-z]\Z")
 _SELF_ASKED = pattern_of(r"\s*(?:my )?(?:all[- ]time )?(?:favou?rite|fav|fave) [a-z]+(?: [a-z]+)?\Z")
 """A question that its asker answers: "My favourite food? Pierogi"."""
 _BULLET = pattern_of(r"[\s\x00]*(?:[-*+•–—]|\d{1,2}[.)])?[\s\x00]*")
@@ -207,11 +208,18 @@ def _window(text: str) -> tuple[str, int, int]:
     return head + "\n" + text[tail:], len(head) + 1, tail - len(head) - 1
 
 
+def _is_no_stop(text: str, low: str, start: int, at: int) -> bool:
+    """True for the dot of a short form. An initial has a name behind it: "J. Smith", but "plan B. my goal"."""
+    if not _NO_STOP.search(low, max(start, at - 8), at):
+        return False
+    return not (text[at + 2 : at + 3].islower() and _LETTER_ALONE.search(low, start, at))
+
+
 def _split(text: str, low: str) -> Iterator[tuple[int, int, str]]:
     """Where sentences begin and end, and what they end with."""
     start = 0
     for stop in _STOP.finditer(text):
-        if stop.group() == "." and _NO_STOP.search(low, max(start, stop.start() - 8), stop.start()):
+        if stop.group() == "." and _is_no_stop(text, low, start, stop.start()):
             continue
         if stop.group() == "?" and _SELF_ASKED.match(low, start, stop.start()):
             continue
@@ -226,7 +234,7 @@ _ASKS = (
     r"|would|will|should|shall|has|had|isn't|aren't|don't you|doesn't|didn't|won't|wouldn't|any (?:\w+ ){0,2}(?:idea"
     r"|ideas|tips|advice|suggestions?|recommendations?|thoughts|chance|recipes|tricks|pointers|books|resources"
     r"|options)|am i|was i|were|was (?:it|that|he|she|there)|have (?:i|you|we|they)|may i|wanna know|tell me (?:if"
-    r"|whether|what|where|how)|guess (?:what|where|who|how))\b"
+    r"|whether|what|where|how)|guess (?:what|where|who|how))\b(?!'t)"
 )
 OPENER = (
     r"(?:(?:hi+|hello|he+y+|heya|hiya|yo+|sup|wassup|what'?s (?:up|good)|kindly|ok|okay|so|well|and|but|also|btw"
@@ -238,11 +246,14 @@ OPENER = (
     r"|like i said|as a reminder|reminder|remember(?: that)?|keep in mind(?: that)?|note(?: that)?"
     r"|please note(?: that)?|please remember(?: that)?|bear in mind(?: that)?|fun fact|full disclosure"
     r"|i (?:already said|(?:already |just )?(?:told you|mentioned))(?: that)?|i should (?:mention|add|note)(?: that)?"
-    r"|i forgot to (?:mention|say|add)(?: that)?|did i mention(?: that)?|let me introduce myself|to introduce myself"
+    r"|(?:i )?forgot to (?:mention|say|add)(?: that)?|oops|whoops"
+    r"|the reason i(?:'m)? ask(?:ing)?(?: this)? is(?: that| because)?"
+    r"|(?:i'm )?asking because|did i mention(?: that)?|let me introduce myself|to introduce myself"
     r"|a (?:bit|little) about me(?: first)?|about me|the thing is(?: that)?|mine (?:is|are)(?: that)?|it's just that"
     r"|turns out|you should know that"
     r"|you should know|i want you to (?:know|remember)(?: that)?|to be clear|in fact|as for me|me|personally"
-    r"|basically|currently|right now|nowadays|these days|at the moment|today|recently|lately|unfortunately|sadly"
+    r"|basically|currently|right now|nowadays|these days|at the moment|today(?! (?:is|was) |'s )|believe it or not"
+    r"|recently|lately|unfortunately|sadly"
     r"|luckily|fortunately|finally|first|first of all|firstly|second|secondly|next|then|yesterday|last (?:week|month"
     r"|year)|this (?:week|month|year)|since then|correction|update|quick update|good news|big news|guess what|lol"
     r"|haha|dude|bro|man|mate|dear(?= (?:assistant|bot|ai|sir|madam|friend|all|team)\b)|sir|madam|assistant|bot|buddy"
@@ -337,7 +348,8 @@ _PLAYED = pattern_of(
     r"|the (?:main )?(?:character|protagonist|narrator|hero|heroine|villain|speaker|singer|author|lyrics|song|poem"
     r"|text|quote|sentence|prompt|article|passage)(?:'s)? (?:is|are|says?|go|goes|reads?)|persona|first[- ]person"
     r"|test prompt|test message|this is (?:just )?a test|testing|fill in|in the blank|complete the|finish the"
-    r"|finish this|continue the|as the (?:song|saying|poem|joke) goes|sample|template|placeholder|example"
+    r"|finish this|continue the|as the (?:song|saying|poem|joke) goes|sample|(?:in|from|on) (?:this|the|my) template"
+    r"|placeholder|example"
     r"|for instance|e\.g\.?|i'm playing (?:a|an|the)|in character|dungeon|backstory|write as|speak as|respond as"
     r"|answer as|from the (?:perspective|point of view) of|what would you (?:say|do) if|dating profile|my bio"
     r"|a bio)\b"
@@ -367,13 +379,18 @@ _EDIT_ALL = pattern_of(
     r"(?:please |pls |kindly |now |can you |could you )*(?:translate|proof-?read|paraphrase|rephrase|re-?write|reword"
     r"|summari[sz]e)(?: please| pls| for me)?\W*\Z"
 )
+_OF_ANOTHER_TEXT = pattern_of(
+    r"\b(?:below|attached)\b|\b(?:so|when you|can (?:you|u)|could you)\b[^,;]{0,30}\b(?:this|the|my) (?:[\w']+ ){0,2}"
+    r"(?:e-?mail|letter|bio|cv|resume|code|function|script|query|invoice|speech|post)\b"
+)
+"""What is to be worked on is another text than the sentence itself: "..., so fix the bio below"."""
 _POINTS = pattern_of(r"\b(?:this|these|above|following|it)\b")
 _WRITTEN = pattern_of(
-    r"\b(?:write|draft|compose|generate|create|make|give me|tell me|need|want|help me (?:write|with)"
+    r"\b(?:(?<!\bi )(?:write|draft|compose|generate|create|make)|give me|tell me|need|want|help me (?:write|with)"
     r"|come up with)\b[^.!?\n]{0,60}?\b(?:(story|poem|song|rap|lyrics|haiku|limerick|dialogue|dialog|scene|script"
     r"|monologue|persona|fanfic|novel|tale|joke|narrative|sonnet|diary|roleplay|skit|sentences?|examples?)|letter"
     r"|e-?mail|message|bio|essay|speech|profile|post|tweet|paragraph|caption|blurb|review|introduction|toast|vows"
-    r"|reply|response|resume|cv|(?<!walls of )(?<!wall of )text|statement|article|blog)\b"
+    r"|reply|response|resume|cv|(?<!walls of )(?<!wall of )text|statement|article|blog|template)\b"
 )
 _INTRODUCES = pattern_of(
     r"(?:\b(?:me|myself|info|information|context|background|details|fyi"
@@ -382,7 +399,8 @@ _INTRODUCES = pattern_of(
     r"|hey|situation|thing|preferences|request"
     r"|case|setup|stats|stack|(?:quick|short|brief|small) intro(?:duction)?|we (?:start|begin)|typo|my mistake"
     r"|your (?:notes|files?|records?"
-    r"|memory)|heads[- ]up|disclosure|confession|in general|(?:quick|another|one|my) question|nutshell|starters"
+    r"|memory)|heads[- ]up|follow-?up(?: q(?:uestion)?)?|disclosure|confession|in general|(?:quick|another|one"
+    r"|my) question|nutshell|starters"
     r"|always|forget)"
     r"|\A(?:(?:quick|another|one|next|small|random|weird|dumb|stupid|last|a|two|first) )*(?:question|thing|point"
     r"|request|favou?r|note"
@@ -466,7 +484,9 @@ def sentences(text: str) -> list[Sentence]:
             continue
         unmeant, goes_on = _unmeant_from(sentence)
         if not goes_on and _EDITED.search(sentence) and (_POINTS.search(sentence) or _EDIT_ALL.match(sentence)):
-            return []  # what was said before was only the text to work on
+            found.clear()  # what was said before was only the text to work on
+            if not _OF_ANOTHER_TEXT.search(sentence):
+                return found
         end = min(_statement_end(sentence, mark), len(sentence) if unmeant is None else unmeant)
         if end == 0 and unmeant is None and (asked := _REQUEST.match(sentence)):
             first, sentence = first + asked.end(), sentence[asked.end() :]

@@ -322,7 +322,7 @@ def _device(clause: Clause, at: int) -> Value | None:
         return None
     if not re.match(
         r"[\s\x00]*(?:[,.;!()\x00]|\Z|(?:and|but|so|for|with|that|which|as|now|last|yesterday|today|from|because|at"
-        r"|to|if|in|phone|laptop|camera|tablet|watch|or|on|about|running|it|it's)\b)",
+        r"|to|if|in|gathering|lying|sitting|somewhere|phone|laptop|camera|tablet|watch|or|on|about|running|it|it's)\b)",
         clause.low[last:],
     ) or _IN_HAND.match(clause.low, last):
         return None
