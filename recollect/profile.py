@@ -32,7 +32,7 @@ from recollect.policies.facts import (
     text_mark,
 )
 from recollect.policies.graphs import SAID_BY_FACTS
-from recollect.policies.keys import FOLLOWERS, Key, key_of, same_value
+from recollect.policies.keys import FOLLOWERS, OPPOSITES, Key, key_of, same_value
 from recollect.policies.merging import normal
 from recollect.policies.quarantine import heard, is_aside
 from recollect.policies.unlearning import UNTRUE
@@ -309,9 +309,15 @@ class Facts:
         return self._changes(put, now).and_(needs=needs), tuple(drafts[taken:])
 
     async def _outdated(self, row: Sequence[Claim], all_rows: Sequence[Sequence[Claim]]) -> list[Claim]:
-        """What is over with a new value: who moves to another city has left its region, unless it is said again."""
+        """What is over with a new value: who likes something dislikes it no more.
+
+        Who moves to another city has left its region, unless it is said again.
+        """
         ends: list[Claim] = []
         for claim in row:
+            opposites = OPPOSITES.get(claim.key.name, ()) if claim.kind == "says" else ()
+            over = replace(claim, kind="ends", valid_from=claim.at, valid_to=claim.at)
+            ends += [replace(over, key=key_of(name)) for name in opposites]
             follow = FOLLOWERS.get(claim.key.name, ()) if claim.kind == "says" else ()
             heads = await self._heads(claim.key) if follow else ()
             if heads and not same_value(claim.key, heads[0].data["value"], claim.value):

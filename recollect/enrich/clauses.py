@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from recollect.enrich.names import words
 from recollect.enrich.sentences import OPENER, OPENERS, Sentence
+from recollect.enrich.vocabulary import ADJECTIVE_CONDITIONS, DIETS, OCCUPATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,11 @@ class Clause:
 
 
 _I = (
-    r"(?:i'm|im|i've|ive|i'd|i|we|we're|we've|my|our|(?:just |please )?call me|people call me|everyone calls me"
-    r"|they call me|the (?:lads|guys|girls|boys|kids|team|others|neighbou?rs)(?: (?:at|on|in) \w+)?(?: just"
+    r"(?:i'm|im|i've|ive|i'd|i|we|we're|we've|my|our|(?:just |please )?call me|(?:most )?people call me|every(?:one"
+    r"|body) (?:(?:at|in|on) (?:the |my )?\w+(?: \w+)? )?(?:just )?calls me"
+    r"|all my friends|(?:today|tomorrow|yesterday) (?:is|was) my|they call me|the (?:lads|guys|girls|boys|kids|team"
+    r"|others|neighbou?rs)(?: (?:at|on"
+    r"|in) \w+)?(?: just"
     r"| all)? call me|(?:so )?you can (?:just )?call me)"
 )
 _ELIDED = (
@@ -42,31 +46,45 @@ _ELIDED = (
     r"|now have|started|relocated|settled|adopted|reside|residing|employed|teaching|now living|now working|then moved"
     r"|then joined|then started|recently joined|just joined|adore|also like|really like|dislike|can't stand|follow"
     r"|code in|program in|ride|stopped|switched|gave up|married|got|turned|resigned|retired from|attend|attended"
-    r"|majored|earned|hold|just turned|took up|now freelancing)"
+    r"|majored|earned|hold|just turned|took up|now freelancing|been (?:living|working|in|at)|can (?:speak|read"
+    r"|get by)|get by"
+    r"|did my|am based|do)"
 )
 _ELIDED_AM = (
-    r"(?:an? [a-z]|allergic to|married to|engaged to|(?:newly |recently )?retired|unemployed|self-employed|fluent in"
+    r"(?:an? [a-z]|(?:also |severely |deathly |very )?allergic to|married to|engaged to|(?:newly |recently )?retired"
+    r"|unemployed|self-employed|fluent in"
     r"|conversational in|into|vegan|vegetarian|pescatarian|diabetic|lactose intolerant|learning|dating"
     r"|originally from|from|\d\d ?[mf]?(?=[,. ]|\Z)|now an? [a-z])"
 )
 _MARK = r"(?:\s{0,3}[,;:(–—\x00]+\s{0,3}|\s-+\s)"
 _WORD = (
     r"(?:(?:and|but|so|because|since|as|cause|cuz|coz|bc|though|although|even though|while|plus|then|also|given that"
-    r"|given|considering|now that|now|currently|today|where|yet|&)\s{1,3}){1,2}"
+    r"|given|considering|now that|now|currently|today|where|yet|honestly|actually|on top of that,?|besides(?: that)?,?"
+    r"|apart from that,?|that said,?|at work|&"
+    r")\s{1,3}){1,2}"
 )
 _PARTICIPLE = (
     r"(?:currently )?(?:living|based|working|studying|originally|residing|employed)\s(?:in|at|as|for|from|by|with)"
 )
+_PARTICIPLES = re.compile(_PARTICIPLE)
 _JOINED = re.compile(
-    "|".join(
+    # Nothing but a space or a mark can join: most letters are passed at one look.
+    r"(?=[\s,;:(–—\x00])(?:"
+    + "|".join(
         (
             rf"{_MARK}(?=(?:{_I})\b)",
             rf"(?:{_MARK}|\s){_WORD}(?=(?:{_I})\b)",
-            r"\s(?=(?:i'm|im|i've|ive|i)\b)",
+            r"\s(?=(?:i'm|im|i've|ive|i)\b)|(?<=[a-z,])\s(?=my (?:main |favou?rite |new |only )?(?:hobby|hobbies|goal"
+            r"|job|name"
+            r"|nickname|birthday|pronouns) (?:is|are)\b)",
             rf"(?:\s{{0,3}}[,;(]+\s{{0,3}}(?:and\s|but\s)?|\s(?:and|but|&)\s)(?=(?:{_ELIDED})\b|{_ELIDED_AM})",
             rf"\s(?=(?P<participle>{_PARTICIPLE})\b)",
+            rf"\s(?:(?:thing|problem|issue|trouble|catch|truth|reason|point) (?:is|are) that"
+            rf"|and that)\s(?=(?:{_I})\b)",
+            r",\s(?=(?P<role>[a-z]+(?: [a-z]+){0,3}) (?:at|in|from|for|with)\b)",
         )
     )
+    + ")"
 )
 """Where one clause ends and the next begins, from the surest sign to the weakest."""
 _NOT_BEFORE_PARTICIPLE = words(
@@ -77,15 +95,33 @@ _NOT_BEFORE_PARTICIPLE = words(
 )
 """After these a participle is no clause of its own: "I'm no longer living in Madrid"."""
 _UNSAFE = re.compile(
-    r"\b(?:if|whether|unless|wish|wishes|wished|said|says|saying|told|tells|tell|thinks|think|thought|believes?"
+    r"\b(?:if|whether|unless|wish|wishes|wished|(?<!\bi )(?<!\bwe )said(?! goodbye)|says|saying|told(?! (?:me|us|him"
+    r"|her|them) to\b)|tells"
+    r"|tell"
+    r"|thinks|think|thought|believes?"
     r"|believed|claims?|claimed|swears?|wrote|writes|texted|asked|asks|heard|insists?|insisted|suspects?|suspected"
     r"|reckons?|reckoned|figures?|figured|assures?|assured|worries|fears?|feared|afraid|jokes?|joked|swore|argues?"
     r"|argued|denies|denied|complains?|complained|mentions?|implies|implied|guess|assumes?|assumed|according|dreamt"
     r"|dreamed|would|could|might|maybe|perhaps|when|whenever|until|once i|someday|one day|as though|feels? like"
     r"|felt like|sounds? like|seems? like|acts? like|than|instead of|not sure|unsure|doubt|convinced|know|knows"
-    r"|wonder|wondering|chance|in case|hope|hopes|probably|he|she|they|(?:ideal|perfect) world|in theory"
+    r"|wonder|wondering|chance|in case|hope|hopes|probably|(?:he|she|they)(?!/)|(?:ideal|perfect) world|in theory"
     r"|in another life|in the future|tempted)\b"
 )
+_TURNS = re.compile(r"\bbut(?: nah| no| in reality| actually| for now| instead| yeah)?[\s,]{1,3}\Z")
+_REPORTED = re.compile(
+    r"\b(?:(?<!i )(?<!we )said(?! goodbye)|says|saying|told(?! (?:me|us|him|her|them) to\b)|tells|thinks|thought"
+    r"|believes?|believed|claims?|claimed|swears?|wrote|writes"
+    r"|texted|asked|asks|heard"
+    r"|insists?|insisted|suspects?|reckons?|jokes?|joked|argues?|argued|according|dreamt|dreamed|until|when|whenever)\b"
+)
+_GIVES_REASON = re.compile(r"\b(?:because|cause|cuz|coz|bc)[\s,]{1,3}\Z")
+_REPORTED_OR_SUPPOSED = re.compile(rf"{_REPORTED.pattern}|\b(?:if|wish|wishes|unless|whether|would|he|she|they)\b")
+_CONFIRMED = re.compile(
+    r"\b(?:confirmed|found out|learned|learnt|discovered|reali[sz]ed|established|shows?|showed|mentioned|means?|meant"
+    r"|fact)"
+    r"(?: (?:on|last|this|yesterday|today)(?: \w+)?)? that\Z"
+)
+"""What is so: "the doctor confirmed on Monday that I have ..."."""
 _UNSAFE_LAST = re.compile(
     r"\b(?:that|how|what|who|which|why|like|before|after|the moment|until|till|the way|every time|the day|the year"
     r"|not|nobody|no one|can|should|do|did|does|must|will|may|or|is|are|was|everything|all|anything|whatever|wherever"
@@ -111,6 +147,10 @@ _ASIDE = re.compile(r"[\s,]{1,3}(?:fyi|tbh|ngl|imo|imho|tho|smh|fwiw)[\s.!,]*\Z"
 """What people put behind a clause and that says nothing."""
 
 
+_MAIN_CLAUSE = re.compile(r"[,\s]{1,3}(?:i|i'm|im|i've|ive|i'd|we)\b")
+"""Of whom "having finished ..." is said."""
+
+
 def clauses(sentence: Sentence) -> Iterator[Clause]:
     """The things that a statement says of the user, one after the other.
 
@@ -123,10 +163,15 @@ def clauses(sentence: Sentence) -> Iterator[Clause]:
     joints = _joints(low, first)
     for (joint, begins, lead), (ends, _, _) in zip(joints, [*joints[1:], (len(low), 0, "")], strict=True):
         before = low[first:joint]
-        if ends <= begins or _UNSAFE.search(before):
+        # What comes after a "but" is so again: "if I were rich I'd have a Porsche, but I drive a Fiat".
+        # What comes after "because" is so as well, unless all of it is supposed.
+        turned, reason = _TURNS.search(low, first, begins), _GIVES_REASON.search(low, first, begins)
+        if ends <= begins or (_REPORTED if turned else _REPORTED_OR_SUPPOSED if reason else _UNSAFE).search(before):
             continue
-        run_on = low[joint:begins].isspace() and before
-        if run_on and (_UNSAFE_LAST.search(before) or _REPORTS.match(before) or _ELSEWHERE.match(before)):
+        run_on = low[joint:begins].isspace() and before and not _PARTICIPLES.match(low, begins)
+        if run_on and _leads_elsewhere(before, low[begins:ends]):
+            continue
+        if low.startswith("having ", begins) and not _MAIN_CLAUSE.match(low, ends):
             continue
         if aside := _ASIDE.search(low, begins, ends):
             ends = aside.start()
@@ -134,14 +179,28 @@ def clauses(sentence: Sentence) -> Iterator[Clause]:
         yield Clause(lead + text[begins:ends], lead.lower() + low[begins:ends], at - len(lead), at)
 
 
+_DONE_THERE = re.compile(r"i (?:(?:mostly|mainly|usually|only|always|also) )?(?:use|speak|write|code|drive|do)\b")
+
+
+def _leads_elsewhere(before: str, clause: str) -> bool:
+    """Whether "I ..." right behind these words is a part of what they say, and not said for itself."""
+    if _REPORTS.match(before) or (
+        _ELSEWHERE.match(before) and not (_DONE_THERE.match(clause) and before.startswith("for my "))
+    ):
+        return True
+    return _UNSAFE_LAST.search(before) is not None and _CONFIRMED.search(before) is None
+
+
 def _joints(low: str, first: int) -> list[tuple[int, int, str]]:
     """Where clauses end and begin, with the subject that a clause left out."""
     lead = _first_lead(low[first:], low)
     joints = [(first, first, lead)]
-    subject = "i" if lead else _subject(low[first:])
+    subject = ("i'm" if lead.startswith("I'm") else "i") if lead else _subject(low[first:])
     for match in _JOINED.finditer(low, first):
         part = low[match.end() :]
         left_out = _lead(part, subject)
+        if match["role"]:
+            left_out = "I'm a " if subject == "i'm" and _is_occupation(match["role"]) else None
         if left_out is None or (match["participle"] and _last_word(low, match.start()) in _NOT_BEFORE_PARTICIPLE):
             continue
         joints.append((match.start(), match.end(), left_out))
@@ -149,25 +208,50 @@ def _joints(low: str, first: int) -> list[tuple[int, int, str]]:
     return joints
 
 
+def _is_occupation(words_: str) -> bool:
+    """Whether what stands alone after a name or an age is what somebody does: "I'm Ola, 24, nurse at ..."."""
+    role = words_.split()
+    return role[0] not in ("a", "an", "the") and any(" ".join(role[-count:]) in OCCUPATIONS for count in (1, 2, 3))
+
+
 def _last_word(low: str, end: int) -> str:
     return low[max(0, end - 16) : end].rpartition(" ")[2]
 
 
-_SUBJECT = re.compile(rf"{OPENER}{{0,6}}(?:(?P<am>i'm|im|i am|i've been|my name|\d\d ?[mf]\b)|(?P<do>i've|ive|i))\b")
+_SUBJECT = re.compile(
+    rf"{OPENER}{{0,6}}(?:(?P<am>i'm|im|i am|i've been|my name|name's|(?:every(?:one|body)(?: just)? calls|call) me"
+    rf"|[^\W\d_]+ here\b|\d\d ?[mf]\b)|(?P<do>i've|ive|i))\b"
+)
 _STARTS = re.compile(
     r"(?:(?:currently|now|just|recently|finally|also) )?(?:(?:was )?(?P<was>born|diagnosed|raised|hired|laid off)"
     r"|(?P<been>been)|living in|residing in|based (?:in|out of)|working (?:as|at|for)|employed (?:at|by|with|as)"
     r"|originally from|live in|reside in|work (?:as|at|for)|grew up|moved|relocated|started|joined|got|bought|adopted"
     r"|left|quit|graduated|turned|switched|sold|broke up|became|studied|handed in|picked up|love|enjoy"
-    r"|(?P<am>saving up for|doing my (?:phd|masters?|master's|mba|degree) in"
+    r"|did my (?:phd|masters?|master's|mba|degree|bachelors?|bachelor's)|(?:don't|dont) (?:live|work|drive|speak"
+    r"|own)(?= .*\bany ?(?:more|longer)\b)"
+    r"|(?P<am>saving up for|doing my (?:phd|masters?|master's|mba|degree) in|studying(?= [\w ]{3,40} at )"
+    r"|(?:also |severely |deathly )?allergic to|trying to(?= (?:run|lose|save|learn|quit)\b)|not(?= .*\bany ?(?:more"
+    r"|longer)\b)"
     r"|no longer (?:a )?(?:vegan|vegetarian)|not (?:really )?a (?:big |huge )?fan of))\b"
 )
+_STANDS_ALONE = re.compile(
+    r"(?!not\b|no\b|any\b|an?\b|the\b)(?P<what>[a-z][\w-]*(?: [\w-]+){0,2}) here(?=[\s\x00]*(?:[,.;!:()\x00-]|\Z"
+    r"|(?:and|but|with|trying|looking)\b))"
+)
+"""What somebody is, said in passing: "type 1 diabetic here"."""
 _GOES_ON = re.compile(
     r"\b(?:is|are|was|were|can|could|would|must|has|sounds?|seems?|makes?|means|costs?|vs(?! code)|versus|or|for \w+ing"
     r"|requires?)\b"
 )
 
 
+_FINITE = re.compile(
+    r"(?:(?:currently|now|just|recently|finally|also) )?(?:was|grew|moved|relocated|started|joined|got|bought|adopted"
+    r"|left|quit|graduated|turned"
+    r"|switched|sold|broke|became|studied|handed|picked|did)\b"
+)
+_DANGLING = re.compile(r"[^,]{2,30}, (?:this|that|the|these|those|it|he|she|they|his|her|its|my|our)\b")
+"""Somebody or something else is meant: "originally from Lagos, this dish ..."."""
 _BECAUSE = re.compile(r" (?:since|because|when|after|until|and|but) ")
 _LEFT_OUT, _LEFT_OUT_AM = re.compile(rf"(?:{_ELIDED})\b"), re.compile(_ELIDED_AM)
 
@@ -189,8 +273,17 @@ def _lead(part: str, subject: str) -> str | None:
 
 def _first_lead(part: str, low: str) -> str:
     """'Living in Oslo at the moment' is said of oneself, 'Living in Oslo is expensive' is not."""
+    if (found := _STANDS_ALONE.match(part)) and not low.startswith("no "):
+        what = found["what"]
+        if what in ADJECTIVE_CONDITIONS or what in DIETS:
+            return "I'm "
+        return "I'm a " if _is_occupation(what) else ""
     match = _STARTS.match(part)
-    if match is None or _GOES_ON.search(_BECAUSE.split(part[match.end() :], maxsplit=1)[0]):
+    if match is None or _DANGLING.match(part, match.end()):
+        return ""
+    rest = _BECAUSE.split(part[match.end() :], maxsplit=1)[0]
+    # "Moved to Perth" can only be said of oneself, "living in Perth" may go on.
+    if _GOES_ON.search(rest.split(",", 1)[0] if _FINITE.match(part) else rest):
         return ""
     if match["was"]:
         return "I " if part.startswith("was ") else "I was "

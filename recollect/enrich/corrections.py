@@ -99,7 +99,7 @@ ALIKE = 0.6
 
 def names_put_right(sentences: list[Sentence], answered: str) -> Iterator[Draft]:
     """'Actually it's Anna, not Ana': the user's own name, where nobody else is meant."""
-    for sentence in sentences[:2]:
+    for sentence in sentences:
         denied = _DENIED.match(sentence.low)
         match = _NAME_RIGHT.match(sentence.low, denied.end() if denied else 0)
         if match is None:

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 
 from recollect.enrich import Draft
 from recollect.enrich.names import SCHOOLS, words
-from recollect.enrich.values import Said, Value, school
+from recollect.enrich.values import CALENDAR, Said, Value, school
 
 Match = re.Match[str]
 Drafts = Iterator[Draft]
 
 STUDY = re.compile(
-    r"(?:have )?(?:study|studying|studied|major(?:ed|ing)? in|minored in|am majoring in|did (?:a|my) (?:degree"
-    r"|masters?|master's|phd|bachelors?|bachelor's) in|doing (?:a|my) (?:degree|masters?|master's|phd|bachelors?"
-    r"|bachelor's|mba) in|getting (?:a|my) (?:degree|masters?|master's|phd|mba) in|pursuing (?:a"
+    r"(?:have )?(?:study|studying|studied|major(?:ed|ing)? in|minored in|am majoring in"
+    r"|(?:did|doing|getting|finishing|finished|completing|started|starting) (?:an?"
+    r"|my) (?P<degree>(?:part-time )?(?:degree|masters?|master's|phd"
+    r"|doctorate|bachelors?|bachelor's|mba|diploma|bsc|msc)) in|pursuing (?:a"
     r"|my) (?:[\w'’]+ ){0,2}(?:degree )?in|read(?= [a-z]+(?: [a-z]+){0,2} at (?:oxford|cambridge|durham|ucl|lse|trinity"
     r"|the university|[a-z]+ university))) "
 )
@@ -64,16 +65,23 @@ def studies(said: Said, match: Match) -> Drafts:
     end = _SUBJECT_END.search(clause.low, match.end())
     subject = clause.text[match.end() : end.start() if end else len(clause.low)].strip()
     words = subject.lower().split()
-    if not 1 <= len(words) <= 5 or words[0] in _NOT_SUBJECTS or "exam" in words or "for fun" in clause.low:
+    if (
+        not 1 <= len(words) <= 5
+        or words[0] in _NOT_SUBJECTS
+        or words[0] in CALENDAR
+        or "exam" in words
+        or "for fun" in clause.low
+    ):
         return
-    last = match.end() + len(subject)
+    first, last = match.start("degree") if match["degree"] else match.end(), match.end() + len(subject)
     at_school = _AT_SCHOOL.match(clause.low, last)
     where = school(clause, at_school.end()) if at_school else None
     if where is not None:
         last = where.last
-    yield said.fact("education", Value(clause.text[match.end() : last], match.end(), last), 0.82)
+    yield said.fact("education", Value(clause.text[first:last], first, last), 0.82)
 
 
+_GIVEN_BY = re.compile(r" (?:from|at) ")
 _WITH_DEGREE = re.compile(r" with (?=(?:a|an|my) )")
 
 
@@ -98,8 +106,12 @@ def school_of(said: Said, match: Match) -> Drafts:
 
 
 def degree(said: Said, match: Match) -> Drafts:
-    """'I have a PhD in molecular biology'."""
-    first, last = match.span("what")
-    text = said.clause.text[first:last].rstrip()
-    if text.lower() not in ("degree", "diploma", "ms", "ma", "ba", "bs"):
-        yield said.fact("education", Value(text, first, first + len(text)), 0.88)
+    """'I have a PhD in molecular biology from Leiden'."""
+    clause, (first, last) = said.clause, match.span("what")
+    text = clause.text[first:last].rstrip()
+    if text.lower() in ("degree", "diploma", "ms", "ma", "ba", "bs"):
+        return
+    given = _GIVEN_BY.match(clause.low, first + len(text))
+    where = school(clause, given.end()) if given else None
+    last = where.last if where else first + len(text)
+    yield said.fact("education", Value(clause.text[first:last], first, last), 0.88)

@@ -38,7 +38,7 @@ NOT_EAT = re.compile(
 _DIET_END = re.compile(
     r"(?:ism)?[\s\x00]*(?:[,.;!()\x00]|\Z|(?:diet|lifestyle|and|but|so|now|for|since|btw|food|meals|person|any ?more"
     r"|last|about|because|these|at|who|too|as|or|recently|again|lol|actually|with|two|three|a few|this|in|after|over"
-    r"|if|also|either|at all|myself|though|please|apart|except)\b)"
+    r"|if|also|either|at all|after all|myself|though|please|apart|except|here|btw|tho)\b)"
 )
 
 
@@ -47,7 +47,8 @@ def diet(said: Said, match: Match) -> Drafts:
     found = known(DIETS, said.clause, match.end())
     plural = re.match(r"(?:vegetarian|vegan)s\b", said.clause.low[match.end() :])
     occasional = re.search(
-        r"\b(?:sometimes|tonight|occasionally|once|often|food|meals|restaurants?|for lunch|for dinner)\b",
+        r"\b(?:sometimes|tonight|occasionally|once (?:a|in|every)|often|food|meals|restaurants?|for lunch"
+        r"|for dinner)\b",
         said.clause.low,
     )
     if (
@@ -115,6 +116,7 @@ def allergic(said: Said, match: Match) -> Drafts:
 _ALLERGEN_END = re.compile(
     r"\s*(?:[,.;:!?()\x00/]|\s(?:and|or|but|so|because|which|that|as|since|if|when|in|btw|lol|haha|too|though|plus"
     r"|with|for|at|by|from|it|except|not|now|unfortunately|sadly|please|pls|also|like|who|any ?(?:more|longer)"
+    r"|after all"
     r"|at all)\b|\s[-–—&]|\Z)"
 )
 
@@ -181,7 +183,7 @@ _CONDITION_END = re.compile(
     r"[\s\x00]*(?:[,.;!()\x00&/]|\Z|(?:and|but|so|which|that|since|because|as|too|for|now|btw|with|from|or"
     r"|in (?:my|both|one)"
     r"|cause|cuz|lol|these|right now|lately|if|it's|it|i|disorder|disease|pretty bad|really bad|sometimes|every|a lot"
-    r"|quite|any ?(?:more|longer)|at all)\b)"
+    r"|quite|any ?(?:more|longer)|at all|after all)\b)"
 )
 
 

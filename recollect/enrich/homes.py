@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 
 from recollect.enrich import Draft
+from recollect.enrich.clauses import Clause
 from recollect.enrich.names import TIMEZONES
-from recollect.enrich.values import Said, Value, listed_place, organisation, places, since
+from recollect.enrich.values import Said, Value, ending_at, listed_place, organisation, places, since
 from recollect.enrich.vocabulary import NATIONALITIES
 
 Match = re.Match[str]
@@ -157,8 +158,24 @@ def comes_from(said: Said, match: Match) -> Drafts:
 
 def grew_up(said: Said, match: Match) -> Drafts:
     """'I grew up in Leeds'."""
-    for place in places(said.clause, match.end())[:1]:
-        yield said.fact("hometown", place.value, 0.7 if match.group().strip().endswith("born in") else 0.88)
+    found = [place.value for place in places(said.clause, match.end())[:1]]
+    if (
+        not found
+        and match.re is HOMETOWN
+        and said.clause.text.islower()
+        and (small := _SMALL_PLACE.match(said.clause.low, match.end()))
+    ):
+        found = [Value(small.group().title(), *small.span())]
+    for place in found:
+        yield said.fact("hometown", place, 0.7 if match.group().strip().endswith("born in") else 0.88)
+
+
+_SMALL_PLACE = re.compile(
+    r"(?!(?:a|an|the|in|so|not|very|too|quite|really|near|kind|pretty|small|tiny|known|called|famous|where|just|full"
+    r"|boring|beautiful|on|far)\b)"
+    r"[a-z]{3,} [a-z]{3,}(?=[\s\x00]*(?:[,.!;]|\Z))"
+)
+"""A place in a text without capitals, where nothing else can stand."""
 
 
 def call_home(said: Said, match: Match) -> Drafts:
@@ -185,9 +202,11 @@ def country_is(said: Said, match: Match) -> Drafts:
 
 
 TIMEZONE = re.compile(
-    r"(?:my (?:time ?zone|tz|local time)(?:'s| is)(?: in)?|(?:i'm|im|i am|i live|i work)(?: currently| based)? (?:in"
+    r"(?:my (?:time ?zone|tz|local time)(?:'s|,? (?:which )?is)(?: in)?|(?:i'm|im|i am|i live|i work)(?: currently"
+    r"| based)? (?:in"
     r"|on)) (?:the )?(?P<zone>(?:utc|gmt) ?[+-] ?\d{1,2}(?::\d\d)?|[a-z]{3,12}/[a-z_]{3,20}"
-    r"|[a-z]{2,8}(?: (?:standard |daylight )?time(?! ?zone))?)(?P<said>[ -]?time ?zone)?(?![\w-])"
+    r"|[a-z]{2,8}(?: (?:[a-z]{4,10} )?(?:standard |daylight "
+    r"|summer )?time(?! ?zone))?)(?P<said>[ -]?time ?zone)?(?![\w-])"
 )
 
 
@@ -204,6 +223,32 @@ def timezone(said: Said, match: Match) -> Drafts:
         first, last = match.span("zone")
         text = said.clause.text[first : first + len(zone)] if len(zone) <= 4 else said.clause.text[first:last]
         yield said.fact("timezone", Value(text.upper() if len(text) <= 4 else text, first, last), 0.9)
+
+
+IS_MY_TIMEZONE = re.compile(
+    r"\b(?P<zone>(?:utc|gmt) ?[+-] ?\d{1,2}(?::\d\d)?|[a-z]{2,8}(?: (?:standard "
+    r"|daylight )?time)?)"
+    r"(?:,| -)?(?: please,?)? (?:that's|which is|is) (?P<said>my (?:time ?zone|tz|local time)"
+    r"|the (?:time ?)?zone i(?:'m| am) in)\b"
+)
+WHERE_I_LIVE = re.compile(
+    r"(?:,|\s-)?(?: please,)? (?:that's|which is|is) (?:where (?:i|we) (?:currently |now )?(?:live|(?:am|are) based)\b"
+    r"|the (?:country|city|town|village|place) (?:i|we) (?:currently |now )?live in\b)"
+    r"|, where (?:(?:i|we) (?:currently |now )?live\b|(?:i|we)(?:'ve| have) lived\b)"
+)
+
+
+def where_i_live(said: Said, match: Match) -> Drafts:
+    """'Valencia, that's where I live'."""
+    found = ending_at(said.clause, match.start(), _whole_place)
+    for place in places(said.clause, found.first) if found else ():
+        yield said.fact(place.kind, place.value, 0.85)
+
+
+def _whole_place(clause: Clause, at: int) -> Value | None:
+    """A place with the wider ones behind it, as one."""
+    found = places(clause, at)
+    return Value(found[-1].value.text, at, found[-1].value.last) if found else None
 
 
 SOMEONE_FROM = re.compile(

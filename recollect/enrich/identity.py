@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from recollect.enrich import Draft
 from recollect.enrich.names import COUNTRIES, FIRST_NAMES, NAMES_AND_WORDS, words
-from recollect.enrich.values import CALENDAR, Said, Value, listed_place, person
+from recollect.enrich.values import CALENDAR, Said, Value, ending_at, listed_place, person
 from recollect.enrich.vocabulary import NATIONALITIES, NOT_A_NAME, OCCUPATIONS
 from recollect.records import as_datetime
 
@@ -18,17 +18,21 @@ Drafts = Iterator[Draft]
 # ── Names ────────────────────────────────────────────────────────────────────────────────────────
 
 NAME_IS = re.compile(
-    r"my (?:full |first |real |given |actual |legal |own )?name(?:'s| is|s)(?: actually| just| really"
-    r"| spelled)?[ :,]+|(?:the |first |full |given )?name's |first name is |(?:i'm|im|i am|i was) (?:called"
+    r"my (?:full |first |real |given |actual |legal |own )?name(?:, (?:which|as|by)\b[^,]{2,50},)?(?:'s| is"
+    r"|s)(?: actually| just| really"
+    r"| spelled)?[ :,]+|(?:the |first |full |given |real )?name's |first name is |(?:i'm|im|i am|i was) (?:called"
     r"|named)[ ,:]+|myself (?=[^\W\d_]+(?: [^\W\d_]+)? from\b)"
 )
 NICKNAME_IS = re.compile(
     r"(?:(?:please |kindly |just |so |you can |you may |you could |feel free to |pls |better )*call me|(?:everyone"
     r"|everybody|people|ppl|they|the (?:lads|guys|girls|boys|kids|team|others|family|neighbou?rs)(?: (?:at|on"
     r"|in) \w+)?|my (?:friends|family|mates|colleagues|coworkers|mom|mum|dad)|friends|most people|folks"
-    r"|all my friends|my friends all)(?: (?:at|in|on) (?:the |my )?\w+| here| online| around here)?(?: all| just"
+    r"|all my friends|my friends all)(?: (?:at|in|on) (?:the |my )?\w+(?: \w+)??| here| online| around here)?(?: all"
+    r"| just"
     r"| usually| mostly)? calls? me|i (?:usually |mostly |just |also )?go by(?: the name| my (?:middle|second"
-    r"|last) name)?|(?:my|the) (?:nickname|preferred name)(?:'s| is)|i(?:'d| would)? (?:prefer"
+    r"|last) name)?|(?:my|the) (?:nickname|preferred name)(?:(?:'s| is)(?: actually| really| just)?|(?=, [\w'-]+,))"
+    r"|i(?:'d"
+    r"| would)? (?:prefer"
     r"|rather) (?:(?:to )?be called|you call(?:ed)? me|to be called|being called|to go by)|i(?:'d"
     r"| would)? like (?:you )?to (?:be called|call me)|(?:you (?:can|may|should) )?(?:address me as|refer to me as)"
     r"|i(?:'m| am) known as)[ :,]+"
@@ -123,7 +127,7 @@ def not_called(said: Said, match: Match) -> Drafts:
 _AFTER_NAME = re.compile(
     r"[\s\x00]*(?:[,.!;(\x00&]|\Z|-\s|(?:and|from|by the way|btw|but|here|nice to|the|a|an|your|your new|with|at)\b)"
 )
-_HERE = re.compile(r"\s(?:here|speaking|calling)\b")
+_HERE = re.compile(r"\s(?:here|speaking|calling|again)\b")
 _NOT_I_AM = words(
     """
     team, captain, king, queen, doctor, dr, mr, mrs, ms, sir, lord, god, type, number, level, master, agent
@@ -152,6 +156,36 @@ def i_am_name(said: Said, match: Match) -> Drafts:
         yield said.fact("name", found, 0.85)
     elif clause.text[at].isupper() and not found.text.isupper() and _is_new_word(first):
         yield said.fact("name", found, 0.7)
+
+
+BORN_AS = re.compile(r"(?:was )?born (?P<name>[^\W\d_])(?=[\w'’-]+[\s\x00]*(?:,|\Z))")
+THATS_MY_NAME = re.compile(r",(?: please,)? (?:that's|which is) my (?:real |actual |full |first )?name\b")
+
+
+def thats_my_name(said: Said, match: Match) -> Drafts:
+    """'Sign it Thaddeus Okonjo, that's my full name'."""
+    found = ending_at(said.clause, match.start(), person)
+    if found and said.clause.text[found.first].isupper():
+        yield said.fact("name", found, 0.85)
+
+
+IS_MY_NAME = re.compile(
+    r"(?:it's |its |it is |this is )?(?P<name>[^\W\d_][\w'’-]+)(?:,| -)? (?:that's|thats|is) my (?:real |actual "
+    r"|full |first )?name\b"
+)
+NAME_WRONG = re.compile(
+    r"\b(?:my name (?:wrong|incorrectly)|(?:misspell(?:ed|ing)|misspelt|butchered|mixed up) my name"
+    r"|not my name)\b[^.]{0,20}?"
+    r"\b(?:it's|its|it is|i'm|im|i am|should be)(?: actually| really| spelled| spelt)? (?P<name>[^\W\d_])"
+)
+"""'You got my name wrong, actually it's Siobhan'."""
+
+
+def name_put_right(said: Said, match: Match) -> Drafts:
+    """'No, it's Kaitlyn, that's my name'."""
+    found = person(said.clause, match.start("name"), named=True)
+    if found and not _somebody_else(said, found) and found.text.lower() not in CALENDAR:
+        yield said.fact("name", found, 0.85)
 
 
 _FROM = re.compile(r" (?:here )?from ")
@@ -210,6 +244,10 @@ _PRONOUNS_MEANT = re.compile(
     r"\bmy (?:preferred )?pronouns|\bpronouns(?:\b|:)|\bi (?:use|go by|prefer)\b|\A(?:i'm|im|i am)\b|\(\s?\Z"
     r"|\bi use\b"
 )
+_OF_OTHERS = re.compile(
+    r"\b(?:uses|goes by|prefers|wants|has)\s\Z|\b(?:his|her|their|whose|[\w-]+'s) (?:preferred )?pronouns\b"
+)
+"""Somebody else's: "my roommate uses they/them pronouns"."""
 _PRONOUNS_ALONE = re.compile(r",? ?(?:please|pls|plz|here|btw|by the way|thanks|thx)?[ .!]*\Z")
 _PRONOUNS_ASKED_FOR = re.compile(
     r" (?:pronouns(?!:| (?:are|is|mean|confuse|work|look|sound|seem)\b)|(?:for|with|when (?:talking"
@@ -223,20 +261,21 @@ def pronouns(said: Said, match: Match) -> Drafts:
     bracketed = low[max(0, match.start() - 1)] in "(["
     alone = match.start() == 0 and _PRONOUNS_ALONE.match(low, match.end())
     meant = _PRONOUNS_MEANT.search(low[: match.start()]) or _PRONOUNS_ASKED_FOR.match(low, match.end())
-    if bracketed or alone or meant:
+    if (bracketed or alone or meant) and not _OF_OTHERS.search(low, 0, match.start()):
         yield said.fact("pronouns", Value(match[1], *match.span(1)), 0.95)
 
 
 # ── Age and birthday ─────────────────────────────────────────────────────────────────────────────
 
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _AGE_NUMBER = r"(?P<age>\d{1,3})"
 AM_AGE = re.compile(
-    rf"{_AGE_NUMBER}(?: ?[mf]\b)?(?P<sure>[ -]?(?:years?[ -]old|yrs?[ -]old|y/?o\b|years? of age"
+    rf"{_AGE_NUMBER}(?: ?[mf]\b)?(?P<sure>[ -]?(?:years?[ -](?:old|young)|yrs?[ -]old|y/?o\b|years? of age"
     r"|yr old))?(?=[\s\x00]*(?:[,.;!)(\x00]|\Z|and\b(?! (?:\d|over|up|under|a half|counting))|(?:but|so|from|now"
     r"|male|female|btw|today|lol|haha|already|tomorrow|this year|f|m|living|with|years? old|which|not"
     r"|turning|going on|as of|next)\b))(?! ?(?:%|[.,]\d|/))"
 )
-AGED = re.compile(r"(?:an? |as an? )?(?P<age>\d{1,3})(?:[ -]?(?:years?|yrs?|yr)[ -]old| ?yo| ?y/o)\b")
+AGED = re.compile(r"(?:an? |as an? )?(?P<age>\d{1,3})(?:[ -]?(?:years?|yrs?|yr)[ -](?:old|young)| ?yo| ?y/o)\b")
 TURNED = re.compile(
     rf"(?:just |recently |finally )?(?:turn(?:ed|ing|(?= \d+ (?:today|this week|this month)\b))"
     rf"|(?<=just )hit) {_AGE_NUMBER}(?!,\d)(?=[\s\x00]*(?:[,.!;:()\x00]|\Z"
@@ -293,8 +332,42 @@ def age(said: Said, match: Match) -> Drafts:
     day = as_datetime(said.at).date().isoformat()
     value = Value(match["age"], match.start("age"), match.end("age"))
     yield said.fact("age", value, 0.9 if sure else 0.85, data={"as_of": day})
+    if match.re is TURNED:
+        yield from _turned_on(said, match)
 
 
+_JUST_THEN = re.compile(
+    rf"(?: years old)?,? (?:just )?(?:on )?(?P<near>today|yesterday|(?:two|three|four|five|six|\d) days ago"
+    rf"|(?:last )?(?:{'|'.join(DAYS)}))\b"
+)
+
+
+def _turned_on(said: Said, match: Match) -> Drafts:
+    """'I turned 35 two days ago' tells the birthday as well."""
+    then = _JUST_THEN.match(said.clause.low, match.end())
+    day = _near_day(then["near"], said.at) if then else None
+    if then and day:
+        yield said.fact("birthday", Value(day, match.start(), then.end()), 0.85)
+
+
+WILL_TURN = re.compile(
+    r"(?:i'm|im|i am|i'll be|i will be|i)(?: turning| turn)? \d\d(?:,)? (?:on |this |next )?(?P<near>tomorrow"
+    r"|in (?:two|three|four|five|six|\d) days"
+    rf"|{'|'.join(DAYS)})\b"
+)
+
+
+def will_turn(said: Said, match: Match) -> Drafts:
+    """'I'm turning 40 tomorrow': the birthday. The age is not reached yet."""
+    on = match["near"]
+    now = as_datetime(said.at)
+    ahead = (DAYS.index(on) - now.weekday() - 1) % 7 + 1 if on in DAYS else 0
+    day = _day_name(now + timedelta(days=ahead)) if ahead else _near_day(on, said.at)
+    yield said.fact("birthday", Value(day, *match.span()), 0.85)
+
+
+YEARS_NOW = re.compile(r"(?P<age>\d\d)(?=[\s\x00]*(?:[,.!;]|\Z|(?:and|already|years|now|today)\b))")
+"""How old somebody is who has just spoken of their birthday: "It's my birthday today! 28 and already creaky"."""
 _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
@@ -306,7 +379,8 @@ _MONTH = (
 DATE = re.compile(
     rf"(?:the )?(?:{_MONTH}\.? (?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?|(?P<day_first>\d{{1,2}})(?:st|nd|rd"
     rf"|th)? (?:of )?{_MONTH.replace('month', 'month_last')})\b(?:,? (?:of |in )?(?P<year>(?:19|20)\d\d))?"
-    r"|(?P<iso>(?:19|20)\d\d-\d\d-\d\d)|(?P<near>today|tomorrow|yesterday)\b"
+    r"|(?P<iso>(?:19|20)\d\d-\d\d-\d\d)|(?P<near>today|tomorrow|yesterday|in (?:two|three|four|five|six|\d) days"
+    r"|(?:two|three|four|five|six|\d) days ago)\b"
 )
 _ONLY_MONTH = re.compile(rf"{_MONTH}(?=[\s\x00]*(?:[,.!;]|\Z|(?:and|so|but)\b))")
 BIRTHDAY = re.compile(
@@ -315,9 +389,23 @@ BIRTHDAY = re.compile(
 )
 BORN_ON = re.compile(r"(?:was )?born (?:on |in )?(?=(?:the )?(?:\d|[a-z]{3,9} \d))")
 BIRTHDAY_TODAY = re.compile(
-    r"(?:it's|its|it is) my (?:birthday|bday|(?P<years>\d\d)(?:th|st|nd|rd) birthday) (?P<near>today|tomorrow)"
-    r"|(?P<first>today|tomorrow|yesterday) (?:is|was|'s) my (?:birthday|bday)\b"
+    r"(?:it's|its|it is|it was) my (?:birthday|bday|(?P<years>\d\d)(?:th|st|nd|rd) birthday) (?P<near>today|tomorrow"
+    r"|yesterday"
+    r"|(?:two|three|four|five|six|\d) days ago|in (?:two|three|four|five|six|\d) days)\b"
+    r"|(?P<first>today|tomorrow|yesterday)(?: is| was|'s) my (?:(?P<nth>\d\d)(?:th|st|nd|rd) )?(?:birthday|bday)\b"
 )
+DAY_IS_BIRTHDAY = re.compile(
+    rf"(?:{DATE.pattern})(?: is|'s|,? that's|, which is) (?:my (?:birthday|bday)\b|when i was born\b)"
+)
+
+
+def day_is_birthday(said: Said, match: Match) -> Drafts:
+    """'November 2 is my birthday'."""
+    day = None if match["near"] else day_of(match)
+    if day:
+        yield said.fact("birthday", Value(day, *match.span()), 0.88)
+
+
 _BIRTH_YEAR = re.compile(r"(?:in )?(?P<year>(?:19|20)\d\d)\b")
 
 
@@ -326,9 +414,11 @@ def birthday(said: Said, match: Match) -> Drafts:
     low = said.clause.low
     if match.re is BIRTHDAY_TODAY:
         near = match["near"] or match["first"]
-        yield said.fact("birthday", Value(_near_day(near, said.at), match.start(), match.end()), 0.9)
-        if match["years"] and near == "today":
-            yield said.fact("age", Value(match["years"], *match.span("years")), 0.85)
+        if day := _near_day(near, said.at):
+            yield said.fact("birthday", Value(day, match.start(), match.end()), 0.9)
+        years = "years" if match["years"] else "nth"
+        if match[years] and near in ("today", "yesterday"):
+            yield said.fact("age", Value(match[years], *match.span(years)), 0.85)
         return
     found = DATE.match(low, match.end())
     if found is None:
@@ -359,9 +449,25 @@ def _born_there(said: Said, at: int) -> Drafts:
         yield said.fact("hometown", place.value, 0.8)
 
 
+_SHIFTS = {"today": 0, "tomorrow": 1, "yesterday": -1}
+_COUNTS = ("no", "one", "two", "three", "four", "five", "six")
+
+
 def _near_day(near: str, at: int) -> str:
-    shift = {"today": 0, "tomorrow": 1, "yesterday": -1}[near]
-    day = as_datetime(at) + timedelta(days=shift)
+    """The day that is so near that people count to it: "yesterday", "two days ago", "last Sunday"."""
+    now, word = as_datetime(at), near.rsplit(maxsplit=1)[-1]
+    if word in DAYS:
+        day = now - timedelta(days=(now.weekday() - DAYS.index(word) - 1) % 7 + 1)
+    elif near in _SHIFTS:
+        day = now + timedelta(days=_SHIFTS[near])
+    else:
+        count = next(part for part in near.split() if part in _COUNTS or part.isdigit())
+        days = int(count) if count.isdigit() else _COUNTS.index(count)
+        day = now + timedelta(days=-days if word == "ago" else days)
+    return _day_name(day)
+
+
+def _day_name(day: datetime) -> str:
     return f"{_MONTHS[day.month - 1].capitalize()} {day.day}"
 
 

@@ -10,7 +10,7 @@ from recollect.enrich.clauses import Clause
 from recollect.enrich.names import (
     words,
 )
-from recollect.enrich.values import Said, Value, in_table, listed
+from recollect.enrich.values import Said, Value, ending_at, in_table, known, listed
 from recollect.enrich.vocabulary import (
     GAMES,
     HOBBIES,
@@ -48,6 +48,7 @@ PLAY = re.compile(
 _HOBBY_TABLE = {hobby: hobby for hobby in HOBBIES}
 _INTEREST_TABLE = {interest: interest for interest in HOBBIES | INTERESTS}
 _GAME_TABLE = {game: game for game in GAMES}
+_DONE_TABLE = _HOBBY_TABLE | _GAME_TABLE
 _HOBBY_END = re.compile(
     r"[\s\x00]*(?:[,.;!()\x00&/]|\Z|(?:and|but|so|in|on|with|every|at|for|because|when|a lot|as|too|these|lately|most"
     r"|after|last|this (?:week|month|year|summer|winter|spring|fall)|recently|again|a few|about|any ?more|around"
@@ -57,6 +58,18 @@ _HOBBY_END = re.compile(
 )
 
 
+_OF_SOME_KIND = re.compile(r"(?!the |my |a |an |some |all |more |your |this |that |[a-z]+ing )[a-z][a-z-]+ ")
+
+
+def _pursuit(clause: Clause, at: int) -> Value | None:
+    """What people are into, or a kind of it: "film photography"."""
+    if found := known(_INTEREST_TABLE, clause, at):
+        return found
+    kind = _OF_SOME_KIND.match(clause.low, at)
+    found = known(_HOBBY_TABLE, clause, kind.end()) if kind else None
+    return Value(clause.text[at : found.last], at, found.last) if found else None
+
+
 _ALSO_TASKS = words("reading, writing, coding, running, drawing, spinning, diving")
 """What one also starts and does as a task: "I started writing the essay"."""
 
@@ -64,8 +77,7 @@ _ALSO_TASKS = words("reading, writing, coding, running, drawing, spinning, divin
 def enjoys(said: Said, match: Match) -> Drafts:
     """'I love hiking and painting', 'I'm into bouldering': activities of a closed list."""
     verb = match.group().strip().split(" ")[-1]
-    table = _INTEREST_TABLE if match.re is INTO else _HOBBY_TABLE
-    for value in listed(said.clause, match.end(), in_table(table)):
+    for value in listed(said.clause, match.end(), _pursuit if match.re is INTO else in_table(_HOBBY_TABLE)):
         of_food = value.text in ("cooking", "baking") and re.match(
             r" (?!suppl|show|video|class|oil|sheet|powder|soda|time)[a-z]+", said.clause.low[value.last :]
         )
@@ -121,24 +133,95 @@ def plays(said: Said, match: Match) -> Drafts:
             yield said.fact("hobby", value, 0.85)
 
 
+IN_SPARE_TIME = re.compile(
+    r"(?:do|practi[cs]e|make) (?P<what>(?!my\b|the\b|it\b|this\b|that\b|a lot|most|some\b|all\b|things?\b|stuff\b)"
+    r"[a-z][\w-]*(?: [\w-]+){0,2}) (?:in my (?:spare|free) time|as a hobby|for fun|on (?:the )?weekends"
+    r"|in the evenings|on the side)\b"
+)
+
+
+SPARE_TIME_FIRST = re.compile(
+    r"\bin my (?:spare|free) time,? i (?:mostly |usually |also )?(?:do|practi[cs]e|make) (?P<what>(?!my\b|the\b|it\b"
+    r"|this\b|that\b|a lot|most"
+    r"|some\b|all\b|things?\b|stuff\b|nothing\b|not\b)[a-z][\w-]*(?: (?!and\b|but\b|with\b"
+    r"|for\b)[\w-]+){0,2}?)(?=[\s\x00]*(?:[,.;!]|\Z|(?:and|but|with|for)\b))"
+)
+
+
+def in_spare_time(said: Said, match: Match) -> Drafts:
+    """'I do letterpress printing in my spare time': what one does for oneself needs no list."""
+    first, last = match.span("what")
+    made = " make " in f" {match.group()}"
+    if match.re is SPARE_TIME_FIRST and not made:
+        yield from (said.fact("hobby", value, 0.8) for value in listed(said.clause, first, activity))
+        return
+    yield said.fact(
+        "hobby",
+        Value(("making " if made else "") + said.clause.text[first:last], match.start() if made else first, last),
+        0.8,
+    )
+
+
+THATS_MY_HOBBY = re.compile(
+    r", (?:that's|which is) my (?:main |favou?rite |only |biggest |new )*(?:hobby|passion|pastime)\b"
+)
+
+
+def thats_my_hobby(said: Said, match: Match) -> Drafts:
+    """'Weekends are for bouldering, that's my main hobby'."""
+    if found := ending_at(said.clause, match.start(), in_table(_INTEREST_TABLE)):
+        yield said.fact("hobby", found, 0.82)
+
+
 GAVE_UP = re.compile(r"(?:have |just |recently |finally )*(?:gave up|given up|quit|stopped doing) (?:doing |the )?")
 
 
 def gave_up(said: Said, match: Match) -> Drafts:
     """'I gave up tennis': the end of a hobby."""
-    for value in listed(said.clause, match.end(), in_table(_HOBBY_TABLE | _GAME_TABLE)):
+    for value in listed(said.clause, match.end(), in_table(_DONE_TABLE)):
         if _HOBBY_END.match(said.clause.low, value.last):
             yield said.ended_fact("hobby", value, 0.8)
+
+
+GIVEN_UP = re.compile(r"(?=[a-z]+ing\b)")
+
+
+def given_up(said: Said, match: Match) -> Drafts:
+    """'I've given up knitting'."""
+    yield from gave_up(said, match) if said.ended else ()
 
 
 def hobbies_are(said: Said, match: Match) -> Drafts:
     """'My hobbies are hiking, chess and photography': here anything goes."""
     for value in listed(said.clause, match.end(), activity):
+        before = said.clause.low[: value.first]
+        if value.first > match.end() and before.endswith(("the ", "my ")):
+            return  # another thing is said of another thing
         yield said.fact("hobby", value, 0.88)
 
 
+ARE_HOBBIES = re.compile(
+    r"(?P<what>[a-z][\w ,&'-]{2,60}) (?:is|are) (?:my|one of my|two of my|some of my) (?:main |favou?rite |only "
+    r"|biggest |two )*(?:hobby|hobbies"
+    r"|passions?|pastimes?)\b"
+)
+
+
+def are_hobbies(said: Said, match: Match) -> Drafts:
+    """'Bouldering and jigsaw puzzles are my hobbies'."""
+    first = match.start("what")
+    for what in re.split(r",? and |, | & ", match["what"]):
+        at = said.clause.low.index(what, first)
+        if (
+            not re.match(r"(?:it|this|that|what|which|these|those|they|here|there|so|i|one)\b", what)
+            and len(what.split()) <= 3
+        ):
+            yield said.fact("hobby", Value(said.clause.text[at : at + len(what)], at, at + len(what)), 0.85)
+
+
 _ACTIVITY_END = re.compile(
-    r"\s*(?:[,.;:!?()\x00/]|\s(?:and|or|but|so|because|which|as|since|when|with|lol|tbh|btw|too)\b|\s[-–—&]|\Z)"
+    r"\s*(?:[,.;:!?()\x00/]|\s(?:and|or|but|so|because|which|as|since|when|if|with|lol|tbh|btw|too|though|tho|lately"
+    r"|these days|right now|don't|dont|no)\b|\s[-–—&]|\Z)"
 )
 
 
@@ -159,13 +242,16 @@ FAVORITE_IS = re.compile(
     r"|right now|these days|at the moment|rn|atm|currently|is called))?(?:'s| is| are| has to be"
     r"| has always been| would be| would have to be| was always| (?:used to be"
     r"|was) [^,;]{2,30}[,;]? (?:but )?(?:now it's"
-    r"|now it is|it's now|it is now)|(?=:))(?: (?:definitely|probably|actually|still|easily"
-    r"|always|by far|currently|called|:))*[ :]+"
+    r"|now it is|it's now|it is now)|(?=[:?]))(?: (?:definitely|probably|actually|still|easily"
+    r"|always|by far|currently|called|:))*[ :?]+(?:easily |definitely |probably )?"
 )
 IS_FAVORITE = re.compile(
-    r"(?P<value>[\w][\w '’&.-]{0,40}?) (?:is|are) (?:definitely |probably |still |by far |easily |also "
+    r"(?P<value>[\w][\w '’&.-]{0,40}?)(?: is| are|'s) (?:definitely |probably |still |by far |easily |also "
     r"|hands down )*(?:my|one of my) (?P<one>)(?:all[- ]time |absolute |personal )*(?:favou?rite|fav"
-    r"|fave) (?P<what>[a-z][a-z-]*(?: [a-z-]+)?)(?= *(?:[,.;!()\x00]|\Z|(?:ever|of all time|because|and|but|so)\b))"
+    r"|fave) (?P<what>[a-z][a-z-]*(?: [a-z-]+)?)(?= *(?:[,.;!()\x00]|\Z|(?:ever|of all time|on (?:this|the) planet"
+    r"|on earth|in the (?:whole )?(?:world|universe)|right now|these days|by far|by a mile|by miles|by a long way"
+    r"|hands down"
+    r"|because|and|but|so|tbh|lol)\b))"
 )
 _NOT_FAVORITES = words(
     """
@@ -176,7 +262,8 @@ _NOT_FAVORITES = words(
 _FAVORITE_END = re.compile(
     r"\s*(?:[,;:!?()\x00]|\.\s*\Z|\s(?:but|because|since|so|which|as|though|lol|haha|btw|tbh|ngl|imo|tho|rn|and (?:i"
     r"|i'm|my|it|the|that)"
-    r"|by far|these days|right now|cause|cuz|bc|for now|followed|where|when|who|if|hands down|ever|of all time"
+    r"|by far|these days|right now|end of|no (?:debate|contest|question)|full stop|period|cause|cuz|bc|for now"
+    r"|followed|where|when|who|if|hands down|ever|of all time"
     r"|with (?:all|my|you|your|the|its|his|her|their|this|that|no)"
     r"|at the moment|too)\b|\s[-–—]|\Z)"
 )
@@ -189,6 +276,12 @@ _BY_NOW = re.compile(r" (?:now|nowadays|lately|currently)\Z")
 _TITLE = re.compile(r"[A-Z][\w'’-]*(?: (?:of|the|and|in|a|to|for|on|[A-Z][\w'’-]*|\d+))*\Z")
 _SUBTITLE = re.compile(
     r": [A-Z][\w'’-]*(?: (?:of|the|and|in|a|to|for|on|[A-Z][\w'’-]*|\d+))*(?=[\s\x00]*(?:[,.;!()]|\Z))"
+)
+
+
+_UNANSWERED = re.compile(
+    r"(?:no|none|nothing|guess|depends|hard|tough|idk|dunno|don't|can't|not|i|well|hmm+|too|good|you|all|any|maybe"
+    r"|who|why|sorry|please|help)\b"
 )
 
 
@@ -209,6 +302,8 @@ def favorite(said: Said, match: Match) -> Drafts:
     if (
         text
         and len(text.split()) <= 9
+        and " is my " not in text
+        and not ("?" in match.group() and _UNANSWERED.match(text.lower()))
         and not re.match(
             r"(?:not|n't|when|how|what|that|to|if|whatever|probably|going|in|on|this|your|it|you|(?:the )?ones?)\b",
             text.lower(),
@@ -229,7 +324,7 @@ def _singular(what: list[str]) -> list[str]:
 def is_favorite(said: Said, match: Match) -> Drafts:
     """'Blade Runner is my favorite movie'."""
     what = match["what"].split()
-    text = match["value"]
+    text = said.clause.text[slice(*match.span("value"))]
     if (
         what[0] in _NOT_FAVORITES
         or re.match(r"(?:it|this|that|he|she|which|they|these|those|there|what|one|who|here)\b", text.lower())
@@ -243,7 +338,7 @@ def is_favorite(said: Said, match: Match) -> Drafts:
 
 
 GOAL_IS = re.compile(
-    r"my (?:\w+ ){0,2}(?:goal|dream|ambition|aim|resolution|new year's resolution)(?: for (?:this|next) year"
+    r"my (?:[\w'-]+ ){0,2}(?:goal|dream|ambition|aim|resolution|new year's resolution)(?: for (?:this|next) year"
     r"| this year| right now| in life)?(?:'s| is)(?: (?:still|currently|now|always been))? (?:to |becoming |being )?"
 )
 TRAINING = re.compile(
@@ -251,10 +346,14 @@ TRAINING = re.compile(
     r"|certification|bar|mcat|gre|gmat|lsat|toefl|ielts|marathon|race|triathlon|competition|tournament)\b)) (?:a |an "
     r"|the |my )?(?:upcoming |first |next )?"
 )
-SAVING = re.compile(r"(?:currently |now )?(?:saving(?: up)?(?: money)? (?:for|to buy)) ")
+SAVING = re.compile(
+    r"(?:currently |now )?saving(?: up)?(?: money)? (?:for|to(?= (?:buy|move|travel|start|open|get|go|visit|see|do"
+    r"|build)\b)) "
+)
 TRYING = re.compile(
     r"(?:currently |really |also )?(?:trying|working|aiming|hoping|determined|planning|plan|aim|intend|looking|want"
-    r"|would like) (?:hard )?(?:to|on|towards) (?P<what>(?:lose|quit|stop|get (?:fit|in shape|healthier|better at"
+    r"|would like) (?:hard )?(?:to|on|towards) (?P<what>(?:lose|quit|stop|get (?:my (?=[\w -]*(?:licen[cs]e|degree"
+    r"|diploma|certificate|certification|black belt))|fit|in shape|healthier|better at"
     r"|promoted|into (?:shape|medical school|law school|grad school|(?:[a-z]+ )?(?:design|tech|finance|nursing"
     r"|teaching|acting"
     r"|journalism|politics|real estate|cyber ?security|data science|photography|software|consulting)))|learn(?:ing)?"
@@ -264,7 +363,8 @@ TRYING = re.compile(
     r"|move to|open a|becoming an?|getting (?:fit|in shape|promoted|certified))\b)"
 )
 _PASSING = re.compile(
-    r" (?:lately|soon|right now|recently|these days|for (?:the past|a|about|over|\w+ (?:weeks?|months?|years?)).*"
+    r" (?:lately|soon|right now|recently|these days|for (?:the past|a (?:while|week|month|year|long|few)|about|over"
+    r"|\w+ (?:weeks?|months?|years?)).*"
     r"|again|at the moment|some ?day|one day|eventually)\Z",
     re.I,
 )
@@ -277,7 +377,8 @@ _GOAL_END = re.compile(
 
 _LEFT_HANGING = re.compile(r",? (?:before|after|while|once|until|till|as soon as|like|the way|as)\Z")
 _UNFINISHED = re.compile(
-    r"\b(?:ones?|things?|somewhere|where|what|that|which|anything|everything|something|whatever|how|who|people|someone)\Z"
+    r"\b(?:ones?|things?|somewhere|where|what|that|which|anything|everything|something|whatever|how|who|people"
+    r"|someone)\Z"
 )
 """How a value ends whose rest is a clause of its own: "the one I had in Rome"."""
 
@@ -295,7 +396,7 @@ def goal(said: Said, match: Match) -> Drafts:
     ):
         return
     last = first + len(text)
-    if match.re is SAVING:
+    if match.re is SAVING and match.group().endswith("for "):
         text = f"save for {text}"
     elif text.startswith("becoming "):
         text = f"become {text.removeprefix('becoming ')}"
@@ -338,7 +439,7 @@ def _lasting(text: str, before: str) -> bool:
         return (
             re.search(
                 r"\b(?:learn(?:ing)? [a-z]+(?: (?:language|guitar|piano))?\Z|learn (?:how to|to|the)|run a"
-                r"|buy a (?:house|home|car|flat|apartment|condo)|become (?:a|an)|save (?:for|up|money|\$)"
+                r"|buy a (?:house|home|car|flat|apartment|condo)|become (?:a|an)|save (?:for|up|money|[$£€]?\d)"
                 r"|stop (?:smoking|drinking|procrastinating|eating)|improve my|start (?:my own|a)|open a"
                 r"|gain (?:muscle|weight)|finish my|climb|reduce my|complete (?:a|an|my))",
                 text,

@@ -43,7 +43,10 @@ JOB_IS = re.compile(
     r"| is|:)(?: (?:now|currently))? (?:as )?(?:(?:a|an|the|being an?|to be an?) )?"
 )
 PROMOTED = re.compile(
-    r"(?:just |recently |finally )?(?:got|was|been|am) (?:just )?(?:promoted to|hired as|appointed(?: as)?) (?:a |an "
+    r"(?:just |recently |finally )?(?:got|was|been|am) (?:just )?(?:promoted to|hired as|appointed(?: as)?"
+    r"|made(?= (?:(?:a|an|the|head|senior|lead|chief|deputy|assistant|partner) )?[a-z]+[\s\x00]*(?:[,.!;]|\Z|(?:last"
+    r"|this|in|at|and|two|a)\b))) (?!to\b"
+    r"|by\b|for\b)(?:a |an "
     r"|the )?"
 )
 BECAME = re.compile(
@@ -177,9 +180,9 @@ def role_at(said: Said, at: int) -> Value | None:
     if field and _TAUGHT_OR_LED.search(said.clause.low[at:best]):
         best = field.end()
     text = said.clause.text[at:best]
-    for language, proper in PROGRAMMING_LANGUAGES.items():
-        if text.lower().startswith(language + " ") and len(language) > 1:
-            text = proper + text[len(language) :]
+    language = known(PROGRAMMING_LANGUAGES, said.clause, at)
+    if language and at + 1 < language.last < best:
+        text = language.text + text[language.last - at :]
     return Value(text, at, best)
 
 
@@ -235,6 +238,8 @@ def open_occupation(said: Said, match: Match) -> Drafts:
     if past and not re.search(r"\b(?:i've|ive|have)\b.*\b(?:for|since)\b", said.clause.low):
         return
     known_role = role_at(said, match.end())
+    if known_role is None and re.search(r"\bmade \Z|\bmade (?:an?|the) \Z", match.group()):
+        return
     if known_role is not None:
         yield from occupation(said, match)
         return
@@ -290,7 +295,8 @@ def status(said: Said, match: Match) -> Drafts:
 # ── Employer and industry ────────────────────────────────────────────────────────────────────────
 
 WORK_AT = re.compile(
-    r"(?:have )?(?:work|working|worked|interning|intern|employed|contract|freelance|consult)(?: (?:remotely"
+    r"(?:have )?(?:work|working|worked|interning|intern|employed|contract|freelance|consult)(?: (?:remotely|remote"
+    r"|from home|freelance"
     r"|full[- ]time|part[- ]time|here|over|now|currently|mostly|right now|nights|shifts))* (?:at|for|over at"
     r"|(?<=employed )(?:by|with)) (?:an? (?:\w+ ){0,3}(?:called|named) )?"
 )
@@ -398,7 +404,8 @@ def employer_is(said: Said, match: Match) -> Drafts:
 
 _ROLE_THERE = re.compile(
     r"(?: (?:last|this) \w+| in (?:\d{4}|jan\w*|feb\w*|mar\w*|apr\w*|may|june?|july?|aug\w*|sep\w*|oct\w*|nov\w*"
-    r"|dec\w*)| recently| today| yesterday)?,? as (?P<article>(?:a|an|the|their) )?| doing (?=\w+ engineering)"
+    r"|dec\w*)| on \w+day| (?:\w+ ){1,3}ago| recently| today| yesterday)?,? as (?P<article>(?:a|an|the|their) )?"
+    r"| doing (?=\w+ engineering)"
 )
 
 
@@ -472,6 +479,16 @@ def at_now(said: Said, match: Match) -> Drafts:
         yield said.fact("employer", found, 0.75)
 
 
+NO_LONGER_AT = re.compile(r"at (?=\S)")
+
+
+def no_longer_at(said: Said, match: Match) -> Drafts:
+    """'I'm no longer at Spotify'."""
+    found = organisation(said.clause, match.end()) if said.ended else None
+    if found and found.text.lower() not in _LISTED_PLACES and found.text.lower() not in _NOT_EMPLOYERS:
+        yield said.fact("employer", found, 0.8)
+
+
 BEEN_AT = re.compile(
     r"(?:at|with) (?=.{2,40} (?:for (?:about |over |almost |nearly |the (?:last|past) )?[\w-]{1,12}\+? years|since"
     r" (?:\d{4}|college|uni|graduating))\b)"
@@ -524,6 +541,22 @@ def _industry(clause: Clause, at: int) -> Value | None:
     branch = _BRANCH.match(clause.low, at)
     found = known(INDUSTRIES, clause, branch.end()) if branch else None
     return Value(clause.text[at : found.first] + found.text, at, found.last) if found else None
+
+
+IN_INDUSTRY = re.compile(
+    r"(?:(?:work|working|worked|employed|been|spent [\w -]{2,25}? years|(?<=been )) )?in the (?P<what>(?!same|whole"
+    r"|entire|wrong|right|private|public|this|that)"
+    r"[a-z][\w-]*(?: (?:and |& )?[a-z][\w-]*){0,2}?) industry\b"
+)
+
+
+def in_industry(said: Said, match: Match) -> Drafts:
+    """'I've been in the textile industry for years': where the word is said, no list is needed."""
+    first, last = match.span("what")
+    if match["what"] not in INDUSTRIES and not (
+        match.group().startswith("worked") and not _ALL_ALONG.search(said.clause.low)
+    ):
+        yield said.fact("industry", Value(said.clause.text[first:last], first, last), 0.8)
 
 
 def works_in(said: Said, match: Match) -> Drafts:

@@ -326,7 +326,11 @@ LANGUAGES = proper(
     Hawaiian, Javanese, Cebuano, Ilocano, Hokkien, Hakka, Teochew, Shanghainese, Uyghur, Turkmen, Kyrgyz, Tajik, Dari,
     Balochi, Sindhi, Konkani, Assamese, Bhojpuri, Scots, Romansh, BSL, Auslan, sign language, American Sign Language,
     Brazilian Portuguese, Filipino, British English, American English, Australian English, Canadian French,
-    Mandarin Chinese, portugese=Portuguese, portugeuse=Portuguese, ukranian=Ukrainian, phillipino=Filipino
+    Mandarin Chinese, portugese=Portuguese, portugeuse=Portuguese, ukranian=Ukrainian, phillipino=Filipino, Sotho,
+    Sesotho, Setswana, Tswana, Frisian, Bisaya, Hiligaynon, Waray, Kapampangan, Ga, Ewe,
+    Fante, Akan, Luganda, Bemba, Chewa, Ndebele, Malagasy, Tatar, Chechen, Sorbian, Sardinian, Sicilian, Neapolitan,
+    Aramaic, Sanskrit, Maithili, Rajasthani, Hmong, Taiwanese, Cherokee, Navajo, Inuktitut, Aymara, Papiamento, Patois,
+    Pidgin, Berber, Tamazight, Moldovan, Montenegrin, Ladino, Occitan
     """
 )
 PROGRAMMING_LANGUAGES = proper(
@@ -360,7 +364,7 @@ TOOLS = proper(
 TOOLS_AND_WORDS = words(
     """
     cursor, zed, linear, slack, zoom, sketch, unity, maya, illustrator, excel, premiere, signal, brave, edge, fish,
-    arch, spring, flask, rails, react, angular, chrome, safari, windows, copilot, roam, git, eclipse, figma, kindle
+    arch, spring, flask, rails, react, angular, chrome, safari, windows, copilot, roam, git, eclipse, kindle
     """
 )
 """Tools whose names are plain words: lower-case they count only beside a sure verb of use."""
@@ -393,7 +397,12 @@ VEHICLE_MODELS = words(
     accord, astra, beetle, camry, civic, clio, corolla, corsa, cx-5, duster, fabia, fiesta, focus, forester, golf,
     ibiza, impreza, leaf, leon, megane, micra, miata, model 3, model s, model x, model y, mondeo, mustang, octavia,
     outback, panda, passat, picanto, polo, punto, qashqai, rav4, sandero, sportage, tiguan, tucson, twingo, wrangler,
-    yaris, zoe
+    yaris, zoe,
+    jazz, i10, i20, i30, aygo, baleno, creta, vitara, juke, kuga, superb, insignia, mokka, logan, ateca, kona, niro,
+    ceed, auris, avensis, hilux, prius, odyssey, crv, cr-v, hr-v, cherokee, f-150, silverado, tacoma, tundra, altima,
+    sentra, elantra, sonata, outlander, pajero, vespa,
+    zafira, touran, meriva, sharan, scenic, berlingo, kangoo, sprinter, transit, vivaro, ducato, hilux, vectra,
+    mondeo, escort, saxo, xsara, avensis
     """
 )
 TIMEZONES = words(

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from recollect.enrich import Draft
 from recollect.enrich.clauses import Clause
-from recollect.enrich.names import FIRST_NAMES, NAMES_AND_WORDS, ORGANISATIONS, words
-from recollect.enrich.values import Said, Value, listed, person
-from recollect.enrich.vocabulary import NATIONALITIES, NOT_A_NAME
+from recollect.enrich.names import CITIES, COUNTRIES, FIRST_NAMES, NAMES_AND_WORDS, ORGANISATIONS, REGIONS, words
+from recollect.enrich.values import CALENDAR, Said, Value, capital, listed, person
+from recollect.enrich.vocabulary import NATIONALITIES, NOT_A_NAME, OCCUPATIONS
 
 Match = re.Match[str]
 Drafts = Iterator[Draft]
@@ -55,8 +55,9 @@ _RELATIONS = {
         bulldog, frenchie, german shepherd, husky, corgi, dachshund, chihuahua, pug, shih tzu, border collie,
         collie, boxer, rottweiler, dalmatian, great dane, terrier, goldendoodle, labradoodle, cockapoo, maltese,
         pomeranian, shiba inu, shiba, greyhound, spaniel, cocker spaniel, mutt, rescue, rescue dog, rescue cat, whippet,
-        lurcher, jack russell, staffie, cavapoo, schnauzer, akita, weimaraner, vizsla,
-        doggo, tabby, siamese, maine coon, persian, ragdoll, bengal, guinea pigs, chinchilla, cockatiel,
+        lurcher, jack russell, staffie, staffy, cavapoo, schnauzer, akita, weimaraner, vizsla,
+        doggo, tarantula, canary, cockatoo, macaw, donkey, llama, alpaca, tabby, siamese, maine coon, persian,
+        ragdoll, bengal, guinea pigs, chinchilla, cockatiel,
         parakeet, bearded dragon, axolotl, rat, mouse, fish, betta fish, birds, parrots, budgies, hamsters,
         turtles, tortoises, horses, ponies, ferrets, goats, hens, chickens, chinchillas, parakeets, rats, geckos
     """,
@@ -81,18 +82,19 @@ _DESCRIBED = (
 _NAMED = (
     r"(?:'s (?:called|named)|,? (?:and )?(?:his|her|its|their) names?(?:'s| is| are)|'s name(?:'s| is)|s name is"
     r"|'s names are|s' names are|(?:,? (?:he|she|they))? (?:is|are|was|were)(?: actually| really)? (?:called|named)"
-    r"| named| called| name is| whose names? (?:is"
+    r"| named| called| name is| goes by(?: the name(?: of)?)?| answers to| whose names? (?:is"
     r"|are)| by the name of)"
 )
 
 MINE = re.compile(
-    rf"\b(?:my|our) (?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?: of (?:[a-z]+ )?[\w-]+ years)?"
+    rf"\b(?:my|our) (?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?: of (?:[a-z]+ )?[\w-]+ years| (?:since"
+    rf"|from) [\w ]{{2,25}}(?=, ))?"
     rf"(?P<joint>(?P<named>{_NAMED})[ ,:]+|(?P<is> (?:is"
     r"|are) )|,? \(|, | - |: | )"
 )
 HAVE = re.compile(
     r"(?:also |just |recently |finally )?(?:(?<=i've )|(?<=we've )|(?:have|had|got|have got|own|adopted|rescued"
-    r"|am getting|getting|bought|brought home"
+    r"|am getting|getting|bought|brought home|keep"
     rf"|welcomed|raise) )(?P<described>(?:(?:a|an|my|our|the|this|some) )?{_DESCRIBED})(?P<relation>{_ANY})(?: mix"
     rf"| puppy| cat| dog)?(?: (?:last|this) \w+| yesterday| today| recently)?(?P<joint>(?P<named>{_NAMED})[ ,:]+"
     r"|,? \(|, | - |: )"
@@ -130,8 +132,11 @@ PARTED = re.compile(
     r"|today|in|on|two|three|a|and|but|so|because|after|recently)\b))"
 )
 _NO_LONGER = (
-    r"(?:have |just |recently |finally )*(?:broke up|divorced|split up|separated|got divorced|are divorced"
-    r"|are no longer together|called it quits)"
+    r"(?:have |just |recently |finally |actually )*(?:broke up|broken up|divorced|split up|split(?! (?:the|it|our"
+    r"|this|that|everything|a (?!week|month|year|few|couple))\b)|separated"
+    r"|got divorced|are divorced"
+    r"|are no longer (?:together|a couple|an item)|aren't together any ?more|parted ways|ended things"
+    r"|called it (?:quits|off))"
 )
 _OVER = r"(?=[\s\x00]*(?:[,.!;]|\Z|(?:now|again|last|this|yesterday|today|in|two|three|a|and|but|recently)\b))"
 WE_PARTED = re.compile(_NO_LONGER + _OVER)
@@ -146,13 +151,67 @@ BOTH_BROKE_UP = re.compile(
     rf"(?:me and (?P<second>[^\W\d_][\w'’-]+)|(?P<name>[^\W\d_][\w'’-]+) and (?:i|me)) {_NO_LONGER}\b"
 )
 PARTNER_AND_I_PARTED = re.compile(
-    rf"my (?:wife|husband|girlfriend|boyfriend|partner|fianc[eé]e?|gf|bf) and (?:i|me) {_NO_LONGER}{_OVER}"
+    r"(?:my (?:wife|husband|girlfriend|boyfriend|partner|fianc[eé]e?|gf"
+    r"|bf)(?:,? (?P<name>[^\W\d_][\w'’-]+),?)? and (?:i|me)"
+    r"|me and my (?:wife|husband|girlfriend|boyfriend|partner|fianc[eé]e?|gf|bf)(?:,? (?P<second>[^\W\d_][\w'’-]+),?)?)"
+    rf" {_NO_LONGER}{_OVER}"
 )
+PARTING = re.compile(r"\b(?:broke|broken|divorced|split|separated|together|couple|item|parted|ended|called)\b")
+NAME_THEN_MINE = re.compile(
+    rf"(?P<name>[^\W\d_][\w'’-]+), (?:who's |who is )?my (?P<described>{_DESCRIBED})(?P<relation>{_ANY})"
+    r"(?: (?:of|since|from) [\w' ]{2,25})?(?=[,.;!)]|\Z)"
+)
+
+
+def name_then_mine(said: Said, match: Match) -> Drafts:
+    """'Tomasz, my husband of nine years, ...': with a capital, and no place, firm or day."""
+    clause, first = said.clause, match.start("name")
+    found = _written_name(clause, first)
+    if (
+        found is None
+        or found.last != match.end("name")
+        or not clause.text[first].isupper()
+        or clause.low.startswith("if ")
+    ):
+        return
+    name = found.text.lower()
+    thing = name in _NAMES_OF_THINGS or name in CALENDAR
+    if name in FIRST_NAMES or (first > 0 and not thing):
+        addressed = (
+            match["relation"] in ("friend", "friends", "mate", "pal", "buddy", "child", "son")
+            and not match["described"]
+        )
+        if not addressed:
+            yield _person(said, match["relation"], found, 0.82)
+
+
+_NAMES_OF_THINGS = frozenset({*ORGANISATIONS, *CITIES, *COUNTRIES, *REGIONS})
+NOT_MINE = re.compile(
+    r"(?P<name>[^\W\d_][\w-]+)(?: isn't| is not| is no longer|'s no longer|'s not) my (?P<relation>wife|husband"
+    r"|girlfriend"
+    r"|boyfriend|partner|fianc[eé]e?|gf|bf|spouse|best friend|friend|roommate|flatmate|housemate|boss|manager|dog|cat"
+    r"|horse|pet)"
+    r"(?=[\s\x00]*(?:[,.;!]|\Z|(?:any ?more|any longer|now|since|and|but|so)\b))"
+)
+
+
+def not_mine(said: Said, match: Match) -> Drafts:
+    """'Hannes isn't my boyfriend any more'."""
+    found = person(said.clause, match.start("name"))
+    if found and found.last == match.end("name"):
+        yield said.denied_fact(KEY_OF_RELATION[match["relation"]], found, 0.85)
+
+
 _DIED = re.compile(
     r"\b(?:died|passed away|passed on|was put down|has passed|had to (?:be )?put down|put (?:him|her|them) down"
     r"|crossed the rainbow)\b"
 )
-_GOODBYE = re.compile(r"\b(?:goodbye to|put down|put) \Z")
+_GOODBYE = re.compile(r"\b(?:goodbye to|put down|put|re-?hom(?:e|ed|ing)|g[ia]ve(?:n)? away|giving away) \Z")
+_GAVE = re.compile(r"\b(?:g[ia]ve|given|giving) \Z")
+_AWAY = re.compile(
+    r" (?:away|up(?! on| to)|back to|to (?:a|the) (?:new home|new family|shelter|rescue)|(?:back )?to the (?:breeder"
+    r"|shelter))\b"
+)
 _AFTER_IS = re.compile(r"[\s\x00]*(?:[,.!;()\x00]|\Z|(?:and|but|or)\b)")
 
 
@@ -169,6 +228,8 @@ def not_named(said: Said, match: Match) -> Drafts:
         yield said.denied_fact(KEY_OF_RELATION[match["relation"] or match["whose"]], found, 0.85)
 
 
+_CALLED_BY_OTHERS = re.compile(r"\b(?:calls?|nicknames?|nicknamed) \Z")
+"""What somebody is called in fun is no name: "everyone calls my brother-in-law Biscuit"."""
 _NOT_SO = re.compile(r"\b(?:if|almost|nearly)\b")
 """What comes after is supposed, or came to nothing: "we almost named our son Atticus"."""
 
@@ -180,8 +241,19 @@ def mine(said: Said, match: Match) -> Drafts:
         return
     lost = said.clause.low[: match.start()].rstrip().endswith(("lost", "buried", "miss"))
     if match["relation"] in ("boys", "girls") and not match["named"]:
+        both = match["relation"] == "boys" and len(list(_people(said, match))) > 1 and match["joint"] in (" ", ", ")
+        yield from _people(said, match) if both else ()
         return  # "my girls" are as often friends
     if said.clause.low[match.end("relation") :].startswith("-in") or "late " in match["described"] or lost:
+        return
+    if KEY_OF_RELATION[match["relation"]] == "pet" and _GAVE.search(said.clause.low, 0, match.start()):
+        yield from (
+            draft
+            for draft in _people(replace(said, ended=True), match)
+            if _AWAY.match(said.clause.low, match.end() + len(draft.value))
+        )
+        return
+    if _CALLED_BY_OTHERS.search(said.clause.low, 0, match.start()):
         return
     given = match["joint"] == " " and _GIVES.search(said.clause.low, 0, match.start())
     yield from (draft for draft in _people(said, match) if not given or _is_given_to(said.clause, match.end(), draft))
@@ -189,7 +261,8 @@ def mine(said: Said, match: Match) -> Drafts:
 
 _GIVES = re.compile(
     r"\b(?:buy(?:ing)?|bought|get(?:ting)?|got|giv(?:e|ing)|gave|send(?:ing)?|sent|show(?:ed|ing)?|teach(?:ing)?|taught"
-    r"|read(?:ing)?|lend(?:ing)?|lent|gift(?:ed|ing)?|owe|feed(?:ing)?|fed|offer(?:ed|ing)?|mak(?:e|ing)|made|order(?:ed"
+    r"|read(?:ing)?|lend(?:ing)?|lent|gift(?:ed|ing)?|owe|feed(?:ing)?|fed|offer(?:ed|ing)?|mak(?:e|ing)|made"
+    r"|order(?:ed"
     r"|ing)?|cook(?:ed|ing)?|play(?:ed|ing)?) \Z"
 )
 """What stands behind a person then may be the gift: "I bought my son Minecraft"."""
@@ -228,6 +301,38 @@ def _people(said: Said, match: Match) -> Drafts:
         found = list(listed(said.clause, match.end(), _lone_name, most=6))
     for value in found:
         yield _person(said, relation, value, 0.92 if groups["named"] else 0.85)
+    if not found and groups["joint"] == " " and (small := _small_name(said.clause, match.end())):
+        yield _person(said, relation, small, 0.7)
+
+
+_DOES = re.compile(
+    r"(?P<name>[a-z]{3,12}) (?:says|wants|lives|works|won't|wont|can't|keeps|loves|likes|hates|told|thinks|turns"
+    r"|turned|needs"
+    r"|is (?:getting|gettin|turning|visiting|coming|moving|having|allergic|married|obsessed))\b"
+)
+_NO_SMALL_NAME = words(
+    """
+    sometimes, often, once, who, that, which, there, both, walker, sitter, groomer, breeder, owner, lover, food, bed,
+    litter,
+    toy, door, flap, crate, school, wedding, party, group, club, phone, team, mom, mum, dad, and, but, one, lately,
+    suddenly,
+    secretly, especially, apparently, always, never, somehow, maybe, seriously, law, friend, friends, side, ever, rarely
+    """
+)
+
+
+def _small_name(clause: Clause, at: int) -> Value | None:
+    """In a text without any capitals, what stands before what only somebody does: "our cat biscuit won't eat"."""
+    match = _DOES.match(clause.text, at) if clause.text.removeprefix("I").islower() else None
+    name = match["name"] if match else ""
+    other = (
+        name in NOT_A_NAME
+        or name in _NO_SMALL_NAME
+        or name in KEY_OF_RELATION
+        or name in OCCUPATIONS
+        or name.endswith("ly")
+    )
+    return None if match is None or other else Value(capital(name), *match.span("name"))
 
 
 def _person(said: Said, relation: str, value: Value, confidence: float) -> Draft:
@@ -333,8 +438,10 @@ _MY_PARTNER = re.compile(r"my (?:wife|husband|girlfriend|boyfriend|partner|fianc
 
 def broke_up(said: Said, match: Match) -> Drafts:
     """'I broke up with Tom', 'Tom and I got divorced'."""
-    at = match.start("name" if match["name"] else "second") if match.re is BOTH_BROKE_UP else match.end()
+    at = match.end() if match.re is BROKE_UP else match.start("name" if match["name"] else "second")
     my = _MY_PARTNER.match(said.clause.low, at)
-    found = person(said.clause, my.end() if my else at)
+    found = person(said.clause, my.end() if my else at) if at >= 0 else None
     if found:
         yield said.ended_fact("partner", found, 0.88)
+    elif match.re is PARTNER_AND_I_PARTED:
+        yield from parted(said, match)

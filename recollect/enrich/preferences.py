@@ -24,7 +24,8 @@ _LASTING = re.compile(
     r"|dont) (?:like|want|need)|i can't stand|my preference|i want you to|i'd appreciate|(?:your|all|any|future"
     r"|these) (?:\w+ )?(?:answers?|repl(?:y|ies)|responses?|explanations?|messages?|outputs?)|with me|to me|stop|quit"
     r"|no more|any ?more|remember to|please remember|when (?:you )?(?:answer|reply|respond|explain|talk|speak)\w*"
-    r"|in our (?:chats?|conversations?)|i'm used to|i use|i think in|i only (?:use|speak|read)|don't ever|set (?:your"
+    r"|in our (?:chats?|conversations?)|i'm used to|i use|i think in|i only (?:use|speak|read|do)|don't ever"
+    r"|set (?:your"
     r"|the) (?:default|tone))\b"
 )
 _ONCE = re.compile(
@@ -34,7 +35,8 @@ _ONCE = re.compile(
     r"|homework|assignment|site|page|client|meeting|interview|wedding|party|kids|audience)|in (?:the|this|that|my"
     r"|an?) (?:essay|article|email|letter|report|story|tweet|caption|post|bio|slide|logo|ad|message|text|title)"
     r"|this (?:tweet|caption|bio|slide|logo|ad|title)|an? (?:very |really )?(?:short|brief|quick|concise|long"
-    r"|detailed|short and sweet) (?:answer|reply|response|explanation|summary|message)|for now|right now|today"
+    r"|detailed|short and sweet) (?:answer|reply|response|explanation|summary|message)|for now|right now"
+    r"|(?<!not just )today"
     r"|convert|here(?:'s| is)|would you)\b"
 )
 _ANSWERS = r"(?:answers?|repl(?:y|ies)|responses?|explanations?|messages?|summaries|outputs?)"
@@ -50,9 +52,8 @@ _TONES = {
     "formal": "formal|formally",
     "friendly": "friendly|warm|warmly",
     "professional": "professional|professionally|businesslike",
-    "direct": (
-        "direct|directly|blunt|bluntly|straightforward|straight with me|no-nonsense|frank|candid|honest|brutally honest"
-    ),
+    "direct": ("direct|directly|straightforward|straight with me|no-nonsense|frank|candid|honest"),
+    "blunt": "blunt|bluntly|brutally honest",
     "playful": "playful|humorous|funny|witty|humor|humour|sarcastic|jokes",
     "gentle": "(?:gentle|kind|patient)(?! with me)|gently|encouraging|supportive|polite",
     "simple": "simple language|simple terms|plain english|plain language|layman's terms|simple words",
@@ -123,9 +124,10 @@ def _rule(key: str, value: str, pattern: str, alone: bool = False, confidence: f
 
 
 _USE = (
-    r"(?:use|using|prefer|like|love|want|give me|stick (?:to|with)|answer (?:in|with|using)|respond (?:in|with)"
+    r"(?:use|using|prefer|like|love|want|give me|stick (?:to|with)|answer(?:ed)? (?:me )?(?:in|with|using)"
+    r"|respond (?:in|with)"
     r"|reply (?:in|with)|write in|format .{0,30} (?:as|in|with)|include|add|explain (?:in|with|using)|respond using"
-    r"|think in|i use)"
+    r"|think in|only do|i use)"
 )
 _SHORT = (
     r"(?:short|brief|concise|succinct|terse|shorter|to the point|short and sweet|tight|compact|minimal|quick|crisp"
@@ -165,12 +167,18 @@ _RULES: tuple[_Rule, ...] = (
     _rule("theme", "dark",
         r"\b(?:prefer|like|love|use|using|always use|set|i'm a|am a|everything in|fan of|turn on|switch to|go with"
         r"|want)\b.{0,16}\bdark[- ]?(?:mode|themes?)\b|\bdark mode (?:person|user|always)\b"),
-    _rule("theme", "dark", r"\Adark[- ]?(?:mode|theme) (?:everywhere|for everything|always)\b", True),
+    _rule("theme", "dark",
+        r"\Adark[- ]?(?:mode|theme)(?:,? please)?,? (?:everywhere|for everything|always|that's (?:the one"
+        r"|what) i prefer)\b", True),
+    _rule("theme", "dark", r"\Adark[- ]?(?:mode|theme) for me\b", True),
     _rule("theme", "light",
         r"\b(?:prefer|like|love|use|using|always use|set|i'm a|am a|fan of|go with|want)\b.{0,16}\blight[- ]?(?:mode"
         r"|themes?)\b|\blight mode (?:person|user|always)\b"),
     _rule("time_format", "24-hour",
         r"\b(?:use|prefer|like)\b.{0,12}\b24[- ]?(?:h|hours?)(?: (?:time|clock|format)| times)?\b", True, 0.75),
+    _rule("time_format", "24-hour",
+        r"\A24[- ]?(?:h|hours?)(?: (?:time|clock|format))?(?: please)?,? (?:always|from now on"
+        r"|everywhere)\b", True),
     _rule("time_format", "12-hour",
         r"\b(?:use|prefer|like)\b.{0,12}\b12[- ]?(?:h|hours?)(?: (?:time|clock|format)| times)?\b", True, 0.75),
     _rule("format", "step by step", r"\bexplain (?:things|it|everything|stuff|concepts) step by step\b"),
@@ -193,13 +201,21 @@ _RULES: tuple[_Rule, ...] = (
         rf"\b(?:{_USE}|in|give .{{0,30}} in)(?: the| only)? (?:{words})\b(?! to\b)", False, 0.85)
       for value, words in _UNITS.items()),
     *(_rule("units", value,
-        rf"\A(?:please |pls |and |so )*use (?:the )?(?:{words})(?: please| pls| only)?\W*\Z", True, 0.75)
+        rf"\A(?:please |pls |and |so )*use (?:the )?(?:{words})(?: please| pls| only)?(?:\W*\Z|,? (?:not|instead of"
+        rf"|rather than)\b)"
+        rf"|\A(?:{words}) only(?:,? please)?\W*\Z|\A(?:please |only )*(?:{words}) (?:for me|only"
+        rf"|please)?,? ?(?:always|from now on|by default)\b", True, 0.75)
       for value, words in _UNITS.items()),
     *(_rule("format", f"no {value}", rf"\b{_AVOID} (?:{words})\b", True, 0.82) for value, words in _THINGS.items()),
     *(_rule("format", value,
         rf"\b{_USE}(?: (?:your|the|my|more|some|lots of|me|using|with|in|answers? (?:in|as|with)|responses? (?:in|as"
         r"|with)|it (?:in|as)|things (?:in|as)|to use|when you use|using|having|seeing|a|to see"
         rf"|short))* (?:{words})\b") for value, words in _THINGS.items()),
+    *(_rule("format", value,
+        rf"\A(?:please )?(?:{words})(?: please)?,? (?:always|only|by default|from now on|every time|whenever)\b"
+        rf"|\A(?:from now on|always|going forward|in future|by default),? (?:please,? )?(?:just "
+        rf"|only )?(?:{words})\b", True)
+      for value, words in _THINGS.items()),
     *(
         _rule("tone", value,
             rf"\b(?:(?:talk|speak|write|respond|reply|chat)(?: to| with)? me(?: more| in a)?(?: very)? (?:{words})"
@@ -209,18 +225,23 @@ _RULES: tuple[_Rule, ...] = (
         for value, words in _TONES.items()
     ),
     *(_rule("tone", value,
+        rf"\bkeep (?:your|the) tone (?:more |very )?(?:{words})\b", True) for value, words in _TONES.items()),
+    _rule("verbosity", "concise", rf"\b{_ANSWERS}\b.{{0,40}}\bshould (?:always |all )?be {_SHORT}\b", True),
+    *(_rule("tone", value,
         r"\b(?:be|sound|stay|keep it|keep things)(?: more| very| a bit more| a little more"
         rf"| less stiff and more)? (?:{words})\b") for value, words in _TONES.items()),
     _rule("tone", "simple", rf"\b(?:explain .{{0,20}} in|use|prefer|in) (?:{_TONES['simple']})\b"),
 )  # fmt: skip
 _NEGATED = re.compile(r"(?:n't|\b(?:dont|not|never|stop|hate|dislike|no|without|avoid))\b(?:\s[\w']+){0,2}\s*\w?\Z")
 _REPLY_IN = re.compile(
-    r"\b(?:answer|reply|respond|speak|talk|write|communicate|chat|explain|converse)(?: (?:to me|me|back|with me|only"
+    r"\b(?:answer(?:ed)?|reply|replied|respond(?:ed)?|speak|spoke|talk(?:ed)?|write|wrote|communicate|chat|explain"
+    r"|converse)(?: (?:to me|me|back|with me|only"
     r"|everything|things|always|your answers?))* (?:only )?in |\b(?:prefer|like|want|rather have)(?: (?:your|all|the"
     r"|my)){0,2}(?: (?:answers?|replies|responses|to (?:speak|talk|chat|write|communicate|converse)|speaking|talking"
     r"|chatting|it))? in (?:plain )?|\b(?:use|using|stick to|switch to) (?=(?:british|american|australian|plain"
     r"|canadian) |[a-z]+(?: (?:from now on|always|by default|going forward|in future|please from))|[a-z]+ (?:for"
     r"|in) (?:your|all) )|\bmy (?:preferred|default) language (?:is|for answers is) "
+    r"|\Ain (?=[a-z]+,? (?:please,? )?(?:all |for all )?(?:your|from now on|always)\b)"
 )
 _PREFERS = re.compile(
     r"\bi(?: really| generally| usually| much| definitely| still"

@@ -37,7 +37,8 @@ from recollect.enrich.corrections import (
 )
 from recollect.enrich.names import words
 from recollect.enrich.preferences import preferences
-from recollect.enrich.sentences import HEAD_MAX, READ_MAX, TAIL_MAX, Sentence, lowered, sentences
+from recollect.enrich.sentences import HEAD_MAX, OPENERS, READ_MAX, TAIL_MAX, Sentence, lowered, sentences
+from recollect.enrich.spelling import Spelled, spelled_out
 from recollect.enrich.values import Said
 
 Rule = Callable[[Said, re.Match[str]], Iterator[Draft]]
@@ -61,15 +62,21 @@ _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
         ("am", True,
             r"(?:i'm|im|i am) (?:no longer|not)(?= .*\bany ?(?:more|longer)\b|(?<=longer) )(?: really| even)? "),
         ("am", True, r"i used to be "),
+        ("was", False, r"having (?:just |recently |finally )?been "),
+        ("do", False,
+            r"having (?:just |recently |finally )?(?=finished|completed|earned|graduated|joined|moved|switched)"),
         ("am", True,
             r"(?:i|i've|i have) (?:stopped|quit|gave up|given up) (?:being |(?!being|eating|drinking|using"
             r"|smoking)(?=[a-z]+ing\b))"),
         ("do", True, r"(?:i|we) (?:used to|no longer) "),
         ("do", True, r"(?:i|we) (?:don't|do not|dont)(?= .*\bany ?(?:more|longer)\b)(?: really| even)? "),
+        ("do", True,
+            r"(?:i|we) (?:haven't|have not|havent) (?=(?:worked|lived|used|driven|spoken|played)\b.*\bsince\b)"),
         ("am_not", True, rf"(?:i'm|im|i am) not {_PLAINLY}(?:actually |really )?"),
         ("do_not", True, rf"i (?:don't|do not|dont) {_PLAINLY}(?:actually |really |currently |even )?"),
         ("am", False,
-            r"(?:i'm|im|i am|i've been|ive been|i have been|as|being|i(?= (?:living|based|working|originally|allergic"
+            r"(?:i'm|im|i am|i've been|ive been|i been|i have been|as|being|i(?= (?:living|based|working|originally"
+            r"|allergic"
             r"|married|born|raised|fluent|studying|vegan|vegetarian|into|from|a vegan|a vegetarian"
             r"|currently (?:living|working|based|studying)))) "),
         ("was", False,
@@ -103,6 +110,7 @@ _AM: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (livelihood.WORK_AS, livelihood.open_occupation),
     (livelihood.WORK_AT, livelihood.works_at),
     (livelihood.WORK_IN, livelihood.works_in),
+    (livelihood.IN_INDUSTRY, livelihood.in_industry),
     (livelihood.WORK_INSIDE, livelihood.works_inside),
     (education.STUDY, education.studies),
     (education.STUDY_AT, education.school_of),
@@ -113,6 +121,7 @@ _AM: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (people.NOW_ALONE, people.parted),
     (people.PARENT_OF, people.parent_of),
     (livelihood.AT_NOW, livelihood.at_now),
+    (livelihood.NO_LONGER_AT, livelihood.no_longer_at),
     (livelihood.BEEN_AT, livelihood.been_at),
     (skills.FLUENT, skills.speaks),
     (skills.NATIVE, skills.speaks),
@@ -134,6 +143,7 @@ _AM: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (tastes.FAN_OF, tastes.likes),
     (tastes.NOT_A_FAN_OF, tastes.dislikes),
     (tastes.FAN, tastes.fan),
+    (interests.GIVEN_UP, interests.given_up),
     (interests.TRAINING, interests.goal),
     (interests.SAVING, interests.goal),
     (interests.TRYING, interests.goal),
@@ -151,6 +161,7 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (livelihood.WORK_AS, livelihood.open_occupation),
     (livelihood.WORK_AT, livelihood.works_at),
     (livelihood.WORK_IN, livelihood.works_in),
+    (livelihood.IN_INDUSTRY, livelihood.in_industry),
     (livelihood.WORK_INSIDE, livelihood.works_inside),
     (livelihood.STARTED_AT, livelihood.starts_at),
     (livelihood.FOUNDED, livelihood.employer_is),
@@ -188,6 +199,7 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (interests.COLLECT, interests.likes_to),
     (interests.OFTEN, interests.likes_to),
     (interests.PLAY, interests.plays),
+    (interests.IN_SPARE_TIME, interests.in_spare_time),
     (interests.GAVE_UP, interests.gave_up),
     (skills.LEARNING, skills.learns),
     (interests.TRYING, interests.goal),
@@ -212,6 +224,7 @@ _DO_NOT: tuple[tuple[re.Pattern[str], Rule], ...] = (
 """What a plain denial ends, should it have been believed."""
 _WAS: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.BORN_ON, identity.birthday),
+    (identity.BORN_AS, identity.i_am_name),
     (homes.GREW_UP, homes.grew_up),
     (health.DIAGNOSED, health.diagnosed),
     (livelihood.LEFT, livelihood.left),
@@ -250,13 +263,18 @@ _MY: tuple[tuple[re.Pattern[str], Rule], ...] = (
 """What begins with "my"."""
 _IS_MY: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.BIRTHDAY_TODAY, identity.birthday),
+    (identity.IS_MY_NAME, identity.name_put_right),
     (people.IS_MINE, people.is_mine),
+    (people.NOT_MINE, people.not_mine),
     (skills.IS_LANGUAGE, skills.named_language),
     (interests.IS_FAVORITE, interests.is_favorite),
+    (interests.ARE_HOBBIES, interests.are_hobbies),
 )
 """What has "my" in the middle."""
 _OTHER: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.NAME_IS, identity.names),
+    (identity.WILL_TURN, identity.will_turn),
+    (skills.CODE_IS_IN, skills.codes_in),
     (identity.NICKNAME_IS, identity.nicknames),
     (identity.NOT_TO_BE_CALLED, identity.not_called),
     (identity.NAME_IS_NOT, identity.name_is_not),
@@ -328,6 +346,12 @@ def read(text: str, at: int, *, answered: str = "") -> list[Draft]:
     """
     if not promising(text):
         return []
+    spelled = spelled_out(text) if len(text) <= READ_MAX else Spelled(text)
+    drafts = _read(spelled.text, at, answered)
+    return [replace(draft, span=spelled.span(draft.span)) for draft in drafts] if spelled.places else drafts
+
+
+def _read(text: str, at: int, answered: str) -> list[Draft]:
     stated = sentences(text)
     found = [draft for sentence in stated for draft in _of_sentence(sentence, at)]
     if not any(draft.key == "name" for draft in found):
@@ -338,6 +362,8 @@ def read(text: str, at: int, *, answered: str = "") -> list[Draft]:
         found += answered_yes(text, at, answered)
     if answered and not any(draft.layer == "fact" for draft in found):
         found += _otherwise(text, at, answered)
+    found += _age_beside_birthday(stated, found, at)
+    found = _named_ends(found)
     found += list(mentions.from_facts(found))
     told = mentions.told(found)
     for sentence in stated:
@@ -349,11 +375,9 @@ def read(text: str, at: int, *, answered: str = "") -> list[Draft]:
 def _of_sentence(sentence: Sentence, at: int) -> list[Draft]:
     facts = [corrected(draft, sentence) for clause in clauses(sentence) for draft in _facts(clause, at)]
     whole = Said(Clause(sentence.text, sentence.low, sentence.start, sentence.start), "other", 0, at)
-    if parted := people.BOTH_BROKE_UP.match(sentence.low):
-        facts = [draft for draft in facts if draft.key != "partner"]
-        facts += people.broke_up(whole, parted)
-    elif parted := people.PARTNER_AND_I_PARTED.match(sentence.low):
-        facts += people.parted(whole, parted)
+    if " and " in sentence.low and people.PARTING.search(sentence.low):
+        facts = _parted(whole, facts)
+    facts += _told_behind(whole)
     facts += _put_right(sentence, at)
     if tastes.TOPPED.search(sentence.low):
         facts = [draft for draft in facts if draft.key not in _TASTES]
@@ -362,6 +386,40 @@ def _of_sentence(sentence: Sentence, at: int) -> list[Draft]:
     meant = [setting.span for setting in settings]
     facts = [draft for draft in facts if draft.key not in _TASTES or not any(_overlap(draft.span, s) for s in meant)]
     return facts + settings
+
+
+def _parted(said: Said, facts: list[Draft]) -> list[Draft]:
+    """What is said of a couple that is none any more says nothing else of the two."""
+    low = said.clause.low
+    opened = OPENERS.match(low)
+    for begins in {0, opened.end() if opened else 0}:
+        for pattern in (people.BOTH_BROKE_UP, people.PARTNER_AND_I_PARTED):
+            if parted := pattern.match(low, begins):
+                facts = [draft for draft in facts if draft.key != "partner"] + list(people.broke_up(said, parted))
+    return facts
+
+
+_BEHIND: tuple[tuple[str, re.Pattern[str], Rule], ...] = (
+    (" my ", people.NAME_THEN_MINE, people.name_then_mine),
+    ("my name", identity.NAME_WRONG, identity.name_put_right),
+    (" name", identity.THATS_MY_NAME, identity.thats_my_name),
+    (" live", homes.WHERE_I_LIVE, homes.where_i_live),
+    (" based", homes.WHERE_I_LIVE, homes.where_i_live),
+    ("zone", homes.IS_MY_TIMEZONE, homes.timezone),
+    (" my birthday", identity.DAY_IS_BIRTHDAY, identity.day_is_birthday),
+    (" born", identity.DAY_IS_BIRTHDAY, identity.day_is_birthday),
+    (" time", interests.SPARE_TIME_FIRST, interests.in_spare_time),
+    (" my ", interests.THATS_MY_HOBBY, interests.thats_my_hobby),
+    ("zone, which", homes.TIMEZONE, homes.timezone),
+)
+"""What is told in an order that clauses do not keep: the name first, and whose it is behind it."""
+
+
+def _told_behind(said: Said) -> Iterator[Draft]:
+    low = said.clause.low
+    for sign, pattern, rule in _BEHIND:
+        if sign in low and (match := pattern.search(low)):
+            yield from rule(said, match)
 
 
 def _put_right(sentence: Sentence, at: int) -> Iterator[Draft]:
@@ -395,6 +453,24 @@ def _otherwise(text: str, at: int, answered: str) -> Iterator[Draft]:
             yield replace(draft, span=other.span("value"), corrects=True, instead_of=wrong[0].value)
 
 
+def _age_beside_birthday(stated: Sequence[Sentence], found: Sequence[Draft], at: int) -> Iterator[Draft]:
+    """'It's my birthday today! 28 and already creaky'."""
+    days = [draft for draft in found if draft.key == "birthday" and not draft.ends]
+    if not days or any(draft.key == "age" for draft in found):
+        return
+    for sentence in stated:
+        if sentence.start >= days[0].span[1] and (match := identity.YEARS_NOW.match(sentence.low)):
+            said = Said(Clause(sentence.text, sentence.low, sentence.start, sentence.start), "other", 0, at)
+            yield from identity.age(said, match)
+            return
+
+
+def _named_ends(drafts: list[Draft]) -> list[Draft]:
+    """Without the end of whoever it was, where another says who: "Hannes isn't my boyfriend any more, we split up"."""
+    named = {draft.key for draft in drafts if draft.ends and draft.value}
+    return [draft for draft in drafts if draft.value or draft.key not in named] if named else drafts
+
+
 _TASTES = ("likes", "dislikes")
 
 
@@ -421,7 +497,8 @@ _CUES = words(
     graduated, turned, switched, sold, broke, became, studied, handed, love, enjoy, being, as, no, nope, not, don,
     dont, stop, avoid, never, always, skip, drop, lose, leave, omit, cut, use, using, keep, make, limit, prefer, want,
     give, need, like, future, now, forward, default, every, each, wrong, incorrect, mistake, mistaken, false, right,
-    correct, true, actually, wait, correction, sorry, is, died, passed, put, saving, dark
+    correct, true, actually, wait, correction, sorry, is, died, passed, put, saving, dark, bday, bdays, tmrw,
+    studying, allergic, mums, moms, dads, trying, tryna
     """
 )
 """Words without one of which no rule can hold."""

@@ -53,11 +53,15 @@ _CODE_LINE = pattern_of(
 _HEADER = pattern_of(r"^(?:subject|from|to|cc|sent|date|re|fwd?):", re.M | re.I)
 _LETTER = pattern_of(r"^[ \t]{0,8}(?:dear\b|to whom it may concern)", re.M | re.I)
 _SIGNED = pattern_of(
-    r"^[ \t]{0,8}(?:sincerely|(?:kind|best|warm) regards|regards|yours truly|cordially|best),?[ \t]*$", re.M | re.I
+    r"^[ \t]{0,8}(?:(?:yours )?sincerely|(?:kind(?:est)?|best|warm(?:est)?|with) regards|regards|yours(?: truly"
+    r"| faithfully)?"
+    r"|best wishes|cordially|best|sent from my [\w ]{2,20}),?[ \t]*$",
+    re.M | re.I,
 )
 _GREETED_LINE = pattern_of(r"^[ \t]{0,8}(?:hi|hello|hey)\b[^\n]{0,40},?[ \t]*$", re.M | re.I)
 _QUOTE = pattern_of(
-    r"(?<![\w\d])[\"“„«]([^\"“”„«»\n]{0,400})(?:[\"”»“]|$)|(?<!\w)'([^'\n]{2,200}(?:'\w[^'\n]{0,200}){0,3})'(?!\w)",
+    r"(?=[\"“„«'])(?:(?<![\w\d])[\"“„«]([^\"“”„«»\n]{0,400})(?:[\"”»“]|$)"
+    r"|(?<!\w)'([^'\n]{2,200}(?:'\w[^'\n]{0,200}){0,3})'(?!\w))",
     re.M,
 )
 _NAMING = pattern_of(
@@ -66,9 +70,93 @@ _NAMING = pattern_of(
 )
 
 
+_DOCUMENT = (
+    r"(?:texts?|essay|e-?mails?|letters?|messages?|msgs?|paragraphs?|passage|sentences?|drafts?|resum[eé]|résumé|cv|bio"
+    r"|biography|profile|posts?|tweets?|thread|comments?|captions?|reviews?|testimonials?|statement|report|speech|story"
+    r"|poem|lyrics?|song|article|blog|summary|transcript|translation|chat|conversation|convo|dialogue|log|logs|readme"
+    r"|adverts?|advertisement|ad|ads|listing|posting|job description|description|application|quotes?|excerpt|extract"
+    r"|snippet|code|script|config|fixture|file|page|leaflet|flyer|brochure|press release|announcement|newsletter"
+    r"|invitation"
+    r"|memo|minutes|diary|entry|joke|riddle|puzzle|exercise|scene|chapter|prompt|template|form|survey|feedback|reply"
+    r"|response|clause|contract|policy|blurb|abstract|error|output|about (?:me|us)(?: page| section)?|section|intro"
+    r"|introduction|reference|pitch|eulogy|toast|screenshot|notes?)"
+)
+_WORKED_ON = (
+    r"(?:proof-?read|check|edit|tidy(?: up)?|clean(?: up)?|polish|improve|review|rate|critique|judge|roast|summari[sz]e"
+    r"|translate|rewrite|re-?word|rephrase|paraphrase|shorten|tighten|simplify|fix|correct|analy[sz]e|explain"
+    r"|look (?:over"
+    r"|at|through)|read(?: over| through)?|go over|feedback on|thoughts on|opinion (?:on|of|about)|take on"
+    r"|think (?:of|about)"
+    r"|make of|say to|reply to|respond to|answer(?: to)?|format|parse|extract|turn|convert|wrong with|missing (?:from"
+    r"|in)"
+    r"|off about|going on in|debug|comment on)"
+)
+_HANDS_OVER = pattern_of(
+    rf"\bhere(?:'s| is| are|s)\b[^.!?\n]{{0,60}}\b{_DOCUMENT}\b"
+    r"|\bhere(?:'s| is) what (?!i\b|i'm\b|we\b|you\b)"
+    rf"|\b(?:this|these|following|attached|pasted|forwarded) (?:[\w'-]+ ){{0,3}}?{_DOCUMENT}\b"
+    rf"|\b{_WORKED_ON} (?:[\w'-]+ ){{0,5}}?{_DOCUMENT}\b"
+    rf"|\b{_WORKED_ON} (?:this|these|it|the following|what)\b|\bis this (?:a |an )?(?:scam|spam|legit|real|ok|okay"
+    rf"|good|fake)\b"
+    r"|\bdoes (?:this|it) (?:sound|look|read|seem|make sense)\b|\bthoughts\?|\b(?:the )?(?:text|following"
+    r"|below)[:.]?\s*\Z"
+    rf"|\b{_WORKED_ON}[^\n.?!]{{0,30}}:\s*\Z"
+    r"|\b(?:what|something|this is what) (?!i |we )(?:[\w'-]+ ){1,4}(?:wrote|sent|posted|said|says|e-?mailed|texted"
+    r"|replied)\b"
+    r"|\b(?:he|she|they|someone|somebody|my [\w-]+|an? [\w-]+|the [\w-]+) (?:just |has just |has )?(?:wrote|written"
+    r"|sent|posted"
+    r"|replied|texted|e-?mailed|messaged)\b[^\n.]{0,40}[:?]\s*\Z"
+    r"|\b(?:forwarded|fwd|copied|pasted|pasting|copy-?pasted)\b[^\n.]{0,40}[:?]?\s*\Z"
+    r"|\b(?:got|received|found|saw|came|handed)\b[^\n.]{0,40}:\s*\Z"
+    r"|\b(?:got|received|found|saw|came across|handed|sent|posted|wrote|texted|e-?mailed|submitted"
+    r"|turned) (?:[\w'-]+ ){0,3}this\b"
+    r"|\bthis (?:came|arrived|landed|was (?:posted|sent|in))\b|\b(?:legit|scam|phishing|red flags?|tl;?dr)\b"
+    r"|\b(?:main|key) (?:points|takeaways)\b|\b(?:tone|wording|grammar|spelling|phrasing)\b[^\n.]{0,40}[?:]\s*\Z"
+    rf"|\A\W*(?:[\w'-]+ ){{0,3}}?{_DOCUMENT}(?:,|:| (?:of|from|by|below|attached|i (?:got|found|received)|we (?:got"
+    rf"|found)"
+    r"|that (?:came|was|i got))\b)"
+)
+"""How a line gives what comes after it to be worked on, read or judged: "what do you think of this bio?"."""
+_OWN_STORY = pattern_of(
+    r"\bhere(?:'s| is| are) (?:some |a (?:bit|little)(?: of)? |my |the |a )?(?:quick |short |brief "
+    r"|bit of )?(?:situation|background"
+    r"|context|info|information|details|thing|deal|problem|issue|question|setup|stats|plan|about me|intro|introduction"
+    r"|summary (?:of (?:me|my))|notes? about me)\b"
+)
+_POINTS_BACK = pattern_of(r"\b(?:this|these|above|like that)\b")
+_TITLED = pattern_of(
+    r"^[ \t]{0,3}#{1,6} (?![^\n]*\b(?:me|myself|my|context|background)\b)\S|^[A-Z][A-Z &/'-]{3,40}:?[ \t]*$", re.M
+)
+"""The heading of a document, with a sign before it or in capitals."""
+_GREETING = pattern_of(
+    r"(?<=\n)[ \t]{0,8}(?:hi|hello|hey|good (?:morning|afternoon|evening)|greetings)\b[^\n.?]{0,30},[ \t]*$",
+    re.M | re.I,
+)
+
+
+def _without_documents(text: str) -> str:
+    """A message of several lines without what it hands over: all after the line that does, or all before the last."""
+    first = text.find("\n")
+    if first < 0:
+        return text
+    if title := (None if text.isupper() else _TITLED.search(text)):
+        text = text[: title.start()] + _blanks(text[title.start() :])
+    if (greeted := _GREETING.search(text)) and text[: greeted.start()].strip():
+        text = text[: greeted.start()] + _blanks(text[greeted.start() :])
+    low, begins = lowered(text), 0
+    while (ends := low.find("\n", begins)) >= 0:
+        line = low[begins:ends]
+        if _HANDS_OVER.search(line) and not _OWN_STORY.search(line) and low[ends:].strip():
+            return text[:ends] + _blanks(text[ends:])
+        begins = ends + 1
+    if low[:begins].endswith("\n\n") and _POINTS_BACK.search(low, begins) and _HANDS_OVER.search(low[begins:]):
+        return _blanks(text[:begins]) + text[begins:]
+    return text
+
+
 def spoken(text: str) -> str:
-    """The text with code, quotes, quoted lines and letters blanked. Places stay."""
-    text = _blank(_FENCE, text)
+    """The text with code, quotes, quoted lines, letters and documents blanked. Places stay."""
+    text = _without_documents(_blank(_FENCE, text))
     for opening in (_HEADER, _LETTER):
         if found := opening.search(text):
             text = text[: found.start()] + _blanks(text[found.start() :])
@@ -100,9 +188,13 @@ def _unquoted(match: re.Match[str]) -> str:
 # ── Sentences ─────────────────────────────────────────────────────────────────────────────────────
 
 _STOP = pattern_of(
-    r"[.!?…。！？]+(?=[\s\x00\"'”’)\]]|\Z)|\n+|[;•](?=\s)|(?<=[\s\w])(?:[\U0001F300-\U0001FAFF☀-➿]\ufe0f?)+"
+    r"(?=[.!?…。！？\n;•\U0001F300-\U0001FAFF☀-➿])(?:[.!?…。！？]+(?=[\s\x00\"'”’)\]]|\Z)|\n+|[;•](?=\s)"
+    r"|(?<=[\s\w])(?:[\U0001F300-\U0001FAFF☀-➿]\ufe0f?)+)"
 )
 _NO_STOP = pattern_of(r"\b(?:dr|mr|mrs|ms|prof|st|e\.g|i\.e|vs|approx|no|jr|sr|inc|ltd|u\.s|u\.k|d\.c|etc|[a-z])\Z")
+_LETTER_ALONE = pattern_of(r"(?<![\w.])[a-z]\Z")
+_SELF_ASKED = pattern_of(r"\s*(?:my )?(?:all[- ]time )?(?:favou?rite|fav|fave) [a-z]+(?: [a-z]+)?\Z")
+"""A question that its asker answers: "My favourite food? Pierogi"."""
 _BULLET = pattern_of(r"[\s\x00]*(?:[-*+•–—]|\d{1,2}[.)])?[\s\x00]*")
 
 
@@ -116,11 +208,20 @@ def _window(text: str) -> tuple[str, int, int]:
     return head + "\n" + text[tail:], len(head) + 1, tail - len(head) - 1
 
 
+def _is_no_stop(text: str, low: str, start: int, at: int) -> bool:
+    """True for the dot of a short form. An initial has a name behind it: "J. Smith", but "plan B. my goal"."""
+    if not _NO_STOP.search(low, max(start, at - 8), at):
+        return False
+    return not (text[at + 2 : at + 3].islower() and _LETTER_ALONE.search(low, start, at))
+
+
 def _split(text: str, low: str) -> Iterator[tuple[int, int, str]]:
     """Where sentences begin and end, and what they end with."""
     start = 0
     for stop in _STOP.finditer(text):
-        if stop.group() == "." and _NO_STOP.search(low, max(start, stop.start() - 8), stop.start()):
+        if stop.group() == "." and _is_no_stop(text, low, start, stop.start()):
+            continue
+        if stop.group() == "?" and _SELF_ASKED.match(low, start, stop.start()):
             continue
         yield start, stop.start(), stop.group()
         start = stop.end()
@@ -128,46 +229,87 @@ def _split(text: str, low: str) -> Iterator[tuple[int, int, str]]:
 
 
 _ASKS = (
-    r"(?:what|what's|whats|where|where's|when|who|who's|whose|which|why|how|how's|hows|do|does|did|is|are|can|could"
+    r"(?:what|what's|whats|where|where's|when|who|who's|whose|which|why|how|how's|hows|do|does|did(?! my\b)|is|are"
+    r"|can|could"
     r"|would|will|should|shall|has|had|isn't|aren't|don't you|doesn't|didn't|won't|wouldn't|any (?:\w+ ){0,2}(?:idea"
     r"|ideas|tips|advice|suggestions?|recommendations?|thoughts|chance|recipes|tricks|pointers|books|resources"
     r"|options)|am i|was i|were|was (?:it|that|he|she|there)|have (?:i|you|we|they)|may i|wanna know|tell me (?:if"
-    r"|whether|what|where|how)|guess (?:what|where|who|how))\b"
+    r"|whether|what|where|how)|guess (?:what|where|who|how))\b(?!'t)"
 )
 OPENER = (
-    r"(?:(?:hi|hello|hey|heya|hiya|yo|sup|wassup|what'?s (?:up|good)|kindly|ok|okay|so|well|and|but|also|btw"
+    r"(?:(?:hi+|hello|he+y+|heya|hiya|yo+|sup|wassup|what'?s (?:up|good)|kindly|ok|okay|so|well|and|but|also|btw"
     r"|by the way|fyi|oh|ah|um|uh|hmm|yes|yeah|yep|yup|sure|no|nope|nah|actually|honestly|tbh|anyway|anyways|please"
     r"|pls|thanks|thank you|thx|sorry|great|cool|nice|perfect|right|look|listen|plus|oh and|ok so|good (?:morning"
-    r"|evening|afternoon|day)|there|everyone(?! (?:calls?|at|here|in|on)\b)|all|guys|again|just so you know"
+    r"|evening|afternoon|day)|there|everyone(?! (?:just |always |still |usually |mostly |really |here )?(?:calls?|at"
+    r"|here|in|on)\b)|all|guys|again|just so you know"
     r"|for context|for reference|for the record|for what it's worth|fwiw|as (?:i|you) (?:said|mentioned|know)"
-    r"|like i said|as a reminder|reminder|remember|remember that|keep in mind|keep in mind that|note|note that"
-    r"|please note|please note that|please remember|please remember that|bear in mind that|fun fact|full disclosure"
+    r"|like i said|as a reminder|reminder|remember(?: that)?|keep in mind(?: that)?|note(?: that)?"
+    r"|please note(?: that)?|please remember(?: that)?|bear in mind(?: that)?|fun fact|full disclosure"
     r"|i (?:already said|(?:already |just )?(?:told you|mentioned))(?: that)?|i should (?:mention|add|note)(?: that)?"
-    r"|i forgot to (?:mention|say|add)(?: that)?|did i mention(?: that)?|let me introduce myself|to introduce myself"
-    r"|a (?:bit|little) about me(?: first)?|about me|the thing is|it's just that|turns out|you should know that"
+    r"|(?:i )?forgot to (?:mention|say|add)(?: that)?|oops|whoops"
+    r"|the reason i(?:'m)? ask(?:ing)?(?: this)? is(?: that| because)?"
+    r"|(?:i'm )?asking because|did i mention(?: that)?|let me introduce myself|to introduce myself"
+    r"|a (?:bit|little) about me(?: first)?|about me|the thing is(?: that)?|mine (?:is|are)(?: that)?|it's just that"
+    r"|turns out|you should know that"
     r"|you should know|i want you to (?:know|remember)(?: that)?|to be clear|in fact|as for me|me|personally"
-    r"|basically|currently|right now|nowadays|these days|at the moment|today|recently|lately|unfortunately|sadly"
+    r"|basically|currently|right now|nowadays|these days|at the moment|today(?! (?:is|was) |'s )|believe it or not"
+    r"|recently|lately|unfortunately|sadly"
     r"|luckily|fortunately|finally|first|first of all|firstly|second|secondly|next|then|yesterday|last (?:week|month"
     r"|year)|this (?:week|month|year)|since then|correction|update|quick update|good news|big news|guess what|lol"
     r"|haha|dude|bro|man|mate|dear(?= (?:assistant|bot|ai|sir|madam|friend|all|team)\b)|sir|madam|assistant|bot|buddy"
     r"|friend|again|evening|morning|afternoon|i'll have you know(?: that)?|i'd like you to know(?: that)?"
     r"|good to (?:meet|e-?meet) you|nice to (?:meet|e-?meet) you|pleased to meet you|greetings|hola|namaste|hallo"
     r"|bonjour|salut|ciao|howdy|g'day|aloha|kia ora|dear|remind me that|when i'm not working|when i have time"
+    r"|i meant(?: to (?:say|type|write))?(?: that)?|what i meant (?:is|was)(?: that)?"
     r"|in my (?:free|spare) time|outside (?:of )?work|on (?:the |my )?weekends|after work|for fun|for work"
     r"|for a living)\b[\s,.:!\-–—…\x00]*)"
 )
 OPENERS = pattern_of(OPENER + "{0,6}")
 _ASKED = pattern_of(_ASKS)
 _ANY_LATER = pattern_of(
-    r"[,;:–—-]\s{0,3}(?:so |and |but )?(?:any|got any|know any|thoughts|ideas|recommendations|tips)\b"
+    r"[,;:–—-]\s{0,3}(?:so |and |but )?(?:(?:any|got any|know any|thoughts|ideas|recommendations|tips)\b"
+    r"|(?:[\w'-]+ ){0,3}"
+    r"(?:ideas?|tips?|recs?|recommendations?|suggestions?|advice|thoughts|help|exercises|options|pointers|tricks"
+    r"|alternatives"
+    r"|similar|stretches|recipes?|resources|solutions|hacks|inspo|gifts?|presents?)(?: please| thanks)?\W*\Z)"
 )
 """Where a question begins without a verb of its own: "I hate small talk, any icebreakers?"."""
+_RELATIVE = (
+    r"(?:who|which|whose|where|when)(?! (?:ones?|of (?:these|those|them|the)|should|can|could|would|do|does|did|will"
+    r"|kind|sort|type|way|to"
+    r"|(?:is|are|'s) (?:it|the|that|there|this|better|best|cheaper|easier|faster|safer|closer|more|worth|your|my)"
+    r"|[a-z]+ (?:should|do|would|can|is"
+    r" (?:better|best)))\b)"
+)
+"""How a clause begins that tells more of what was said, where nobody asks: "my parents, who live in Naples"."""
+_MODAL = (
+    r"(?:do|does|did|is|are|can|could|would|will|should|shall|has|had)(?! (?:i|you|u|we|they|he|she|it|this|that"
+    r"|there|the|my|your|his|her|our"
+    r"|an?|any\w*|some\w*|these|those|people|[A-Z]\w*)\b)"
+)
 _ASKED_LATER = pattern_of(
-    rf"(?:[,;:)–—]|\s-|\s(?:so|and|but))\s{{0,3}}(?:(?:so|and|but|then|please|now)\s)?{_ASKS}|\s(?:(?:what|how|where"
+    rf"(?:[,;:)–—]|\s-|\s(?:so|and|but)(?! {_MODAL}))\s{{0,3}}(?:(?:so|and|but|then|please|now)\s)?{_ASKS}"
+    rf"|\s(?:(?:what|how|where"
     r"|which|why|who)\s(?:should|do|can|would|could|are|is|does|much|many|long|often|kind|sort|type)|(?:can|could"
     r"|should|would|do)\s(?:i|you|we|u)|does (?:it|this|that|anyone)|is (?:there|it)|are (?:there|you))\b"
 )
 
+_REQUEST = pattern_of(
+    r"(?:(?:can|could|would|will) (?:you|u)|help me|i need(?: you)? to|please)\b(?![^,;]*\b(?:say|repeat|write"
+    r"|tell (?:him|her|them)|reply"
+    r"|respond|compose|draft|pretend|imagine|quote|sing|type)\b)[^,;:\x00]{3,80}(?:[,;]|\s[-–—])\s(?:(?:and|but"
+    r"|because|since|as|cause|cuz|bc|coz) )?"
+    r"(?=(?:i'm|im|i am|i've|ive|i live|i work|i have|i use|i drive|i speak|i code|my|that's|we live|we're)\b)"
+)
+"""A request with a statement behind it: "can you suggest a gym, I live in Leeds"."""
+_GOES_ON = pattern_of(
+    r", (?:is|are|was|were|has|had|does|did|will|can|could|would|should)(?! (?:i|you|u|we|they|it|this|that|there|he"
+    r"|she|the|my|your)\b)"
+)
+"""How a sentence goes on behind what was put in: "my best friend, Noor, is ..."."""
+_AGREED = pattern_of(r"[\s,]{1,2}(?:ok|okay|k|please|thanks)\s*\Z")
+"""What makes a wish polite, and no question: "be blunt with me, ok?"."""
+_TELLS_MORE = pattern_of(rf"\s?[,)–—-]\s{{0,3}}{_RELATIVE}")
 _POLITE = pattern_of(
     r"(?:can|could|would|will) you (?:please |pls |just |kindly )*(?:always\b|never\b|stop\b|keep (?:your|all)\b"
     r"|remember\b|call me\b|.{0,60}\b(?:from now on|going forward|in (?:the )?future|by default|every time)\b)"
@@ -180,11 +322,14 @@ def _statement_end(low: str, mark: str) -> int:
     begins = opened.end() if opened else 0
     if _ASKED.match(low, begins):
         return len(low) if _POLITE.match(low, begins) else 0
-    asked = _ASKED_LATER.search(low, begins)
-    if asked is not None:
-        return asked.start()
+    for asked in _ASKED_LATER.finditer(low, begins):
+        at = asked.start()
+        if "?" in mark or not (_TELLS_MORE.match(low, at) or (_GOES_ON.match(low, at) and "," in low[begins:at])):
+            return at
     if "?" not in mark:
         return len(low)
+    if agreed := _AGREED.search(low, begins):
+        return agreed.start()
     wanted = _ANY_LATER.search(low, begins)
     return wanted.start() if wanted else 0
 
@@ -193,7 +338,9 @@ def _statement_end(low: str, mark: str) -> int:
 
 _PLAYED = pattern_of(
     r"\b(?:(?:repeat|say) (?:this )?after me|as an? (?:ai|chatbot|(?:large )?language model)(?=,| i\b| language"
-    r"| assistant| model)|pretend\w*|imagine|suppose|supposing|assume|assuming|let'?s say(?! \d)|let us say"
+    r"| assistant| model)|pretend\w*|imagine|suppose|supposing"
+    r"|(?<!free to )(?<!can )(?<!safe to )(?<!may )assume(?! i (?:know|understand)\b)|assuming|let'?s say(?! \d)"
+    r"|let us say"
     r"|hypothetical(?:ly)?|role-?\s?play\w*|act as|acting as|act like|you are now|i want you to act|simulate|let's play"
     r"|lets play|we're playing|fictional|(?:in|for|from) (?:my|this|the|our|a|his|her) (?:\w+ )?(?:novel|story|book"
     r"|game|scenario|dreams?|campaign|fanfic|script|play|movie|film|screenplay|simulation|show|series|sketch|comic"
@@ -201,11 +348,14 @@ _PLAYED = pattern_of(
     r"|the (?:main )?(?:character|protagonist|narrator|hero|heroine|villain|speaker|singer|author|lyrics|song|poem"
     r"|text|quote|sentence|prompt|article|passage)(?:'s)? (?:is|are|says?|go|goes|reads?)|persona|first[- ]person"
     r"|test prompt|test message|this is (?:just )?a test|testing|fill in|in the blank|complete the|finish the"
-    r"|finish this|continue the|as the (?:song|saying|poem|joke) goes|sample|template|placeholder|example"
+    r"|finish this|continue the|as the (?:song|saying|poem|joke) goes|sample|(?:in|from|on) (?:this|the|my) template"
+    r"|placeholder|example"
     r"|for instance|e\.g\.?|i'm playing (?:a|an|the)|in character|dungeon|backstory|write as|speak as|respond as"
     r"|answer as|from the (?:perspective|point of view) of|what would you (?:say|do) if|dating profile|my bio"
     r"|a bio)\b"
 )
+_ONLY_HERE = ("example", "for instance", "e.g.", "e.g", "sample", "my bio", "a bio", "dating profile", "template")
+"""What is not meant no longer than to the end of the sentence."""
 _STAGED = pattern_of(
     r"(?:you are|you're|your name is|your role is|you will be|you will act|system:|user:|human:|assistant:|q:)\b"
 )
@@ -216,7 +366,7 @@ _TEXT = (
 )
 """What one has worked on: who wants to improve their running has no text in mind."""
 _EDITED = pattern_of(
-    r"(?<!\bi )\b(?:translat(?:e|ion)|proof-?read|paraphrase|rephrase|re-?write|reword|summari[sz]e|classify|extract"
+    r"\b(?<!\bi )(?:translat(?:e|ion)|proof-?read|paraphrase|rephrase|re-?write|reword|summari[sz]e|classify|extract"
     r"|parse|transcribe|critique|spell ?check|grammar|grammatically|sentiment|reformat|analy[sz]e (?:this|the)"
     r"|how (?:do|would|can) (?:you|i|we) say|(?:correct|fix|edit|improve|polish|revise|shorten|simplify|check"
     rf"|review) (?:this|these|(?:the |my )?following|(?:the|my) (?:\w+ ){{0,2}}?{_TEXT})"
@@ -229,27 +379,54 @@ _EDIT_ALL = pattern_of(
     r"(?:please |pls |kindly |now |can you |could you )*(?:translate|proof-?read|paraphrase|rephrase|re-?write|reword"
     r"|summari[sz]e)(?: please| pls| for me)?\W*\Z"
 )
+_OF_ANOTHER_TEXT = pattern_of(
+    r"\b(?:below|attached)\b|\b(?:so|when you|can (?:you|u)|could you)\b[^,;]{0,30}\b(?:this|the|my) (?:[\w']+ ){0,2}"
+    r"(?:e-?mail|letter|bio|cv|resume|code|function|script|query|invoice|speech|post)\b"
+)
+"""What is to be worked on is another text than the sentence itself: "..., so fix the bio below"."""
 _POINTS = pattern_of(r"\b(?:this|these|above|following|it)\b")
 _WRITTEN = pattern_of(
-    r"\b(?:write|draft|compose|generate|create|make|give me|tell me|need|want|help me (?:write|with)"
+    r"\b(?:(?<!\bi )(?:write|draft|compose|generate|create|make)|give me|tell me|need|want|help me (?:write|with)"
     r"|come up with)\b[^.!?\n]{0,60}?\b(?:(story|poem|song|rap|lyrics|haiku|limerick|dialogue|dialog|scene|script"
     r"|monologue|persona|fanfic|novel|tale|joke|narrative|sonnet|diary|roleplay|skit|sentences?|examples?)|letter"
     r"|e-?mail|message|bio|essay|speech|profile|post|tweet|paragraph|caption|blurb|review|introduction|toast|vows"
-    r"|reply|response|resume|cv|text|statement|article|blog)\b"
+    r"|reply|response|resume|cv|(?<!walls of )(?<!wall of )text|statement|article|blog|template)\b"
 )
 _INTRODUCES = pattern_of(
     r"(?:\b(?:me|myself|info|information|context|background|details|fyi"
     r"|(?:\A|(?:my|some|quick|side|a|small|personal|please) )notes?|btw|profile|update|facts|also|that"
-    r"|this|now|today|correction|edit|reminder|remember|mind|ps|p\.s|hi|hello|hey|situation|thing|preferences|request"
-    r"|case|setup|stats|stack)|\A)[\s\x00]*\Z"
+    r"|(?<!read )(?<!saw )(?<!got )(?<!found )this|now|today|correction|edit|reminder|remember|mind|ps|p\.s|hi|hello"
+    r"|hey|situation|thing|preferences|request"
+    r"|case|setup|stats|stack|(?:quick|short|brief|small) intro(?:duction)?|we (?:start|begin)|typo|my mistake"
+    r"|your (?:notes|files?|records?"
+    r"|memory)|heads[- ]up|follow-?up(?: q(?:uestion)?)?|disclosure|confession|in general|(?:quick|another|one"
+    r"|my) question|nutshell|starters"
+    r"|always|forget)"
+    r"|\A(?:(?:quick|another|one|next|small|random|weird|dumb|stupid|last|a|two|first) )*(?:question|thing|point"
+    r"|request|favou?r|note"
+    r"|intro(?:duction)?) (?!is\b|was\b|says?\b|reads?\b)[^:\x00]{2,60}|\A)[\s\x00]*\Z"
 )
+_OWN_LEAD = pattern_of(
+    r"(?:(?:well|ok|okay|so|and|but|now|then|sorry|oops|wait|no)\b,? ){0,3}(?:(?:it's|that's) (?:official|settled"
+    r"|true|simple|confirmed|decided)"
+    r"|i (?:typed|put|got|gave|made|wrote|mixed)\b[^:\x00]{0,30}\b(?:wrong|mistake|typo|up)|(?:quick|short"
+    r"|brief) intro[^:\x00]{0,12}"
+    r"|for the (?:kitchen|bedroom|bathroom|hallway|living room|garden|house|flat|record|party|wedding|trip|menu|cake)):"
+)
+"""Before a colon, what nobody says but for themselves: "it's official: ..."."""
+_WHEN_YOU = pattern_of(
+    r"(?:(?:and|but|so|also|please|ok|okay),? )?(?:when(?:ever)?|before|after|while|once|if (?=you (?:need|want|must"
+    r"|wonder|care|ask)))"
+    r" ?(?:you|we)\b[^,:;\x00]{2,80}[,:] "
+)
+"""What is said before what is meant: "before you answer, ..." is of no matter, also where it speaks of a text."""
 _LISTS = pattern_of(
-    r"(?:i|i've|ive|i'm|im|we|we've|my (?:hobbies|kids|pets|dogs|cats|languages|allergies|goals?|job|occupation)"
+    r"(?:i(?! (?:just |recently |also )?(?:read|saw|heard|got|found|received|wrote|write)\b)|i've|ive|i'm|im|we|we've"
+    r"|my (?:hobbies|kids|pets|dogs|cats|languages|allergies|goals?|job|occupation)"
     r"|(?:my )?fav(?:ou?rite|e)? \w+)\b"
 )
-_JOKED = pattern_of(
-    r"\b(?:jk|j/k|kidding|joking|sarcasm|just messing|not really|obviously not|as a joke)\b|(?<!\w)/s\b|(?<!\w)/j\b"
-)
+_JOKED = pattern_of(r"\b(?:jk|j/k|kidding|joking|sarcasm|just messing|not really|obviously not|as a joke)\b")
+_JOKED_BY_SIGN = pattern_of(r"(?<!\w)/[sj]\b")
 
 
 _TAKEN_BACK = pattern_of(
@@ -261,8 +438,10 @@ _TAKEN_BACK = pattern_of(
 )
 _SUPPOSED = pattern_of(
     r"\bi(?:'d| would) (?:name|call) (?:my|our|him|her|them|it|the)\b|\bif i (?:had (?:one|a|an|kids|two)|were)\b"
-    r"|\Asay (?:i'm|i am|i|my|we)\b|,? (?:said|says|replied) (?!that\b)[a-z]+(?: [a-z]+)?\W*\Z"
+    r"|\A(?:ok |okay |so |now )?say (?:i'm|im|i am|i|my|we)\b"
 )
+_SAID_BY = pattern_of(r"(?:\bsaid|, says|\breplied) (?!that\b|hi\b|hello\b|no\b|yes\b)[a-z]+(?: [a-z]+)?\W*\Z")
+"""Whose words they were: "I have gout, said Ann"."""
 _SARCASTIC = pattern_of(
     r"(?:oh,? |well,? |ha,? )?(?:yeah,? (?:right|sure)|sure,? (?:and|because) |right,? (?:and|because) i|oh,? sure"
     r"|oh,? great|oh,? yeah,? |oh,? joy|oh,? wonderful|and i'm the )"
@@ -295,15 +474,23 @@ def sentences(text: str) -> list[Sentence]:
         if first >= last or last - first > SENTENCE_MAX:
             continue
         sentence = low[first:last]
-        if _JOKED.search(sentence):
+        if (before := _WHEN_YOU.match(sentence)) and not _made_up(before.group()):
+            first += before.end()
+            sentence = low[first:last]
+        if _JOKED.search(sentence) or ("/" in sentence and _JOKED_BY_SIGN.search(sentence)):
             found.clear()
             continue
         if _not_meant(sentence):
             continue
         unmeant, goes_on = _unmeant_from(sentence)
         if not goes_on and _EDITED.search(sentence) and (_POINTS.search(sentence) or _EDIT_ALL.match(sentence)):
-            return []  # what was said before was only the text to work on
+            found.clear()  # what was said before was only the text to work on
+            if not _OF_ANOTHER_TEXT.search(sentence):
+                return found
         end = min(_statement_end(sentence, mark), len(sentence) if unmeant is None else unmeant)
+        if end == 0 and unmeant is None and (asked := _REQUEST.match(sentence)):
+            first, sentence = first + asked.end(), sentence[asked.end() :]
+            end = _statement_end(sentence, mark)
         start = first if first < tail else first + moved
         if end > 0:
             found.append(Sentence(own[first : first + end], sentence[:end], start))
@@ -314,8 +501,16 @@ def sentences(text: str) -> list[Sentence]:
 
 def _not_meant(low: str) -> bool:
     """True for what is taken back in the same breath, only supposed, said with a wink, sung, or to be forgotten."""
-    supposed = _SUPPOSED.search(low) or TO_FORGET.match(low)
+    supposed = (
+        _SUPPOSED.search(low) or TO_FORGET.match(low) or (("sa" in low or "replied" in low) and _SAID_BY.search(low))
+    )
     return bool(supposed or _TAKEN_BACK.search(low) or _SARCASTIC.match(low) or _FAMOUS_LINES.search(low))
+
+
+def _made_up(low: str) -> bool:
+    """True where a story, a song or a game is made."""
+    written = _WRITTEN.search(low)
+    return bool(_PLAYED.search(low) or (written and written[1]))
 
 
 def _unmeant_from(low: str) -> tuple[int | None, bool]:
@@ -324,11 +519,14 @@ def _unmeant_from(low: str) -> tuple[int | None, bool]:
     if _STAGED.match(low, staged.end() if staged else 0):
         return 0, False
     if played := _PLAYED.search(low):
-        return 0, played.group() in ("example", "for instance", "e.g.", "e.g", "sample")
+        asked = _ASKED_LATER.search(low, 0, played.start())
+        return asked.start() if asked else 0, played.group() in _ONLY_HERE
     if edited := _EDITED.search(low):
         return edited.start(), False
     if written := _WRITTEN.search(low):
         return written.start(), written[1] is None and ":" not in low
-    if (colon := low.find(": ")) > 0 and not (_INTRODUCES.search(low, 0, colon) or _LISTS.match(low)):
+    if (colon := low.find(": ")) > 0 and not (
+        _INTRODUCES.search(low, 0, colon) or _LISTS.match(low) or _OWN_LEAD.match(low[: colon + 1])
+    ):
         return colon, True
     return None, True

@@ -26,7 +26,8 @@ Drafts = Iterator[Draft]
 # ── Languages ────────────────────────────────────────────────────────────────────────────────────
 
 SPEAK = re.compile(
-    r"(?:can |also |both )*(?:speak|know how to speak|grew up speaking|was raised speaking|know(?= (?:some|a (?:bit"
+    r"(?:can |also |both )*(?:speak|get by (?:in|with)|hold a conversation in|know how to speak|grew up speaking"
+    r"|was raised speaking|know(?= (?:some|a (?:bit"
     r"|little)|basic)\b))(?: (?:fluent|fluently|mostly|mainly|some|only|both|native|good|decent|basic|conversational"
     r"|a (?:bit|little(?: bit)?)(?: of)?))* "
 )
@@ -67,9 +68,23 @@ def _tongue(clause: Clause, at: int) -> Value | None:
 
 
 def speaks(said: Said, match: Match) -> Drafts:
-    """'I speak German and a bit of Spanish'."""
-    for value in listed(said.clause, match.end(), _tongue):
-        yield said.fact("language", value, 0.92)
+    """'I speak German and a bit of Spanish'. Beside a language that is known, another name is one too."""
+    found = list(listed(said.clause, match.end(), _tongue_or_name))
+    if any(_tongue(said.clause, value.first) for value in found):
+        yield from (said.fact("language", value, 0.92) for value in found)
+
+
+_NO_TONGUE = words("i, but, and, any, what, how, my, the, python, java, english")
+_NAMED_TONGUE = re.compile(
+    r"[A-ZÀ-Þ][a-zà-ÿ]{2,}(?=[\s\x00]*(?:[,.;!()\x00]|\Z|(?:and|or|but|so|at|as|too|fluently|well)\b))"
+)
+
+
+def _tongue_or_name(clause: Clause, at: int) -> Value | None:
+    if found := _tongue(clause, at):
+        return found
+    match = _NAMED_TONGUE.match(clause.text, at)
+    return Value(match.group(), *match.span()) if match and match.group().lower() not in _NO_TONGUE else None
 
 
 def main_coding_language(said: Said, match: Match) -> Drafts:
@@ -93,7 +108,8 @@ def learns(said: Said, match: Match) -> Drafts:
 
 
 _ENDS_WELL = re.compile(
-    r"[\s\x00]*(?:[,.;!()\x00&/]|\+\s|\Z|(?:and|but|so|for|at|on|in|with|because|since|now|right|these|mostly|every|daily"
+    r"[\s\x00]*(?:[,.;!()\x00&/]|\+\s|\Z|(?:and|but|so|for|at|on|in|with|because|since|now|right|these|mostly|every"
+    r"|daily"
     r"|as|from|using|myself|too|lately|btw|lol|professionally|all|when|a lot|to|rn|atm|currently|mainly|instead|since"
     r"|over|or|more|most|which|regularly|exclusively|any ?(?:more|longer)|anymore)\b)"
 )
@@ -104,9 +120,16 @@ def _ends_well(clause: Clause, at: int) -> bool:
     return _ENDS_WELL.match(clause.low, at) is not None
 
 
+_WORDS_AS_WELL = words("c, r, go, rust, swift, assembly, basic")
+CODE_IS_IN = re.compile(
+    r"(?:most|nearly all|almost all|all|the bulk|much) (?:of )?my (?:code|scripts?|projects?|side projects?"
+    r"|backend) (?:is|are) "
+    r"(?:all |mostly |mainly )?(?:written |done )?in "
+)
 CODE_IN = re.compile(
-    r"(?:can |know how to |also |both |to )*(?:code|been coding|program|develop|write code|write"
+    r"(?:can |know how to |also |both |to )*(?:code|(?:code|write) is|been coding|program|develop|write code|write"
     r"|do (?:most of )?my coding|coding|programming|write most of my code|script)(?: (?:mostly|mainly|primarily"
+    r"|everything|most things|it all"
     r"|exclusively|professionally|a lot|software|apps|stuff))* (?:in|with|using) "
 )
 WRITE_CODE = re.compile(
@@ -117,17 +140,12 @@ WRITE_CODE = re.compile(
 
 def codes_in(said: Said, match: Match) -> Drafts:
     """'I write Python', 'I code in Rust mostly'."""
-    sure = match.re is CODE_IN
-    for value in listed(said.clause, match.end(), in_table(PROGRAMMING_LANGUAGES)):
-        written = said.clause.text[value.first].isupper() or value.text.lower() not in (
-            "c",
-            "r",
-            "go",
-            "rust",
-            "swift",
-            "assembly",
-            "basic",
-        )
+    sure = match.re in (CODE_IN, CODE_IS_IN)
+    found = list(listed(said.clause, match.end(), in_table(PROGRAMMING_LANGUAGES)))
+    # Beside a language that is nothing else, a plain word is one too: "rust at work and python at home".
+    sure_one = any(value.text.lower() not in _WORDS_AS_WELL for value in found)
+    for value in found:
+        written = sure_one or said.clause.text[value.first].isupper()
         if (sure or written) and (sure or len(value.text) > 1) and _ends_well(said.clause, value.last):
             yield said.fact("programming_language", value, 0.9 if sure else 0.82)
 
@@ -135,7 +153,8 @@ def codes_in(said: Said, match: Match) -> Drafts:
 # ── Tools, devices, vehicles ─────────────────────────────────────────────────────────────────────
 
 USE = re.compile(
-    r"(?:primarily |daily |heavily |regularly )?(?:use|using|swear by|rely on|live in|run|switched to|moved to"
+    r"(?:primarily |daily |heavily |regularly )?(?:use|using|work in|working in|swear by|rely on|live in|run"
+    r"|switched to|moved to"
     r"|migrated to|a user of|love using|prefer using|like using|(?:manage|keep|organi[sz]e|track|write|take|do|plan"
     r"|edit|store) (?:all |most of )?my (?:[a-z]+ ){0,2}?[a-z]+ (?:in|with|using|on)) (?:a |an |the |my |mostly "
     r"|mainly |only )?"
@@ -189,15 +208,7 @@ _FIGURATIVE = re.compile(r"\b(?:basically|practically|pretty much|literally)\b")
 
 def _names_a_thing(clause: Clause, value: Value) -> bool:
     lower = clause.text[value.first].islower()
-    plain_word = value.text.lower() in TOOLS_AND_WORDS or value.text.lower() in (
-        "go",
-        "rust",
-        "swift",
-        "c",
-        "r",
-        "basic",
-        "assembly",
-    )
+    plain_word = value.text.lower() in TOOLS_AND_WORDS or value.text.lower() in _WORDS_AS_WELL
     return _ends_well(clause, value.last) and not (lower and plain_word and len(clause.text.split()) > 6)
 
 
@@ -235,7 +246,8 @@ OWN = re.compile(
 )
 DEVICE_IS = re.compile(
     r"my (?!dream|next|first|old|last|previous|former|future|ideal|ex|wife|husband)(?:\w+ ){0,2}(?:phone|laptop"
-    r"|computer|tablet|pc|console|watch|smartwatch|camera|desktop|machine|e-?reader)(?:'s| is)(?: (?:a|an|the"
+    r"|computer|tablet|pc|console|watch|smartwatch|camera|desktop|machine|e-?reader)(?:'s| is|,(?= an? ))(?: (?:a|an"
+    r"|the"
     r"|my))? (?:new |old )?"
 )
 _MODEL = re.compile(
@@ -254,7 +266,9 @@ _LET_GO = re.compile(
 )
 _OF_A_DEVICE = re.compile(
     r"[\s\x00]*(?:[,.;!()\x00]|\Z|(?:is|isn't|was|keeps?|has|won't|doesn't|can't|and|but|so|to|for|with|when|while"
-    r"|after|since|because|at|in|just|screen|battery|keyboard)\b)"
+    r"|after|since|because|at|in|just|screen|battery|keyboard|the|it|i|we|this|that|every|all|runs|takes|gets|shows"
+    r"|dies|freezes|crashes"
+    r"|stopped|died)\b)"
 )
 
 
@@ -300,13 +314,15 @@ def _device(clause: Clause, at: int) -> Value | None:
     article = _ARTICLE.match(clause.low, at)
     at = article.end() if article else at
     found = known(DEVICES, clause, at)
-    if found is None or (clause.text[at].islower() and found.text.lower() in _AMBIGUOUS_DEVICES):
+    if found is None:
         return None
     model = _MODEL.match(clause.text, found.last)
     last = model.end() if model else found.last
+    if last == found.last and clause.text[at].islower() and found.text.lower() in _AMBIGUOUS_DEVICES:
+        return None
     if not re.match(
         r"[\s\x00]*(?:[,.;!()\x00]|\Z|(?:and|but|so|for|with|that|which|as|now|last|yesterday|today|from|because|at"
-        r"|to|if|in|phone|laptop|camera|tablet|watch|or|on|about|running|it|it's)\b)",
+        r"|to|if|in|gathering|lying|sitting|somewhere|phone|laptop|camera|tablet|watch|or|on|about|running|it|it's)\b)",
         clause.low[last:],
     ) or _IN_HAND.match(clause.low, last):
         return None
@@ -338,7 +354,7 @@ _CAR_MODEL = re.compile(
 _VEHICLE_END = re.compile(
     r"[\s\x00]*(?:[,.;!()\x00]|\Z|(?:and|but|so|with|that|which|to|for|now|in|from|because|as|since|when|after|before"
     r"|last|this|car|truck|suv|sedan|hybrid|van|these|at|it|every|on|convertible|hatchback|or|if|pickup|motorcycle"
-    r"|estate|wagon|years|ages|bike|scooter|electric|today|yesterday|about)\b)"
+    r"|estate|wagon|years|ages|bike|scooter|electric|today|yesterday|about|finally)\b)"
 )
 
 
@@ -354,7 +370,8 @@ _IN_HAND = re.compile(
 
 def vehicles(said: Said, match: Match) -> Drafts:
     """'I drive a Tesla Model 3': a make that is known, with its model."""
-    by_model = match.re is SOLD or match.group().startswith(("drive ", "driving "))
+    dated = _YEAR.match(said.clause.low, match.end()) is not None
+    by_model = said.ended or dated or match.re is SOLD or match.group().startswith(("drive ", "driving "))
     found = _vehicle(said.clause, match.end()) or (_model(said.clause, match.end()) if by_model else None)
     if found is None or not _VEHICLE_END.match(said.clause.low, found.last):
         return
@@ -367,7 +384,7 @@ def _model(clause: Clause, at: int) -> Value | None:
     """A model by its name alone, which is one only with its capital or year: "my Golf", not "my golf clubs"."""
     year = _YEAR.match(clause.low, at)
     found = known(_MODELS, clause, year.end() if year else at)
-    if found is None or not (year or clause.text[at].isupper()):
+    if found is None or not (year or clause.text[at].isupper() or clause.text.removeprefix("I").islower()):
         return None
     text = clause.text[at : found.last]
     return Value(text.title() if text.islower() else text, at, found.last)
@@ -391,5 +408,7 @@ def _vehicle(clause: Clause, at: int) -> Value | None:
         return None
     model = _CAR_MODEL.match(clause.text, maker + len(name))
     last = model.end() if model else maker + len(name)
+    small = known(_MODELS, clause, last + 1) if last == maker + len(name) and clause.text[maker].islower() else None
+    last = small.last if small else last
     text = clause.text[at:last]
     return Value(text if not text.islower() else text.title().replace("Bmw", "BMW"), at, last)

@@ -54,7 +54,8 @@ _THING = re.compile(
     r"(?:the (?=[A-Z])|(?:19|20)?\d0s )?[^\W\d_][\w'’&-]*(?: [^\W\d_][\w'’&-]*){0,3}?"
     r"(?=\s*(?:[,.;:!?()\x00…]|\Z|[^\w\s'’&-]|\s[-–]\s"
     r"|\s(?:and|or|but|because|cause|cuz|so|since|with|for|in|on|at|about|a lot|a bit|as|too|though|although|especially"
-    r"|more|most|when|while|very|much|lol|haha|btw|tbh|ngl|imo|imho|rn|atm|tho|honestly|lmao|ugh|smh|if|than|these|lately"
+    r"|more|most|when|while|very|much|lol|haha|btw|tbh|ngl|imo|imho|rn|atm|tho|honestly|lmao|ugh|smh|if|than|these"
+    r"|lately"
     r"|any ?more|after|before|even|like|over|unless|except"
     r"|every|all|during|by|without|the most|either|at all|also|plus|however|not|yet|rather|instead|right now|now)\b))"
 )
@@ -116,7 +117,6 @@ def prefers(said: Said, match: Match) -> Drafts:
     value = _furnished(said.clause, value) if value else None
     if value and CALENDAR.isdisjoint(value.text.lower().split()):
         yield said.fact("likes", value, 0.7)
-        yield from _no_longer(said, value, "likes", active=False)
 
 
 _DOING = re.compile(
@@ -163,18 +163,6 @@ def _tastes(said: Said, match: Match, key: str) -> Drafts:
             yield said.fact(key, value, 0.7)
         else:
             yield said.fact("hobby", value, 0.75)
-        if not said.ended:
-            yield from _no_longer(said, value, key, active)
-
-
-def _no_longer(said: Said, value: Value, key: str, active: bool) -> Drafts:
-    """Who likes something dislikes it no more, and the other way round."""
-    if key == "likes":
-        yield said.denied_fact("dislikes", value, 0.7)
-        return
-    yield said.denied_fact("likes", value, 0.7)
-    if active:
-        yield said.denied_fact("hobby", value, 0.7)
 
 
 _FOR_THE_TASK = re.compile(

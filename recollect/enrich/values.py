@@ -108,10 +108,24 @@ def capital(word: str) -> str:
     return re.sub(r"(?:^|(?<=[-'’]))\w", lambda match: match.group().upper(), word) if word.islower() else word
 
 
+_FIRST_WORDS: dict[int, tuple[Mapping[str, str], frozenset[str]]] = {}
+
+
+def _first_words(table: Mapping[str, str]) -> frozenset[str]:
+    """With what the names of a table begin. The tables are few, and live as long as the program."""
+    if id(table) not in _FIRST_WORDS:
+        _FIRST_WORDS[id(table)] = table, frozenset(name.split(" ", 1)[0] for name in table)
+    return _FIRST_WORDS[id(table)][1]
+
+
 def known(table: Mapping[str, str], clause: Clause, at: int) -> Value | None:
     """The longest name of a table that stands here, in its proper form."""
     match = _WORDS.match(clause.low, at)
     if match is None:
+        return None
+    first, begins = match.group().split(" ", 1)[0], _first_words(table)
+    bare_first = first.rstrip(".'-")
+    if first not in begins and bare_first not in begins and bare_first.removesuffix("'s") not in begins:
         return None
     last = match.end()
     while last > at:
@@ -270,7 +284,7 @@ class Place(NamedTuple):
     kind: str
 
 
-_WIDER_JOINT = re.compile(r"(?:,\s?|\s|\s?\(|,? in )")
+_WIDER_JOINT = re.compile(r"(?:,? in |,\s?|\s|\s?\()")
 
 
 def places(clause: Clause, at: int) -> list[Place]:
@@ -286,10 +300,16 @@ def places(clause: Clause, at: int) -> list[Place]:
     return found
 
 
+_CITY = re.compile(r" city(?! (?:cent|hall|council|life|limits|walls))(?=[\s\x00]*(?:[,.;!()\x00]|\Z|[a-z]))")
+
+
 def _place(clause: Clause, at: int) -> Place | None:
     if _THE.match(clause.low, at) and (wide := _wider(clause, at) or _wider(clause, at + 4)):
         return wide
     found = listed_place(clause, at)
+    if found and found.kind == "city" and (whole := _CITY.match(clause.low, found.value.last)):
+        named = f"{found.value.text} City" if not found.value.text.endswith("City") else found.value.text
+        return Place(Value(named, at, whole.end()), "city")
     run = name_run(clause, at)
     if run is None or (found is not None and run.last <= found.value.last):
         return found
@@ -333,7 +353,10 @@ _PHRASE_END = re.compile(
     r"|lately|currently|nowadays|anyway|especially|even|just|mostly|personally|i think|i guess|actually|and)\b"
     r"|\s[-–—]|\Z)"
 )
-_LIST_JOINT = re.compile(r"\s{0,2}(?:,\s{0,2}(?:and\s|or\s|&\s)?|\s(?:and|&|or|plus|\+)\s|\s?/\s?)(?:also\s)?")
+_LIST_JOINT = re.compile(
+    r"\s{0,2}(?:,?\s(?:with|and) (?:a (?:bit|little|touch|dash) of|some)\s|,\s{0,2}(?:and\s|or\s|&\s)?|\s(?:and|&|or"
+    r"|plus|\+)\s|\s?/\s?)(?:also\s)?"
+)
 _SMALL = re.compile(
     r"(?:(?:a (?:bit|little(?: bit)?)(?: of)?|some|bit of|basic|fluent|conversational|also|both|mostly|the|a|an|my"
     r"|all|any"
@@ -344,7 +367,11 @@ _SMALL = re.compile(
 _LIST_OVER = re.compile(
     r"(?:so|but|because|which|please|although|though|since|as|i|i'm|im|my|we|it|it's|that|then|if|when|what|can|could"
     r"|any|thanks|hence|therefore|not|just|also|now|yet|is|are|do|you|he|she|they|there|for|with|how|where|who"
-    r"|etc)\b(?!')"
+    r"|etc|nobody|everyone|everybody|someone|somebody|people|yes|yeah|well|sorry|always|never|still|have|has|need"
+    r"|want|am"
+    r"|was|were|will|would|this|these|those|honestly|maybe|apparently|your|their|his|her|no|came|went|got|found|had"
+    r"|broke|ended|learned|learnt"
+    r"|almost|nearly|even|sadly|please|me|us|myself)\b(?!')"
 )
 
 
@@ -378,6 +405,18 @@ def listed(clause: Clause, at: int, reader: Reader, most: int = 8) -> Iterator[V
         if joint is None:
             return
         at = joint.end()
+
+
+_WORD_START = re.compile(r"(?<![\w'’-])(?!(?:[Ii]n|[Aa]t|[Ff]rom|[Tt]o|[Ff]or|[Nn]ear|[Oo]n|[Tt]he|[Aa]nd)\b)[^\W_]")
+
+
+def ending_at(clause: Clause, end: int, reader: Reader) -> Value | None:
+    """The longest value that ends here, within a few words."""
+    for start in _WORD_START.finditer(clause.text, max(0, end - 40), end):
+        value = reader(clause, start.start())
+        if value and value.last == end:
+            return value
+    return None
 
 
 def in_table(table: Mapping[str, str]) -> Reader:

@@ -94,6 +94,9 @@ PREFERENCES = frozenset(key.name for key in _PREFERENCES)
 FOLLOWERS = {"city": ("region", "country", "timezone")}
 """Keys whose value goes with that of another: with a new city they are not known until they are said again."""
 
+OPPOSITES = {"likes": ("dislikes",), "hobby": ("dislikes",), "dislikes": ("likes", "hobby")}
+"""Keys that do not go together: who likes something dislikes it no more, and the other way round."""
+
 _SPELLINGS = {
     "name": "full_name first_name given_name user_name real_name called",
     "nickname": "nick_name preferred_name goes_by call_me",

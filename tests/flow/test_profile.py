@@ -475,6 +475,17 @@ async def test_a_profile_is_read_with_few_calls_however_long_its_past(store_url,
     await store.close()
 
 
+async def test_who_likes_something_dislikes_it_no_more_and_the_other_way_round(memory, clock):
+    ann = memory.user("ann", org="acme")
+    chat = ann.session("tastes")
+    for text in ("I hate cilantro. I love hiking.", "I love cilantro now. I can't stand hiking."):
+        clock.advance(days=1)
+        await chat.add_message("user", text)
+        await memory.work()
+    known = {(fact.key, fact.value) for fact in await ann.facts.list()}
+    assert known == {("likes", "cilantro"), ("dislikes", "hiking")}
+
+
 async def test_who_moves_leaves_the_region_too_unless_it_is_said_again(memory, clock):
     ann = memory.user("ann")
     chat = ann.session("s")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from recollect.enrich import Draft, Enricher
 from recollect.enrich.by_rules import Rules
 from recollect.enrich.rules import promising, read
+from recollect.enrich.spelling import spelled_out
 from recollect.policies.keys import ALIASES, KEYS, key_of, same_value
 from recollect.records import DAY_MS, Record, Scope, iso
 from recollect.testing.labelled import AT, PRECISION_MIN, RECALL_MIN, Utterance, learned, measure, names, utterances
@@ -83,6 +84,79 @@ def test_what_is_not_meant_teaches_nothing(statement: str, frame: str) -> None:
 
 
 # ── What a draft carries ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [
+        "Here is what a candidate wrote under About me; does anything strike you as odd?",
+        "Could you have a look at my friend's cover letter?",
+        "Here is the README, what's missing?",
+        "What do you reckon about this guy's profile",
+        "My landlord just sent this, what do I reply?",
+        "About page of our competitor, opinions please:",
+        "Is the tone right here?",
+        "translation needed, the text:",
+        "# pawprint",
+        "JOB DESCRIPTION",
+    ],
+)
+@pytest.mark.parametrize(
+    "pasted", ["I'm Dominik, 29, from Brno, and I work at Bosch.", "My name is Rui. I have two cats."]
+)
+def test_a_document_that_is_handed_over_teaches_nothing(opening: str, pasted: str) -> None:
+    assert learned(f"{opening}\n\n{pasted}") == []
+
+
+@pytest.mark.parametrize(
+    "opening", ["Hi there,", "Some background first.", "Here's a bit about me:", "I have two questions."]
+)
+def test_what_the_user_says_in_a_paragraph_of_its_own_is_learned(opening: str) -> None:
+    assert learned(f"{opening}\n\nI'm vegan and I live in Ghent.") == [
+        ("diet", False, "vegan"),
+        ("city", False, "Ghent"),
+    ]
+
+
+def test_a_text_above_the_request_to_work_on_it_teaches_nothing() -> None:
+    assert learned("I am Tom and I live in Perth.\n\nWhat do you think of this bio?") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value", "said"),
+    [
+        ("me n Dylan broke up", "partner", "Dylan", "me n Dylan"),
+        ("my bdays tomorrow n i havent planned a thing", "birthday", "March 16", "my bdays tomorrow"),
+        ("can u help me, i speak tagalog n english", "language", "English", "i speak tagalog n english"),
+        ("got diagnosed w coeliac disease", "medical_condition", "coeliac disease", "got diagnosed w coeliac disease"),
+        ("im allergic 2 penicillin", "allergy", "penicillin", "im allergic 2 penicillin"),
+    ],
+)
+def test_casual_spelling_is_read_and_the_characters_are_those_that_were_written(text, key, value, said) -> None:
+    draft = next(draft for draft in facts(text) if (draft.key, draft.value) == (key, value))
+    assert text[slice(*draft.span)] == said
+
+
+@pytest.mark.parametrize(
+    "text", ["for n in range(10): print(n)", "i have 2 cats and 4 dogs", "Salt n Pepa", "r and python", "w"]
+)
+def test_a_letter_that_may_be_a_name_or_a_number_is_left_alone(text: str) -> None:
+    assert spelled_out(text).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("my boyfriend Kamal and I broke up last week", "partner", "Kamal"),
+        ("Hannes isn't my boyfriend any more, we split up in January", "partner", "Hannes"),
+        ("we had to give our parrot Kiki away", "pet", "Kiki"),
+        ("not vegan anymore btw", "diet", "vegan"),
+        ("I'm not allergic to penicillin after all", "allergy", "penicillin"),
+        ("I haven't worked at Lidl since March", "employer", "Lidl"),
+    ],
+)
+def test_an_end_names_who_or_what_it_is_the_end_of(text: str, key: str, value: str) -> None:
+    assert learned(text) == [(key, True, value)]
 
 
 def test_a_move_is_dated_against_the_time_of_the_message() -> None:
@@ -240,10 +314,8 @@ def test_a_clause_that_leaves_the_subject_out_says_as_much() -> None:
     ],
 )
 def test_a_liking_of_a_kind_of_thing_is_kept(text: str, key: str, value: str) -> None:
-    taste, opposite = facts(text)
+    taste = fact(text)
     assert (taste.key, taste.value, taste.confidence, taste.ends) == (key, value, 0.7, False)
-    assert (opposite.value, opposite.ends) == (value, True)
-    assert {taste.key, opposite.key} == {"likes", "dislikes"}
     assert key_of(key).many
 
 
@@ -340,7 +412,7 @@ OTHER_WORDS = {
     "place": "nyc",
     "lives_in": "nyc",
     "age": "ty teen 30th",
-    "birthday": "birth bday b-day born may",
+    "birthday": "birth bday b-day born may turn",
     "occupation": "teach",
     "medical_condition": "coeliac diabetic dyslexic hashimotos",
     "diet": "don't can't gave",

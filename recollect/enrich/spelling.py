@@ -1,0 +1,142 @@
+"""Casual spelling in full words, so that the rules read "me n dylan" as "me and dylan".
+
+Only what is short for something else is written out; a letter that may be a name or a variable is left alone. The
+places of the text that is read lead back to those of the text that was written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from recollect.enrich.names import FIRST_NAMES, words
+from recollect.policies.patterns import pattern_of
+
+_FULL = {
+    "u": "you", "ur": "your", "urself": "yourself", "wanna": "want to", "gonna": "going to", "tryna": "trying to",
+    "gotta": "have to", "gimme": "give me", "lemme": "let me", "lil": "little", "bday": "birthday",
+    "bdays": "birthday's", "birthdays": "birthday's", "abt": "about", "tmrw": "tomorrow", "tmr": "tomorrow",
+    "tmrrw": "tomorrow", "yr": "year", "yrs": "years", "ppl": "people", "smth": "something", "pls": "please",
+    "plz": "please", "plss": "please", "plsss": "please", "thats": "that's", "whats": "what's", "isnt": "isn't",
+    "wasnt": "wasn't", "doesnt": "doesn't", "didnt": "didn't", "wont": "won't", "cant": "can't", "hasnt": "hasn't",
+    "havent": "haven't", "arent": "aren't", "shes": "she's", "hes": "he's", "theyre": "they're", "youre": "you're",
+    "wld": "would", "w": "with", "w/": "with", "w/o": "without", "n": "and", "r": "are", "bro": "brother",
+    "every1": "everyone", "some1": "someone", "any1": "anyone", "shd": "should", "2": "to", "4": "for",
+    "phones": "phone's", "laptops": "laptop's", "cars": "car's", "names": "name's", "mums": "mum's", "moms": "mom's",
+    "dads": "dad's", "gfs": "gf's", "bfs": "bf's", "wifes": "wife's", "hubbys": "hubby's",
+    "rly": "really", "prolly": "probably",
+}  # fmt: skip
+_CASUAL = frozenset(
+    word + sign for word in _FULL for sign in ("", ",", ".", "!", "?", "!!", "??", "...", ";", ":", ")")
+)
+"""As they stand in a text, where words are told apart by what is between them."""
+_WORD = pattern_of(
+    r"(?<![\w'’/@#.$-])(?:" + "|".join(sorted(map(str, _FULL), key=len, reverse=True)) + r")(?![\w'’/=(\[-])"
+)
+_BEFORE = pattern_of(r"([\w'’]+)[ \t]+\Z")
+_AFTER = pattern_of(r"[ \t]+([\w'’]+)")
+_NO_AND = words(
+    """
+    for, of, the, a, an, when, where, with, in, size, is, are, by, if, let, mod, to, at, on, and, or, than, my, rock,
+    times
+    """
+)
+"""What stands before an n that is a number, a note or a letter: "of n items"."""
+_MANY = words(
+    "you, u, they, we, these, those, kids, children, people, what, how, where, who, there, which, why, options"
+)
+_TO_DO = words(
+    """
+    be, lose, run, get, do, save, learn, make, go, buy, become, find, see, eat, stop, start, move, quit, have, keep,
+    finish,
+    write, work, live, try, help
+    """
+)
+_MOVED = words("moved, move, moving, went, go, going, flying, came, back, over, talking, listening, relocated")
+_FOR_WHAT = words(
+    """
+    me, my, us, our, him, her, them, you, everything, everyone, it, this, that, the, a, an, all, work, free, now,
+    cheap, dinner,
+    lunch, breakfast, fun, sure, real, life, ages, school, uni, today, tonight
+    """
+)
+LOOKED_BACK = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """A text in full words, with where each of them stands now and stood before."""
+
+    text: str
+    places: tuple[tuple[int, int, int, int], ...] = ()
+
+    def span(self, span: tuple[int, int]) -> tuple[int, int]:
+        """The characters as they were written. Of a word that was written out it is the whole."""
+        return self._place(span[0], 2), self._place(span[1], 3)
+
+    def _place(self, at: int, side: int) -> int:
+        moved = 0
+        for place in self.places:
+            first, last, _, was_last = place
+            if at <= first:
+                break
+            if at < last:
+                return place[side]
+            moved = was_last - last
+        return at + moved
+
+
+def spelled_out(text: str) -> Spelled:
+    """The text as someone would write it who has time.
+
+    >>> spelled_out("me n dylan broke up, can u cheer me up pls").text
+    'me and dylan broke up, can you cheer me up please'
+    """
+    if _CASUAL.isdisjoint(text.split()):
+        return Spelled(text)
+    parts, places, done, length = [], [], 0, 0
+    for match in _WORD.finditer(text):
+        full = _in_full(text, *match.span())
+        if full is None:
+            continue
+        first, last = match.span()
+        length += first - done
+        places.append((length, length + len(full), first, last))
+        parts += [text[done:first], full]
+        length, done = length + len(full), last
+    return Spelled("".join([*parts, text[done:]]), tuple(places)) if places else Spelled(text)
+
+
+def _in_full(text: str, first: int, last: int) -> str | None:
+    """What a short word is short for, or None where it may be something else."""
+    word = text[first:last]
+    found = _BEFORE.search(text, max(0, first - LOOKED_BACK), first)
+    before = found[1] if found else ""
+    following = _AFTER.match(text, last)
+    after = following[1] if following else ""
+    if word == "n":
+        named = before[:1].isupper() and after[:1].isupper()
+        return None if not after or not before or named or before.lower() in _NO_AND else "and"
+    if word == "r":
+        return "are" if after and (before.lower() in _MANY or (before.endswith("s") and before.islower())) else None
+    if word == "w":
+        return "with" if before and after else None
+    if word == "2":
+        there = before in _MOVED and after[:1].isupper()
+        return "to" if before.islower() and (before == "allergic" or there or after in _TO_DO) else None
+    if word == "4":
+        return "for" if before.islower() and after in _FOR_WHAT else None
+    if word in ("phones", "laptops", "cars"):
+        return _FULL[word] if before.lower() == "my" and after in ("a", "an", "the") else None
+    if word in ("bdays", "birthdays"):
+        return "birthday's" if before in ("my", "My") and after else None
+    if word == "bro":
+        return "brother" if before in ("my", "our", "lil", "little", "big", "older", "younger") else None
+    if word == "names":
+        told = before in ("", "my", "real", "full", "first", "hi", "hey", "yo", "sup") and (
+            after[:1].isupper() or after in FIRST_NAMES
+        )
+        return "name's" if told else None
+    if word in ("mums", "moms", "dads", "gfs", "bfs", "wifes", "hubbys"):
+        named = after in ("called", "named", "name")
+        return (_FULL[word] if before else f"my {_FULL[word]}") if named else None
+    return _FULL[word]
