@@ -10,6 +10,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from types import FrameType
 
 import uvicorn
@@ -19,6 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from recollect import __version__
@@ -39,6 +41,7 @@ from recollect.server import (
     sessions,
 )
 from recollect.server.connections import PatientProtocol
+from recollect.server.description import DescribedApp, call_name
 from recollect.server.envelope import REQUEST_ID, Envelope
 from recollect.server.errors import MEDIA_TYPE, problem
 from recollect.server.gate import PRINCIPAL, Gate, is_loopback
@@ -71,7 +74,7 @@ def build(service: Service) -> FastAPI:
         async with service:
             yield
 
-    app = FastAPI(
+    app = DescribedApp(
         title="Recollect",
         version=__version__,
         summary=SUMMARY,
@@ -79,6 +82,7 @@ def build(service: Service) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
+        generate_unique_id_function=call_name,
         responses={"default": {"model": schemas.Problem, "content": {MEDIA_TYPE: {}}, "description": "What is wrong."}},
         exception_handlers=dict.fromkeys((RecollectError, HTTPException, RequestValidationError), _told),
     )  # fmt: skip
@@ -109,9 +113,19 @@ def create() -> FastAPI:
 
 
 async def _told(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException) and error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        error = HTTPException(error.status_code, headers=_allowed(request) or error.headers)
     if console.is_for_people(request):
         return console.refused(request, error)
     return problem(error, request.scope[REQUEST_ID])
+
+
+def _allowed(request: Request) -> dict[str, str]:
+    """What the path of a request takes. Of routes that share a path, the framework would tell those of the first."""
+    routes = (route for room in ROOMS for route in room.routes.routes if isinstance(route, Route))
+    found = (route.methods or () for route in routes if route.matches(request.scope)[0] is not Match.NONE)
+    methods = sorted(set().union(*found))
+    return {"Allow": ", ".join(methods)} if methods else {}
 
 
 # ── Serving ──────────────────────────────────────────────────────────────────────────────────────

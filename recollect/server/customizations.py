@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import Depends, Path
@@ -48,7 +48,7 @@ async def customize(held: Held, body: schemas.NewCustomization) -> Response:
     return _one(await held.add(**given(body)), 201)
 
 
-async def reorder(held: Held, body: schemas.Order) -> Response:
+async def reorder_customizations(held: Held, body: schemas.Order) -> Response:
     """Put the instructions into an order; each of them has to be named once."""
     return _listed(await held.reorder(body.ids))
 
@@ -66,15 +66,18 @@ async def delete_customization(held: Held, id: InstructionId) -> Response:
     return Response(status_code=204)
 
 
-def _add_routes(path: str, dependencies: list[Any]) -> None:
-    add = partial(routes.add_api_route, dependencies=dependencies)
+def _add_routes(path: str, dependencies: list[Any], whose: str = "") -> None:
+    def add(path: str, verb: Callable[..., Any], method: str, **more: Any) -> None:
+        name = f"{verb.__name__}{whose}"
+        routes.add_api_route(path, verb, methods=[method], dependencies=dependencies, name=name, **more)
+
     several, one = shapes(schemas.CustomizationsShape), shapes(schemas.CustomizationShape)
-    add(path, list_customizations, methods=["GET"], responses=several)
-    add(path, customize, methods=["POST"], responses=shapes(schemas.CustomizationShape, 201), status_code=201)
-    add(f"{path}/order", reorder, methods=["PUT"], responses=several)
-    add(f"{path}/{{id}}", update_customization, methods=["PATCH"], responses=one)
-    add(f"{path}/{{id}}", delete_customization, methods=["DELETE"], status_code=204)
+    add(path, list_customizations, "GET", responses=several)
+    add(path, customize, "POST", responses=shapes(schemas.CustomizationShape, 201), status_code=201)
+    add(f"{path}/order", reorder_customizations, "PUT", responses=several)
+    add(f"{path}/{{id}}", update_customization, "PATCH", responses=one)
+    add(f"{path}/{{id}}", delete_customization, "DELETE", status_code=204)
 
 
-_add_routes("/agents/{agent}/customizations", [Depends(_for_one)])
+_add_routes("/agents/{agent}/customizations", [Depends(_for_one)], "_for_agent")
 _add_routes("/customizations", [])

@@ -114,8 +114,15 @@ def told(error: Exception) -> tuple[int, str | None, str]:
     if isinstance(error, RecollectError):
         return status, error.field, error.message
     if isinstance(error, HTTPException):
-        return status, None, NO_SUCH_ROUTE if status == 404 else HTTPStatus(status).phrase
+        return status, None, _told_by_http(error)
     return status, None, "an unexpected error; the log of the server names it under this request id"
+
+
+def _told_by_http(error: HTTPException) -> str:
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        return NO_SUCH_ROUTE
+    allowed = (error.headers or {}).get("Allow")
+    return f"this path takes {allowed}" if allowed else HTTPStatus(error.status_code).phrase
 
 
 def _code(error: Exception) -> str:

@@ -99,19 +99,22 @@ async def judged(facts: Facts, key: str, verdict: str, body: schemas.FactVerdict
     return await say(key, body.value)
 
 
-def _add_routes(path: str, dependencies: list[Any]) -> None:
+def _add_routes(one: str, several: str, dependencies: list[Any]) -> None:
+    """The routes of facts, or of what is kept like them, under its own name."""
     add = partial(routes.add_api_route, dependencies=dependencies)
-    several, one = shapes(schemas.FactsShape), shapes(schemas.FactShape)
-    add(path, list_facts, methods=["GET"], responses=several)
-    add(path, upsert_facts, methods=["POST"], responses=shapes(schemas.FactsShape, 201), status_code=201)
-    add(f"{path}/{{key}}", get_fact, methods=["GET"], responses=shapes(schemas.FactHistoryShape))
-    add(f"{path}/{{key}}", put_fact, methods=["PUT"], responses=one)
-    add(f"{path}/{{key}}", end_fact, methods=["DELETE"], responses=several)
-    add(f"{path}/{{key}}/{{verdict}}", judge_fact, methods=["POST"], responses=several)
+    path, listed, single = f"/{several}", shapes(schemas.FactsShape), shapes(schemas.FactShape)
+    made = shapes(schemas.FactsShape, 201)
+    add(path, list_facts, methods=["GET"], responses=listed, name=f"list_{several}")
+    add(path, upsert_facts, methods=["POST"], responses=made, status_code=201, name=f"upsert_{several}")
+    path = f"{path}/{{key}}"
+    add(path, get_fact, methods=["GET"], responses=shapes(schemas.FactHistoryShape), name=f"get_{one}")
+    add(path, put_fact, methods=["PUT"], responses=single, name=f"put_{one}")
+    add(path, end_fact, methods=["DELETE"], responses=listed, name=f"end_{one}")
+    add(f"{path}/{{verdict}}", judge_fact, methods=["POST"], responses=listed, name=f"judge_{one}")
 
 
-_add_routes("/facts", [])
-_add_routes("/preferences", [Depends(_preferences)])
+_add_routes("fact", "facts", [])
+_add_routes("preference", "preferences", [Depends(_preferences)])
 
 
 # ── Learnings and episodes ───────────────────────────────────────────────────────────────────────
