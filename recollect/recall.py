@@ -397,7 +397,7 @@ def _echoes(index: PartitionIndex, question: Question, words: Scores, total: Sco
         if words[row] > 0
         and records[row].layer == "conversation"
         and scoring.asks(records[row].content)
-        and scoring.is_echo(query_terms(records[row].content), question.terms)
+        and scoring.is_echo(query_terms(records[row].content, index.language), question.terms)
     )
 
 

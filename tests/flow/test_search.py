@@ -419,6 +419,14 @@ async def test_an_old_question_stands_behind_what_answers_it(memory):
         assert echo.relevance < 0.2
 
 
+async def test_a_question_that_was_asked_before_is_known_in_other_languages_too(open_memory):
+    ann = (await open_memory(language="none")).user("ann")
+    await ann.session("s").add_interaction("Quelles maisons anciennes sont vendues?", "Aucune idée.")
+    hits = await ann.search_memory("Quelles maisons très anciennes sont vendues?")
+    (echo,) = (hit for hit in hits if hit.content.startswith("Quelles"))
+    assert echo.legs["echo"].share < 0
+
+
 async def test_a_fact_is_found_by_how_people_would_ask_for_it(memory):
     ann = memory.user("ann")
     await ann.add_fact("employer", "Polaria")
