@@ -586,12 +586,7 @@ class User:
 
         Times in the filter that count back, as "-7d", count from `at`: the same for all pages.
         """
-        test = validate.where(where, at=validate.moment(at, "at"))
-        filter = Filter(self._scope.partition, layers=(validate.layer(layer),), test=test)
-        page = await self._flow.ledger.list(
-            filter, newest_first=bool(newest_first), limit=validate.limit(limit), after=_cursor(after)
-        )
-        return list(page.records), page.after
+        return await _listed(self._flow, self._scope, layer, where, limit, after, at, newest_first)
 
     async def search_memory(
         self,
@@ -766,6 +761,19 @@ class Org:
         """Remember a text that every user of the org may find."""
         draft = long_term.draft(content, metadata=metadata, importance=importance)
         return (await LongTerm(self._flow.ledger, self._scope).add([draft]))[0]
+
+    async def list_memories(
+        self,
+        *,
+        layer: str = "long_term",
+        where: Mapping[str, Any] | None = None,
+        limit: int = 100,
+        after: str | None = None,
+        at: Any = None,
+        newest_first: bool = False,
+    ) -> tuple[list[Record], str | None]:
+        """A page of what the org shares, as `list_memories` of a user gives it."""
+        return await _listed(self._flow, self._scope, layer, where, limit, after, at, newest_first)
 
     async def users(self, *, limit: int = 100, after: str | None = None) -> tuple[list[str], str | None]:
         """A page of the users that have something, and the cursor of the next (None at the end).
@@ -1057,6 +1065,18 @@ def _session_info(index: PartitionIndex, scope: Scope, now: int) -> SessionInfo 
 
 def _key(value: str | None) -> str | None:
     return validate.identifier(value, "idempotency_key") if value is not None else None
+
+
+async def _listed(
+    flow: Flow, scope: Scope, layer: str, where: Any, limit: int, after: str | None, at: Any, newest_first: bool
+) -> tuple[list[Record], str | None]:
+    """A page of what a partition holds, and the cursor of the next."""
+    test = validate.where(where, at=validate.moment(at, "at"))
+    filter = Filter(scope.partition, layers=(validate.layer(layer),), test=test)
+    page = await flow.ledger.list(
+        filter, newest_first=bool(newest_first), limit=validate.limit(limit), after=_cursor(after)
+    )
+    return list(page.records), page.after
 
 
 def _cursor(value: str | None) -> str | None:

@@ -627,6 +627,24 @@ class Org:
             "Org.add_memory", self._inner.add_memory(content, metadata=metadata, importance=importance)
         )
 
+    def list_memories(
+        self,
+        *,
+        layer: str = "long_term",
+        where: Mapping[str, Any] | None = None,
+        limit: int = 100,
+        after: str | None = None,
+        at: Any = None,
+        newest_first: bool = False,
+    ) -> tuple[list[Record], str | None]:
+        """A page of what the org shares, as `list_memories` of a user gives it."""
+        return self._running.run(
+            "Org.list_memories",
+            self._inner.list_memories(
+                layer=layer, where=where, limit=limit, after=after, at=at, newest_first=newest_first
+            ),
+        )
+
     def users(self, *, limit: int = 100, after: str | None = None) -> tuple[list[str], str | None]:
         """A page of the users that have something, and the cursor of the next (None at the end).
 

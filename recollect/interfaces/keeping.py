@@ -13,6 +13,7 @@ from recollect.interfaces.moving import take_in
 from recollect.interfaces.options import Json, Org, Url, Where, Who, filter_of, for_user, look, of_user, place, run
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
 from recollect.memory import Memory, User
+from recollect.memory import Org as OrgHandle
 from recollect.records import Record, system_clock
 from recollect.settings import Settings
 
@@ -71,6 +72,9 @@ def list_memories(
     layer: Annotated[str, typer.Option(help="Of this layer; messages are in `conversation`.")] = "long_term",
     where: Where = None,
     limit: Annotated[int, typer.Option(help="How many at the most, 1 to 1000.")] = 100,
+    org_wide: Annotated[
+        bool, typer.Option("--org-wide", help="Those that every user of the organisation finds.")
+    ] = False,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
@@ -80,7 +84,10 @@ def list_memories(
 
     Example: recollect list --where '{"metadata.topic": "work"}'
     """
-    found, more = for_user(url, org, user, lambda who: _page(who, layer, filter_of(where), limit))
+    if org_wide:
+        found, more = look(url, lambda memory: _page(memory.org(org), layer, filter_of(where), limit))
+    else:
+        found, more = for_user(url, org, user, lambda who: _page(who, layer, filter_of(where), limit))
     if as_json:
         emit([record.to_dict() for record in found])
     elif found:
@@ -88,17 +95,18 @@ def list_memories(
         if more:
             say(f"There are more than these {limit}; --limit shows them.")
     else:
-        say(f"Nothing in the layer {layer} for {of_user(user, url)}")
+        whom = f"everybody of {one_line(org, 60)} in {place(url)}." if org_wide else of_user(user, url)
+        say(f"Nothing in the layer {layer} for {whom}")
     if not found:
         raise typer.Exit(NOT_FOUND)
 
 
-async def _page(user: User, layer: str, where: Any, limit: int) -> tuple[list[Record], bool]:
+async def _page(owner: User | OrgHandle, layer: str, where: Any, limit: int) -> tuple[list[Record], bool]:
     """Up to `limit` memories: a page under a filter may be short, so the next one is asked for as well."""
     now = system_clock()
-    found, after = await user.list_memories(layer=layer, where=where, limit=limit, at=now)
+    found, after = await owner.list_memories(layer=layer, where=where, limit=limit, at=now)
     while after is not None and len(found) < limit:
-        page, after = await user.list_memories(layer=layer, where=where, limit=limit - len(found), after=after, at=now)
+        page, after = await owner.list_memories(layer=layer, where=where, limit=limit - len(found), after=after, at=now)
         found += page
     return found, after is not None
 

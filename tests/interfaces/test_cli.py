@@ -630,8 +630,10 @@ def test_what_is_kept_for_the_whole_org_is_found_by_everybody_and_forgotten_by_i
     assert recollect("search", "when does the office close", "--org", "other").code == 1
     assert recollect("add", "Closed.", "--org-wide", "--only-new").code == 2
     assert recollect("forget", kept.json["id"]).code == 1, "it is nobody's own"
+    assert [each["id"] for each in recollect("list", "--org-wide", "--json").json] == [kept.json["id"]]
     assert recollect("forget", "--org-wide").code == 2
     assert recollect("forget", kept.json["id"], "--org-wide", "--json").json["count"] == 1
+    assert "everybody of default" in recollect("list", "--org-wide").out
     assert recollect("search", "when does the office close", "--user", "ann").code == 1
 
 
