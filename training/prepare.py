@@ -106,10 +106,10 @@ def stores(path: Path, chance: random.Random) -> Iterator[list[Turn]]:
 def style_counts(name: str, turn: Turn) -> dict[str, int]:
     """How many questions in the style of which set are written about a turn."""
     if name.startswith("friends"):
-        return {"friends": 1, "talks": 2}
+        return {"friends": 1, "talks": 1}
     if name == "talks":
-        return {"talks": 4}
-    return {"chat": 3 if turn.speaker.lower() == "user" else 2}
+        return {"talks": 3}
+    return {"chat": 2 if turn.speaker.lower() == "user" else 1}
 
 
 def told_turns(path: Path, chance: random.Random) -> Iterator[dict[str, Any]]:
