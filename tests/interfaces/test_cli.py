@@ -710,8 +710,8 @@ def test_stats_count_users_layers_and_bytes(recollect, lines):
     assert found["users"] == 1
     assert found["records"] == {"conversation": 1, "long_term": 1}
     assert found["bytes"] > 0
-    told = recollect("stats").out
-    assert "1 record" in told and "read only      no" in told and "/notes.db" in told
+    told = "".join(recollect("stats").out.split())  # a long path is broken wherever the line ends
+    assert "1record" in told and "readonlyno" in told and "/notes.db" in told
 
 
 def test_who_was_erased_is_no_user_of_the_stats(recollect, lines):
