@@ -46,6 +46,7 @@ from recollect.server.envelope import REQUEST_ID, Envelope
 from recollect.server.errors import MEDIA_TYPE, problem
 from recollect.server.gate import PRINCIPAL, Gate, is_loopback
 from recollect.server.limits import HEAD_BYTES, BodyLimit, BytesRead
+from recollect.server.rehearsal import rehearse
 from recollect.server.sample import load
 from recollect.server.service import Service
 
@@ -147,6 +148,7 @@ async def serve(
 
 async def serve_on(service: Service, listener: socket.socket, stop: asyncio.Event | None = None) -> None:
     """Serve what comes in at a socket, until a signal, or until `stop` is set."""
+    await rehearse(service.memory, service.settings.language)
     config = uvicorn.Config(
         build(service),
         http=PatientProtocol,

@@ -6,6 +6,8 @@ import os
 import re
 import signal
 import sqlite3
+import subprocess
+import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -99,3 +101,21 @@ def test_it_talks_to_itself_and_leaves_nothing_behind(recollect, tmp_path):
     ran = recollect("serve", "--play", "--port", "0", at=None)
     assert ran.code == 0 and "Admiral. Earlier today" in ran.out and "city: Porto" in ran.out
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_has_rehearsed_before_its_doors_open():
+    code = """
+import asyncio, sys
+from recollect import Memory
+from recollect.server.rehearsal import rehearse
+
+async def main():
+    async with Memory.open("memory://", worker=False) as memory:
+        assert "recollect.enrich.rules" not in sys.modules
+        await rehearse(memory, "en")
+        assert {"recollect.enrich.rules", "tokenizers"} <= set(sys.modules)
+        assert await memory.users() == []
+
+asyncio.run(main())
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
