@@ -3,10 +3,10 @@
     python -m recollect.testing.flooding
     python -m recollect.testing.flooding --made-up     # by keys that nobody made, another with each request
 
-The flood comes from a process of its own, up to a thousand requests a second by one key, at moments of chance; another
-key asks in peace before it, while it goes to another server, and while it goes to the same one. Where each process has a
-processor, the slowest in a hundred of its answers must not take more than twice as long. Elsewhere the flood at the other
-server tells what the machine alone is the reason of.
+The flood comes from a process of its own, up to a thousand requests a second by one key, at moments of chance. Another
+key asks in peace before it, while it goes to another server, and while it goes to the same one. Where each process has
+a processor, the slowest in a hundred of its answers must not take more than twice as long. Elsewhere the flood at the
+other server tells what the machine alone is the reason of.
 """
 
 from __future__ import annotations
