@@ -56,6 +56,6 @@ class MemoryTool(BetaAbstractMemoryTool):
 
 async def _performed(user: User, command: BetaMemoryTool20250818Command) -> str:
     try:
-        return await perform(user, dict(command))
+        return await perform(user, vars(command))
     except Refused as refusal:
         raise ToolError(str(refusal)) from refusal
