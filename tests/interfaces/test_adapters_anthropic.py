@@ -6,10 +6,8 @@ import asyncio
 import json
 import re
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from anthropic.tools import ToolError
 from anthropic.tools.memory import BetaAsyncLocalFilesystemMemoryTool, BetaLocalFilesystemMemoryTool
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loopback import Answer, Request, answering
 
 from recollect import sync
 from recollect.adapters.anthropic import AsyncMemoryTool, MemoryTool
@@ -223,21 +222,30 @@ class Claude:
         self.requests: list[dict[str, Any]] = []
         self.url = ""
 
-    def answer(self, request: dict[str, Any]) -> tuple[str, bytes]:
-        self.requests.append(request)
+    def answer(self, request: Request) -> Answer:
+        assert request.path.partition("?")[0] == "/v1/messages" and request.headers["Authorization"] == "Bearer none"
+        self.requests.append(request.body)
         content = self.script.pop(0)
-        stop = "tool_use" if any(block["type"] == "tool_use" for block in content) else "end_turn"
-        message = {"id": f"msg_{len(self.requests)}", "type": "message", "role": "assistant", "model": request["model"]}
-        message |= {"usage": {"input_tokens": 1, "output_tokens": 1}, "stop_sequence": None}
-        if not request.get("stream"):
-            return "application/json", json.dumps(message | {"content": content, "stop_reason": stop}).encode()
-        start = {"type": "message_start", "message": message | {"content": [], "stop_reason": None}}
-        end = {"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": None}}
-        end["usage"] = {"output_tokens": 1}
-        pieces = [piece for index, block in enumerate(content) for piece in streamed(index, block)]
-        events = [start, *pieces, end, {"type": "message_stop"}]
+        stop = {"stop_reason": "tool_use" if content[-1]["type"] == "tool_use" else "end_turn", "stop_sequence": None}
+        message = {
+            "id": f"msg_{len(self.requests)}",
+            "type": "message",
+            "role": "assistant",
+            "model": request.body["model"],
+            "content": content,
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+            **stop,
+        }
+        if not request.body.get("stream"):
+            return Answer(message)
+        events = [
+            {"type": "message_start", "message": message | {"content": [], "stop_reason": None}},
+            *(piece for index, block in enumerate(content) for piece in streamed(index, block)),
+            {"type": "message_delta", "delta": stop, "usage": {"output_tokens": 1}},
+            {"type": "message_stop"},
+        ]
         lines = (f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
-        return "text/event-stream", "".join(lines).encode()
+        return Answer("".join(lines), "text/event-stream")
 
     @property
     def results(self) -> dict[str, tuple[str, bool]]:
@@ -264,24 +272,8 @@ def streamed(index: int, block: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def served(claude: Claude) -> Iterator[Claude]:
-    class Answering(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            assert self.path.partition("?")[0] == "/v1/messages" and self.headers["Authorization"] == "Bearer none"
-            kind, body = claude.answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        claude.url = f"http://127.0.0.1:{server.server_port}"
+    with answering(claude.answer) as claude.url:
         yield claude
-        server.shutdown()
 
 
 def asked(claude: Claude) -> dict[str, Any]:
