@@ -20,7 +20,7 @@ from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Condition, Filter
 from recollect.layers import PUBLIC_LAYERS
 from recollect.learning import learn_jobs
-from recollect.ledger import Ledger, portions
+from recollect.ledger import ERASURES, Ledger, portions
 from recollect.long_term import past_ids
 from recollect.policies import graphs
 from recollect.policies.merging import merges_of, without_given, without_merge
@@ -298,13 +298,20 @@ class Privacy:
             if STANDS_IN in record.metadata:
                 standing[str(record.metadata[STANDS_IN])] = record
         beside = await self._forget_beside(standing.values(), everything=True)
+        await self._plan_clearing()  # before, so that after a crash the index is not left with it
         await forget_whole(self._ledger.store, self._partition, self._ledger.clock())
         self._indexes.drop(self._partition)
-        if jobs := self._ledger.index_jobs(self._partition):
-            # Once more a little later: a job that was under way may hand over what it read before.
-            jobs += self._ledger.index_jobs(self._partition, later=True)
-            await self._ledger.commit(Changes(self._partition, enqueue=jobs))
+        await self._plan_clearing(at_once=True)
         return +counts, beside
+
+    async def _plan_clearing(self, *, at_once: bool = False) -> None:
+        """Have an index beside the store let go of the partition: in any case a little later, too.
+
+        A job that was under way may hand over what it read before.
+        """
+        now = self._ledger.clearing_jobs(self._partition) if at_once else ()
+        if jobs := now + self._ledger.clearing_jobs(self._partition, later=True):
+            await self._ledger.commit(Changes(ERASURES, enqueue=jobs))
 
     async def export(self) -> AsyncIterator[dict[str, Any]]:
         """Everything about the user, one JSON object at a time; the first says what it is."""
