@@ -689,6 +689,7 @@ def test_work_that_was_given_up_is_listed_with_its_reason_and_can_be_tried_again
     assert "out for lunch" in failure["reason"]
     assert "lunch" in recollect("worker", "--failures").out
     assert "failures" in recollect("doctor").out
+    assert "1 job; see" in recollect("stats").out
     assert recollect("worker", "--retry", failure["id"]).code == 0
     assert recollect("worker", "--once", "--json").json["done"] == 1
     assert recollect("worker", "--failures", "--json").json == []
@@ -712,6 +713,16 @@ def test_stats_count_users_layers_and_bytes(recollect, lines):
     assert found["bytes"] > 0
     told = "".join(recollect("stats").out.split())  # a long path is broken wherever the line ends
     assert "1record" in told and "readonlyno" in told and "/notes.db" in told
+
+
+def test_stats_tell_what_people_stored_and_programs_also_the_rest(recollect, lines):
+    for said in ("I live in Oslo.", "I moved to Bergen."):
+        _remember(recollect, lines, {"role": "user", "content": said, "session": "s"})
+        recollect("worker", "--once")
+    kept = recollect("stats", "--json").json["records"]
+    assert {"conversation", "fact", "past"} <= kept.keys()
+    told = recollect("stats").out
+    assert "fact" in told and "past" not in told and "given up" not in told
 
 
 def test_who_was_erased_is_no_user_of_the_stats(recollect, lines):

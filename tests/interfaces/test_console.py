@@ -639,6 +639,12 @@ async def test_a_server_that_is_about_to_stop_says_so(client, service):
     assert (await client.get("/users")).status_code == 503
 
 
+async def test_the_overview_counts_what_people_stored(client, noor):
+    kept = (await client.get("/api/stats")).json()["records"]
+    page = await shown(client, "/overview")
+    assert "session" in kept and ">session<" not in page and ">fact<" in page
+
+
 async def test_the_overview_adds_up_what_all_processes_did(clock, tmp_path):
     elsewhere = Metrics()
     elsewhere.count("turns", 4_321)
