@@ -13,7 +13,7 @@ from starlette.responses import Response
 from recollect.layers import told_counts
 from recollect.records import DAY_MS, Record, as_datetime
 from recollect.server.console.door import router
-from recollect.server.console.pages import page
+from recollect.server.console.pages import Chosen, page
 from recollect.server.console.plots import Area, Bar, area, bars
 from recollect.server.console.words import count, day
 from recollect.server.metrics import Latency
@@ -57,7 +57,7 @@ class Overview:
 
 
 @routes.get("/overview", openapi_extra=ADMIN)
-async def overview(request: Request, service: Here, caller: Caller) -> Response:
+async def overview(request: Request, service: Here, caller: Caller, chosen: Chosen = "") -> Response:
     """Figures about the whole store, and about the users of the org."""
     survey = await service.memory.survey()
     users = [each.user for each in await service.memory.users() if each.org == caller.org and each.user]
