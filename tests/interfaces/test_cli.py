@@ -705,6 +705,13 @@ def test_a_store_that_another_process_holds_is_busy(recollect, lines, tmp_path, 
     assert recollect("import", lines(PORTO)).code == 0
 
 
+def test_what_is_said_into_a_pipe_is_not_broken_into_lines(recollect):
+    said = f"I keep bees on the roof, {'and goats in the garden, ' * 12}and that is all."
+    ran = recollect("chat", "--script", "-", input=f"{said}\nWhat do I keep on the roof?\n/help\n")
+    assert f"      you › {said}\n" in ran.out
+    assert [line for line in ran.out.splitlines() if line != line.rstrip()] == []
+
+
 def test_stats_count_users_layers_and_bytes(recollect, lines):
     _remember(recollect, lines, TEA, PORTO)
     found = recollect("stats", "--json").json
@@ -935,6 +942,7 @@ def test_without_a_terminal_it_plays_a_scene_that_is_answered_from_memory(tmp_pa
     assert flat.count("one-eyed cat called Admiral.”") == 1
     assert "lighthouse at Cabo da Roca.”" in flat
     assert "I don't remember anything about that." in flat
+    assert not any(line.endswith(" ") for line in ran.stdout.splitlines())
     assert list(tmp_path.iterdir()) == []
 
 
