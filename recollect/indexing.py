@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from recollect.errors import NotFound, RecollectError, Unavailable
 from recollect.filters import Filter
 from recollect.layers import LAYERS
-from recollect.ledger import ERASURES, Ledger
+from recollect.ledger import CLEARING, Ledger
 from recollect.providers import floats
 from recollect.records import Changes, Job, Partition, Record
 from recollect.stores.contract import VectorIndex, named_partitions, veil_of
@@ -105,12 +105,15 @@ class Indexing:
     # ── feeding ──────────────────────────────────────────────────────────────────────────────────
 
     async def run(self, job: Job) -> Changes:
-        """Make the index hold of these records, or of all of the partition's, what the store holds."""
+        """Make the index hold of these records, or of all of the partition's, what the store holds.
+
+        Or let it go of a partition that was erased.
+        """
         if self._index is None:
             log.warning("memories changed that an index was to be told of, and none is set; run `recollect reindex`")
             return Changes(job.partition)
         try:
-            if job.partition == ERASURES:
+            if job.kind == CLEARING:
                 await self._clear(self._index, Partition(*job.refs))
             elif job.refs:
                 await self._feed(self._index, job.partition, job.refs)
@@ -123,7 +126,7 @@ class Indexing:
 
     def _later(self, job: Job) -> tuple[Job, ...]:
         """What to do when the index is back: however much of a partition it missed, one job brings all of it."""
-        if job.partition == ERASURES:
+        if job.kind == CLEARING:
             return self._ledger.clearing_jobs(Partition(*job.refs), later=True)
         return self._ledger.index_jobs(job.partition, later=True)
 

@@ -49,6 +49,9 @@ CHANGED_RECORDS = 45
 ERASURES = Partition("{index}", "")
 """Where it is written down whom an index has to let go of: not in a partition of theirs, which would be named again."""
 
+CLEARING = "unindex"
+"""The kind of these jobs."""
+
 Decide = Callable[[Record | None, int], Changes | None]
 """From what stands under an id, and now, to what should change; None leaves it as it is."""
 Change = Callable[[Record], Record]
@@ -189,8 +192,8 @@ class Ledger:
     def clearing_jobs(self, erased: Partition, *, later: bool = False) -> tuple[Job, ...]:
         """The job that takes an erased partition out of an index. Both it and its id know the veil alone."""
         veil = veil_of(erased)
-        jobs = self.index_jobs(ERASURES, veil, later=later)
-        return tuple(replace(job, id=f"{job.id}:{veil.user}", refs=tuple(veil)) for job in jobs)
+        jobs = self.index_jobs(ERASURES, later=later)
+        return tuple(replace(job, id=f"{job.id}:{veil.user}", kind=CLEARING, refs=tuple(veil)) for job in jobs)
 
     async def wait_for_work(self, timeout_s: float) -> None:
         """Wait until there may be work, from this process or, where the store can tell, from another one."""

@@ -323,3 +323,18 @@ def test_a_token_is_never_told():
     assert read_address("chroma+https://:s3%2Fcret%3D@vectors.example").token == "s3/cret="
     assert address.token == "s3cret"
     assert address.shown == "chroma+https://vectors.example:443"
+
+
+async def test_an_erasure_that_the_index_gave_up_on_can_be_tried_again(open_memory, index_url, index, monkeypatch):
+    memory = await open_memory(index=index_url, job_attempts_max=1)
+    await memory.user("ann").add_memory("Ann drinks green tea")
+    await memory.work()
+    with monkeypatch.context() as patch:
+        patch.setattr(memory._running.indexing._index, "held", lambda partition: 1 / 0)
+        await memory.user("ann").erase()
+        await memory.work()
+    (failure,) = await memory.failures()
+    assert "ann" not in str(failure.to_dict())
+    await memory.retry(failure)
+    await memory.work()
+    assert (await memory.failures(), await index.partitions()) == ([], set())
