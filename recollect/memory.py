@@ -46,7 +46,7 @@ from recollect.records import (
 )
 from recollect.settings import QUALITIES, RERANKERS, Settings
 from recollect.stores import check_index, open_index
-from recollect.stores.contract import Finding, Store, Survey, VectorIndex, examined, named_partitions
+from recollect.stores.contract import Finding, Store, Survey, VectorIndex, examined, is_veil, named_partitions, veil_of
 from recollect.stores.in_memory import InMemoryStore
 from recollect.stores.routed import FALLBACKS, check_routes, open_stores
 from recollect.working import Working
@@ -1126,9 +1126,15 @@ def _parameters(make: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def _meant(user: str | None, org: str | None) -> Callable[[Partition], bool]:
-    """Whether a partition is one of those: of this user, of this org, or any."""
+    """Whether a partition is one of those: of this user, of this org, or any; also under its veil."""
     of_user, of_org = validate.optional_identifier(user, "user"), validate.optional_identifier(org, "org")
-    return lambda partition: of_user in (None, partition.user) and of_org in (None, partition.org)
+
+    def is_of_user(partition: Partition) -> bool:
+        if of_user is None or not is_veil(partition):
+            return of_user in (None, partition.user)
+        return partition == veil_of(Partition(partition.org, of_user))
+
+    return lambda partition: of_org in (None, partition.org) and is_of_user(partition)
 
 
 def _reprocess_options(by: Any, apply: Any, again: Any) -> dict[str, Any]:

@@ -205,8 +205,8 @@ class Recall:
             else:
                 async with asyncio.timeout(EMBED_WAIT_S):
                     rows = await embedder.embed([text])
-            row = rows[0]
-            # It is silent about numbers that are too large. `@` would have to be told to be, for longer than it takes.
+            # In float64, as what is stored: other squares overflow or vanish. `vdot` is silent where these do.
+            row = rows[0].astype(np.float64)
             square = float(np.vdot(row, row)) if rows.shape == (1, embedder.dimensions) else 0.0
         except Exception as error:  # an embedder may raise anything, and words answer without it
             log.warning("searching by words alone: the embedder failed (%s)", type(error).__name__)
@@ -215,7 +215,7 @@ class Recall:
         self.embedder_state = "answers"
         if not 0 < square < math.inf:
             return None
-        vector: NDArray[np.float32] = (row / np.float32(math.sqrt(square))).astype(np.float32, copy=False)
+        vector: NDArray[np.float32] = (row / math.sqrt(square)).astype(np.float32)
         return vector
 
     async def _read_new(self, index: PartitionIndex) -> None:

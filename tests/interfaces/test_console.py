@@ -639,6 +639,24 @@ async def test_a_server_that_is_about_to_stop_says_so(client, service):
     assert (await client.get("/users")).status_code == 503
 
 
+@pytest.mark.parametrize("name", ["overview", "jobs", "keys", "docs"])
+async def test_a_page_about_the_server_leads_back_to_the_user_one_came_from(client, noor, name):
+    beside = re.search(rf'href="(/{name}[^"]*)"', await shown(client, f"{NOOR}/memories"))[1]
+    await shown(client, "/users/somebody-else/memories")  # in another tab
+    page = await shown(client, beside)
+    assert f'href="{NOOR}/chat"' in page and "somebody-else" not in page
+    assert (await client.get("/")).headers["location"] == f"{NOOR}/chat"
+    assert f'href="{NOOR}/chat"' in await shown(client, f"/{name}")
+    assert (await client.get(f"/{name}", params={"user": "x" * 500})).status_code == 422
+    assert "<b>" not in (await client.get(f"/{name}", params={"user": "<b>"})).text
+
+
+async def test_the_overview_counts_what_people_stored(client, noor):
+    kept = (await client.get("/api/stats")).json()["records"]
+    page = await shown(client, "/overview")
+    assert "session" in kept and ">session<" not in page and ">fact<" in page
+
+
 async def test_the_overview_adds_up_what_all_processes_did(clock, tmp_path):
     elsewhere = Metrics()
     elsewhere.count("turns", 4_321)
