@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recollect.conversation import Message, SessionInfo
+from recollect.conversation import Message
 from recollect.errors import RecollectError
 from recollect.records import new_id
 from recollect.server import schemas
@@ -25,7 +25,6 @@ routes = router()
 
 MESSAGES_SHOWN = 60
 """The newest messages of a conversation; the page of the session has all of them."""
-SESSIONS_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +39,11 @@ class Bubble:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """The page: the conversations to choose from, one of them, and what is behind its last turn."""
+    """The page: a conversation, and what is behind its last turn."""
 
     session: str
     title: str
     agents: tuple[str, ...]
-    sessions: tuple[SessionInfo, ...]
     bubbles: tuple[Bubble, ...]
     remembered: Remembered | None
     prompt: Prompt | None
@@ -81,12 +79,10 @@ async def chat_page(
     chat = owner.session(session)
     messages, _ = await chat.messages(limit=MESSAGES_SHOWN, newest_first=True)
     said = next((message for message in messages if message.role == "user" and spoken(message.content).strip()), None)
-    sessions = await owner.sessions(limit=SESSIONS_SHOWN)
     view = Chat(
         session=session,
-        title=next((info.title for info in sessions if info.id == session), "New conversation"),
+        title=(await chat.info()).title if messages else "New conversation",
         agents=tuple(sorted(service.agents)),
-        sessions=tuple(sessions),
         bubbles=tuple(map(bubble, reversed(messages))),
         remembered=await remembered_of(owner, session, said.id) if said else None,
         prompt=prompt_of(await chat.get_context(spoken(said.content))) if said and prompt else None,
