@@ -630,6 +630,23 @@ async def test_static_files_are_kept_by_browsers_and_nothing_else_is_served(clie
         assert (await client.get(path)).status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("referer", "is_offered"),
+    [
+        (f"{LOCAL}/users/ann/learnings?agent=default", True),
+        ("http://evil.example/users/ann/learnings", False),
+        ("javascript://127.0.0.1:8765/%0Aalert(1)", False),
+        ("http://[", False),
+        ("", False),
+    ],
+)
+async def test_from_a_form_that_did_not_work_one_gets_back_to_its_page_and_to_no_other(client, referer, is_offered):
+    proof = proof_in(await shown(client, "/users"))
+    answer = await client.post("/users/ann/learnings", data={"proof": proof, "type": "x"}, headers={"Referer": referer})
+    assert answer.status_code == 422
+    assert ("Back</a>" in answer.text, bool(referer) and referer in answer.text) == (is_offered, is_offered)
+
+
 async def test_what_is_wrong_with_a_form_is_said_beside_it(client):
     proof = proof_in(await shown(client, "/users"))
     answer = await client.post(
