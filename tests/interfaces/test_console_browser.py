@@ -85,6 +85,7 @@ async def test_a_person_talks_and_sees_what_was_remembered(address):
         await page.get_by_label("Message", exact=True).fill("My brother is called Samir and I'm allergic to walnuts.")
         await page.keyboard.press("Enter")
         await expect(page.locator("#log .bubble.assistant")).to_contain_text("I'll remember that.")
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("My brother is called Samir")
         await expect(page.locator("#remembered")).to_contain_text("walnuts")
         await expect(page.locator("#remembered")).to_contain_text("Samir")
         await expect(page.locator("#remembered .dots")).to_have_count(0)

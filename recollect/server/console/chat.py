@@ -51,8 +51,9 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a turn adds to the page."""
+    """What a turn adds to the page; with the first, a conversation gets its title."""
 
+    title: str
     bubbles: tuple[Bubble, ...]
     remembered: Remembered
     prompt: Prompt
@@ -108,7 +109,8 @@ async def say(
         records = await owner.get_memories(answer["message_ids"])
         bubbles = tuple(bubble(Message.from_record(record)) for record in records)
         behind = await remembered_of(owner, session, turn.said_id, 0)
-        return {"html": rendered(request, "chat_turn", Answered(bubbles, behind, prompt_of(prepared.context)))}
+        added = Answered((await turn.chat.info()).title, bubbles, behind, prompt_of(prepared.context))
+        return {"html": rendered(request, "chat_turn", added)}
 
     def failed(error: RecollectError) -> dict[str, Any]:
         view = Refusal(*told(error))
