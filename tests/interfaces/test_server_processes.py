@@ -66,7 +66,7 @@ def test_a_process_that_cannot_start_says_why_in_one_line_and_after_some_tries_a
         file.execute("pragma user_version = 99")
     for pid in crew:
         os.kill(pid, signal.SIGKILL)
-    until(lambda: running.poll() is not None, 300.0)
+    until(lambda: running.poll() is not None, 200.0)
     told = (tmp_path / "requests.log").read_text()
     assert running.returncode == 4 and "processes end as soon as they start" in told
     assert "cannot serve: store: the file has schema version 99" in told and "Traceback" not in told
