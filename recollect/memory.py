@@ -527,10 +527,11 @@ class User:
 
         With `only_new` it is a `Conflict` if any of them is already there.
         """
-        drafts = []
-        for item in validate.batch(items):
-            given = {"content": item} if isinstance(item, str) else item
-            drafts.append(_call(long_term.draft, given))
+
+        def draft(item: Any) -> Record:
+            return _call(long_term.draft, {"content": item} if isinstance(item, str) else item)
+
+        drafts = validate.each(items, draft)
         chosen = validate.switch(only_new, "only_new")
         return await self._long_term.add(drafts, _key(idempotency_key), only_new=chosen)
 
@@ -563,7 +564,7 @@ class User:
 
     async def update_memories(self, items: Sequence[Mapping[str, Any]]) -> list[Record]:
         """Change up to 45 memories in one commit, all or none. An item is the arguments of `update_memory`."""
-        edits = [_call(long_term.edit, item) for item in validate.batch(items)]
+        edits = validate.each(items, lambda item: _call(long_term.edit, item))
         if len(edits) > EDITS_MAX:
             raise TooLarge(f"at most {EDITS_MAX} edits at once: each also writes what was before", field="items")
         return await self._long_term.update(edits)
@@ -876,11 +877,12 @@ class Session:
 
         An item is a `Message` or the arguments of `add_message`.
         """
-        drafts = []
-        for item in validate.batch(messages, "messages"):
+
+        def draft(item: Any) -> Record:
             given = _arguments(item) if isinstance(item, Message) else item
-            drafts.append(_call(conversation.draft, given, "messages"))
-        return await self._append(drafts, idempotency_key)
+            return _call(conversation.draft, given, "messages")
+
+        return await self._append(validate.each(messages, draft, "messages"), idempotency_key)
 
     async def add_interaction(
         self,

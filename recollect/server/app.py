@@ -43,7 +43,7 @@ from recollect.server import (
 from recollect.server.connections import PatientProtocol
 from recollect.server.description import DescribedApp, call_name
 from recollect.server.envelope import REQUEST_ID, Envelope
-from recollect.server.errors import MEDIA_TYPE, problem
+from recollect.server.errors import problem
 from recollect.server.gate import PRINCIPAL, Gate, is_loopback
 from recollect.server.limits import HEAD_BYTES, BodyLimit, BytesRead
 from recollect.server.rehearsal import rehearse
@@ -84,7 +84,7 @@ def build(service: Service) -> FastAPI:
         redirect_slashes=False,
         lifespan=lifespan,
         generate_unique_id_function=call_name,
-        responses={"default": {"model": schemas.Problem, "content": {MEDIA_TYPE: {}}, "description": "What is wrong."}},
+        responses={"default": {"model": schemas.Problem, "description": "What is wrong."}},
         exception_handlers=dict.fromkeys((RecollectError, HTTPException, RequestValidationError), _told),
     )  # fmt: skip
     app.state.service = service
