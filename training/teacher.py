@@ -199,12 +199,7 @@ def judge(options: argparse.Namespace, device: str) -> None:
     lines = Lines(options.pairs, tokenizer_of(told))
     model = start(weights, options.seed, device, options.layers)
     questions, measured_with = lessons(lines, lines.all(), options.hold_out)
-    labelled = [
-        question
-        for question in questions
-        if not question.get("written")
-        for _ in range(2 if question["set"] == "talks" else 1)
-    ]
+    labelled = [question for question in questions if not question.get("written")]
     learn(model, lines, labelled, replace(JUDGE, seed=options.seed), device)
     report("teacher", model, lines, measured_with, device)
     given = scores_of(model, lines, lines.all(), device, reach=0)

@@ -383,8 +383,8 @@ def taught(pairs: Pairs, judged: Sequence[Path]) -> list[dict[str, Any]]:
 
 
 def often(question: dict[str, Any]) -> int:
-    """How often it is read in one round: what people labelled more, and our own talks most."""
-    return 1 if question.get("written") else 4 if question["set"] == "talks" else 2
+    """How often it is read in one round: what people labelled more."""
+    return 1 if question.get("written") else 2
 
 
 def lessons(

@@ -9,7 +9,7 @@ import pytest
 
 from recollect.errors import ValidationError
 from recollect.policies.passages import BEFORE_WORDS, WORDS_MAX, passage, stretch
-from recollect.reranking import CANDIDATES, open_reranker
+from recollect.reranking import CANDIDATES, SURROUNDED, open_reranker
 from recollect.testing.fakes import FailingReranker, WordReranker
 
 CATS = ["The cat sleeps on the mat.", "A cat is a cat is a cat.", "The neighbour's cat ran off.", "Cat food is dear."]
@@ -74,6 +74,17 @@ async def test_no_more_is_read_than_there_is_time_for(open_memory):
     assert len(reranker.read) < CANDIDATES
     assert all(len(text.split()) <= WORDS_MAX for text in reranker.read)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+async def test_the_first_hits_are_read_with_what_stood_around_them_and_the_others_alone(open_memory):
+    reranker = WordReranker()
+    memory = await open_memory(reranker=reranker)
+    chat = memory.user("ann").session("s")
+    await chat.add_messages([{"role": "user", "content": f"Kite number {number} flew."} for number in range(60)])
+    await memory.user("ann").search_memory("kite", limit=60, quality="best")
+    assert len(reranker.read) == 60
+    assert all(" | " in text for text in reranker.read[:SURROUNDED])
+    assert not any(" | " in text for text in reranker.read[SURROUNDED:])
 
 
 @pytest.mark.parametrize("answer", [None, np.ones(2, np.float32), np.full(5, np.nan, np.float32), "nonsense"])
