@@ -1,0 +1,73 @@
+"""The records of an index, packed: each takes two hundred bytes or so, and a thousand once somebody reads it.
+
+Most rows of an index are never read: their words and vectors say that others answer better. So a record lies here as a
+few bytes, its vector in the matrix of its index, and becomes an object when it is asked for. To unpack one takes two
+microseconds; those that were read stay unpacked until the index rests.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Callable, Iterator
+
+from recollect.records import Record, Scope, Vector, bare, record_with
+
+UNPACKED_MAX = 5_000
+"""Records of one index that are unpacked at a time."""
+ENTRY_BYTES = 41
+"""What the bytes of a record take beside their number: as an object, and in the list of them."""
+
+
+class Shelf(dict[int, Record]):
+    """The record of each row. As a dict it holds those that are unpacked, so that to read one again costs nothing.
+
+    The vectors of `model` are those of the index, which `data_of` gives.
+    """
+
+    def __init__(self, model: str, data_of: Callable[[int], bytes]) -> None:
+        self.ids: list[str] = []
+        self.nbytes = 0
+        self._model, self._data_of = model, data_of
+        self._packed: list[bytes] = []
+        # Rows of one layer and scope share both.
+        self._kinds: list[tuple[str, Scope]] = []
+        self._kind_of: dict[tuple[str, Scope], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self)))
+
+    def __missing__(self, row: int) -> Record:
+        kind, vector, told = marshal.loads(self._packed[row])
+        layer, scope = self._kinds[kind]
+        held = Vector(self._model, self._data_of(row)) if vector is True else vector and Vector(*vector)
+        record = record_with(self.ids[row], layer, scope, held, told)
+        self._show(row, record)
+        return record
+
+    def add(self, id: str) -> None:
+        """Make a row for the record of this id."""
+        self.ids.append(id)
+        self._packed.append(b"")
+        self.nbytes += ENTRY_BYTES
+
+    def put(self, row: int, record: Record, *, is_in_matrix: bool) -> None:
+        """Put a record into its row. Its vector is left out where the matrix has it."""
+        vector = record.vector
+        held = True if is_in_matrix else (vector.model, vector.data) if vector else None
+        kind = record.layer, record.scope
+        number = self._kind_of.get(kind)
+        if number is None:
+            number = self._kind_of[kind] = len(self._kinds)
+            self._kinds.append(kind)
+        packed = marshal.dumps((number, held, bare(record)))
+        self.nbytes += len(packed) - len(self._packed[row])
+        self._packed[row] = packed
+        self._show(row, record)
+
+    def _show(self, row: int, record: Record) -> None:
+        if dict.__len__(self) >= UNPACKED_MAX:
+            self.clear()
+        self[row] = record
