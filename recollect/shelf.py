@@ -62,7 +62,8 @@ class Shelf(dict[int, Record]):
         if number is None:
             number = self._kind_of[kind] = len(self._kinds)
             self._kinds.append(kind)
-        packed = marshal.dumps((number, held, bare(record)))
+        # A copy: what is written grows on its way to its size, and would lie where it left room behind it.
+        packed = bytes(memoryview(marshal.dumps((number, held, bare(record)))))
         self.nbytes += len(packed) - len(self._packed[row])
         self._packed[row] = packed
         self._show(row, record)

@@ -22,7 +22,7 @@ WIDE_ROWS = 1_000
 CODES_FROM_ROWS = 10_000
 """From here on a byte per dimension is compared first and the best are compared again exactly."""
 RESCORED_ROWS = 256
-HALF_BYTES = 2
+HALF_BYTES, BLOCK_ROWS = 2, 8
 ROWS, GROWTH = 16, 1.125
 """Room of what is new, and what it grows by when it is full: many indexes are held, each with its spare room."""
 
@@ -33,43 +33,56 @@ class Vectors:
     """The vector of each row. With 0 dimensions, the first vector says how many."""
 
     def __init__(self, dimensions: int) -> None:
-        self._shape_for(dimensions, ROWS)
+        self._shape_for(dimensions)
 
-    @property
-    def dimensions(self) -> int:
-        return int(self._stored.shape[1])
-
-    @property
-    def nbytes(self) -> int:
-        """What is held, also while nobody asks."""
-        return self._stored.nbytes + self._codes.nbytes
-
-    def _shape_for(self, dimensions: int, rows: int) -> None:
-        self._stored: NDArray[Any] = np.zeros((rows, dimensions), "<f2")
+    def _shape_for(self, dimensions: int) -> None:
+        self.dimensions = dimensions
+        # As they are stored, or widened: one of the two. In blocks, since many indexes grow at once, and what a larger
+        # array leaves behind when it replaces a smaller one is too small for the next.
+        self._blocks: list[NDArray[np.float16]] = []
         self._wide: Floats | None = None
+        self._lately: Floats | None = None
         self._codes: NDArray[np.int8] = np.zeros((0, dimensions), np.int8)
         self._coded = 0
         self._scale = 0.0
 
+    @property
+    def nbytes(self) -> int:
+        """What is held, also while nobody asks."""
+        wide = 0 if self._wide is None else self._wide.nbytes
+        return len(self._blocks) * BLOCK_ROWS * self.dimensions * HALF_BYTES + wide + self._codes.nbytes
+
     def put(self, rows: Sequence[int], vectors: Sequence[Vector | None]) -> None:
         """Take in the vectors of these rows. Those of another size count as none."""
         if not self.dimensions and (some := next(filter(None, vectors), None)):
-            self._shape_for(len(some.data) // HALF_BYTES, len(self._stored))
-        if (last := max(rows)) >= len(self._stored):
-            self._make_rows(last + 1)
+            self._shape_for(len(some.data) // HALF_BYTES)
+        self._make_rows(max(rows) + 1)
         nothing = bytes(self.dimensions * HALF_BYTES)
         packed = b"".join([each.data if each is not None and self.fits(each) else nothing for each in vectors])
         new = np.frombuffer(packed, "<f2").reshape(len(vectors), self.dimensions)
-        self._stored[rows] = new
-        if self._wide is not None:
+        if self._wide is None:
+            for row, numbers in zip(rows, new, strict=True):
+                self._blocks[row // BLOCK_ROWS][row % BLOCK_ROWS] = numbers
+        else:
             self._wide[rows] = new
+        if self._lately is not None:
+            self._lately[rows] = new
         if again := [row for row in rows if row < self._coded]:
-            self._codes[again] = self._code(self._stored[again])
+            self._codes[again] = self._code(self.matrix(self._coded)[again])
 
     def _make_rows(self, size: int) -> None:
-        self._stored, self._wide = grown(self._stored, size), None
-        if self._stored.dtype != np.float32 and size >= WIDE_ROWS:
-            self._stored = self._stored.astype(np.float32)
+        if self._wide is None and size >= WIDE_ROWS:
+            self._wide = self._widened()
+            self._blocks, self._lately = [], None
+        if self._wide is None:
+            for _ in range(len(self._blocks) * BLOCK_ROWS, size, BLOCK_ROWS):
+                self._blocks.append(np.zeros((BLOCK_ROWS, self.dimensions), "<f2"))
+                self._lately = None
+        elif size > len(self._wide):
+            self._wide = grown(self._wide, size)
+
+    def _widened(self) -> Floats:
+        return widened(np.concatenate(self._blocks)) if self._blocks else np.zeros((0, self.dimensions), np.float32)
 
     def fits(self, vector: Vector | None) -> bool:
         """Whether there is a vector, and of the size of those here."""
@@ -77,12 +90,22 @@ class Vectors:
 
     def data_of(self, row: int) -> bytes:
         """The vector of a row as it is stored."""
-        data: bytes = self._stored[row].astype("<f2", copy=False).tobytes()
+        wide, block = self._wide, row // BLOCK_ROWS
+        stored = self._blocks[block][row % BLOCK_ROWS] if wide is None else wide[row].astype("<f2")
+        data: bytes = stored.tobytes()
         return data
+
+    def matrix(self, size: int) -> Floats:
+        """The vectors of the first rows, as they are compared."""
+        if self._wide is not None:
+            return self._wide[:size]
+        if self._lately is None:
+            self._lately = self._widened()
+        return self._lately[:size]
 
     def rest(self) -> None:
         """Let go of what the next question can make again."""
-        self._wide = None
+        self._lately = None
 
     def scores(self, query: Floats, size: int, alive: NDArray[np.bool_]) -> Scores:
         """The cosine of each row with the question: exact for all that can be among the best."""
@@ -96,7 +119,7 @@ class Vectors:
         near: Scores = np.asarray(simsimd.cdist(code, self._codes[:size], metric="inner"))[0].astype(np.float32)
         near *= np.float32(1 / (self._scale * self._scale))
         best = np.argpartition(np.where(alive, near, np.float32(-9)), -RESCORED_ROWS)[-RESCORED_ROWS:]
-        near[best] = self._stored[best] @ query
+        near[best] = self.matrix(size)[best] @ query
         return near
 
     def scores_of(self, rows: NDArray[np.intp], query: Floats, size: int) -> Scores:
@@ -106,21 +129,14 @@ class Vectors:
             scores[rows] = self.matrix(size)[rows] @ query
         return scores
 
-    def matrix(self, size: int) -> Floats:
-        """The vectors of the first rows, as they are compared."""
-        if self._stored.dtype == np.float32:
-            return self._stored[:size]
-        if self._wide is None:
-            self._wide = widened(self._stored)
-        return self._wide[:size]
-
     def _encode(self, size: int) -> None:
+        matrix = self.matrix(size)
         if self._scale == 0.0:
-            self._scale = 127.0 / max(float(np.abs(self._stored[:size]).max()), 1e-6)
+            self._scale = 127.0 / max(float(np.abs(matrix).max()), 1e-6)
         if size > len(self._codes):
             self._codes = grown(self._codes, size)
         if size > self._coded:
-            self._codes[self._coded : size] = self._code(self._stored[self._coded : size])
+            self._codes[self._coded : size] = self._code(matrix[self._coded :])
             self._coded = size
 
     def _code(self, values: Floats) -> NDArray[np.int8]:
@@ -128,7 +144,7 @@ class Vectors:
         return code
 
 
-def widened(halves: NDArray[Any]) -> Floats:
+def widened(halves: NDArray[np.float16]) -> Floats:
     """Numbers of two bytes as numbers of four, exactly, in a quarter of the time that numpy takes.
 
     Sign, exponent and digits go to their places, and the exponent is counted from where the wider one begins. Vectors
