@@ -40,8 +40,8 @@ WASTED_ROWS = 1_000
 """Rows that an index may hold in vain: to build it anew for fewer does not pay."""
 HEAD_BYTES = 1_600
 """What a record that is not searched costs in memory, about."""
-ROW_BYTES = 120
-"""What the id of a row and its place in a session take, about."""
+INDEX_BYTES, ROW_BYTES = 5_000, 130
+"""What an index takes that holds nothing yet, and what the id of a row and its place in a session take, about."""
 AWAKE = 8
 """Partitions that were asked last, and keep at hand what the next question would otherwise make again."""
 PAGE = 1_000
@@ -283,7 +283,7 @@ class PartitionIndex:
     def nbytes(self) -> int:
         """What is held, also while nobody asks."""
         arrays = (self._alive, self._importance, self._when, self._layer, self._until)
-        rows = ROW_BYTES * len(self.records) + sum([each.nbytes for each in arrays])
+        rows = INDEX_BYTES + ROW_BYTES * len(self.records) + sum([each.nbytes for each in arrays])
         words = self._words.nbytes + self.kinship.nbytes
         vectors = self.vectors.nbytes + self._earlier.nbytes
         return self.records.nbytes + rows + words + vectors + self._arrangement.nbytes + HEAD_BYTES * len(self.heads)

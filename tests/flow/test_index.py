@@ -1,15 +1,23 @@
-"""An index that was kept up to date, by whatever two programs did to one store, is as one that is built anew."""
+"""An index that was kept up to date, by whatever two programs did to one store, is as one that is built anew.
+
+And while nobody asks it, it takes little memory, and as much as it is counted for.
+"""
 
 from __future__ import annotations
 
+import gc
 import random
+import sys
+from types import FunctionType, ModuleType
 
 import pytest
 
 from recollect.errors import RecollectError
 from recollect.index import PartitionIndex
+from recollect.postings import Vocabulary
 from recollect.records import HOUR_MS, Partition
 from recollect.stores import open_store
+from recollect.testing.fakes import HashingEmbedder
 
 ANN = Partition("default", "ann")
 WORDS = ("apple", "boat", "cat", "dog", "eel", "fox")
@@ -116,4 +124,36 @@ async def test_an_index_that_was_kept_is_as_one_that_is_built_anew(open_memory, 
     for _ in range(STEPS):
         await dice.choice((one, two)).step()
         reader = dice.choice((one, two))
-        assert seen(await reader.kept(), clock()) == seen(await reader.built_anew(), clock())
+        kept = await reader.kept()
+        if dice.random() < 0.3:
+            kept.rest()
+        assert seen(kept, clock()) == seen(await reader.built_anew(), clock())
+
+
+def held_by(index):
+    """The bytes of all objects that only this index refers to, however they are referred to."""
+    seen, waiting, held = set(), [index], 0
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen or isinstance(each, (type, ModuleType, FunctionType, Vocabulary)):
+            continue
+        seen.add(id(each))
+        held += sys.getsizeof(each)
+        waiting += gc.get_referents(each)
+    return held
+
+
+async def test_a_message_takes_little_over_a_kilobyte_while_nobody_asks(open_memory):
+    memory = await open_memory(embedder=HashingEmbedder(dimensions=256))
+    for number in range(80):
+        said = f"On day {number} we sailed {number * 7} miles past lighthouse {number % 9}, in fog."
+        await memory.user("ann").session(f"s{number // 20}").add_message("user", said)
+    await memory.work()
+    await memory.user("ann").search_memory("Which lighthouse did we pass in the fog?")
+    index = await memory._flow.indexes.current(ANN)
+    asked = held_by(index)
+    index.rest()
+    resting = held_by(index)
+    assert len(index) >= 80
+    assert resting / len(index) < 1_250 < asked / len(index)
+    assert index.nbytes == pytest.approx(resting, rel=0.15)
