@@ -178,8 +178,15 @@ class PartitionIndex:
             self._born.append(_packed(record.born))
             self._length.append(len(record.content))
             if layer == "conversation":
-                insort(self.sessions.setdefault(record.scope.session, array("I")), row, key=self._born.__getitem__)
+                self._place(row, self.sessions.setdefault(record.scope.session, array("I")))
         self._fill(rows)
+
+    def _place(self, row: int, session: array[int]) -> None:
+        """Put a row among those of its session; mostly it was born last."""
+        if not session or self._born[session[-1]] <= self._born[row]:
+            session.append(row)
+        else:
+            insort(session, row, key=self._born.__getitem__)
 
     def _make_rows(self, size: int) -> None:
         if size > len(self._alive):
@@ -287,6 +294,11 @@ class PartitionIndex:
         words = self._words.nbytes + self.kinship.nbytes
         vectors = self.vectors.nbytes + self._earlier.nbytes
         return self.records.nbytes + rows + words + vectors + self._arrangement.nbytes + HEAD_BYTES * len(self.heads)
+
+    def trim(self) -> None:
+        """Let go of records that were read, where there are many: one that is new has all of them read first."""
+        if len(self._words) == len(self.records):
+            self.records.trim()
 
     def rest(self) -> None:
         """Let go of what the next question can make again."""
@@ -544,6 +556,7 @@ class Indexes:
 
     def _used(self, partition: Partition, index: PartitionIndex) -> PartitionIndex:
         """The index that is asked now. Who was asked some others ago rests."""
+        index.trim()
         self._held.move_to_end(partition)
         self._awake[partition] = index
         self._awake.move_to_end(partition)
@@ -612,8 +625,8 @@ def _is_held(ids: Sequence[str], row_of: Mapping[str, int], row: int) -> bool:
 
 def _end(record: Record) -> int:
     """When a record is over."""
-    ends = [at for at in (record.expires_at, record.valid_to) if at is not None]
-    return min(ends, default=NEVER)
+    expires = NEVER if record.expires_at is None else record.expires_at
+    return expires if record.valid_to is None else min(expires, record.valid_to)
 
 
 def _packed(born: Born) -> int:

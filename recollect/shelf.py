@@ -2,7 +2,7 @@
 
 Most rows of an index are never read: their words and vectors say that others answer better. So a record lies here as a
 few bytes, its vector in the matrix of its index, and becomes an object when it is asked for. To unpack one takes two
-microseconds; those that were read stay unpacked until the index rests.
+microseconds; those that were read stay unpacked until the index rests, or until there are many.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 
 from recollect.records import Record, Scope, Vector, bare, record_with
 
-UNPACKED_MAX = 5_000
-"""Records of one index that are unpacked at a time."""
+UNPACKED_MAX = 2_000
+"""Records of one index that stay unpacked from one question to the next."""
 ENTRY_BYTES = 41
 """What the bytes of a record take beside their number: as an object, and in the list of them."""
 
@@ -32,6 +32,7 @@ class Shelf(dict[int, Record]):
         # Rows of one layer and scope share both.
         self._kinds: list[tuple[str, Scope]] = []
         self._kind_of: dict[tuple[str, Scope], int] = {}
+        self._last = 0
 
     def __len__(self) -> int:
         return len(self._packed)
@@ -44,7 +45,7 @@ class Shelf(dict[int, Record]):
         layer, scope = self._kinds[kind]
         held = Vector(self._model, self._data_of(row)) if vector is True else vector and Vector(*vector)
         record = record_with(self.ids[row], layer, scope, held, told)
-        self._show(row, record)
+        self[row] = record
         return record
 
     def add(self, id: str) -> None:
@@ -57,18 +58,23 @@ class Shelf(dict[int, Record]):
         """Put a record into its row. Its vector is left out where the matrix has it."""
         vector = record.vector
         held = True if is_in_matrix else (vector.model, vector.data) if vector else None
-        kind = record.layer, record.scope
-        number = self._kind_of.get(kind)
-        if number is None:
-            number = self._kind_of[kind] = len(self._kinds)
-            self._kinds.append(kind)
         # A copy: what is written grows on its way to its size, and would lie where it left room behind it.
-        packed = bytes(memoryview(marshal.dumps((number, held, bare(record)))))
+        packed = bytes(memoryview(marshal.dumps((self._kind(record), held, bare(record)))))
         self.nbytes += len(packed) - len(self._packed[row])
         self._packed[row] = packed
-        self._show(row, record)
-
-    def _show(self, row: int, record: Record) -> None:
-        if dict.__len__(self) >= UNPACKED_MAX:
-            self.clear()
         self[row] = record
+
+    def trim(self) -> None:
+        """Pack all again where many were read."""
+        if dict.__len__(self) > UNPACKED_MAX:
+            self.clear()
+
+    def _kind(self, record: Record) -> int:
+        """The number of a layer and scope: mostly that of the record before."""
+        layer, scope = self._kinds[self._last] if self._kinds else ("", None)
+        if record.scope is not scope or record.layer != layer:
+            kind = record.layer, record.scope
+            self._last = self._kind_of.setdefault(kind, len(self._kinds))
+            if self._last == len(self._kinds):
+                self._kinds.append(kind)
+        return self._last

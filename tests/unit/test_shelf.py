@@ -33,12 +33,13 @@ def test_a_record_is_the_same_after_it_was_packed(shelved):
     assert shelved[0] is shelved[0]
 
 
-def test_only_so_many_are_unpacked_at_a_time(shelved, monkeypatch):
-    monkeypatch.setattr(shelf, "UNPACKED_MAX", 2)
-    shelved.clear()
-    for row in [*shelved, *shelved]:
-        assert shelved[row] == RECORDS[row]
-        assert dict.__len__(shelved) <= 2
+def test_where_many_were_read_all_are_packed_again(shelved, monkeypatch):
+    monkeypatch.setattr(shelf, "UNPACKED_MAX", len(RECORDS))
+    shelved.trim()
+    assert dict.__len__(shelved) == len(RECORDS)
+    monkeypatch.setattr(shelf, "UNPACKED_MAX", len(RECORDS) - 1)
+    shelved.trim()
+    assert dict.__len__(shelved) == 0
     assert len(shelved) == len(RECORDS)
 
 
