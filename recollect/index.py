@@ -270,8 +270,11 @@ class PartitionIndex:
             self._masks.clear()
             until = self._until[: len(self.records)]
             over = until <= now
-            self._steady = int(until[over].max(initial=-NEVER)), int(until[~over].min(initial=NEVER))
-            self._ended = int(np.count_nonzero(over & (until > self._first_asked)))
+            if over.any():
+                self._steady = int(until[over].max()), int(until[~over].min(initial=NEVER))
+                self._ended = int(np.count_nonzero(over & (until > self._first_asked)))
+            else:
+                self._steady, self._ended = (-NEVER, int(until.min(initial=NEVER))), 0
 
     def _is_findable(self, record: Record) -> bool:
         """With something to find it by, and not set aside: what is said in such a session is so from the first."""
@@ -568,8 +571,9 @@ class Indexes:
 
     def _count(self, index: PartitionIndex) -> None:
         """Count what an index holds by now."""
-        self._bytes += index.nbytes - index.counted_nbytes
-        index.counted_nbytes = index.nbytes
+        nbytes = index.nbytes
+        self._bytes += nbytes - index.counted_nbytes
+        index.counted_nbytes = nbytes
 
     def tell_of(self, models: set[str]) -> None:
         """Say once of each other model that memories are embedded with it."""

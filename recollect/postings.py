@@ -36,7 +36,6 @@ TOGETHER, PORTION = 16, 1_000
 """From so many texts on, the first ones of an index are read together, so many at a time."""
 ROW_BITS, ENTRY_BITS = 24, 32
 """An entry is a row with a count, a key is a word with an entry."""
-ENTRY_MAX = (1 << ENTRY_BITS) - 1
 LATE_KEYS, LATE_SHARE = 4_096, 16
 """Where there are no more keys than this, or so many new ones beside the others, those that came later join them."""
 WORD_BYTES = 120
@@ -166,11 +165,13 @@ class _Together:
 
     def __init__(self, keys: NDArray[np.int64]) -> None:
         keys.sort()
-        words = keys >> ENTRY_BITS
-        starts = np.flatnonzero(np.diff(words, prepend=-1))
-        self._words = array("i", words[starts].astype(np.int32).tobytes())
-        self._starts = array("I", np.append(starts, len(words)).astype(np.uint32).tobytes())
-        self._entries = (keys & ENTRY_MAX).astype(np.uint32)
+        words = (keys >> ENTRY_BITS).astype(np.int32)
+        changes = np.ones(len(keys) + 1, np.bool_)
+        np.not_equal(words[1:], words[:-1], out=changes[1:-1])
+        starts = changes.nonzero()[0]
+        self._words = array("i", words[starts[:-1]].tobytes())
+        self._starts = array("I", starts.astype(np.uint32).tobytes())
+        self._entries = keys.astype(np.uint32)
 
     def __len__(self) -> int:
         return len(self._entries)
