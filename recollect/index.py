@@ -305,7 +305,7 @@ class PartitionIndex:
 
     def rest(self) -> None:
         """Let go of what the next question can make again."""
-        self._forget_answers()
+        self._talk = None
         self.records.clear()
         self.vectors.rest()
         self._earlier.rest()

@@ -36,8 +36,8 @@ TOGETHER, PORTION = 16, 1_000
 """From so many texts on, the first ones of an index are read together, so many at a time."""
 ROW_BITS, ENTRY_BITS = 24, 32
 """An entry is a row with a count, a key is a word with an entry."""
-LATE_KEYS, LATE_SHARE = 4_096, 16
-"""Where there are no more keys than this, or so many new ones beside the others, those that came later join them."""
+LATE_SHARE = 12
+"""Keys that came later join the others when they are more than this part of them."""
 WORD_BYTES = 120
 """What a word takes that stands apart from the others, beside its entries, about."""
 
@@ -222,10 +222,10 @@ class Words:
     def rest(self) -> None:
         """Let go of what the next question can make again."""
         self._forget_answers()
-        if len(self._late) * LATE_SHARE > len(self._together) or len(self._together) < LATE_KEYS:
-            if self._late:
-                self._together = self._together.with_more(np.array(self._late, np.int64))
-                self._late = array("q")
+        if len(self._late) * LATE_SHARE > len(self._together):
+            self._together = self._together.with_more(np.array(self._late, np.int64))
+            self._late = array("q")
+        if not self._late:
             self._postings.clear()
 
     def _forget_answers(self) -> None:
