@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from array import array
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -491,9 +491,11 @@ class PartitionIndex:
 
     def neighbours(self, record: Record, now: int, reach: int = 1) -> tuple[Record, ...]:
         """The messages right before and after a message."""
-        rows, born = self.sessions.get(record.scope.session, _NO_ROWS), _packed(record.born)
-        at = bisect_right(rows, born, key=self._born.__getitem__) - 1
-        if at < 0 or self._born[rows[at]] != born:
+        rows, row = self.sessions.get(record.scope.session, _NO_ROWS), self.row_of.get(record.id, -1)
+        at = bisect_left(rows, row)
+        if at == len(rows) or rows[at] != row:  # it is not there, or rows did not come in order
+            at = rows.index(row) if row in rows else -1
+        if at < 0 or self._born[row] != _packed(record.born):
             return ()  # it was forgotten since it was found
         around = rows[max(0, at - reach) : at] + rows[at + 1 : at + 1 + reach]
         found = [self.records[row] for row in around]
