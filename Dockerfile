@@ -6,7 +6,8 @@ COPY recollect recollect
 RUN pip install --no-cache-dir --prefix /installed '.[server,mcp,postgres,redis,cosmos,openai,otel,tokens]'
 
 FROM python:3.13-slim
-RUN useradd --system --uid 10001 --home-dir /data --create-home recollect
+RUN groupadd --gid 10001 recollect && useradd --uid 10001 --gid 10001 --home-dir /data --no-create-home recollect \
+    && install --directory --owner 10001 --group 10001 --mode 700 /data
 COPY --from=build /installed /usr/local
 USER 10001
 WORKDIR /data

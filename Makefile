@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
-.PHONY: help run chat test lint bench bench-load bench-adapters drills sync cosmos aisdk browser typescript requirements clean
+.PHONY: help run chat test lint bench bench-load bench-adapters drills image sync cosmos aisdk browser typescript requirements clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
@@ -57,6 +57,9 @@ drills: $(VENV)/.test ## the long forms: kills, power cuts, floods, a long day, 
 	$(PY) -m recollect.testing.moving
 	$(PY) -m recollect.testing.troubles
 	$(PY) -m recollect.testing.overload
+
+image: $(VENV)/.test ## build the container image, and try it and the compose file (needs Docker with compose)
+	RECOLLECT_TEST_IMAGE=1 $(PY) -m pytest -q tests/interfaces/test_image.py
 
 sync: $(VENV)/.test ## write recollect/sync.py again from the async front door
 	$(PY) tools/generate_sync.py

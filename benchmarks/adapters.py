@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.memory import SQLiteSession
+from anthropic.tools.memory import BetaAsyncAbstractMemoryTool, BetaAsyncLocalFilesystemMemoryTool
 from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, message_to_dict, messages_from_dict
@@ -47,6 +48,7 @@ from timing import Samples, say, table
 
 from recollect import Memory
 from recollect.adapters import langchain, langgraph, openai_agents, pydantic_ai
+from recollect.adapters.anthropic import AsyncMemoryTool
 from recollect.adapters.claude import MemoryTool
 from recollect.adapters.langgraph_shape import item_draft, item_id
 from recollect.adapters.llama_index import MemoryBlock
@@ -315,44 +317,59 @@ async def pydantic_races(user: User, folder: Path) -> list[Race]:
     ]  # fmt: skip
 
 
-# ── the others ───────────────────────────────────────────────────────────────────────────────────
+# ── Claude ───────────────────────────────────────────────────────────────────────────────────────
 
 
-async def other_races(user: User, folder: Path) -> list[Race]:
-    """Adapters whose frameworks have no store of their own to compare with but a file, or nothing."""
-    tool = MemoryTool(user)
+class NoFiles(BetaAsyncAbstractMemoryTool):
+    """Anthropic's SDK around a memory tool that keeps nothing."""
+
+    async def _answer(self, command: Any) -> str:
+        return ""
+
+    view = create = str_replace = insert = delete = rename = _answer
+
+
+async def claude_races(name: str, user: User, tool: Call, alone: Call, folder: Path) -> list[Race]:
+    """A tool that keeps files in a memory, beside the file tool of Anthropic's SDK."""
+    own = BetaAsyncLocalFilesystemMemoryTool(str(folder / name)).call
     numbers = itertools.count()
-    await tool({"command": "create", "path": "/memories/notes", "file_text": turn(0)[0]})
+    viewed = {"command": "view", "path": "/memories/notes"}
+    for each in (tool, own):
+        await each({"command": "create", "path": "/memories/notes", "file_text": turn(0)[0]})
     id = (await user.list_memories(where={"metadata.memory_path": "/memories/notes"}))[0][0].id
-    note = folder / "notes"
-    note.write_text(turn(0)[0])
-    block = MemoryBlock(user=user, session_id="li")
-    plain = user.session("li-plain")
-    asked = [ChatMessage(role="user", content=QUESTION)]
 
     def file() -> dict[str, Any]:
         number = next(numbers)
         return {"command": "create", "path": f"/memories/{number}", "file_text": turn(number)[0]}
-
-    def said() -> list[ChatMessage]:
-        user_text, answer = turn(next(numbers))
-        return [ChatMessage(role="user", content=user_text), ChatMessage(role="assistant", content=answer)]
 
     async def check_and_add(given: Any) -> None:
         path = given["path"]
         await user.list_memories(where={"metadata.memory_path": {"gte": f"{path}/", "lt": f"{path}0"}}, limit=1)
         await user.add_memory(given["file_text"], metadata={"memory_path": f"-{path}", "pinned": True})
 
-    async def write_file(given: Any) -> None:
-        (folder / f"note-{next(numbers)}").write_text(given["file_text"])
-
-    async def read_file(_: Any) -> str:
-        return note.read_text()
+    async def get(_: Any) -> None:
+        await user.get_memories([id])
 
     return [
-        Race("Claude memory tool", "create", tool, check_and_add, write_file, "a file", given=file),
-        Race("Claude memory tool", "view", lambda _: tool({"command": "view", "path": "/memories/notes"}),
-             lambda _: user.get_memories([id]), read_file, "a file"),
+        Race(name, "create", tool, check_and_add, own, "the SDK's files", alone, file),
+        Race(name, "view", tool, get, own, "the SDK's files", alone, lambda: viewed),
+    ]
+
+
+# ── LlamaIndex ───────────────────────────────────────────────────────────────────────────────────
+
+
+async def llama_index_races(user: User) -> list[Race]:
+    numbers = itertools.count()
+    block = MemoryBlock(user=user, session_id="li")
+    plain = user.session("li-plain")
+    asked = [ChatMessage(role="user", content=QUESTION)]
+
+    def said() -> list[ChatMessage]:
+        user_text, answer = turn(next(numbers))
+        return [ChatMessage(role="user", content=user_text), ChatMessage(role="assistant", content=answer)]
+
+    return [
         Race("LlamaIndex block", "context", lambda _: block._aget(asked),
              lambda _: user.get_context(QUESTION, max_tokens=block.max_tokens)),
         Race("LlamaIndex block", "keep a turn", lambda given: block._aput(given),
@@ -409,12 +426,15 @@ async def main() -> None:
         place = Path(folder)
         async with AsyncExitStack() as stack:
             memory = await stack.enter_async_context(Memory.open(f"sqlite:///{place}/recollect.db", worker=False))
+            claude, runner = memory.user("claude"), memory.user("runner")
             races = [
                 *await langchain_races(memory.user("langchain"), place),
                 *await agents_races(memory.user("agents"), place),
                 *await langgraph_races(memory, place, stack),
                 *await pydantic_races(memory.user("pydantic"), place),
-                *await other_races(memory.user("others"), place),
+                *await claude_races("Claude memory tool", claude, MemoryTool(claude), nothing, place),
+                *await claude_races("Anthropic SDK tool", runner, AsyncMemoryTool(runner).call, NoFiles().call, place),
+                *await llama_index_races(memory.user("llama-index")),
             ]
             figures = []
             for race in races:

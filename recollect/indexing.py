@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from recollect.errors import NotFound, RecollectError, Unavailable
 from recollect.filters import Filter
 from recollect.layers import LAYERS
-from recollect.ledger import Ledger
+from recollect.ledger import CLEARING, Ledger
 from recollect.providers import floats
 from recollect.records import Changes, Job, Partition, Record
-from recollect.stores.contract import VectorIndex, named_partitions
+from recollect.stores.contract import VectorIndex, named_partitions, veil_of
 
 log = logging.getLogger("recollect.indexing")
 
@@ -81,7 +81,8 @@ class Indexing:
             self._tell(error.message)
         else:
             self._reason = ""
-            return found
+            # An index that has nothing of a partition has not heard of it yet.
+            return found or None
         return None
 
     async def check(self) -> None:
@@ -104,20 +105,47 @@ class Indexing:
     # ── feeding ──────────────────────────────────────────────────────────────────────────────────
 
     async def run(self, job: Job) -> Changes:
-        """Make the index hold of these records, or of all of the partition's, what the store holds."""
+        """Make the index hold of these records, or of all of the partition's, what the store holds.
+
+        Or let it go of a partition that was erased.
+        """
         if self._index is None:
             log.warning("memories changed that an index was to be told of, and none is set; run `recollect reindex`")
             return Changes(job.partition)
         try:
-            if job.refs:
+            if job.kind == CLEARING:
+                await self._clear(self._index, Partition(*job.refs))
+            elif job.refs:
                 await self._feed(self._index, job.partition, job.refs)
             else:
                 await self._compare(self._index, job.partition)
         except Unavailable as error:
             self._tell(error.message)
-            # However much is missed while it is away, one job brings all of it when it is back.
-            return Changes(job.partition, enqueue=self._ledger.index_jobs(job.partition, later=True))
+            return Changes(job.partition, enqueue=self._later(job))
         return Changes(job.partition)
+
+    def _later(self, job: Job) -> tuple[Job, ...]:
+        """What to do when the index is back: however much of a partition it missed, one job brings all of it."""
+        if job.kind == CLEARING:
+            return self._ledger.clearing_jobs(Partition(*job.refs), later=True)
+        return self._ledger.index_jobs(job.partition, later=True)
+
+    async def _clear(self, index: VectorIndex, veil: Partition) -> None:
+        """Take out what is held of an erased partition; where its user has come back, all but what is new."""
+        if await index.held(veil):
+            await self._compare(index, await self._unveiled(veil) or veil)
+
+    async def _unveiled(self, veil: Partition) -> Partition | None:
+        """The partition that has this veil, if it stands under its name again."""
+        shared = Partition(veil.org, "")
+        if veil_of(shared) == veil:
+            return shared
+        async for partition in named_partitions(self._ledger.store, shared):
+            if partition.org != veil.org:
+                break
+            if veil_of(partition) == veil:
+                return partition
+        return None
 
     async def _feed(self, index: VectorIndex, partition: Partition, ids: Sequence[str]) -> tuple[int, int]:
         """Hand over what the store holds of these, until it is what it still holds. Gives how many came and went."""
@@ -156,14 +184,14 @@ class Indexing:
         return record.vector is not None and record.vector.model == self._model
 
     async def reindex(self, only: Callable[[Partition], bool]) -> AsyncIterator[Reindexed]:
-        """Go over all partitions, also those that only the index still holds something of."""
+        """Go over all partitions, also those that only the index still holds something of, under their veils."""
         if self._index is None:
             raise NotFound("none is set beside the store; the built-in one needs no rebuilding", field="index")
         left = await self._index.partitions()
         async for partition in named_partitions(self._ledger.store):
             if only(partition):
                 yield await self._compare(self._index, partition)
-            left.discard(partition)
+            left.discard(veil_of(partition))
         for partition in sorted(filter(only, left)):
             yield await self._compare(self._index, partition)
 

@@ -5,6 +5,7 @@ A new layer is a new row. If it needs more than a row, the table is missing a co
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from recollect.records import DAY_MS, HOUR_MS, Record, Scope, derived_id
@@ -93,6 +94,11 @@ LASTING = ("instructions", "profile", "learnings", "summary")
 SECTIONS = (*LASTING, "recent", "episodes", "knowledge", "entities", "working")
 """The order of a prompt: what seldom changes, the messages, to which more are only added, and what was found for this
 question. Providers' prompt caches hold the beginning of a prompt up to its first change."""
+
+
+def told_counts(records: Mapping[str, int]) -> dict[str, int]:
+    """Records by layer, as people are told of them: what they stored, without rows of our own."""
+    return {layer: records[layer] for layer in PUBLIC_LAYERS if layer in records}
 
 
 def with_lives(lives_ms: dict[str, int | None]) -> dict[str, Layer]:

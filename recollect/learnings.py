@@ -36,8 +36,11 @@ from recollect.records import (
     as_datetime,
     derived_id,
     enrich_job,
+    new_id,
 )
 
+CALL_DIGITS = 8
+"""How much chance is in the name of a write."""
 APPLIED_DRAFTS = 40
 """Drafts that are taken in with one commit; the rest waits for another."""
 
@@ -133,7 +136,10 @@ class Learnings:
         def decide(known: Record | None, now: int) -> Changes | None:
             nonlocal stored
             stored = _onto(known, draft)
-            return None if stored is known else self._changes(scope.partition, [stored])
+            if stored is known:
+                return None
+            stored = _called(stored, now)
+            return self._changes(scope.partition, [stored])
 
         await self._ledger.update(scope.partition, draft.id, decide)
         return Learning.from_record(stored)
@@ -149,11 +155,11 @@ class Learnings:
 
     async def confirm(self, id: str) -> Learning:
         """It turned out right: its confidence rises."""
-        return await self._change(id, confirmed)
+        return await self._change(id, lambda known, now: _called(confirmed(known, now), now))
 
     async def contradict(self, id: str) -> Learning:
         """It turned out wrong: its confidence falls, and below a floor it is retired."""
-        return await self._change(id, contradicted)
+        return await self._change(id, lambda known, now: _called(contradicted(known, now), now))
 
     async def restore(self, id: str) -> Learning:
         """Take back a learning that was retired."""
@@ -244,6 +250,11 @@ class Learnings:
         new = tuple(record.id for record in put if record.vector is None)
         jobs = (enrich_job(partition, new, now),) if new else ()
         return Changes(partition, put=tuple(put), enqueue=jobs)
+
+
+def _called(changed: Record, now: int) -> Record:
+    """What is said of a learning, told from the same that another process says at the same moment: both count."""
+    return changed.with_(data={**changed.data, "call": new_id(now)[-CALL_DIGITS:]})
 
 
 def _onto(known: Record | None, draft: Record) -> Record:

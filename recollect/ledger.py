@@ -12,6 +12,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
+from dataclasses import replace
 from typing import Any, Protocol
 
 from recollect.errors import Conflict, NotFound, Unavailable
@@ -31,7 +32,7 @@ from recollect.records import (
     new_id,
     payload_of,
 )
-from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX, OWN_KEY, PAYLOAD_MAX_BYTES, Page, Store
+from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX, OWN_KEY, PAYLOAD_MAX_BYTES, Page, Store, veil_of
 
 UPDATE_TRIES = 40
 """How often a read-decide-write starts over when another process was faster. With 8, three processes that wrote one
@@ -44,6 +45,12 @@ PORTION_RECORDS = 90
 
 CHANGED_RECORDS = 45
 """Records that are changed in one commit, with room for the work that each may bring."""
+
+ERASURES = Partition("{index}", "")
+"""Where it is written down whom an index has to let go of: not in a partition of theirs, which would be named again."""
+
+CLEARING = "unindex"
+"""The kind of these jobs."""
 
 Decide = Callable[[Record | None, int], Changes | None]
 """From what stands under an id, and now, to what should change; None leaves it as it is."""
@@ -163,7 +170,8 @@ class Ledger:
             return ()
         if sum(map(len, (changes.put, changes.drop, changes.finish, enqueue))) < OPERATIONS_MAX:
             return self.index_jobs(changes.partition, refs)
-        later = Changes(changes.partition, enqueue=self.index_jobs(changes.partition, later=True))
+        jobs = self.index_jobs(changes.partition, later=True)
+        later = Changes(changes.partition, enqueue=jobs, needs=changes.needs, epoch=changes.epoch)
         await self.store.commit(later, self.clock())
         return ()
 
@@ -180,6 +188,12 @@ class Ledger:
             return (Job(f"index:{new_id(now)}", partition, "index", tuple(refs), now),)
         minute = now // MINUTE_MS + 1
         return (Job(f"index:{minute}", partition, "index", (), (minute + 1) * MINUTE_MS),)
+
+    def clearing_jobs(self, erased: Partition, *, later: bool = False) -> tuple[Job, ...]:
+        """The job that takes an erased partition out of an index. Both it and its id know the veil alone."""
+        veil = veil_of(erased)
+        jobs = self.index_jobs(ERASURES, later=later)
+        return tuple(replace(job, id=f"{job.id}:{veil.user}", kind=CLEARING, refs=tuple(veil)) for job in jobs)
 
     async def wait_for_work(self, timeout_s: float) -> None:
         """Wait until there may be work, from this process or, where the store can tell, from another one."""

@@ -46,7 +46,7 @@ from recollect.records import (
 )
 from recollect.settings import QUALITIES, RERANKERS, Settings
 from recollect.stores import check_index, open_index
-from recollect.stores.contract import Finding, Store, Survey, VectorIndex, examined, named_partitions
+from recollect.stores.contract import Finding, Store, Survey, VectorIndex, examined, is_veil, named_partitions, veil_of
 from recollect.stores.in_memory import InMemoryStore
 from recollect.stores.routed import FALLBACKS, check_routes, open_stores
 from recollect.working import Working
@@ -527,10 +527,11 @@ class User:
 
         With `only_new` it is a `Conflict` if any of them is already there.
         """
-        drafts = []
-        for item in validate.batch(items):
-            given = {"content": item} if isinstance(item, str) else item
-            drafts.append(_call(long_term.draft, given))
+
+        def draft(item: Any) -> Record:
+            return _call(long_term.draft, {"content": item} if isinstance(item, str) else item)
+
+        drafts = validate.each(items, draft)
         chosen = validate.switch(only_new, "only_new")
         return await self._long_term.add(drafts, _key(idempotency_key), only_new=chosen)
 
@@ -563,7 +564,7 @@ class User:
 
     async def update_memories(self, items: Sequence[Mapping[str, Any]]) -> list[Record]:
         """Change up to 45 memories in one commit, all or none. An item is the arguments of `update_memory`."""
-        edits = [_call(long_term.edit, item) for item in validate.batch(items)]
+        edits = validate.each(items, lambda item: _call(long_term.edit, item))
         if len(edits) > EDITS_MAX:
             raise TooLarge(f"at most {EDITS_MAX} edits at once: each also writes what was before", field="items")
         return await self._long_term.update(edits)
@@ -876,11 +877,12 @@ class Session:
 
         An item is a `Message` or the arguments of `add_message`.
         """
-        drafts = []
-        for item in validate.batch(messages, "messages"):
+
+        def draft(item: Any) -> Record:
             given = _arguments(item) if isinstance(item, Message) else item
-            drafts.append(_call(conversation.draft, given, "messages"))
-        return await self._append(drafts, idempotency_key)
+            return _call(conversation.draft, given, "messages")
+
+        return await self._append(validate.each(messages, draft, "messages"), idempotency_key)
 
     async def add_interaction(
         self,
@@ -1126,9 +1128,15 @@ def _parameters(make: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def _meant(user: str | None, org: str | None) -> Callable[[Partition], bool]:
-    """Whether a partition is one of those: of this user, of this org, or any."""
+    """Whether a partition is one of those: of this user, of this org, or any; also under its veil."""
     of_user, of_org = validate.optional_identifier(user, "user"), validate.optional_identifier(org, "org")
-    return lambda partition: of_user in (None, partition.user) and of_org in (None, partition.org)
+
+    def is_of_user(partition: Partition) -> bool:
+        if of_user is None or not is_veil(partition):
+            return of_user in (None, partition.user)
+        return partition == veil_of(Partition(partition.org, of_user))
+
+    return lambda partition: of_org in (None, partition.org) and is_of_user(partition)
 
 
 def _reprocess_options(by: Any, apply: Any, again: Any) -> dict[str, Any]:

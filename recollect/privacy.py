@@ -20,7 +20,7 @@ from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Condition, Filter
 from recollect.layers import PUBLIC_LAYERS
 from recollect.learning import learn_jobs
-from recollect.ledger import Ledger, portions
+from recollect.ledger import ERASURES, Ledger, portions
 from recollect.long_term import past_ids
 from recollect.policies import graphs
 from recollect.policies.merging import merges_of, without_given, without_merge
@@ -102,6 +102,15 @@ class Privacy:
             raise NotFound(field="id")
         return await self._forget(records)
 
+    async def take(self, id: str) -> Receipt:
+        """Forget one record; of several callers who do so at the same time all but one get `NotFound`."""
+        try:
+            return await self._forget([await self._ledger.one(self._partition, id)], sole=id)
+        except Conflict as conflict:
+            if conflict.field != "needs":
+                raise
+            raise NotFound(field="id") from None
+
     async def forget_where(self, test: Condition, layers: tuple[str, ...] = ()) -> Receipt:
         """Forget every record that a filter means."""
         where = Filter(self._partition, layers=layers or PUBLIC_LAYERS, test=test)
@@ -131,8 +140,9 @@ class Privacy:
         return copies
 
     async def _forget(
-        self, records: Sequence[Record], session: str = "", copies: Mapping[str, str] | None = None
+        self, records: Sequence[Record], session: str = "", copies: Mapping[str, str] | None = None, sole: str = ""
     ) -> Receipt:
+        """Forget records with all that holds their text; what is `sole` only if nobody else was faster."""
         rested: Counter[str] = Counter()
         records = await self._meant(records, session)
         resting = await self._with_resting(records)
@@ -140,7 +150,7 @@ class Privacy:
         # Before they go, so that after a crash the same call finds what is left.
         await self._take_out_of_merges(resting)
         unlearning = Unlearning(self._ledger, self._indexes, self._partition)
-        doomed = await self._drop(records, rested, unlearning, 0, copies or {})
+        doomed = await self._drop(records, rested, unlearning, 0, copies or {}, sole)
         # An edit, a fold, a merge, a branch or a lesson that was under way may have been written after this looked.
         # What begins after the drop is refused by the store, so a look that finds no more has found all there can be.
         while True:
@@ -182,6 +192,7 @@ class Privacy:
         unlearning: Unlearning,
         later_edits: int,
         copies: Mapping[str, str],
+        sole: str = "",
     ) -> dict[str, Record]:
         """Drop records with all that holds their text. Gives the records that went, and counts what rested on them."""
         doomed = await self._with_resting(records)
@@ -195,15 +206,15 @@ class Privacy:
         past = (id for record in doomed.values() for id in past_ids(record, later_edits))
         # What hangs on a record goes before it, so that after a crash the same call finds what is left.
         said = {id: copies.get(id, "") for id in messages}
-        await self._drop_with_views(list(dict.fromkeys((*past, *doomed))), said, again)
+        await self._drop_with_views(list(dict.fromkeys((*past, *doomed))), said, again, sole)
         return doomed
 
     async def _drop_with_views(
-        self, ids: Sequence[str], messages: Mapping[str, str], again: Sequence[Remaking]
+        self, ids: Sequence[str], messages: Mapping[str, str], again: Sequence[Remaking], sole: str
     ) -> None:
         """Drop records, and their views before them: all in one commit where they fit.
 
-        `messages` are those among them, with the copies that are learned from in their place.
+        `messages` are those among them, with the copies that are learned from in their place; `sole` must still live.
         """
         step = OPERATIONS_MAX - JOBS_BESIDE
         together = sum(each.size for each in again) + len(ids) <= step
@@ -218,7 +229,9 @@ class Privacy:
             now = self._ledger.clock()
             taught = learn_jobs(self._partition, [copy for id in said if (copy := messages[id])], now)
             jobs = (unlearning_job(self._partition, said, now), *taught) if said else ()
-            await self._ledger.commit(Changes(self._partition, drop=(*views, *chunk), enqueue=(*jobs, *remaking)))
+            needs = (sole,) if sole in chunk else ()
+            drop, enqueue = (*views, *chunk), (*jobs, *remaking)
+            await self._ledger.commit(Changes(self._partition, drop=drop, enqueue=enqueue, needs=needs))
 
     async def _meant(self, records: Sequence[Record], session: str) -> Sequence[Record]:
         """These records with the copies of their messages, which stay where a session goes as a whole."""
@@ -298,13 +311,20 @@ class Privacy:
             if STANDS_IN in record.metadata:
                 standing[str(record.metadata[STANDS_IN])] = record
         beside = await self._forget_beside(standing.values(), everything=True)
+        await self._plan_clearing()  # before, so that after a crash the index is not left with it
         await forget_whole(self._ledger.store, self._partition, self._ledger.clock())
         self._indexes.drop(self._partition)
-        if jobs := self._ledger.index_jobs(self._partition):
-            # Once more a little later: a job that was under way may hand over what it read before.
-            jobs += self._ledger.index_jobs(self._partition, later=True)
-            await self._ledger.commit(Changes(self._partition, enqueue=jobs))
+        await self._plan_clearing(at_once=True)
         return +counts, beside
+
+    async def _plan_clearing(self, *, at_once: bool = False) -> None:
+        """Have an index beside the store let go of the partition: in any case a little later, too.
+
+        A job that was under way may hand over what it read before.
+        """
+        now = self._ledger.clearing_jobs(self._partition) if at_once else ()
+        if jobs := now + self._ledger.clearing_jobs(self._partition, later=True):
+            await self._ledger.commit(Changes(ERASURES, enqueue=jobs))
 
     async def export(self) -> AsyncIterator[dict[str, Any]]:
         """Everything about the user, one JSON object at a time; the first says what it is."""

@@ -150,7 +150,7 @@ class Facts:
         given = validate.batch(items)
         if len(given) > UPSERT_MAX:
             raise TooLarge(f"must have at most {UPSERT_MAX} facts; send the rest in further calls", field="items")
-        told = [self._masked(_told(item)) for item in given]
+        told = [self._masked(each) for each in validate.each(given, _told)]
         sources = await self._sources([each.message_id for each in told])
         now = self._ledger.clock()
         return await self._write([each.claim(sources, now) for each in told])

@@ -273,6 +273,7 @@ def _open_weights(path: Path, dimensions: int) -> NDArray[np.float16]:
         raise EmbeddingError(_BROKEN) from error
 
 
+@functools.cache
 def _load_tokens(path: Path, count: int) -> Any:
     """What cuts a word into tokens: the bare model, which treats `<s>` like any other text."""
     try:

@@ -26,7 +26,7 @@ from recollect.policies.words import content_words, query_terms
 from recollect.postings import Told, cover
 from recollect.providers import Embedder, embed_checked
 from recollect.records import Clock, Hit, Leg, Partition, Record, Scope
-from recollect.reranking import CANDIDATES, Candidate, Reranker, second_look
+from recollect.reranking import CANDIDATES, SURROUNDED, Candidate, Reranker, second_look
 
 log = logging.getLogger("recollect.recall")
 
@@ -205,8 +205,8 @@ class Recall:
             else:
                 async with asyncio.timeout(EMBED_WAIT_S):
                     rows = await embedder.embed([text])
-            row = rows[0]
-            # It is silent about numbers that are too large. `@` would have to be told to be, for longer than it takes.
+            # In float64, as what is stored: other squares overflow or vanish. `vdot` is silent where these do.
+            row = rows[0].astype(np.float64)
             square = float(np.vdot(row, row)) if rows.shape == (1, embedder.dimensions) else 0.0
         except Exception as error:  # an embedder may raise anything, and words answer without it
             log.warning("searching by words alone: the embedder failed (%s)", type(error).__name__)
@@ -215,7 +215,7 @@ class Recall:
         self.embedder_state = "answers"
         if not 0 < square < math.inf:
             return None
-        vector: NDArray[np.float32] = (row / np.float32(math.sqrt(square))).astype(np.float32, copy=False)
+        vector: NDArray[np.float32] = (row / math.sqrt(square)).astype(np.float32)
         return vector
 
     async def _read_new(self, index: PartitionIndex) -> None:
@@ -309,10 +309,11 @@ class Recall:
         """The first of them in the order that the reranker gives, the rest behind them as they were."""
         if len(chosen) < 2:
             return chosen
-        passages = [
-            _candidate(scored[each.place].index, each.row).passage(question.terms, self._language)
-            for each in chosen[:CANDIDATES]
+        read = [
+            _candidate(scored[each.place].index, each) if place < SURROUNDED else Candidate(each.record)
+            for place, each in enumerate(chosen[:CANDIDATES])
         ]
+        passages = [candidate.passage(question.terms, self._language) for candidate in read]
         gains = await second_look(reranker, question.text, passages, [each.score for each in chosen])
         if gains is None:
             return chosen
@@ -335,12 +336,12 @@ class Chosen(NamedTuple):
     gain: float | None = None
 
 
-def _candidate(index: PartitionIndex, row: int) -> Candidate:
-    """A row with its neighbours."""
+def _candidate(index: PartitionIndex, found: Chosen) -> Candidate:
+    """What was found, with its neighbours."""
     talk = index.talk()
-    before, after = int(talk.before[row]), int(talk.after[row])
+    before, after = int(talk.before[found.row]), int(talk.after[found.row])
     return Candidate(
-        index.records[row],
+        found.record,
         index.records[before] if before >= 0 else None,
         index.records[after] if after >= 0 else None,
     )

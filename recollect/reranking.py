@@ -21,9 +21,11 @@ from recollect.records import Record
 
 log = logging.getLogger("recollect.reranking")
 
-CANDIDATES = 80
-"""Hits that may be read again; a hundred find hardly more among the first twenty."""
-WORDS_MAX = 4_200
+CANDIDATES = 100
+"""Hits that may be read again."""
+SURROUNDED = 20
+"""Of these, the first are read with what stood around them. The others are read alone: so more of them can be."""
+WORDS_MAX = 4_600
 """Words that one question makes it read, about half a second of one core: long turns leave room for fewer hits."""
 WEIGHT = 1.5
 """How much its word counts beside the fast ranking's, both measured by how far the hits lie apart."""

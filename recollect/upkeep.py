@@ -17,7 +17,7 @@ from recollect.errors import Conflict, NotFound
 from recollect.filters import Filter
 from recollect.graph import Graph
 from recollect.layers import is_current
-from recollect.ledger import Ledger, portions
+from recollect.ledger import ERASURES, Ledger, portions
 from recollect.policies.learnings import learning_score
 from recollect.policies.merging import unmerged
 from recollect.policies.recurring import RESTS_ON
@@ -159,9 +159,21 @@ class Upkeep:
             if gone.done:
                 break
         self._indexes.purged(partition, purged)
-        if purged and not is_veil(partition) and (jobs := self._ledger.index_jobs(partition)):
-            await self._ledger.commit(Changes(partition, enqueue=jobs))
+        if purged and not is_veil(partition):
+            await self._tell_index(partition)
         return purged, gone.next_at
+
+    async def _tell_index(self, partition: Partition) -> None:
+        """Have an index beside the store compared with what is left: where nothing is, without naming anyone again."""
+        jobs = self._ledger.index_jobs(partition)
+        left = (await self._ledger.list(Filter(partition), limit=1)).records if jobs else ()
+        try:
+            if left:
+                await self._ledger.commit(Changes(partition, enqueue=jobs, needs=(left[0].id,)))
+        except Conflict:
+            left = ()
+        if jobs and not left:
+            await self._ledger.commit(Changes(ERASURES, enqueue=self._ledger.clearing_jobs(partition)))
 
     async def _retire(self, partition: Partition, chosen: Sequence[Pruned], now: int) -> list[Pruned]:
         """End the chosen, with the reason. Gives those that were ended."""

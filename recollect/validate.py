@@ -14,12 +14,14 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from recollect.errors import TooLarge, ValidationError
 from recollect.filters import FIELDS, METADATA_KEY, OPERATORS, TIME_FIELDS, All, Condition, Either, Not, Test
 from recollect.layers import PUBLIC_LAYERS, SECTIONS
 from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, TRUSTS
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +235,25 @@ def batch(value: object, field: str = "items") -> list[Any]:
     if len(value) > LIMITS.batch_items:
         raise TooLarge(f"must have at most {LIMITS.batch_items} items; send the rest in further calls", field=field)
     return list(value)
+
+
+def each(value: object, make: Callable[[Any], T], field: str = "items") -> list[T]:
+    """What is made of each item of a batch. Of several, the field says which is wrong: `items.3.content`."""
+    items = batch(value, field)
+    if len(items) == 1:
+        return [make(items[0])]
+    made: list[T] = []
+    wrong: ValidationError | None = None
+    for item in items:
+        try:
+            made.append(make(item))
+        except ValidationError as error:
+            wrong = error
+            break
+    if wrong is not None:  # raised here, it has no other error behind it
+        inner = "" if wrong.field in (None, field) else f".{wrong.field}"
+        raise type(wrong)(wrong.message, field=f"{field}.{len(made)}{inner}")
+    return made
 
 
 _MOMENT = re.compile(

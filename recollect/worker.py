@@ -23,7 +23,7 @@ from recollect.errors import Conflict, NotFound, RecollectError, Unavailable
 from recollect.filters import Filter
 from recollect.index import Indexes
 from recollect.indexing import Indexing
-from recollect.ledger import Ledger, upkeep_job, within
+from recollect.ledger import CLEARING, Ledger, upkeep_job, within
 from recollect.long_term import LongTerm
 from recollect.policies.tokens import TokenCounter
 from recollect.reading import KINDS, Reading
@@ -83,6 +83,7 @@ class Worker:
             "enrich": self._enrich,
             "learn": enrichment.learn,
             "index": indexing.run,
+            CLEARING: indexing.run,
             "fold": self._fold,
             "episode": self._note,
             "remake": self._note,

@@ -5,13 +5,14 @@
 
 What Claude writes down is then found by `search_memory`, goes into contexts, and is exported and erased with
 its user. Needs no package: it takes the input of a tool call as it comes and gives the text to answer it with.
+Answers are those of the file tool in Anthropic's SDK; for its tool runner there is `recollect.adapters.anthropic`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from itertools import accumulate
+from itertools import takewhile
 from typing import Any, TypeGuard
 
 from recollect.adapters.bridge import Bridge, UserHandle
@@ -27,19 +28,19 @@ DEPTH = 2
 """How many levels below a folder are shown."""
 LINES_MAX = 999_999
 """More lines than this do not fit the column of their numbers."""
-EDITED = "The memory file has been edited."
+EDITED = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
 
 Given = Mapping[str, Any]
 
 
-class _Refused(Exception):
+class Refused(Exception):
     """The command cannot be done; the text tells Claude why."""
 
 
 class MemoryTool:
     """Answers the commands of Claude's memory tool: view, create, str_replace, insert, delete, rename.
 
-    A command that cannot be done is answered with the reason, as the tool's protocol asks.
+    A command that cannot be done is answered with the reason, behind "Error: ".
     """
 
     definition = {"type": "memory_20250818", "name": "memory"}
@@ -60,16 +61,28 @@ class MemoryTool:
 
 async def _answer(user: User, given: Given) -> str:
     try:
-        do = COMMANDS.get(str(given.get("command")))
-        if do is None:
-            raise _Refused(f"Error: Unknown command. There are {', '.join(COMMANDS)}.")
+        return await perform(user, given)
+    except Refused as refusal:
+        return f"Error: {refusal}"
+
+
+async def perform(user: User, given: Given) -> str:
+    """Do one command; `Refused` says why it cannot be done."""
+    do = COMMANDS.get(str(given.get("command")))
+    if do is None:
+        raise Refused(f"Unknown command. There are {', '.join(COMMANDS)}.")
+    try:
         return await do(user, given)
-    except _Refused as refusal:
-        return str(refusal)
     except (Conflict, NotFound):
-        return "Error: The file was changed meanwhile. View it again."
+        raise Refused("The file was changed meanwhile. View it again.") from None
     except RecollectError as error:
-        return f"Error: {error}"
+        raise Refused(str(error)) from error
+
+
+async def clear(user: User) -> str:
+    """Forget all files, and nothing else that is known of the user."""
+    await user.forget(where=_below(ROOT), layer="long_term")
+    return "All memory cleared"
 
 
 # ── commands ─────────────────────────────────────────────────────────────────────────────────────
@@ -82,78 +95,78 @@ async def _view(user: User, given: Given) -> str:
         return _numbered(path, _text(file), given.get("view_range"))
     sizes = {record.metadata[PATH]: len(_text(record).encode()) async for record in _under(user, path)}
     if not sizes and path != ROOT:
-        raise _Refused(f"The path {path} does not exist. Please provide a valid path.")
-    lines = [f"{_size(size)}\t{place}" for place, size in sorted(_tree(path, sizes).items())]
-    shown = f"Here're the files and directories up to {DEPTH} levels deep in {path}, "
-    return "\n".join([f"{shown}excluding hidden items and node_modules:", *lines])
+        raise Refused(f"The path {path} does not exist. Please provide a valid path.")
+    shown = f"Here're the files and directories up to {DEPTH} levels deep in {path}, excluding hidden items:"
+    return "\n".join([shown, *_tree(path, sizes)])
 
 
 async def _create(user: User, given: Given) -> str:
     path, text = _path(given, "path"), _string(given, "file_text")
-    if path == ROOT or await _has_files(user, path):
-        raise _Refused(f"Error: File {path} already exists")
+    if await _is_folder(user, path):
+        raise Refused(f"File {path} already exists")
     await _check_folders(user, path)
     try:
         await user.add_memory(id=_id(path), only_new=True, **_draft(path, text))
     except Conflict:
-        raise _Refused(f"Error: File {path} already exists") from None
+        raise Refused(f"File {path} already exists") from None
     return f"File created successfully at: {path}"
 
 
 async def _str_replace(user: User, given: Given) -> str:
-    path, old, new = _path(given, "path"), _string(given, "old_str"), str(given.get("new_str") or "")
+    path, old = _path(given, "path"), _string(given, "old_str")
+    new = "" if given.get("new_str") is None else _string(given, "new_str")
     file = await _file(user, path)
     text = _text(file)
-    count = text.count(old) if old else 0
+    count = text.count(old)
     if count == 0:
-        raise _Refused(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
+        raise Refused(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
     if count > 1:
         numbers = ", ".join(map(str, _lines_with(old, text)))
         found = f"Multiple occurrences of old_str `{old}` in lines: {numbers}."
-        raise _Refused(f"No replacement was performed. {found} Please ensure it is unique")
+        raise Refused(f"No replacement was performed. {found} Please ensure it is unique")
     before = text.count("\n", 0, text.index(old))
     text = text.replace(old, new)
     await _save(user, file, text)
-    return "\n".join([EDITED, *_lines(text)[max(before - 2, 0) : before + new.count("\n") + 3]])
+    return "\n".join([EDITED, *_lines(text)[max(before - 2, 0) : before + 3]])
 
 
 async def _insert(user: User, given: Given) -> str:
     path, addition = _path(given, "path"), _string(given, "insert_text")
     file = await _file(user, path)
-    lines = _kept_lines(_text(file))
+    lines = _ended_lines(_text(file))
     place = given.get("insert_line")
     if not _is_number(place) or not 0 <= place <= len(lines):
-        told = f"It should be within the range of lines of the file: [0, {len(lines)}]"
-        raise _Refused(f"Error: Invalid `insert_line` parameter: {place}. {told}")
-    if place and not lines[place - 1].endswith("\n"):
-        lines[place - 1] += "\n"
-    ending = "" if addition.endswith("\n") or place == len(lines) else "\n"
-    await _save(user, file, "".join([*lines[:place], addition + ending, *lines[place:]]))
+        told = f"It should be within the range [0, {len(lines)}]."
+        raise Refused(f"Invalid `insert_line` parameter: {place}. {told}")
+    text = "\n".join([*lines[:place], addition.rstrip("\n"), *lines[place:]])
+    await _save(user, file, text if text.endswith("\n") else f"{text}\n")
     return f"The file {path} has been edited."
 
 
 async def _delete(user: User, given: Given) -> str:
     path = _path(given, "path")
     if path == ROOT:
-        raise _Refused(f"Error: The path {path} itself cannot be deleted")
+        raise Refused(f"Cannot delete the {ROOT} directory itself")
     file = await _find(user, path)
     ids = [file.id] if file else [record.id async for record in _under(user, path)]
     if not ids:
-        raise _Refused(f"Error: The path {path} does not exist")
+        raise Refused(f"The path {path} does not exist")
     await _forget(user, ids)
     return f"Successfully deleted {path}"
 
 
 async def _rename(user: User, given: Given) -> str:
     old, new = _path(given, "old_path"), _path(given, "new_path")
-    if ROOT in (old, new) or new.startswith(f"{old}/"):
-        raise _Refused(f"Error: {old} cannot be moved to {new}")
+    if old == ROOT:
+        raise Refused(f"Cannot rename the {ROOT} directory itself")
+    if await _find(user, new) is not None or await _is_folder(user, new):
+        raise Refused(f"The destination {new} already exists")
     file = await _find(user, old)
     moved = [file] if file else [record async for record in _under(user, old)]
     if not moved:
-        raise _Refused(f"Error: The path {old} does not exist")
-    if await _find(user, new) is not None or await _has_files(user, new):
-        raise _Refused(f"Error: The destination {new} already exists")
+        raise Refused(f"The path {old} does not exist")
+    if new.startswith(f"{old}/"):
+        raise Refused(f"{old} cannot be moved into itself")
     await _check_folders(user, new)
     places = [new + record.metadata[PATH].removeprefix(old) for record in moved]
     drafts = [
@@ -200,9 +213,11 @@ async def _find(user: User, path: str) -> Record | None:
 
 async def _file(user: User, path: str) -> Record:
     file = await _find(user, path)
-    if file is None:
-        raise _Refused(f"Error: The path {path} does not exist. Please provide a valid path.")
-    return file
+    if file is not None:
+        return file
+    if await _is_folder(user, path):
+        raise Refused(f"The path {path} is not a file.")
+    raise Refused(f"The path {path} does not exist. Please provide a valid path.")
 
 
 async def _save(user: User, file: Record, text: str) -> None:
@@ -213,18 +228,25 @@ async def _save(user: User, file: Record, text: str) -> None:
 
 async def _under(user: User, folder: str, page_size: int = PAGE) -> AsyncIterator[Record]:
     """The files in a folder and in those below it."""
-    where = {f"metadata.{PATH}": {"gte": f"{folder}/", "lt": folder + chr(ord("/") + 1)}}
     after: str | None = None
     while True:
-        page, after = await user.list_memories(where=where, limit=page_size, after=after)
+        page, after = await user.list_memories(where=_below(folder), limit=page_size, after=after)
         for record in page:
             yield record
         if after is None:
             return
 
 
-async def _has_files(user: User, folder: str) -> bool:
-    async for _ in _under(user, folder, page_size=1):
+def _below(folder: str) -> Given:
+    """The filter that means these files."""
+    return {f"metadata.{PATH}": {"gte": f"{folder}/", "lt": folder + chr(ord("/") + 1)}}
+
+
+async def _is_folder(user: User, path: str) -> bool:
+    """Whether there are files below a path: a folder is there as long as it has any."""
+    if path == ROOT:
+        return True
+    async for _ in _under(user, path, page_size=1):
         return True
     return False
 
@@ -235,7 +257,7 @@ async def _check_folders(user: User, path: str) -> None:
     folders = ["/".join(parts[:depth]) for depth in range(3, len(parts))]
     files = await user.get_memories([_id(folder) for folder in folders]) if folders else ()
     if files:
-        raise _Refused(f"Error: {files[0].metadata[PATH]} is a file, and no folder")
+        raise Refused(f"{files[0].metadata[PATH]} is a file, and no folder")
 
 
 async def _forget(user: User, ids: list[str]) -> None:
@@ -249,46 +271,56 @@ def _path(given: Given, field: str) -> str:
     """A path below /memories, without a slash at the end."""
     path = _string(given, field).rstrip("/")
     parts = path.split("/")
-    if parts[:2] != ["", ROOT[1:]] or not all(part.strip() and part not in (".", "..") for part in parts[1:]):
-        raise _Refused(f"Error: The path must lie under {ROOT}")
+    if parts[:2] != ["", ROOT[1:]]:
+        raise Refused(f"Path must start with {ROOT}, got: {path}")
+    if not all(part.strip() and part not in (".", "..") for part in parts[1:]):
+        raise Refused(f"Path {path} may have no empty name, no `.` and no `..` in it")
     return path
 
 
 def _string(given: Given, field: str) -> str:
     value = given.get(field)
     if not isinstance(value, str):
-        raise _Refused(f"Error: `{field}` must be a text")
+        raise Refused(f"`{field}` must be a text")
     return value
 
 
-def _tree(folder: str, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Files and folders up to two levels below a folder, itself first, with their sizes; hidden ones left out."""
-    found = {folder: 0}
+def _tree(folder: str, sizes: Mapping[str, int]) -> list[str]:
+    """A line for a folder and each of the files and folders up to two levels below it; hidden ones are left out.
+
+    The size of a folder is that of its files.
+    """
+    found: dict[tuple[str, ...], int] = {(): 0}
+    files = set()
     for path, size in sizes.items():
         parts = path.removeprefix(f"{folder}/").split("/")
-        if any(part.startswith(".") or part == "node_modules" for part in parts):
-            continue
-        found[folder] += size
-        for depth in range(1, min(len(parts), DEPTH) + 1):
-            place = "/".join([folder, *parts[:depth]])
-            found[place] = found.get(place, 0) + size
-    return found
+        seen = tuple(takewhile(lambda part: not part.startswith("."), parts))
+        if len(seen) == len(parts):
+            files.add(seen)
+        for depth in range(min(len(seen), DEPTH) + 1):
+            found[seen[:depth]] = found.get(seen[:depth], 0) + size
+    return [
+        f"{_size(found[parts])}\t{'/'.join([folder, *parts])}{'/' if parts and parts not in files else ''}"
+        for parts in sorted(found)
+    ]
 
 
 def _size(count: int) -> str:
     """A size as people read it.
 
-    >>> _size(512), _size(1536)
-    ('512B', '1.5K')
+    >>> _size(512), _size(1536), _size(2048)
+    ('512B', '1.5K', '2K')
     """
-    return f"{count}B" if count < 1024 else f"{count / 1024:.1f}K" if count < 1024**2 else f"{count / 1024**2:.1f}M"
+    power = max(min((count.bit_length() - 1) // 10, 3), 0)
+    value = count / 1024**power
+    return f"{value:.{0 if value.is_integer() else 1}f}{'BKMG'[power]}"
 
 
 def _numbered(path: str, text: str, shown: Any) -> str:
     """The lines of a file with their numbers, all or those from one to another (-1: the last)."""
     lines = _lines(text)
     if len(lines) > LINES_MAX:
-        raise _Refused(f"File {path} exceeds maximum line limit of {LINES_MAX:,} lines.")
+        raise Refused(f"File {path} exceeds maximum line limit of {LINES_MAX:,} lines.")
     if shown is not None:
         first, last = _range(shown, len(lines))
         lines = lines[first - 1 : last]
@@ -296,23 +328,22 @@ def _numbered(path: str, text: str, shown: Any) -> str:
 
 
 def _range(shown: Any, count: int) -> tuple[int, int]:
-    """From which line to which; -1 is the last one."""
+    """From which line to which; -1 is the last one, and before the first there is none."""
     if isinstance(shown, list | tuple) and len(shown) == 2 and all(map(_is_number, shown)):
-        first, last = shown[0], count if shown[1] == -1 else shown[1]
-        if 1 <= first <= count and first <= last:
+        first, last = max(shown[0], 1), count if shown[1] == -1 else shown[1]
+        if first <= count and first <= last:
             return first, last
-    told = f"It should be two numbers of lines within [1, {count}], the second of them -1 for the last line"
-    raise _Refused(f"Error: Invalid `view_range` parameter: {json.dumps(shown, default=str)[:80]}. {told}")
+    told = f"It should be two numbers of lines within [1, {count}], the second of them -1 for the last line."
+    raise Refused(f"Invalid `view_range` parameter: {json.dumps(shown, default=str)[:80]}. {told}")
 
 
 def _is_number(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _kept_lines(text: str) -> list[str]:
-    """The lines as they are numbered, each with its end: nothing but a line feed ends one."""
-    *whole, rest = text.split("\n")
-    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
+def _ended_lines(text: str) -> list[str]:
+    """The lines, without what comes after the end of the last one: nothing but a line feed ends one."""
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _lines_with(old: str, text: str) -> list[int]:
@@ -321,9 +352,14 @@ def _lines_with(old: str, text: str) -> list[int]:
     >>> _lines_with("a\\nb", "a\\nb\\na\\nb")
     [1, 3]
     """
-    before = text.split(old)[:-1]
-    places = accumulate(len(part) + (len(old) if number else 0) for number, part in enumerate(before))
-    return sorted({text.count("\n", 0, place) + 1 for place in places})
+    found: list[int] = []
+    number, start, place = 1, 0, text.find(old)
+    while place >= 0:
+        number += text.count("\n", start, place)
+        if found[-1:] != [number]:
+            found.append(number)
+        start, place = place, text.find(old, place + 1)
+    return found
 
 
 def _lines(text: str) -> list[str]:

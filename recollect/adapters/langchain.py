@@ -33,10 +33,10 @@ from recollect.adapters import langchain_shape
 from recollect.adapters.bridge import Bridge, SessionHandle, UserHandle
 from recollect.adapters.verbatim import (
     HOLE,
+    add_in_pieces,
     all_messages,
     calls_of,
     filled,
-    in_pieces,
     labels_of,
     says_nothing,
     shell_of,
@@ -130,7 +130,7 @@ def _is_read(message: Message) -> bool:
 
 
 async def _add(session: Session, messages: Sequence[BaseMessage]) -> None:
-    await in_pieces(session.add_messages, [to_stored(message) for message in messages])
+    await add_in_pieces(session, [to_stored(message) for message in messages])
 
 
 # ── retriever ────────────────────────────────────────────────────────────────────────────────────
@@ -285,7 +285,7 @@ async def _store_turn(session: Session, messages: Sequence[BaseMessage]) -> None
     """Store what was said since the user spoke last."""
     said = [place for place, message in enumerate(messages) if isinstance(message, HumanMessage)]
     turn = messages[said[-1] :] if said else ()
-    await in_pieces(session.add_messages, [to_stored(message) | _once(session, message) for message in turn])
+    await add_in_pieces(session, [to_stored(message) | _once(session, message) for message in turn])
 
 
 def _once(session: Session, message: BaseMessage) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, ToolCallBlock
@@ -16,7 +17,7 @@ from llama_index.core.memory import BaseMemoryBlock
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from recollect.adapters.bridge import Bridge, UserHandle
-from recollect.adapters.verbatim import Call, in_pieces, may_be_id
+from recollect.adapters.verbatim import Call, add_in_pieces, check_messages, may_be_id
 from recollect.errors import ValidationError
 from recollect.memory import User
 
@@ -82,8 +83,10 @@ class MemoryBlock(BaseMemoryBlock[str]):
 
 
 async def _add(user: User, by_session: Mapping[str, Sequence[dict[str, Any]]]) -> None:
+    if len(by_session) > 1:
+        check_messages(chain.from_iterable(by_session.values()))
     for session, given in by_session.items():
-        await in_pieces(user.session(session).add_messages, given)
+        await add_in_pieces(user.session(session), given)
 
 
 def _question(messages: Sequence[ChatMessage]) -> str | None:

@@ -23,10 +23,10 @@ from recollect.adapters.openai_shape import NAME, SPOKEN, kind_of, to_stored
 from recollect.adapters.verbatim import (
     HOLE,
     PAGE,
+    add_in_pieces,
     all_messages,
     calls_of,
     filled,
-    in_pieces,
     says_nothing,
     shells_of,
     texts_of,
@@ -95,10 +95,13 @@ class Session:
 
     async def _add(self, user: User, items: Sequence[TResponseInputItem]) -> None:
         session = user.session(self.session_id, agent=self._agent)
-        await in_pieces(session.add_messages, [to_stored(cast("Mapping[str, Any]", item)) for item in items])
+        await add_in_pieces(session, [to_stored(cast("Mapping[str, Any]", item)) for item in items])
 
     async def _pop(self, user: User) -> TResponseInputItem | None:
-        """Of callers who take items out of one session at the same time, each gets another one."""
+        """Of callers who take items out of one session at the same time, each gets another one.
+
+        Here they take turns; between processes the store decides.
+        """
         place = (asyncio.get_running_loop(), user.id, self.session_id)
         async with _POPPING.setdefault(place, asyncio.Lock()):
             return await self._pop_newest(user)
@@ -107,7 +110,7 @@ class Session:
         while (newest := await self._newest(user)) is not None:
             message, items = newest
             try:
-                await user.forget(message.id)
+                await user._privacy.take(message.id)
             except NotFound:
                 continue  # somebody else was faster: the next one is ours
             if len(items) > 1:

@@ -8,10 +8,10 @@ are left out of the shell, as they would be stored twice.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from recollect.conversation import Message
+from recollect.conversation import Message, draft
 from recollect.errors import ValidationError
 from recollect.memory import Session
 from recollect.records import Record, in_portions
@@ -230,6 +230,21 @@ async def in_pieces(
     """Write items, a piece at a time."""
     for piece in pieces(items, count_max):
         await write(piece)
+
+
+async def add_in_pieces(session: Session, items: Sequence[dict[str, Any]]) -> None:
+    """Store messages, a piece at a time. All are looked at before the first is stored."""
+    some = list(pieces(items))
+    if len(some) > 1:
+        check_messages(items)
+    for piece in some:
+        await session.add_messages(piece)
+
+
+def check_messages(items: Iterable[dict[str, Any]]) -> None:
+    """Refuse what `add_messages` would refuse of these."""
+    for item in items:
+        draft(**item)
 
 
 def may_be_id(value: Any) -> bool:

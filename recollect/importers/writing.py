@@ -42,6 +42,8 @@ Advance = Callable[[int], None]
 Tell = Callable[[Mapping[str, Any]], None]
 """Is told what became of each line."""
 
+_TOGETHER = ("message", "memory", "record")
+"""Kinds of which many are stored in one write."""
 _UNASKED = ("session", "past")
 
 
@@ -132,6 +134,8 @@ class _Keeper:
 
     def __init__(self, user_of: UserOf) -> None:
         self.user_of = user_of
+        self._told: dict[tuple[str, str], int] = {}
+        """How far the history of each key of a user's has been told again by what was read so far."""
 
     async def store(self, items: Sequence[Item], outcome: Imported) -> None:
         """Store a batch, kind by kind, one write for each user and session, side by side: order holds in a session."""
@@ -140,7 +144,7 @@ class _Keeper:
             for item in items:
                 if item.kind != kind:
                     continue
-                if kind in _ONE_BY_ONE:
+                if kind not in _TOGETHER:
                     await self._store_group([item], outcome)
                 else:
                     groups.setdefault((item.owner, item.session, item.agent), []).append(item)
@@ -169,8 +173,27 @@ class _Keeper:
                 return await _add_texts(user, group)
             case "record":
                 return [_became(new) for new in await _add_records(user, group)]
+            case "fact":
+                return [_became(await self._add_fact(user, item)) for item in group]
         add = _ONE_BY_ONE[group[0].kind]
         return [_became(await add(user, item)) for item in group]
+
+    async def _add_fact(self, user: User, item: Item) -> bool:
+        """Say a fact, unless it was said: without dates in the order of the source, so that the last one holds."""
+        key = item.given["key"]
+        since = validate.moment(item.given.get("valid_from"), "valid_from")
+        history = await user.facts.history(key)
+        same = [(place, fact) for place, fact in enumerate(history) if fact.value == item.given["value"]]
+        if since is not None:
+            is_known = any(_holds(fact.valid_from, fact.valid_to, since) for _, fact in same)
+        else:
+            told = self._told.get((user.id, key), 0)
+            again = next((place + 1 for place, _ in same if place >= told), None)
+            is_known = again is not None or any(fact.valid_to is None for _, fact in same)
+            self._told[user.id, key] = again or (told if is_known else len(history) + 1)
+        if not is_known:
+            await user.add_fact(**item.given)
+        return not is_known
 
 
 class _Trial:
@@ -248,17 +271,6 @@ async def _add_records(user: User, group: Sequence[Item]) -> list[bool]:
     return [place in likely[:new] for place in range(len(group))]
 
 
-async def _add_fact(user: User, item: Item) -> bool:
-    since = validate.moment(item.given.get("valid_from"), "valid_from")
-    if any(
-        fact.value == item.given["value"] and (since is None or _holds(fact.valid_from, fact.valid_to, since))
-        for fact in await user.facts.history(item.given["key"])
-    ):
-        return False
-    await user.add_fact(**item.given)
-    return True
-
-
 def _holds(begins: datetime | None, ends: datetime | None, at_ms: int) -> bool:
     """Whether what begins and ends then holds at a time."""
     at = as_datetime(at_ms)
@@ -294,7 +306,6 @@ async def _name_session(user: User, item: Item) -> bool:
 
 
 _ONE_BY_ONE: dict[str, Callable[[User, Item], Awaitable[bool]]] = {
-    "fact": _add_fact,
     "entity": _add_entity,
     "relation": _add_relation,
     "session": _name_session,

@@ -7,6 +7,7 @@ that nothing fits gets a plain "I don't remember"; everything else is only ackno
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,6 +43,9 @@ RUNNER_UP = 0.75
 FOUND_MAX = 50
 """Memories that are looked at for those which stand in a context that is limited."""
 PROFILE = ("fact", "preference")
+JUST_SAID, JUST_SAID_MS = 4, 5_000
+"""The newest messages, and how new they must be, to be waited for when a question finds nothing."""
+PATIENCE_TRIES, PATIENCE_S = 30, 0.01
 SURE, NEAR = 0.3, 0.05
 """How likely a memory must be to answer the question, to be quoted as the answer, and as the closest to one."""
 
@@ -143,11 +147,21 @@ class MemoryAgent:
             return await _introduced(chat, asked, context, now, self._policy)
         if not questions:
             return Answer(_acknowledged(text), (), context)
+        answer, sure = await self._answered(chat, asked, context, now, at)
+        if not sure and await _is_learned_by_now(chat, now):
+            context = await chat.get_context(asked, at=at, **self._policy.arguments())
+            answer, _ = await self._answered(chat, asked, context, now, at)
+        return answer
+
+    async def _answered(
+        self, chat: Session, asked: str, context: Context, now: datetime, at: datetime | None
+    ) -> tuple[Answer, bool]:
+        """The answer to a question, and whether it is one."""
         facts, told = await _from_profile(chat, asked, now, self._policy)
         if facts:
-            return Answer(told, (), context, facts)
+            return Answer(told, (), context, facts), True
         hits, sure = _that_answer(asked, await self._found(chat, context, at))
-        return Answer(_said(asked, hits, sure, now), tuple(hits), context)
+        return Answer(_said(asked, hits, sure, now), tuple(hits), context), sure
 
     async def _found(self, chat: Session, context: Context, at: datetime | None) -> Sequence[Hit]:
         """What may be quoted: of a context with limits, only what stands in it."""
@@ -159,6 +173,24 @@ class MemoryAgent:
             hits = await chat.search_memory(context.query, layer=policy.searched, limit=FOUND_MAX, at=at)
         given = {source.id for source in context.sources}
         return [hit for hit in hits if hit.id in given]
+
+
+async def _is_learned_by_now(chat: Session, now: datetime) -> bool:
+    """Wait a moment for what was said just before and is being learned; whether there was something, and it is."""
+    if not await _is_being_learned(chat, now):
+        return False
+    for _ in range(PATIENCE_TRIES):
+        await asyncio.sleep(PATIENCE_S)
+        if not await _is_being_learned(chat, now):
+            return True
+    return False
+
+
+async def _is_being_learned(chat: Session, now: datetime) -> bool:
+    """Whether something was said a moment ago that still is as it was written: what is learned comes with a change."""
+    said, _ = await chat.user.list_memories(layer="conversation", limit=JUST_SAID, newest_first=True)
+    since = as_ms(now) - JUST_SAID_MS
+    return any(message.created_at > since and message.version == message.born[0] for message in said)
 
 
 # ── From the profile ─────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
@@ -51,6 +50,7 @@ with contextlib.suppress(ImportError):
 
 SCRIPT_BYTES = validate.LIMITS.body_bytes
 PROMPT = "      you › "
+SPEAKER_COLUMNS = len(PROMPT) - 1
 
 HELP = """\
 Tell me something, and ask me about it later, in this session or another.
@@ -380,17 +380,23 @@ async def _heard(talk: Talk, line: str) -> Answer:
     """A turn whose answer is shown as it is spoken."""
     screen().print(Text("recollect › ", style="bold green"), end="")
     try:
-        return await talk.turn(line, hear=lambda piece: screen().print(Text(visible(piece)), end=""))
+        return await talk.turn(line, hear=lambda piece: screen().print(Text(visible(piece)), end="", soft_wrap=True))
     finally:
         say()
 
 
 def _spoken(who: str, text: str, color: str, style: str = "") -> None:
-    """Who says what; lines after the first, and what nobody says, stand under it."""
-    line = Table.grid(padding=(0, 1))
-    line.add_column(justify="right", width=11)
-    line.add_row(Text(f"{who} ›" if who else "", style=f"bold {color}"), Text(visible(text), style=style))
-    screen().print(line)
+    """Who says what; lines after the first, and what nobody says, stand under it. In a pipe a line is a line."""
+    label, said = f"{who} ›" if who else "", visible(text)
+    if not sys.stdout.isatty():
+        first, *more = said.split("\n")
+        for before, line in ((label, first), *(("", line) for line in more)):
+            say(f"{before:>{SPEAKER_COLUMNS}} {line}".rstrip())
+        return
+    drawn = Table.grid(padding=(0, 1))
+    drawn.add_column(justify="right", width=SPEAKER_COLUMNS)
+    drawn.add_row(Text(label, style=f"bold {color}"), Text(said, style=style))
+    screen().print(drawn)
 
 
 # ── The scene ────────────────────────────────────────────────────────────────────────────────────
@@ -410,7 +416,8 @@ async def _play(url: str | Path, org: str, user: str, agent: str, as_json: bool)
             begin = monday + timedelta(days=days)
             talk = Talk(memory, owner, owner.session(f"{name}-{begin:%Y-%m-%d}", agent=agent), agent)
             if not as_json:
-                screen().print(Padding(Rule(f"{begin:%A} {begin.day} {begin:%B}", style="dim"), (1, 0, 0, 0)))
+                say()
+                screen().print(Rule(f"{begin:%A} {begin.day} {begin:%B}", style="dim"))
             await _recite(talk, lines, begin, as_json)
         if not as_json:
             context = await talk.chat.get_context(SCENE[-1][2][-1])

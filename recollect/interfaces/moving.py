@@ -9,7 +9,8 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -186,18 +187,20 @@ def import_file(
     opening = _opened(kind, source, options, rewinds=all_or_nothing)
     with _guessing(kind, source, options), _reporting(report) as tell, opening as reading:
 
-        async def step(memory: Memory) -> Imported:
+        async def step(memory: Memory, **how: Any) -> Imported:
             with progress("Importing", reading.size) as advance:
-                outcome = await bring_in(
-                    reading, user_in(memory), only=source_user, all_or_nothing=all_or_nothing, dry_run=dry_run,
-                    advance=advance, tell=tell,
-                )  # fmt: skip
+                outcome = await bring_in(reading, user_in(memory), only=source_user, advance=advance, **how)
             if outcome.new and Settings.read(os.environ).worker:
                 await take_in(memory)
             return outcome
 
-        # Where nothing is stored, no file is made for it.
-        outcome = run("memory://" if dry_run and is_missing(file_of(url)) else url, step)
+        if (dry_run or all_or_nothing) and is_missing(file_of(url)):
+            # Where nothing is stored, no file is made for it.
+            outcome = run("memory://", partial(step, dry_run=True, tell=tell if dry_run else _tell_nobody))
+            if not dry_run and not outcome.bad:
+                outcome = run(url, partial(step, tell=tell))
+        else:
+            outcome = run(url, partial(step, dry_run=dry_run, all_or_nothing=all_or_nothing, tell=tell))
     _show_import(outcome, as_json, kept_apart=user_from == SOURCE or source_user is not None)
     wrote = None if outcome.read > outcome.bad or source == "-" else guess(kind, source, options)
     if wrote:
@@ -224,11 +227,15 @@ def _advice(kind: str) -> str:
     return f"it looks like {kind}: try --from {kind}"
 
 
+def _tell_nobody(_: Mapping[str, Any]) -> None:
+    """Where nobody asked what became of a line."""
+
+
 @contextlib.contextmanager
 def _reporting(report: Path | None) -> Iterator[Tell]:
     """Takes down what became of each line; the file is there when all is done."""
     if report is None:
-        yield lambda _: None
+        yield _tell_nobody
         return
     check_target(report, force=False)
     with tempfile.TemporaryFile("w+", encoding="utf-8") as lines:

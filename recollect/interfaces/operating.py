@@ -29,6 +29,7 @@ from recollect.interfaces.output import (
     table,
     whose,
 )
+from recollect.layers import told_counts
 from recollect.memory import Memory
 from recollect.policies.recurring import RESTS_ON
 from recollect.records import Record
@@ -214,8 +215,10 @@ def stats(url: Url = None, as_json: Json = False) -> None:
         return
     jobs, uses = found["jobs"], found["uses"]
     rows = [("kept for", owners(found["users"]))]
-    rows += [(layer, plural(records, "record")) for layer, records in sorted(found["records"].items())]
+    rows += [(layer, plural(records, "record")) for layer, records in told_counts(found["records"]).items()]
     rows += [("jobs", f"{jobs['waiting']} waiting, {jobs['running']} running, {jobs['scheduled']} for later")]
+    if given_up := found["records"].get("failure"):
+        rows += [("given up", f"{plural(given_up, 'job')}; see `recollect worker --failures`")]
     rows += [("size", size(found["bytes"]))]
     for holds, store in uses["store"].get("parts", {"": uses["store"]}).items():
         rows += [(f"{holds}: {name}" if holds else name, told) for name, told in _kept(store)]

@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from recollect.policies.patterns import pattern_of
+from recollect.policies.retention import is_pinned
 from recollect.policies.words import WORD_MAX, terms
 from recollect.records import Record
 
@@ -276,9 +277,12 @@ def merged(
 
 
 def can_stand_for(older: Record, newer: Record) -> bool:
-    """Whether nothing is lost when the newer one ends: the older is trusted as much, and not over any sooner."""
+    """Whether nothing is lost when the newer one ends: the older is trusted as much, and not over any sooner.
+
+    What is pinned stays by itself: it neither ends nor takes in others, which would be forgotten with it.
+    """
     lives_as_long = older.expires_at is None or (newer.expires_at is not None and newer.expires_at <= older.expires_at)
-    return older.trust == newer.trust and lives_as_long
+    return older.trust == newer.trust and lives_as_long and not is_pinned(older) and not is_pinned(newer)
 
 
 def _merge_of(older: Record, newer: Record, similarity: float, now: int, reason: str) -> Merge:

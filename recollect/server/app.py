@@ -43,9 +43,10 @@ from recollect.server import (
 from recollect.server.connections import PatientProtocol
 from recollect.server.description import DescribedApp, call_name
 from recollect.server.envelope import REQUEST_ID, Envelope
-from recollect.server.errors import MEDIA_TYPE, problem
+from recollect.server.errors import problem
 from recollect.server.gate import PRINCIPAL, Gate, is_loopback
 from recollect.server.limits import HEAD_BYTES, BodyLimit, BytesRead
+from recollect.server.rehearsal import rehearse
 from recollect.server.sample import load
 from recollect.server.service import Service
 
@@ -83,7 +84,7 @@ def build(service: Service) -> FastAPI:
         redirect_slashes=False,
         lifespan=lifespan,
         generate_unique_id_function=call_name,
-        responses={"default": {"model": schemas.Problem, "content": {MEDIA_TYPE: {}}, "description": "What is wrong."}},
+        responses={"default": {"model": schemas.Problem, "description": "What is wrong."}},
         exception_handlers=dict.fromkeys((RecollectError, HTTPException, RequestValidationError), _told),
     )  # fmt: skip
     app.state.service = service
@@ -147,6 +148,7 @@ async def serve(
 
 async def serve_on(service: Service, listener: socket.socket, stop: asyncio.Event | None = None) -> None:
     """Serve what comes in at a socket, until a signal, or until `stop` is set."""
+    await rehearse(service.memory, service.settings.language)
     config = uvicorn.Config(
         build(service),
         http=PatientProtocol,

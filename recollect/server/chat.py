@@ -27,17 +27,20 @@ from recollect.server.envelope import REQUEST_ID
 from recollect.server.errors import problem
 from recollect.server.executors import Executor, Prepared
 from recollect.server.gate import PRINCIPAL
-from recollect.server.routing import IdempotencyKey, router, service_of
+from recollect.server.routing import HEADER_NAMES, IdempotencyKey, named, router, service_of
 from recollect.server.service import Service
 
 routes = router("/api", "chat")
 
 EVENTS = "text/event-stream"
+_EXAMPLE = (
+    'event: token\ndata: {"text": "Admiral."}\n\nevent: done\ndata: {"chat_id": "monday", "reply": "Admiral.", ...}\n\n'
+)
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
         "model": schemas.ChatShape,
         "description": "The reply; with `stream`, events `token`, then `done` with all of it, or `error`.",
-        "content": {EVENTS: {}},
+        "content": {EVENTS: {"schema": {"type": "string"}, "example": _EXAMPLE}},
     }
 }
 
@@ -106,8 +109,9 @@ async def chat(request: Request, body: schemas.ChatTurn, idempotency_key: Idempo
     if caller.user is not None and body.user_id != caller.user:
         raise NotFound(field="user_id")
     streams = validate.switch(body.stream, "stream")
-    turn = begun(service, caller.org, body, idempotency_key)
-    known = await turn.stored_reply() if idempotency_key is not None else None
+    with named(user="user_id", session="chat_id", **HEADER_NAMES):
+        turn = begun(service, caller.org, body, idempotency_key)
+        known = await turn.stored_reply() if idempotency_key is not None else None
     if known is not None:
         answer = turn.answered(await turn.executor.prepare(turn.chat, turn.text), known)
         return events(_replayed(answer)) if streams else Json(answer)

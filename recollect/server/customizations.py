@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import Depends, Path
+from fastapi import Depends, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from recollect.customizations import Customization, Customizations
 from recollect.server import schemas
 from recollect.server.answers import Json, tagged
-from recollect.server.routing import AgentName, IfMatch, Owner, given, router, shapes, version_of
+from recollect.server.routing import VERSIONED, AgentName, IfMatch, Owner, given, router, shapes, version_of
 
 routes = router("/api/users/{user}", "customizations")
 
+Effective = Annotated[bool, Query(description="What counts, together with the defaults of the org.")]
 InstructionId = Annotated[str, Path(description="The instruction.", examples=["tone"])]
 
 
@@ -38,7 +39,7 @@ def _one(found: Customization, status: int = 200) -> Response:
     return tagged(found.to_dict(), found.version, status)
 
 
-async def list_customizations(held: Held, effective: bool = False) -> Response:
+async def list_customizations(held: Held, effective: Effective = False) -> Response:
     """Instructions in their order; with `effective`, what counts together with the org's defaults."""
     return _listed(await (held.effective() if effective else held.list()))
 
@@ -71,9 +72,9 @@ def _add_routes(path: str, dependencies: list[Any], whose: str = "") -> None:
         name = f"{verb.__name__}{whose}"
         routes.add_api_route(path, verb, methods=[method], dependencies=dependencies, name=name, **more)
 
-    several, one = shapes(schemas.CustomizationsShape), shapes(schemas.CustomizationShape)
+    several, one = shapes(schemas.CustomizationsShape), shapes(schemas.CustomizationShape, headers=VERSIONED)
     add(path, list_customizations, "GET", responses=several)
-    add(path, customize, "POST", responses=shapes(schemas.CustomizationShape, 201), status_code=201)
+    add(path, customize, "POST", responses=shapes(schemas.CustomizationShape, 201, headers=VERSIONED), status_code=201)
     add(f"{path}/order", reorder_customizations, "PUT", responses=several)
     add(f"{path}/{{id}}", update_customization, "PATCH", responses=one)
     add(f"{path}/{{id}}", delete_customization, "DELETE", status_code=204)

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
+from recollect.server.errors import MEDIA_TYPE
 from recollect.server.routing import PUBLIC
 
 KEY = {
@@ -27,6 +28,9 @@ class DescribedApp(FastAPI):
             described["security"] = [{"key": []}]
             for methods in described["paths"].values():
                 for told in methods.values():
+                    problems = told["responses"]["default"]
+                    (shape,) = problems["content"].values()  # under the type of the route's other answers
+                    problems["content"] = {MEDIA_TYPE: shape}
                     if told.get(PUBLIC):
                         told["security"] = []
             self.openapi_schema = described

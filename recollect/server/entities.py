@@ -25,7 +25,7 @@ async def list_entities(service: Here, caller: Caller, type: Type) -> Response:
     return Json({"entities": [entity.to_dict() for entity in found]})
 
 
-@routes.delete("/{type}")
+@routes.delete("/{type}", responses=shapes(schemas.InvalidatedShape))
 async def invalidate_type(service: Here, caller: Caller, type: Type) -> Response:
     """Forget all objects of a type."""
     return Json({"invalidated": await service.memory.entities(caller.org).invalidate(type)})
@@ -41,14 +41,14 @@ async def get_entity(service: Here, caller: Caller, type: Type, id: Id) -> Respo
     return Json({"type": type, "id": id, "data": data})
 
 
-@routes.put("/{type}/{id}")
+@routes.put("/{type}/{id}", responses=shapes(schemas.KeptObjectShape))
 async def put_entity(service: Here, caller: Caller, type: Type, id: Id, body: schemas.BusinessObject) -> Response:
     """Keep an object as it is now."""
     kept = await service.memory.entities(caller.org).put(type, id, **given(body))
     return Json(kept.to_dict())
 
 
-@routes.delete("/{type}/{id}")
+@routes.delete("/{type}/{id}", responses=shapes(schemas.InvalidatedShape))
 async def invalidate_entity(service: Here, caller: Caller, type: Type, id: Id) -> Response:
     """Forget an object."""
     return Json({"invalidated": await service.memory.entities(caller.org).invalidate(type, id)})

@@ -56,6 +56,16 @@ RETRY_S = 1
 """When to come back after a 503 that does not say so itself."""
 _FORMS = ("one", "many")
 """Parts of the place of a mistake that say as which form of a body it was read, not in which field it is."""
+_REASONS = {
+    "missing": "must be given",
+    "extra_forbidden": "is not known here",
+    "int_parsing": "must be a whole number",
+    "bool_parsing": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_attributes_type": "must be an object",
+}
+"""What is said of mistakes in the shape of a request."""
 FIELD_CHARACTERS = 80
 """Of the name of a field that was sent: a longer one is not a name."""
 
@@ -155,5 +165,4 @@ def _first_mistake(errors: Sequence[Mapping[str, Any]]) -> tuple[str | None, str
     first = errors[0]
     place = [str(part) for part in first["loc"][1:] if part not in _FORMS]  # the first says body, path, query or header
     field = ".".join(place)[:FIELD_CHARACTERS].encode("ascii", "backslashreplace").decode() or "body"
-    reasons = {"missing": "must be given", "extra_forbidden": "is not known here"}
-    return field, reasons.get(first["type"], "is not of the kind that belongs here")
+    return field, _REASONS.get(first["type"], "is not of the kind that belongs here")

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Path
+from fastapi import Path, Query
 from starlette.responses import Response
 
+from recollect.errors import ValidationError
 from recollect.graph import NEIGHBOURS
 from recollect.server import schemas
 from recollect.server.answers import Json
-from recollect.server.routing import Owner, given, router, shapes
+from recollect.server.routing import At, Owner, given, router, shapes
 
 routes = router("/api/users/{user}/graph", "graph")
 
+Start = Annotated[str | None, Query(description='Where to start: an id, a name, or "user"; without it, all.')]
+Depth = Annotated[int | None, Query(description="Steps from the entity: 1 to 4; 1 if it is left out.")]
+Nearest = Annotated[int | None, Query(description=f"Neighbours at most: 1 to 1000; {NEIGHBOURS} if it is left out.")]
 RelationId = Annotated[str, Path(description="The relation.")]
 
 
 @routes.get("", responses=shapes(schemas.GraphShape))
 async def graph(
-    owner: Owner, entity: str | None = None, depth: int = 1, at: str | None = None, limit: int = NEIGHBOURS
+    owner: Owner, entity: Start = None, depth: Depth = None, at: At = None, limit: Nearest = None
 ) -> Response:
     """The whole graph, or what can be reached from an entity (its id, a name, or "user"), now or at a time."""
-    if entity is None:
-        return Json((await owner.graph.whole(at=at)).to_dict())
-    return Json((await owner.graph.neighbours(entity, depth=depth, at=at, limit=limit)).to_dict())
+    steps = {name: value for name, value in (("depth", depth), ("limit", limit)) if value is not None}
+    if entity is not None:
+        return Json((await owner.graph.neighbours(entity, at=at, **steps)).to_dict())
+    for name in steps:
+        raise ValidationError("is of the neighbours of an entity; name one, or leave this out", field=name)
+    return Json((await owner.graph.whole(at=at)).to_dict())
 
 
 @routes.post("/entities", status_code=201, responses=shapes(schemas.EntityShape, 201))

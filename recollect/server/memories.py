@@ -10,16 +10,23 @@ from starlette.responses import Response
 
 from recollect import validate
 from recollect.errors import ValidationError
+from recollect.layers import PUBLIC_LAYERS
 from recollect.records import Hit, Record
 from recollect.server import schemas
 from recollect.server.answers import Json, bounded, paged, tagged
 from recollect.server.routing import (
+    HEADER_NAMES,
     READ,
+    VERSIONED,
+    After,
     IdempotencyKey,
     IfMatch,
+    Limit,
+    NewestFirst,
     Owner,
     UserId,
     given,
+    named,
     owner_of,
     router,
     service_of,
@@ -30,6 +37,7 @@ from recollect.server.routing import (
 routes = router("/api/users/{user}", "memories")
 
 MemoryId = Annotated[str, Path(description="The memory.", examples=["seat"])]
+ListedLayer = Annotated[str, Query(description=f"The layer: {', '.join(PUBLIC_LAYERS)}.")]
 Where = Annotated[str | None, Query(description='A filter as JSON, such as {"metadata.topic": "travel"}.')]
 
 
@@ -39,8 +47,9 @@ async def get_context(request: Request, user: UserId, body: schemas.Asked) -> Re
     asked = {name: value for name, value in given(body).items() if name not in ("session", "agent")}
     owner = owner_of(request, user)
     handle = owner if body.session is None else owner.session(body.session, agent=body.agent)
-    if body.session is None and "window" in asked:
-        raise ValidationError("is of a session; name one, or leave this out", field="window")
+    for name, is_given in (("window", "window" in asked), ("agent", body.agent != "")):
+        if body.session is None and is_given:
+            raise ValidationError("is of a session; name one, or leave this out", field=name)
     context = await handle.get_context(**asked)
     service_of(request).metrics.count_context(context.tokens, context.answerable)
     return Json(context.to_dict())
@@ -49,11 +58,11 @@ async def get_context(request: Request, user: UserId, body: schemas.Asked) -> Re
 @routes.get("/memories", responses=shapes(schemas.RecordsShape))
 async def list_memories(
     owner: Owner,
-    layer: str = "long_term",
+    layer: ListedLayer = "long_term",
     where: Where = None,
-    limit: int = 100,
-    after: str | None = None,
-    newest_first: bool = False,
+    limit: Limit = 100,
+    after: After = None,
+    newest_first: NewestFirst = False,
 ) -> Response:
     """A page of a layer in order of birth; `after` is the cursor of the next one, null at the end."""
     test = None if where is None else validate.json_text(where, "where")
@@ -71,7 +80,9 @@ async def add_memories(
     """Remember a text, or with `{"memories": [...]}` up to 90 in one write."""
     items = body.memories if isinstance(body, schemas.NewMemories) else [body]
     drafts = [{name: value for name, value in given(item).items() if name != "only_new"} for item in items]
-    stored = await owner_of(request, user).add_memories(drafts, idempotency_key=idempotency_key, only_new=body.only_new)
+    owner = owner_of(request, user)
+    with named(items="memories", **HEADER_NAMES):
+        stored = await owner.add_memories(drafts, idempotency_key=idempotency_key, only_new=body.only_new)
     service_of(request).metrics.count("adds", len(stored))
     return Json({"memories": [record.to_dict() for record in stored], "after": None}, 201)
 
@@ -90,14 +101,14 @@ async def forget(owner: Owner, body: schemas.Forget) -> Response:
     return Json((await owner.forget(body.ids, where=body.where, layer=body.layer)).to_dict())
 
 
-@routes.get("/memories/{id}", responses=shapes(schemas.RecordShape))
+@routes.get("/memories/{id}", responses=shapes(schemas.RecordShape, headers=VERSIONED))
 async def get_memory(owner: Owner, id: MemoryId) -> Response:
     """One memory of any layer; its version is the ETag."""
     record = await owner.get_memory(id)
     return tagged(record.to_dict(), record.version)
 
 
-@routes.patch("/memories/{id}", responses=shapes(schemas.RecordShape))
+@routes.patch("/memories/{id}", responses=shapes(schemas.RecordShape, headers=VERSIONED))
 async def update_memory(owner: Owner, id: MemoryId, body: schemas.MemoryEdit, if_match: IfMatch = None) -> Response:
     """Change a memory; what it was stays in its history."""
     record = await owner.update_memory(id, **given(body), version=version_of(if_match))
@@ -116,7 +127,7 @@ async def history(owner: Owner, id: MemoryId) -> Response:
     return bounded("history", await owner.history(id), Record.to_dict, last_first=True)
 
 
-@routes.post("/memories/{id}/restore", responses=shapes(schemas.RecordShape))
+@routes.post("/memories/{id}/restore", responses=shapes(schemas.RecordShape, headers=VERSIONED))
 async def restore(owner: Owner, id: MemoryId) -> Response:
     """Take back what pruning retired or merging ended."""
     record = await owner.restore(id)

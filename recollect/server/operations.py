@@ -6,7 +6,7 @@ import io
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
-from fastapi import Path
+from fastapi import Path, Query
 from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -18,14 +18,18 @@ from recollect.records import Record, iso
 from recollect.server import schemas
 from recollect.server.answers import Json
 from recollect.server.errors import Refused
-from recollect.server.routing import ADMIN, LINES_TYPES, Caller, Here, Owner, router, shapes
+from recollect.server.routing import ADMIN, LINES_TYPES, After, Caller, Here, Limit, Owner, router, shapes
 from recollect.server.service import Service
 
 routes = router("", "operations")
 
+ForMessages = Annotated[str, Query(description="The session of messages that name none.")]
 FailureId = Annotated[str, Path(description="The work that was given up.")]
 EXPORT_RECORDS = 50
 """Records of an export that are in memory at a time."""
+_LINES: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The lines.", "content": {LINES_TYPES[0]: {"schema": {"type": "string"}}}}
+}
 _LINES_BODY = {
     "requestBody": {
         "required": True,
@@ -43,7 +47,7 @@ _LINES_BODY = {
 
 
 @routes.get("/api/users", responses=shapes(schemas.UsersShape))
-async def list_users(service: Here, caller: Caller, limit: int = 100, after: str | None = None) -> Response:
+async def list_users(service: Here, caller: Caller, limit: Limit = 100, after: After = None) -> Response:
     """A page of the users of the org that have something; it may be short, `after` is null only at the end."""
     users, next_page = await service.memory.org(caller.org).users(limit=limit, after=after)
     return Json({"users": users, "after": next_page})
@@ -55,7 +59,7 @@ async def erase(owner: Owner) -> Response:
     return Json((await owner.erase()).to_dict())
 
 
-@routes.get("/api/users/{user}/export", response_class=StreamingResponse)
+@routes.get("/api/users/{user}/export", response_class=StreamingResponse, responses=_LINES)
 async def export(owner: Owner) -> Response:
     """Everything about a user, one JSON object a line; the first says what it is.
 
@@ -66,7 +70,7 @@ async def export(owner: Owner) -> Response:
 
 
 @routes.post("/api/users/{user}/import", responses=shapes(schemas.ImportedShape), openapi_extra=_LINES_BODY)
-async def import_lines(request: Request, owner: Owner, session: str = DEFAULT_SESSION) -> Response:
+async def import_lines(request: Request, owner: Owner, session: ForMessages = DEFAULT_SESSION) -> Response:
     """Store lines of an export, messages or memories under this user, up to 1 MiB at a time. Twice is once."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in LINES_TYPES:
@@ -88,7 +92,7 @@ async def export_lines(owner: User) -> AsyncIterator[bytes]:
 # ── Figures and failures ─────────────────────────────────────────────────────────────────────────
 
 
-@routes.get("/api/stats", openapi_extra=ADMIN)
+@routes.get("/api/stats", responses=shapes(schemas.StatsShape), openapi_extra=ADMIN)
 async def stats(service: Here) -> Response:
     """How much is remembered in the whole store, what waits, and what is in use."""
     survey = await service.memory.survey()
@@ -107,7 +111,7 @@ async def stats(service: Here) -> Response:
 
 
 @routes.get("/api/failures", responses=shapes(schemas.FailuresShape), openapi_extra=ADMIN)
-async def failures(service: Here, caller: Caller, limit: int = 100, after: str | None = None) -> Response:
+async def failures(service: Here, caller: Caller, limit: Limit = 100, after: After = None) -> Response:
     """A page of the work for the users of the org that was given up, with the reason of each."""
     found, next_page = await service.memory.org(caller.org).failures(limit=limit, after=after)
     return Json({"failures": [_failure(record) for record in found], "after": next_page})

@@ -18,7 +18,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import FrameType
 
-from recollect.errors import Unavailable, ValidationError
+from recollect.errors import RecollectError, Unavailable, ValidationError
 from recollect.server import heaps
 from recollect.server.app import address_of, check_host, listening, serve, serve_on
 from recollect.server.metrics import Shared
@@ -33,6 +33,8 @@ STOP_S = 10.0
 SOON_S = 5.0
 DEATHS_MAX = 5
 """Processes that may die within `SOON_S` of their start before it is given up: more would die as well."""
+CANNOT_SERVE = 4
+"""How a process ends that said why it cannot serve, as commands do whose store is unavailable."""
 LOOK_S = 0.5
 
 log = logging.getLogger("recollect.server")
@@ -124,7 +126,9 @@ class Crew:
             if self._stopping:
                 continue
             log.error("a process of the server ended with %s; another takes its place", process.exitcode)
-            self._deaths = self._deaths + 1 if lived_s < SOON_S else 0
+            # To find out that it cannot serve may take longer than that on a machine that is busy.
+            is_soon = lived_s < SOON_S or process.exitcode == CANNOT_SERVE
+            self._deaths = self._deaths + 1 if is_soon else 0
             if self._deaths > DEATHS_MAX:
                 raise Unavailable("processes end as soon as they start; the log says why", field="workers")
 
@@ -154,7 +158,11 @@ def _serve(listener: socket.socket, url: str | None, settings: Settings, folder:
     """What one of the processes does."""
     heaps.share_one()
     log_requests()
-    asyncio.run(_serve_until_alone(listener, url, settings, folder))
+    try:
+        asyncio.run(_serve_until_alone(listener, url, settings, folder))
+    except RecollectError as error:
+        log.error("a process of the server cannot serve: %s", error)
+        os._exit(CANNOT_SERVE)
     # Nothing is left to do, and whoever waits for this process has waited long enough.
     os._exit(0)
 

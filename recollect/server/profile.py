@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import Depends, Path
+from fastapi import Depends, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,7 +15,7 @@ from recollect.learnings import Learning, Learnings
 from recollect.profile import Fact, Facts
 from recollect.server import schemas
 from recollect.server.answers import Json
-from recollect.server.routing import Owner, given, router, shapes
+from recollect.server.routing import At, Limit, Owner, given, named, router, shapes
 
 routes = router("/api/users/{user}", "profile")
 
@@ -23,13 +23,19 @@ FactKey = Annotated[str, Path(description="What it is about, as city or diet.", 
 Verdict = Annotated[str, Path(description="confirm, pin, unpin, reject or correct.", examples=["confirm"])]
 Judgement = Annotated[str, Path(description="confirm, contradict or restore.", examples=["confirm"])]
 LearningId = Annotated[str, Path(description="The learning.")]
+KnownAt = Annotated[str | None, Query(description="What was believed at this time.")]
+EndedValue = Annotated[str | None, Query(description="Which value ends, where a key has several; else all of them.")]
+Reason = Annotated[str, Query(description="Why it ends.")]
+LearningType = Annotated[str | None, Query(description=f"Only of this type: {', '.join(validate.LEARNING_TYPES)}.")]
+Retired = Annotated[bool, Query(description="Those that were retired, too.")]
+OfSession = Annotated[str | None, Query(description="Only of this session.")]
 EpisodeId = Annotated[str, Path(description="The episode.")]
 VERDICTS = ("confirm", "pin", "unpin", "reject", "correct")
 JUDGEMENTS = ("confirm", "contradict", "restore")
 
 
 @routes.get("/profile", responses=shapes(schemas.ProfileShape))
-async def profile(owner: Owner, as_of: str | None = None, known_at: str | None = None) -> Response:
+async def profile(owner: Owner, as_of: At = None, known_at: KnownAt = None) -> Response:
     """What is known: now, what was true at a time (`as_of`), or what was believed at a time (`known_at`)."""
     return Json((await owner.profile(as_of=as_of, known_at=known_at)).to_dict())
 
@@ -52,14 +58,15 @@ def _listed(found: list[Fact], status: int = 200) -> Response:
     return Json({"facts": [fact.to_dict() for fact in found]}, status)
 
 
-async def list_facts(held: Held, as_of: str | None = None, known_at: str | None = None) -> Response:
+async def list_facts(held: Held, as_of: At = None, known_at: KnownAt = None) -> Response:
     """All that hold, now or at a time."""
     return _listed(await held.list(as_of=as_of, known_at=known_at))
 
 
 async def upsert_facts(held: Held, body: schemas.NewFacts) -> Response:
     """Say up to 30 in one write."""
-    return _listed(await held.upsert([given(item) for item in body.facts]), 201)
+    with named(items="facts"):
+        return _listed(await held.upsert([given(item) for item in body.facts]), 201)
 
 
 async def get_fact(held: Held, key: FactKey) -> Response:
@@ -74,9 +81,7 @@ async def put_fact(held: Held, key: FactKey, body: schemas.FactValue) -> Respons
     return Json((await held.add(key, **given(body))).to_dict())
 
 
-async def end_fact(
-    held: Held, key: FactKey, value: str | None = None, at: str | None = None, reason: str = ""
-) -> Response:
+async def end_fact(held: Held, key: FactKey, value: EndedValue = None, at: At = None, reason: Reason = "") -> Response:
     """Say that it is no longer so, since now or since a time; it stays in the history."""
     return _listed(await held.end(key, value, at=at, reason=reason))
 
@@ -121,7 +126,7 @@ _add_routes("preference", "preferences", [Depends(_preferences)])
 
 
 @routes.get("/learnings", responses=shapes(schemas.LearningsShape))
-async def list_learnings(owner: Owner, type: str | None = None, include_retired: bool = False) -> Response:
+async def list_learnings(owner: Owner, type: LearningType = None, include_retired: Retired = False) -> Response:
     """What was learned from working with the user, and then what the org learned."""
     found = await owner.learnings.list(type=type, include_retired=include_retired)
     return Json({"learnings": [learning.to_dict() for learning in found]})
@@ -153,7 +158,7 @@ async def judge(learnings: Learnings, id: str, judgement: str) -> Learning:
 
 
 @routes.get("/episodes", responses=shapes(schemas.EpisodesShape))
-async def list_episodes(owner: Owner, limit: int = 20, session: str | None = None) -> Response:
+async def list_episodes(owner: Owner, limit: Limit = 20, session: OfSession = None) -> Response:
     """The latest stretches of conversation as they are remembered, newest first."""
     return Json({"episodes": [each.to_dict() for each in await owner.episodes.list(limit, session=session)]})
 

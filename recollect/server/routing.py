@@ -7,17 +7,18 @@ doubles or half characters, its fields. What routes need from a request is here 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 from urllib.parse import unquote_to_bytes
 
-from fastapi import APIRouter, Depends, Header, Path
+from fastapi import APIRouter, Depends, Header, Path, Query
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
 from recollect import validate
-from recollect.errors import Forbidden, NotFound, TooLarge, ValidationError
+from recollect.errors import Forbidden, NotFound, RecollectError, TooLarge, ValidationError
 from recollect.memory import Session, User
 from recollect.server.errors import Malformed, Refused, Unauthorized
 from recollect.server.gate import PRINCIPAL, Principal
@@ -148,6 +149,10 @@ Caller = Annotated[Principal, Depends(_principal)]
 UserId = Annotated[str, Path(description="The user.", examples=["ann"])]
 SessionId = Annotated[str, Path(description="The session.", examples=["monday"])]
 AgentName = Annotated[str, Path(description="The agent.", examples=["support"])]
+Limit = Annotated[int, Query(description="How many at most: 1 to 1000.")]
+After = Annotated[str | None, Query(description="The cursor that the page before gave.")]
+NewestFirst = Annotated[bool, Query(description="Begin with the last.")]
+At = Annotated[str | None, Query(description="A time with a zone, or a date; now if it is left out.")]
 IdempotencyKey = Annotated[
     str | None, Header(alias="Idempotency-Key", description="The same call again under one key is done once.")
 ]
@@ -180,9 +185,28 @@ def version_of(if_match: str | None) -> int | None:
     raise ValidationError('must be one ETag as it was given, such as "12"', field="if-match")
 
 
+@contextmanager
+def named(**names: str) -> Iterator[None]:
+    """What is wrong is told by the names that the request has for it, not by those of the verb: `user="user_id"`."""
+    try:
+        yield
+    except RecollectError as error:
+        first, dot, rest = (error.field or "").partition(".")
+        if first in names:
+            error.field = f"{names[first]}{dot}{rest}"
+        raise
+
+
+HEADER_NAMES = {"key": "idempotency-key", "idempotency_key": "idempotency-key"}
+
+
 def given(fields: Any) -> dict[str, Any]:
     """The fields of a body that were sent, as the arguments of a verb."""
     return {name: getattr(fields, name) for name in fields.model_fields_set}
+
+
+VERSIONED: dict[str, Any] = {"ETag": {"description": "The version, for If-Match.", "schema": {"type": "string"}}}
+"""The headers of an answer that carries its version."""
 
 
 def shapes(model: Any, status: int = 200, **more: Any) -> dict[int | str, dict[str, Any]]:

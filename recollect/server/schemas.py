@@ -272,7 +272,7 @@ class Problem(Shape):
     status: int
     code: str
     detail: str
-    request_id: str
+    request_id: str | None = None
     field: str | None = None
 
 
@@ -282,6 +282,7 @@ class MessageShape(Shape):
     content: str | list[dict[str, Any]]
     created_at: str | None
     metadata: dict[str, Any]
+    trust: str
     name: str | None = None
     tool_calls: list[dict[str, Any]] | None = None
     tool_call_id: str | None = None
@@ -300,6 +301,17 @@ class SessionShape(Shape):
     created_at: str
     last_activity: str
     parent: str | None
+
+
+class SessionExportShape(Shape):
+    session_id: str
+    messages: list[dict[str, Any]]
+    window_strategy: str
+    max_tokens: int
+
+
+class CompressedShape(Shape):
+    compressed: bool
 
 
 class TitleShape(Shape):
@@ -499,8 +511,19 @@ class BusinessObjectShape(Shape):
     data: dict[str, Any]
 
 
+class KeptObjectShape(BusinessObjectShape):
+    name: str | None
+    aliases: list[str]
+    content: str
+    expires_at: str | None
+
+
 class BusinessObjectsShape(Shape):
-    entities: list[dict[str, Any]]
+    entities: list[KeptObjectShape]
+
+
+class InvalidatedShape(Shape):
+    invalidated: int
 
 
 class ReceiptShape(Shape):
@@ -528,6 +551,21 @@ class ImportedShape(Shape):
     stored: bool
     source_users: int
     problems: list[dict[str, Any]]
+
+
+class JobsShape(Shape):
+    waiting: int
+    running: int
+    scheduled: int
+    oldest_at: str | None
+
+
+class StatsShape(Shape):
+    users: int
+    records: dict[str, int]
+    jobs: JobsShape
+    bytes: int | None
+    uses: dict[str, Any]
 
 
 class FailureShape(Shape):

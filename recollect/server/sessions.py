@@ -8,19 +8,25 @@ from fastapi import Body, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recollect.conversation import Message
+from recollect.conversation import STRATEGIES, Message
 from recollect.errors import NotFound
 from recollect.memory import Session
 from recollect.server import schemas
 from recollect.server.answers import Json, paged, tagged
 from recollect.server.routing import (
+    HEADER_NAMES,
+    VERSIONED,
+    After,
     Chat,
     IdempotencyKey,
     IfMatch,
+    Limit,
+    NewestFirst,
     Owner,
     SessionId,
     UserId,
     given,
+    named,
     owner_of,
     router,
     service_of,
@@ -32,8 +38,13 @@ from recollect.working import State
 routes = router("/api/users/{user}/sessions", "sessions")
 
 Agent = Annotated[str, Query(description="The agent whose state it is.")]
+Strategy = Annotated[str | None, Query(description=f"How it is chosen: {', '.join(STRATEGIES)}.")]
+Messages = Annotated[int | None, Query(description="At most so many messages.")]
+Turns = Annotated[int | None, Query(description="At most so many turns.")]
+Tokens = Annotated[int | None, Query(description="At most so many tokens.")]
 WorkingState = Annotated[dict[str, Any], Body(examples=[{"page": {"route": "/orders"}, "plan": ["find the order"]}])]
 MergePatch = Annotated[dict[str, Any], Body(examples=[{"plan": ["find the order", "refund it"], "page": None}])]
+STATE = shapes(dict[str, Any], headers=VERSIONED)
 
 
 def _messages(found: list[Message]) -> list[dict[str, Any]]:
@@ -55,13 +66,14 @@ async def add_messages(
     chat = owner_of(request, user).session(session, agent=agent)
     # An assistant that only calls tools says nothing: content may be left out.
     drafts = [{"content": None, **given(item)} for item in items]
-    stored = await chat.add_messages(drafts, idempotency_key=idempotency_key)
+    with named(**HEADER_NAMES):
+        stored = await chat.add_messages(drafts, idempotency_key=idempotency_key)
     service_of(request).metrics.count("adds", len(stored))
     return Json({"messages": _messages(stored), "after": None}, 201)
 
 
 @routes.get("", responses=shapes(schemas.SessionsShape))
-async def list_sessions(owner: Owner, limit: int = 100) -> Response:
+async def list_sessions(owner: Owner, limit: Limit = 100) -> Response:
     """The user's sessions, the most recently active first."""
     return Json({"sessions": [info.to_dict() for info in await owner.sessions(limit=limit)]})
 
@@ -86,7 +98,7 @@ async def delete_session(chat: Chat) -> Response:
     return Json((await chat.delete()).to_dict())
 
 
-@routes.get("/{session}/export")
+@routes.get("/{session}/export", responses=shapes(schemas.SessionExportShape))
 async def export_session(chat: Chat) -> Response:
     """The conversation as `{"session_id", "messages", "window_strategy", "max_tokens"}`."""
     await must_be_there(chat)
@@ -107,7 +119,7 @@ async def close_session(chat: Chat) -> Response:
     return Json({"episodes": [episode.to_dict() for episode in await chat.close()]})
 
 
-@routes.post("/{session}/compress")
+@routes.post("/{session}/compress", responses=shapes(schemas.CompressedShape))
 async def compress_session(chat: Chat) -> Response:
     """Fold the older half into the running summary now."""
     return Json({"compressed": await chat.compress()})
@@ -116,10 +128,10 @@ async def compress_session(chat: Chat) -> Response:
 @routes.get("/{session}/window", responses=shapes(schemas.MessagesShape))
 async def window(
     chat: Chat,
-    strategy: str | None = None,
-    messages: int | None = None,
-    turns: int | None = None,
-    tokens: int | None = None,
+    strategy: Strategy = None,
+    messages: Messages = None,
+    turns: Turns = None,
+    tokens: Tokens = None,
 ) -> Response:
     """The newest part of a conversation, by a strategy or by limits that hold together."""
     found = await chat.window(strategy, messages=messages, turns=turns, tokens=tokens)
@@ -127,7 +139,9 @@ async def window(
 
 
 @routes.get("/{session}/messages", responses=shapes(schemas.MessagesShape))
-async def list_messages(chat: Chat, limit: int = 100, after: str | None = None, newest_first: bool = False) -> Response:
+async def list_messages(
+    chat: Chat, limit: Limit = 100, after: After = None, newest_first: NewestFirst = False
+) -> Response:
     """A page of a conversation; `after` is the cursor of the next one, null at the end."""
 
     async def fetch(count: int, cursor: str | None) -> tuple[list[Message], str | None]:
@@ -143,13 +157,13 @@ def _state(state: State) -> Response:
     return tagged(dict(state), state.version)
 
 
-@routes.get("/{session}/working")
+@routes.get("/{session}/working", responses=STATE)
 async def get_working(owner: Owner, session: SessionId, agent: Agent = "") -> Response:
     """The state of the task; its version is the ETag. Where there is none it is empty, with the ETag "0"."""
     return _state(await owner.session(session, agent=agent).working.get())
 
 
-@routes.put("/{session}/working")
+@routes.put("/{session}/working", responses=STATE)
 async def set_working(
     owner: Owner, session: SessionId, body: WorkingState, agent: Agent = "", if_match: IfMatch = None
 ) -> Response:
@@ -158,7 +172,7 @@ async def set_working(
     return _state(await working.set(body, version=version_of(if_match)))
 
 
-@routes.patch("/{session}/working")
+@routes.patch("/{session}/working", responses=STATE)
 async def patch_working(
     owner: Owner, session: SessionId, body: MergePatch, agent: Agent = "", if_match: IfMatch = None
 ) -> Response:
@@ -167,7 +181,7 @@ async def patch_working(
     return _state(await working.patch(body, version=version_of(if_match)))
 
 
-@routes.post("/{session}/working/push")
+@routes.post("/{session}/working/push", responses=STATE)
 async def push_working(owner: Owner, session: SessionId, body: schemas.Push, agent: Agent = "") -> Response:
     """Append to a list in the state and keep its newest items."""
     working = owner.session(session, agent=agent).working

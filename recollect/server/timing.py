@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from recollect.records import Changes
@@ -37,6 +37,8 @@ class TimedStore:
         if name in VERBS:
             found = self._timed(name, found)
             self.__dict__[name] = found  # asked for once
+        elif name == "unchanged":
+            found = self._timed_look(found)
         return found
 
     def _told(self, commit: Callable[..., Awaitable[int]], committed: Callable[[Changes], None]) -> Any:
@@ -46,6 +48,20 @@ class TimedStore:
             return revision
 
         return told
+
+    def _timed_look(self, look: Callable[..., bool]) -> Callable[..., bool]:
+        """A look whether `changes` has anything to tell, which is that verb for whoever has nothing new to read."""
+        observe, span = self._observe, self._span
+
+        def timed(*given: Any) -> bool:
+            began = time.perf_counter()
+            try:
+                with span("store.changes") if span else nullcontext():
+                    return look(*given)
+            finally:
+                observe("changes", time.perf_counter() - began)
+
+        return timed
 
     def _timed(self, name: str, verb: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         observe, span = self._observe, self._span

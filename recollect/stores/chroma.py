@@ -3,8 +3,9 @@
     chroma:///vectors                a folder that one process uses
     chroma+http://localhost:8000     a server, for any number of processes
 
-It gets ids, vectors and when they end: no text, no metadata of anyone. `?collection=name` sets what its
-collections are called, `chroma+http://:TOKEN@host` a bearer token.
+It gets ids, vectors and versions: no text, no metadata of anyone, and owners under their veil, so that when it takes
+what was deleted out of its own files no file of it names who was erased. `?collection=name` sets what its collections
+are called, `chroma+http://:TOKEN@host` a bearer token.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,16 +23,16 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 import chromadb
 import numpy as np
 from chromadb.config import Settings
+from chromadb.errors import NotFoundError
 
 from recollect.errors import Unavailable, ValidationError
 from recollect.records import Partition, Record
+from recollect.stores.contract import name_of, veil_of
 
 COLLECTION = "recollect"
 NAME_LENGTHS = range(1, 41)
 PAGE = 1_000
 """Entries that are read or written at a time: SQLite under it takes only so many parameters."""
-QUIET = Settings(anonymized_telemetry=False)
-"""It tells nobody what it is used for."""
 CONNECTIONS = 4
 """Calls to a server at a time; a folder takes one after the other."""
 
@@ -87,7 +89,9 @@ class ChromaIndex:
 
     def __init__(self, address: Address, model: str) -> None:
         self._address = address
-        self._name = f"{address.collection}-{hashlib.blake2b(model.encode(), digest_size=6).hexdigest()}"
+        digest = hashlib.blake2b(model.encode(), digest_size=6).hexdigest()
+        self._name = f"{address.collection}-veiled-{digest}"
+        self._unveiled = f"{address.collection}-{digest}"
         self._collection: chromadb.Collection | None = None
         self._threads = ThreadPoolExecutor(1 if address.folder else CONNECTIONS, thread_name_prefix="chroma")
 
@@ -139,7 +143,7 @@ class ChromaIndex:
         return await self._call(read)
 
     async def partitions(self) -> set[Partition]:
-        """Whose vectors it holds."""
+        """Whose vectors it holds: their veils."""
         owners = await self._call(lambda collection: {held["owner"] for _, held in _entries(collection)})
         return {Partition(*(unquote(part) for part in str(owner).split("/"))) for owner in owners}
 
@@ -165,8 +169,11 @@ class ChromaIndex:
 
     def _opened(self) -> chromadb.Collection:
         if self._collection is None:
+            client = self._client()
+            with suppress(NotFoundError):
+                client.delete_collection(self._unveiled)  # of an earlier version, which called owners by their names
             # Without an embedder of its own: it would download one.
-            self._collection = self._client().get_or_create_collection(
+            self._collection = client.get_or_create_collection(
                 self._name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
             )
         return self._collection
@@ -174,13 +181,18 @@ class ChromaIndex:
     def _client(self) -> Any:
         where = self._address
         if where.folder is not None:
-            return chromadb.PersistentClient(path=where.folder, settings=QUIET)
+            return chromadb.PersistentClient(path=where.folder, settings=quiet())
         headers = {"Authorization": f"Bearer {where.token}"} if where.token else None
-        return chromadb.HttpClient(host=where.host, port=where.port, ssl=where.ssl, headers=headers, settings=QUIET)
+        return chromadb.HttpClient(host=where.host, port=where.port, ssl=where.ssl, headers=headers, settings=quiet())
+
+
+def quiet() -> Settings:
+    """It tells nobody what it is used for. Each client gets its own: it writes down in there what it is."""
+    return Settings(anonymized_telemetry=False)
 
 
 def _owner(partition: Partition) -> str:
-    return f"{quote(partition.org, safe='')}/{quote(partition.user, safe='')}"
+    return name_of(veil_of(partition))
 
 
 def _entry(owner: str, id: str) -> str:

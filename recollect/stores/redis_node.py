@@ -177,7 +177,7 @@ class Node:
             try:
                 async with asyncio.timeout(self._connect_s):
                     line = await self._line()
-            except (AuthenticationError, BusyLoadingError) as refusal:
+            except (AuthenticationError, BusyLoadingError, ResponseError) as refusal:
                 _fail(batch, failure_of(refusal))
             except (RedisError, OSError):  # asyncio's TimeoutError is an OSError
                 _fail(batch, Failure(NOT_SENT))

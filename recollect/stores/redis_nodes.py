@@ -70,6 +70,11 @@ _MEANINGS: dict[str, tuple[Again, type[RecollectError], str]] = {
     "MISCONF": (Again.NEVER, Unavailable, "Redis cannot write to its disk; see its log"),
     "NOREPLICAS": (Again.NEVER, Unavailable, "Redis has fewer replicas than it must have to write"),
     "NOAUTH": (Again.NEVER, Unavailable, "Redis refused the login; check user and password"),
+    "DENIED": (
+        Again.NEVER,
+        Unavailable,
+        "Redis is in protected mode: give it a password, or set `protected-mode no` where only this network reaches it",
+    ),
     "NOPERM": (Again.NEVER, Unavailable, "this Redis user may not do that; see docs/how-to/redis.md"),
     "EMPTIED": (
         Again.NEVER,

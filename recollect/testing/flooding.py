@@ -3,10 +3,10 @@
     python -m recollect.testing.flooding
     python -m recollect.testing.flooding --made-up     # by keys that nobody made, another with each request
 
-The flood comes from a process of its own, up to a thousand requests a second by one key; another key asks in peace
-before it, while it goes to another server, and while it goes to the same one. Where each process has a processor, the
-slowest in a hundred of its answers must not take more than twice as long. Elsewhere the flood at the other server tells
-what the machine alone is the reason of.
+The flood comes from a process of its own, up to a thousand requests a second by one key, at moments of chance. Another
+key asks in peace before it, while it goes to another server, and while it goes to the same one. Where each process has
+a processor, the slowest in a hundred of its answers must not take more than twice as long. Elsewhere the flood at the
+other server tells what the machine alone is the reason of.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import json
 import os
+import random
 import secrets
 import subprocess
 import sys
@@ -86,7 +87,7 @@ async def pour(server: Server, token: str) -> Counter[int]:
             line = line if line.is_open else await Line.to(server)
             made_up = request.replace(MADE_UP.encode(), f"rk_{secrets.token_hex(6)}_{'x' * 43}".encode())
             statuses[await line.ask(made_up)] += 1
-            await asyncio.sleep(LINES / RATE)
+            await asyncio.sleep(random.expovariate(RATE / LINES))
         line.close()
 
     await asyncio.gather(*(one() for _ in range(LINES)))

@@ -256,6 +256,18 @@ async def test_a_password_opens_the_server_and_is_never_shown():
             assert "wr0ng" not in f"{refusal.value!r} {refusal.value.__cause__!r}"
 
 
+async def test_a_server_in_protected_mode_is_told_apart_from_one_that_is_not_there():
+    async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"-DENIED Redis is running in protected mode because it is enabled and no password is set.\r\n")
+        writer.close()
+
+    # A real one says this to strangers only, and no test of ours listens for strangers.
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(Unavailable, match="protected-mode no"):
+            await open_store(f"redis://127.0.0.1:{port}/0", busy_timeout_s=1)
+
+
 async def test_no_trace_of_the_forgotten_is_left_in_the_files_after_compaction(server):
     async with opened(server.url()) as store:
         await store.commit(Changes(ANN, put=(message("a", "a secret that must not stay"), message("b", "kept"))), NOW)

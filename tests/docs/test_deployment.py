@@ -1,4 +1,4 @@
-"""What people deploy with is true: settings, commands and extras that there are. No container is started here."""
+"""What people deploy with is true: settings, commands and extras that there are. `make image` starts the containers."""
 
 from __future__ import annotations
 

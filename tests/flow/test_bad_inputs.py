@@ -119,13 +119,13 @@ async def test_a_path_that_cannot_be_is_refused(url):
 @pytest.mark.parametrize(
     ("item", "field", "told"),
     [
-        ({"role": "user", "content": "x", "colour": "canary"}, "messages", "unknown field 'colour'"),
-        ({"role": "user"}, "content", "must be given"),
-        ({"content": "canary"}, "role", "must be given"),
-        (5, "messages", "named fields"),
+        ({"role": "user", "content": "x", "colour": "canary"}, "messages.1", "unknown field 'colour'"),
+        ({"role": "user"}, "messages.1.content", "must be given"),
+        ({"content": "canary"}, "messages.1.role", "must be given"),
+        (5, "messages.1", "named fields"),
     ],
 )
-async def test_what_is_wrong_with_one_of_several_is_told_by_its_name(memory, item, field, told):
+async def test_what_is_wrong_with_one_of_several_is_told_by_its_name_and_place(memory, item, field, told):
     with pytest.raises(ValidationError, match=told) as refused:
         await memory.user("ann").session("s").add_messages([{"role": "user", "content": "fine"}, item])
     assert refused.value.field == field

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 
 import pytest
 
 pytest.importorskip("chromadb", reason="no Chroma here: install recollect[chroma]")
 
+import chromadb
+
 from recollect import Memory
 from recollect.errors import ValidationError
 from recollect.records import Partition
 from recollect.stores import open_index
-from recollect.stores.chroma import read_address
+from recollect.stores.chroma import quiet, read_address
+from recollect.stores.contract import veil_of
 from recollect.testing.fakes import HashingEmbedder
 from recollect.testing.servers.chroma import ChromaServer
 
@@ -127,6 +131,58 @@ async def test_erasing_a_user_empties_the_index_of_them_alone(memory, index):
     assert (await index.held(ANN), len(await index.held(BOB))) == ({}, 1)
 
 
+def files_naming(folder, name):
+    return [str(path) for path in folder.rglob("*") if path.is_file() and name.encode() in path.read_bytes()]
+
+
+async def test_the_id_of_who_was_erased_is_in_no_file_of_the_store_or_the_index(
+    open_memory, index_url, index, tmp_path, clock
+):
+    memory = await open_memory(f"sqlite:///{tmp_path}/kept.db", index=index_url)
+    for name in ("canaryann", "robin"):
+        await memory.user(name).add_memory("green tea")
+    await memory.work()
+    assert len(await index.partitions()) == 2
+    await memory.user("canaryann").erase()
+    await memory.work()
+    clock.advance(days=3)
+    await memory.work()
+    await memory.user("canaryann").maintain()
+    await memory.work()
+    assert len(await index.partitions()) == 1
+    await memory.close()
+    assert (tmp_path / "kept.db").exists()
+    assert files_naming(tmp_path, "canaryann") == []
+    assert files_naming(tmp_path, "robin") == [str(tmp_path / "kept.db")]
+
+
+async def test_who_comes_back_after_an_erasure_keeps_what_they_say_then(memory, index, clock):
+    ann = memory.user("ann")
+    await ann.add_memory("Ann drinks green tea", id="before")
+    await memory.work()
+    await ann.erase()
+    await ann.add_memory("Ann drinks black tea", id="after")
+    await memory.work()
+    clock.advance(minutes=3)
+    await memory.work()
+    assert (await index.held(ANN)).keys() == {"after"}
+    assert await memory.failures() == []
+
+
+async def test_an_erasure_that_is_broken_off_still_empties_the_index(memory, index, clock, monkeypatch):
+    ann = memory.user("ann")
+    await ann.add_memory("Ann drinks green tea")
+    await memory.work()
+    with monkeypatch.context() as patch:
+        # The power goes right after the store has forgotten.
+        patch.setattr(memory._running.indexes, "drop", lambda partition: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            await ann.erase()
+    clock.advance(minutes=3)
+    await memory.work()
+    assert await index.partitions() == set()
+
+
 async def test_what_lived_out_its_life_leaves_the_index_with_upkeep(memory, index, clock):
     await memory.user("ann").session("s").add_message("user", "The kettle is new", id="kettle")
     await memory.work()
@@ -173,8 +229,11 @@ async def test_a_lost_index_is_made_again_from_the_store(memory, index):
     await index.put(BOB, [(record, (await HashingEmbedder().embed(["x"]))[0])])
     (first, second) = await memory.reindex()
     assert (first.partition, first.records, first.put, first.dropped) == (ANN, 8, 5, 0)
-    assert (second.partition, second.records, second.put, second.dropped) == (BOB, 0, 0, 1)
+    assert (second.partition, second.records, second.put, second.dropped) == (veil_of(BOB), 0, 0, 1)
     assert [(each.put, each.dropped) for each in await memory.reindex()] == [(0, 0)]
+    await index.put(BOB, [(record, (await HashingEmbedder().embed(["x"]))[0])])
+    assert await memory.reindex(user="someone else") == []
+    assert [each.dropped for each in await memory.reindex(user="bob")] == [1]
 
 
 async def test_an_index_that_goes_away_is_missed_but_not_needed(open_memory, server, caplog, clock):
@@ -200,6 +259,47 @@ async def test_an_index_that_goes_away_is_missed_but_not_needed(open_memory, ser
     await index.close()
 
 
+async def test_an_erasure_while_the_index_is_away_is_done_when_it_is_back(open_memory, server, clock, tmp_path):
+    url = f"{server.url}?collection=erased"
+    memory = await open_memory(f"sqlite:///{tmp_path}/kept.db", index=url)
+    await memory.user("canaryann").add_memory("Ann drinks green tea")
+    await memory.work()
+    server.stop()
+    await memory.user("canaryann").erase()
+    await memory.work()
+    assert files_naming(tmp_path, "canaryann") == []
+    server.start()
+    index = open_index(url, HashingEmbedder().name)
+    assert len(await index.partitions()) == 1
+    clock.advance(minutes=3)
+    await memory.work()
+    assert await index.partitions() == set()
+    await index.close()
+
+
+async def test_an_index_that_holds_nothing_of_a_user_narrows_nothing(open_memory, index_url, index):
+    memory = await open_memory(index=index_url, embedder=Synonyms())
+    ann = memory.user("ann")
+    kept = await ann.add_memory("Ann drinks tea")
+    await memory.work()
+    await index.drop(ANN, [kept.id])
+    (hit,) = await ann.search_memory("beverage")
+    assert hit.legs["meaning"].score > 0.5
+
+
+async def test_an_index_that_was_kept_under_the_names_of_users_is_let_go(open_memory, index_url, index, tmp_path):
+    chroma = chromadb.PersistentClient(path=tmp_path / "vectors", settings=quiet())
+    name = f"recollect-{hashlib.blake2b(HashingEmbedder().name.encode(), digest_size=6).hexdigest()}"
+    old = chroma.create_collection(name, embedding_function=None)
+    old.add(ids=["default/ann/tea"], embeddings=[[1.0, 0.0]], metadatas=[{"owner": "default/ann", "version": 1}])
+    memory = await open_memory(index=index_url)
+    await memory.user("ann").add_memory("Ann drinks green tea")
+    assert [each.put for each in await memory.reindex()] == [0]
+    await memory.work()
+    assert len(await index.held(ANN)) == 1
+    assert name not in [each.name for each in chroma.list_collections()]
+
+
 async def test_an_index_that_cannot_be_reached_at_the_start_is_said_so(open_memory, caplog):
     with caplog.at_level(logging.WARNING, logger="recollect"):
         memory = await open_memory(index="chroma+http://127.0.0.1:1")
@@ -223,3 +323,18 @@ def test_a_token_is_never_told():
     assert read_address("chroma+https://:s3%2Fcret%3D@vectors.example").token == "s3/cret="
     assert address.token == "s3cret"
     assert address.shown == "chroma+https://vectors.example:443"
+
+
+async def test_an_erasure_that_the_index_gave_up_on_can_be_tried_again(open_memory, index_url, index, monkeypatch):
+    memory = await open_memory(index=index_url, job_attempts_max=1)
+    await memory.user("ann").add_memory("Ann drinks green tea")
+    await memory.work()
+    with monkeypatch.context() as patch:
+        patch.setattr(memory._running.indexing._index, "held", lambda partition: 1 / 0)
+        await memory.user("ann").erase()
+        await memory.work()
+    (failure,) = await memory.failures()
+    assert "ann" not in str(failure.to_dict())
+    await memory.retry(failure)
+    await memory.work()
+    assert (await memory.failures(), await index.partitions()) == ([], set())

@@ -188,3 +188,16 @@ async def test_confirming_a_retired_learning_takes_it_back(memory):
     await learnings.contradict(kept.id)
     assert await learnings.list() == []
     assert [each.id for each in [await learnings.confirm(kept.id)]] == [each.id for each in await learnings.list()]
+
+
+@pytest.mark.parametrize("verb", ["confirm", "contradict", "add"])
+async def test_what_two_processes_say_of_a_learning_at_the_same_instant_counts_twice(open_memory, tmp_path, verb):
+    url = f"sqlite:///{tmp_path}/shared.db"
+    both = [(await open_memory(url)).user("ann").learnings for _ in range(2)]
+    kept = await both[0].add("Likes short answers.", confidence=0.6)
+    alone = await both[0].add("Likes long answers.", confidence=0.6)
+    said = {"add": ["Likes short answers."]}.get(verb, [kept.id])
+    await asyncio.gather(*(getattr(each, verb)(*said) for each in both))
+    for _ in both:
+        await getattr(both[0], verb)(*({"add": ["Likes long answers."]}.get(verb, [alone.id])))
+    assert (await both[0].get(kept.id)).confidence == (await both[0].get(alone.id)).confidence

@@ -436,6 +436,19 @@ async def test_what_the_user_says_is_not_merged_into_what_nobody_trusts(memory):
     assert (await ann.add_memory("The shop opens at nine.", trust="untrusted")).trust == "trusted"
 
 
+@pytest.mark.parametrize("pinned", [LISBON, LISBON_TOO])
+async def test_what_is_pinned_is_merged_with_nothing_and_what_says_the_same_is_not_forgotten_with_it(memory, pinned):
+    ann = memory.user("ann")
+    ids = {}
+    for text in (LISBON, LISBON_TOO):
+        ids[text] = (await ann.add_memory(text, metadata={"pinned": text == pinned})).id
+        await memory.work()
+    await memory.maintain()
+    assert await listed(ann) == [LISBON, LISBON_TOO]
+    await ann.forget(ids[LISBON])
+    assert [hit.content for hit in await ann.search_memory("Clara")] == [LISBON_TOO]
+
+
 async def test_a_merge_can_be_undone(memory):
     ann = memory.user("ann")
     older = await ann.add_memory(LISBON, metadata={"a": 1}, importance=0.3)

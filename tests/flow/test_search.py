@@ -8,6 +8,7 @@ import subprocess
 import sys
 import weakref
 
+import numpy as np
 import pytest
 
 from recollect.errors import RecollectError
@@ -297,6 +298,20 @@ async def test_a_text_without_meaning_is_kept_without_a_vector(open_memory):
     assert (await ann.get_memory(added.id)).vector is None
     assert await ann.failures() == []
     assert await found(ann, "canary") == ["The canary is yellow."]
+
+
+@pytest.mark.parametrize(
+    ("kind", "scale"),
+    [(np.float32, 1e-40), (np.float32, 1e-22), (np.float32, 1e20), (np.float32, 9e37), (np.float16, 2e4), (np.int8, 9)],
+)
+@pytest.mark.filterwarnings("error")
+async def test_however_long_an_embedders_vectors_are_meaning_is_compared(open_memory, kind, scale):
+    memory = await open_memory(embedder=WrongEmbedder(lambda rows: (rows * scale).astype(kind)))
+    ann = memory.user("ann")
+    await ann.add_memories(["green tea", "a violin"])
+    await memory.work()
+    hit = (await ann.search_memory("green tea"))[0]
+    assert hit.legs["meaning"].score == pytest.approx(1, abs=0.002)
 
 
 @pytest.mark.parametrize("error", [None, ConnectionError("down"), TimeoutError(), ValueError("429"), KeyError("data")])

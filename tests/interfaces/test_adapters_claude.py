@@ -45,12 +45,12 @@ async def test_a_file_keeps_every_character(ask, text):
 
 
 async def test_a_folder_shows_two_levels_and_nothing_hidden(ask):
-    assert (await ask("view", path="/memories")).endswith("node_modules:\n0B\t/memories")
+    assert (await ask("view", path="/memories")).endswith("hidden items:\n0B\t/memories")
     for path, text in {"a.txt": "x" * 2048, "plans/b.txt": "x", "plans/deep/c.txt": "xx", ".hidden/d": "x"}.items():
         await ask("create", path=f"/memories/{path}", file_text=text)
     assert (await ask("view", path="/memories")).split("\n")[1:] == [
-        "2.0K\t/memories", "2.0K\t/memories/a.txt", "3B\t/memories/plans", "1B\t/memories/plans/b.txt",
-        "2B\t/memories/plans/deep",
+        "2.0K\t/memories", "2K\t/memories/a.txt", "3B\t/memories/plans/", "1B\t/memories/plans/b.txt",
+        "2B\t/memories/plans/deep/",
     ]  # fmt: skip
     assert "2B\t/memories/plans/deep/c.txt" in await ask("view", path="/memories/plans/")
 
@@ -58,7 +58,8 @@ async def test_a_folder_shows_two_levels_and_nothing_hidden(ask):
 async def test_a_text_is_replaced_if_it_stands_there_once(ask):
     await ask("create", path=NOTES, file_text="red\ngreen\nred\nblue")
     assert (await ask("str_replace", path=NOTES, old_str="green", new_str="gold")).startswith(
-        "The memory file has been edited.\n     1\tred\n     2\tgold"
+        "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
+        "     1\tred\n     2\tgold"
     )
     assert await content(ask) == "red\ngold\nred\nblue"
     assert "did not appear verbatim" in await ask("str_replace", path=NOTES, old_str="pink", new_str="x")
@@ -68,9 +69,13 @@ async def test_a_text_is_replaced_if_it_stands_there_once(ask):
     assert "does not exist" in await ask("str_replace", path="/memories/no", old_str="red", new_str="x")
     await ask("str_replace", path=NOTES, old_str="red\ngold\nred\nblue", new_str="")
     assert await content(ask) == ""
+    await ask("str_replace", path=NOTES, old_str="", new_str="again")
+    assert "Multiple occurrences" in await ask("str_replace", path=NOTES, old_str="", new_str="x")
+    assert "`new_str` must be a text" in await ask("str_replace", path=NOTES, old_str="again", new_str=7)
+    assert await content(ask) == "again"
 
 
-@pytest.mark.parametrize(("line", "expected"), [(0, "new\none\ntwo\n"), (1, "one\nnew\ntwo\n"), (2, "one\ntwo\nnew")])
+@pytest.mark.parametrize(("line", "expected"), [(0, "new\none\ntwo\n"), (1, "one\nnew\ntwo\n"), (2, "one\ntwo\nnew\n")])
 async def test_a_line_is_inserted(ask, line, expected):
     await ask("create", path=NOTES, file_text="one\ntwo\n")
     assert await ask("insert", path=NOTES, insert_line=line, insert_text="new") == f"The file {NOTES} has been edited."
@@ -87,7 +92,7 @@ async def test_only_a_line_feed_ends_a_line(ask):
 
 
 @pytest.mark.parametrize(
-    "shown", [["a", 2], [1], [1, 2, 3], "1-2", 7, [None, 1], [True, 2], [1.5, 2], [0, 1], [9, -1], [2, 1], {"a": 1}]
+    "shown", [["a", 2], [1], [1, 2, 3], "1-2", 7, [None, 1], [True, 2], [1.5, 2], [4, 5], [9, -1], [2, 1], {"a": 1}]
 )
 async def test_a_range_that_is_none_is_refused(ask, shown):
     await ask("create", path=NOTES, file_text="one\ntwo\n")
@@ -113,7 +118,7 @@ async def test_files_and_folders_are_deleted(ask):
     assert await ask("delete", path="/memories/a") == "Successfully deleted /memories/a"
     assert "does not exist" in await ask("delete", path="/memories/a")
     assert (await ask("view", path="/memories")).endswith("1B\t/memories/ab")
-    assert "cannot" in await ask("delete", path="/memories")
+    assert "Cannot delete" in await ask("delete", path="/memories")
 
 
 async def test_files_and_folders_are_renamed(ask):
@@ -145,7 +150,7 @@ async def test_what_cannot_be_done_is_told_and_not_raised(ask):
     assert (await ask("undo", path=NOTES)).startswith("Error: Unknown command")
     assert (await ask("create", path=NOTES)).startswith("Error: `file_text`")
     assert (await ask("create", path=NOTES, file_text="x" * 70_000)).startswith("Error: content")
-    assert (await ask("view", path="/memories/none")).startswith("The path /memories/none does not exist")
+    assert (await ask("view", path="/memories/none")).startswith("Error: The path /memories/none does not exist")
 
 
 async def test_two_files_with_the_same_text_stay_two(ask, memory):
@@ -155,6 +160,20 @@ async def test_two_files_with_the_same_text_stay_two(ask, memory):
     await ask("str_replace", path="/memories/two", old_str="green", new_str="black")
     assert await content(ask, "/memories/one") == "Ann likes green tea"
     assert await content(ask, "/memories/two") == "Ann likes black tea"
+
+
+async def test_a_file_does_not_go_with_another_of_the_same_text_nor_with_a_memory_of_it(ask, memory):
+    ann = memory.user("ann")
+    for name in ("one", "two"):
+        await ask("create", path=f"/memories/{name}/tea", file_text="Ann likes green tea")
+    said = await ann.add_memory("Ann likes green tea")
+    await memory.work()
+    await memory.maintain()
+    await ask("delete", path="/memories/one")
+    assert await content(ask, "/memories/two/tea") == "Ann likes green tea"
+    assert [each.id for each in await ann.get_memories([said.id])] == [said.id]
+    await ann.forget(said.id)
+    assert await content(ask, "/memories/two/tea") == "Ann likes green tea"
 
 
 async def test_what_claude_writes_is_remembered_for_everyone(ask, memory):

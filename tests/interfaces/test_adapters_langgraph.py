@@ -93,6 +93,15 @@ async def test_the_same_value_under_two_keys_is_two_items(store, memory):
     assert (await store.asearch(PREFS, query="black tea"))[0].key == "two"
 
 
+async def test_an_item_does_not_go_with_another_of_the_same_value(store, memory):
+    for key in ("one", "two"):
+        await store.aput(PREFS, key, {"text": "I like green tea"})
+    await memory.work()
+    await memory.maintain()
+    await store.adelete(PREFS, "one")
+    assert (await store.aget(PREFS, "two")).value == {"text": "I like green tea"}
+
+
 @pytest.mark.parametrize("size", [100, 11_000, 14_000, 50_000])
 async def test_large_values_are_kept_whole(store, size):
     value = {"text": "word " * (size // 5), "n": 1}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from anthropic.tools import ToolError
 from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage
@@ -18,6 +19,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from recollect import Memory
+from recollect.adapters.anthropic import AsyncMemoryTool
 from recollect.adapters.claude import MemoryTool
 from recollect.adapters.langchain import ChatMessageHistory, MemoryMiddleware, Retriever
 from recollect.adapters.langgraph import Store
@@ -102,6 +104,10 @@ async def by_claude(stage: Stage, text: str) -> None:
     assert "created" in told
 
 
+async def by_anthropic(stage: Stage, text: str) -> None:
+    await AsyncMemoryTool(stage.person).call({"command": "create", "path": "/memories/note", "file_text": text})
+
+
 WRITERS: dict[str, tuple[str, Callable[[Stage, str], Awaitable[None]]]] = {
     "LangChain history": ("conversation", by_history),
     "LangChain middleware": ("conversation", by_middleware),
@@ -112,6 +118,7 @@ WRITERS: dict[str, tuple[str, Callable[[Stage, str], Awaitable[None]]]] = {
     "MCP memory": ("memory", by_mcp_memory),
     "LangGraph": ("memory", by_langgraph),
     "Claude": ("memory", by_claude),
+    "Anthropic SDK": ("memory", by_anthropic),
 }
 """How each door writes, and what it writes: a message of a conversation, or a memory."""
 
@@ -165,7 +172,15 @@ async def in_claude(stage: Stage, question: str) -> Any:
     return await MemoryTool(stage.person)({"command": "view", "path": "/memories/note"})
 
 
+async def in_anthropic(stage: Stage, question: str) -> Any:
+    try:
+        return await AsyncMemoryTool(stage.person).call({"command": "view", "path": "/memories/note"})
+    except ToolError as error:
+        return error
+
+
 ALL = frozenset(WRITERS)
+FILES = frozenset({"Claude", "Anthropic SDK"})
 TALK = frozenset(name for name, (kind, _) in WRITERS.items() if kind == "conversation")
 READERS: dict[str, tuple[frozenset[str], Callable[[Stage, str], Awaitable[Any]]]] = {
     "search": (ALL, in_search),
@@ -178,7 +193,8 @@ READERS: dict[str, tuple[frozenset[str], Callable[[Stage, str], Awaitable[Any]]]
     "Agents": (TALK, in_agents),
     "Pydantic AI": (TALK, in_pydantic),
     "LangGraph": (frozenset({"LangGraph"}), in_langgraph),
-    "Claude": (frozenset({"Claude"}), in_claude),
+    "Claude": (FILES, in_claude),
+    "Anthropic SDK": (FILES, in_anthropic),
 }
 """How each door looks, and whose words it gives: everyone's, what was said, or its own kind of thing alone."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -22,6 +24,7 @@ from openai.types.responses import (
 
 from recollect import Memory, sync
 from recollect.adapters.openai_agents import Session as RecollectSession
+from recollect.errors import TooLarge
 from recollect.testing.fakes import HashingEmbedder
 
 QUIET = RunConfig(tracing_disabled=True)
@@ -98,6 +101,40 @@ async def test_who_pops_at_the_same_time_gets_another_item_each(memory):
     popped = await asyncio.gather(*(session.pop_item() for session in sessions))
     assert sorted(map(str, popped)) == sorted(map(str, items[2:]))
     assert await sessions[0].get_items() == items[:2]
+
+
+def test_memories_of_their_own_that_pop_at_the_same_time_get_another_item_each(tmp_path):
+    """As two processes would: nothing is shared but the file."""
+    items = [{"role": "user", "content": f"item {n}"} for n in range(16)]
+
+    async def fill():
+        async with Memory.open(tmp_path / "one.db", embedder="none", worker=False) as memory:
+            await RecollectSession(memory.user("ann"), "s").add_items(items)
+
+    async def pop_all():
+        async with Memory.open(tmp_path / "one.db", embedder="none", worker=False) as memory:
+            session = RecollectSession(memory.user("ann"), "s")
+            await asyncio.to_thread(together.wait)
+            popped = []
+            while (item := await session.pop_item()) is not None:
+                popped.append(item["content"])
+            return popped
+
+    asyncio.run(fill())
+    together = threading.Barrier(2)
+    with ThreadPoolExecutor(2) as threads:
+        popped = [done.result() for done in [threads.submit(asyncio.run, pop_all()) for _ in range(2)]]
+    assert sorted([*popped[0], *popped[1]]) == sorted(item["content"] for item in items)
+
+
+async def test_one_bad_item_among_many_leaves_nothing_of_them(session):
+    items = [{"role": "user", "content": f"item {n}"} for n in range(200)]
+    bad = {"role": "user", "content": "x" * 70_000}
+    with pytest.raises(TooLarge):
+        await session.add_items([*items, bad])
+    assert await session.get_items() == []
+    await session.add_items(items)
+    assert await session.get_items() == items
 
 
 async def test_a_cleared_session_is_empty_and_can_be_used_again(session, memory):

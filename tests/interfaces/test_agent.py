@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from recollect import Memory, Settings
+from recollect.interfaces import agent
 from recollect.interfaces.agent import MemoryAgent, is_question
+from recollect.records import as_datetime
 
 MONDAY = datetime(2026, 11, 2, 9, tzinfo=UTC)
 TOLD = (
@@ -176,3 +179,22 @@ async def test_what_the_profile_knows_is_said_in_a_plain_sentence(question, answ
 async def test_a_question_that_nothing_fits_gets_no_answer(question):
     told = (*TOLD, "I prefer dark mode.", "I'm allergic to walnuts.", "I love hiking.")
     assert await _ask(question, told=told) == "I don't remember anything about that."
+
+
+async def test_what_was_told_a_moment_ago_is_waited_for(memory, clock, monkeypatch):
+    monkeypatch.setattr(agent, "PATIENCE_TRIES", 10_000)
+    ann = memory.user("ann")
+    await ann.session("one").add_message("user", "I moved to Lisbon in May.")
+    reply = asyncio.create_task(MemoryAgent().reply(ann.session("two"), "Where do I live?", at=as_datetime(clock())))
+    await asyncio.sleep(0.05)
+    assert not reply.done()
+    await memory.work()
+    assert "Lisbon" in await reply
+
+
+async def test_where_nobody_learns_a_question_is_answered_all_the_same(memory, clock, monkeypatch):
+    monkeypatch.setattr(agent, "PATIENCE_TRIES", 2)
+    ann = memory.user("ann")
+    await ann.session("one").add_message("user", "I moved to Lisbon in May.")
+    said = await MemoryAgent().reply(ann.session("two"), "Where do I live?", at=as_datetime(clock()))
+    assert said.startswith("I don't remember")

@@ -689,6 +689,7 @@ def test_work_that_was_given_up_is_listed_with_its_reason_and_can_be_tried_again
     assert "out for lunch" in failure["reason"]
     assert "lunch" in recollect("worker", "--failures").out
     assert "failures" in recollect("doctor").out
+    assert "1 job; see" in recollect("stats").out
     assert recollect("worker", "--retry", failure["id"]).code == 0
     assert recollect("worker", "--once", "--json").json["done"] == 1
     assert recollect("worker", "--failures", "--json").json == []
@@ -704,6 +705,13 @@ def test_a_store_that_another_process_holds_is_busy(recollect, lines, tmp_path, 
     assert recollect("import", lines(PORTO)).code == 0
 
 
+def test_what_is_said_into_a_pipe_is_not_broken_into_lines(recollect):
+    said = f"I keep bees on the roof, {'and goats in the garden, ' * 12}and that is all."
+    ran = recollect("chat", "--script", "-", input=f"{said}\nWhat do I keep on the roof?\n/help\n")
+    assert f"      you › {said}\n" in ran.out
+    assert [line for line in ran.out.splitlines() if line != line.rstrip()] == []
+
+
 def test_stats_count_users_layers_and_bytes(recollect, lines):
     _remember(recollect, lines, TEA, PORTO)
     found = recollect("stats", "--json").json
@@ -712,6 +720,16 @@ def test_stats_count_users_layers_and_bytes(recollect, lines):
     assert found["bytes"] > 0
     told = "".join(recollect("stats").out.split())  # a long path is broken wherever the line ends
     assert "1record" in told and "readonlyno" in told and "/notes.db" in told
+
+
+def test_stats_tell_what_people_stored_and_programs_also_the_rest(recollect, lines):
+    for said in ("I live in Oslo.", "I moved to Bergen."):
+        _remember(recollect, lines, {"role": "user", "content": said, "session": "s"})
+        recollect("worker", "--once")
+    kept = recollect("stats", "--json").json["records"]
+    assert {"conversation", "fact", "past"} <= kept.keys()
+    told = recollect("stats").out
+    assert "fact" in told and "past" not in told and "given up" not in told
 
 
 def test_who_was_erased_is_no_user_of_the_stats(recollect, lines):
@@ -924,6 +942,7 @@ def test_without_a_terminal_it_plays_a_scene_that_is_answered_from_memory(tmp_pa
     assert flat.count("one-eyed cat called Admiral.”") == 1
     assert "lighthouse at Cabo da Roca.”" in flat
     assert "I don't remember anything about that." in flat
+    assert not any(line.endswith(" ") for line in ran.stdout.splitlines())
     assert list(tmp_path.iterdir()) == []
 
 

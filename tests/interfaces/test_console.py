@@ -19,6 +19,7 @@ from recollect.layers import PUBLIC_LAYERS
 from recollect.profile import Fact
 from recollect.server import console, sample
 from recollect.server.console.pages import HEADERS, STATIC
+from recollect.server.console.teaching import CHANGED
 from recollect.server.console.timeline import LETTERS_MAX, Row, draw
 from recollect.server.metrics import Metrics, Shared
 from recollect.testing.fakes import FailingEmbedder
@@ -322,6 +323,36 @@ async def test_instructions_are_switched_moved_edited_and_deleted(client, servic
     assert (await send(client, f"/users/ann/instructions/{second.id}/praise", agent="")).status_code == 404
 
 
+@pytest.mark.parametrize("step", ["edit", "off", "on", "up", "down", "delete"])
+async def test_whatever_is_done_to_an_instruction_is_said_on_the_next_page(client, service, step):
+    held = await service.memory.user("ann").customize("Be brief.")
+    page = await sent(client, f"/users/ann/instructions/{held.id}/{step}", agent="", text="Be kind.")
+    assert CHANGED[step] in page.partition('id="notices"')[2].partition("<h1>")[0]
+
+
+async def test_what_belongs_to_the_org_is_shown_and_leads_to_no_page_that_is_not_there(client, service):
+    org = service.memory.org("default")
+    for id in ((await org.learnings.add("Everybody likes tables.")).id, (await org.add_memory("Tables are blue.")).id):
+        pages = [await shown(client, f"/users/ann/{page}") for page in ("learnings", "memories?q=tables")]
+        assert all("of the org" in page and f"memories/{id}" not in page for page in pages)
+
+
+async def test_a_conversation_of_long_ago_has_its_title_and_its_page(client, service, clock):
+    ann = service.memory.user("ann")
+    for number in range(40):
+        await ann.session(f"s{number}").add_message("user", f"Talk number {number} about boats.")
+        clock.advance(hours=3)
+    for page in ("chat", "sessions"):
+        assert re.search("<h1[^>]*>Talk number 0 about boats", await shown(client, f"/users/ann/{page}/s0"))
+    assert ">New conversation</h1>" in await shown(client, "/users/ann/chat/not-begun")
+
+
+async def test_what_is_over_is_not_said_to_be_now(client, noor, service):
+    ended = [each for each in (await service.memory.user("noor").list_memories(layer="relation"))[0] if each.valid_to]
+    page = await shown(client, f"{NOOR}/memories/{ended[0].id}")
+    assert "no longer so: another one began" in page and ">now<" not in page and ">until <time" in page
+
+
 async def test_learnings_are_added_and_judged(client, service):
     ann = service.memory.user("ann")
     await sent(client, "/users/ann/learnings", content="Asks for a summary first.", type="pattern")
@@ -599,6 +630,23 @@ async def test_static_files_are_kept_by_browsers_and_nothing_else_is_served(clie
         assert (await client.get(path)).status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("referer", "is_offered"),
+    [
+        (f"{LOCAL}/users/ann/learnings?agent=default", True),
+        ("http://evil.example/users/ann/learnings", False),
+        ("javascript://127.0.0.1:8765/%0Aalert(1)", False),
+        ("http://[", False),
+        ("", False),
+    ],
+)
+async def test_from_a_form_that_did_not_work_one_gets_back_to_its_page_and_to_no_other(client, referer, is_offered):
+    proof = proof_in(await shown(client, "/users"))
+    answer = await client.post("/users/ann/learnings", data={"proof": proof, "type": "x"}, headers={"Referer": referer})
+    assert answer.status_code == 422
+    assert ("Back</a>" in answer.text, bool(referer) and referer in answer.text) == (is_offered, is_offered)
+
+
 async def test_what_is_wrong_with_a_form_is_said_beside_it(client):
     proof = proof_in(await shown(client, "/users"))
     answer = await client.post(
@@ -637,6 +685,24 @@ async def test_the_console_is_not_part_of_the_interface_that_programs_read(clien
 async def test_a_server_that_is_about_to_stop_says_so(client, service):
     service.draining = True
     assert (await client.get("/users")).status_code == 503
+
+
+@pytest.mark.parametrize("name", ["overview", "jobs", "keys", "docs"])
+async def test_a_page_about_the_server_leads_back_to_the_user_one_came_from(client, noor, name):
+    beside = re.search(rf'href="(/{name}[^"]*)"', await shown(client, f"{NOOR}/memories"))[1]
+    await shown(client, "/users/somebody-else/memories")  # in another tab
+    page = await shown(client, beside)
+    assert f'href="{NOOR}/chat"' in page and "somebody-else" not in page
+    assert (await client.get("/")).headers["location"] == f"{NOOR}/chat"
+    assert f'href="{NOOR}/chat"' in await shown(client, f"/{name}")
+    assert (await client.get(f"/{name}", params={"user": "x" * 500})).status_code == 422
+    assert "<b>" not in (await client.get(f"/{name}", params={"user": "<b>"})).text
+
+
+async def test_the_overview_counts_what_people_stored(client, noor):
+    kept = (await client.get("/api/stats")).json()["records"]
+    page = await shown(client, "/overview")
+    assert "session" in kept and ">session<" not in page and ">fact<" in page
 
 
 async def test_the_overview_adds_up_what_all_processes_did(clock, tmp_path):

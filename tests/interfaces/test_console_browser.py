@@ -85,6 +85,7 @@ async def test_a_person_talks_and_sees_what_was_remembered(address):
         await page.get_by_label("Message", exact=True).fill("My brother is called Samir and I'm allergic to walnuts.")
         await page.keyboard.press("Enter")
         await expect(page.locator("#log .bubble.assistant")).to_contain_text("I'll remember that.")
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("My brother is called Samir")
         await expect(page.locator("#remembered")).to_contain_text("walnuts")
         await expect(page.locator("#remembered")).to_contain_text("Samir")
         await expect(page.locator("#remembered .dots")).to_have_count(0)
@@ -305,6 +306,18 @@ async def test_no_words_of_the_graph_cover_others(address, width):
             await page.goto(f"{address}/users/noor/{path}")
             assert await page.evaluate(COVERED) == [], path
             assert await page.locator(".web .node text:visible").count() > 3, path
+
+
+@pytest.mark.parametrize("width", [390, 820])
+async def test_a_form_that_unfolds_in_a_list_lies_within_a_narrow_page(address, width):
+    async with browsing(viewport={"width": width, "height": 844}) as page:
+        for path in ("profile", "learnings"):
+            await page.goto(f"{address}/users/noor/{path}")
+            for form in (await page.locator("details.over").all())[:3]:
+                await form.locator("summary").click()
+                box = await form.locator(".card").bounding_box()
+                assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= width, (path, box)
+                await form.locator("summary").click()
 
 
 async def test_on_a_telephone_tables_are_read_from_top_to_bottom(address):

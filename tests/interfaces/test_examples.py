@@ -9,14 +9,13 @@ import shlex
 import socket
 import subprocess
 import sys
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from loopback import Answer, Request, answering
 from mcp import Client, StdioServerParameters
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -88,23 +87,12 @@ def endpoint():
     """Speaks as OpenAI's endpoint does: calls its tool once, then answers. Gives its address and what it is sent."""
     sent: list[dict[str, Any]] = []
 
-    class Answering(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            sent.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            body = json.dumps(completion(sent[-1])).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(request: Request) -> Answer:
+        sent.append(request.body)
+        return Answer(completion(request.body))
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/v1", sent
-        server.shutdown()
+    with answering(answer) as address:
+        yield f"{address}/v1", sent
 
 
 def completion(asked: dict[str, Any]) -> dict[str, Any]:

@@ -87,12 +87,15 @@ def test_the_fifth_line_of_ten_is_bad(recollect, lines):
     assert len(_contents(recollect)) == 9
 
 
-def test_all_or_nothing_stores_nothing_when_one_line_is_bad(recollect, lines):
+def test_all_or_nothing_stores_nothing_when_one_line_is_bad(recollect, lines, tmp_path):
     items = [{"content": f"memory {n}"} for n in range(1, 100)] + [b"half a line"]
     ran = recollect("import", lines(*items), "--all-or-nothing", "--json")
     assert (ran.code, ran.json["stored"], ran.json["bad"]) == (2, False, 1)
     assert ran.json["problems"][0]["line"] == 100
-    assert _contents(recollect) == []
+    assert not (tmp_path / "notes.db").exists()
+    recollect("import", lines({"content": "memory 0"}))
+    assert recollect("import", lines(*items), "--all-or-nothing", "--json").json["stored"] is False
+    assert _contents(recollect) == ["memory 0"]
     text = "".join(json.dumps(item) + "\n" for item in items[:-1])
     assert recollect("import", "-", "--all-or-nothing", "--json", input=text).json["new"] == 99
 
@@ -313,6 +316,26 @@ def test_facts_entities_relations_and_titles_can_be_lines_too(recollect, lines):
     assert recollect("sessions", "--json").json[0]["title"] == "Tea"
     (fact,) = [each for each in recollect("profile", "--json").json["facts"] if each["key"] == "city"]
     assert fact["value"] == "Bergen"
+
+
+@pytest.mark.parametrize("values", ["Oslo", "Oslo Oslo", "Oslo Bergen Oslo", "Oslo Bergen Oslo Bergen Bergen"])
+def test_of_facts_without_dates_the_last_one_told_holds(recollect, lines, values):
+    file = lines(*({"key": "city", "value": value} for value in values.split()))
+    recollect("import", file)
+    (fact,) = recollect("profile", "--json").json["facts"]
+    assert fact["value"] == values.split()[-1]
+    before = recollect("export").out.splitlines()[1:]
+    assert recollect("import", file, "--json").json["new"] == 0
+    assert recollect("export").out.splitlines()[1:] == before
+
+
+def test_an_import_again_does_not_undo_what_was_said_since(recollect, lines):
+    file = lines({"key": "city", "value": "Oslo"}, {"key": "hobby", "value": "chess"}, {"key": "hobby", "value": "go"})
+    recollect("import", file)
+    recollect("import", lines({"key": "city", "value": "Bergen"}))
+    assert recollect("import", file, "--json").json["new"] == 0
+    facts = recollect("profile", "--json").json["facts"]
+    assert {fact["value"] for fact in facts} == {"Bergen", "chess", "go"}
 
 
 @pytest.mark.parametrize(

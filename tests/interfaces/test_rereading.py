@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from loopback import Answer, Request, answering
 
 from recollect.testing.fakes import finding, learned
 
@@ -20,31 +19,19 @@ def endpoint(monkeypatch):
     asked: list[dict] = []
     says = [json.dumps(COLLECTS)]
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            asked.append(body)
-            self.send_response(200 if says[0] else 500)
-            self.end_headers()
-            if body.get("stream"):
-                for piece in (says[0][:4], says[0][4:]):
-                    self.wfile.write(
-                        b"data: " + json.dumps({"choices": [{"delta": {"content": piece}}]}).encode() + b"\n\n"
-                    )
-                self.wfile.write(b"data: [DONE]\n\n")
-            else:
-                choice = {"message": {"content": says[0]}, "finish_reason": "stop"}
-                self.wfile.write(json.dumps({"choices": [choice]}).encode())
+    def answer(request: Request) -> Answer:
+        asked.append(request.body)
+        status = 200 if says[0] else 500
+        if request.body.get("stream"):
+            pieces = [{"choices": [{"delta": {"content": piece}}]} for piece in (says[0][:4], says[0][4:])]
+            events = [*map(json.dumps, pieces), "[DONE]"]
+            return Answer("".join(f"data: {event}\n\n" for event in events), "text/event-stream", status)
+        choice = {"message": {"content": says[0]}, "finish_reason": "stop"}
+        return Answer({"choices": [choice]}, status=status)
 
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("RECOLLECT_LLM_URL", f"http://127.0.0.1:{server.server_port}/v1")
-    yield asked, says
-    server.shutdown()
-    server.server_close()
+    with answering(answer) as address:
+        monkeypatch.setenv("RECOLLECT_LLM_URL", f"{address}/v1")
+        yield asked, says
 
 
 def stored(recollect, monkeypatch, *lines):

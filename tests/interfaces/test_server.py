@@ -21,6 +21,7 @@ import pytest
 import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
+from jsonschema import Draft202012Validator
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance
 from server_stage import LOCAL, client_of, listening, opened, process, until
@@ -73,11 +74,52 @@ async def test_a_path_that_is_not_there_says_where_the_paths_are_told(client):
 # ── What people do with it ───────────────────────────────────────────────────────────────────────
 
 
-async def test_a_window_of_messages_needs_a_session_to_be_of(client):
-    asked = {"query": "What now?", "window": 4}
+@pytest.mark.parametrize(("field", "value"), [("window", 4), ("agent", "support")])
+async def test_what_only_a_session_has_is_not_passed_over_without_one(client, field, value):
+    asked = {"query": "What now?", field: value}
     refused = await client.post(f"{ANN}/context", json=asked)
     inside = await client.post(f"{ANN}/context", json=asked | {"session": "s", "sections": ["recent"]})
-    assert (refused.status_code, refused.json()["field"], inside.status_code) == (422, "window", 200)
+    assert (refused.status_code, refused.json()["field"], inside.status_code) == (422, field, 200)
+
+
+@pytest.mark.parametrize("query", ["depth=2", "limit=3"])
+async def test_steps_through_the_graph_need_an_entity_to_start_from(client, query):
+    refused = await client.get(f"{ANN}/graph?{query}")
+    assert (refused.status_code, refused.json()["field"]) == (422, query.partition("=")[0])
+    assert (await client.get(f"{ANN}/graph?entity=user&{query}")).status_code != 422
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("memories", {"memories": []}, "memories"),
+        ("memories", {"memories": [{"content": "a"}, {"content": ""}]}, "memories.1.content"),
+        ("sessions/s/messages", {"messages": [{"role": "user", "content": "a"}, {"role": "x"}]}, "messages.1.role"),
+        ("facts", {"facts": []}, "facts"),
+        ("facts", {"facts": [{"key": "a", "value": "b"}] * 31}, "facts"),
+        ("facts", {"facts": [{"key": "a", "value": "b"}, {"key": "c", "value": 5}]}, "facts.1.value"),
+    ],
+)
+async def test_what_is_wrong_with_one_of_many_is_told_by_its_name_and_place_in_the_request(client, path, body, field):
+    refused = await client.post(f"{ANN}/{path}", json=body)
+    assert refused.status_code in (413, 422) and refused.json()["field"] == field
+
+
+@pytest.mark.parametrize("path", ["memories", "sessions/s/messages"])
+async def test_a_mistake_in_a_header_is_told_by_its_name(client, path):
+    body = {"content": "a"} | ({"role": "user"} if "messages" in path else {})
+    for key, other in (("k" * 200, {}), ("k", {}), ("k", {"content": "b"})):
+        answer = await client.post(f"{ANN}/{path}", json=body | other, headers={"Idempotency-Key": key})
+        assert answer.status_code == 201 or answer.json()["field"] == "idempotency-key"
+    assert answer.status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("query", "detail"),
+    [("limit=abc", "must be a whole number"), ("newest_first=maybe", "must be true or false")],
+)
+async def test_a_parameter_of_the_wrong_kind_is_told_what_belongs_there(client, query, detail):
+    assert (await client.get(f"{ANN}/memories?{query}")).json()["detail"] == detail
 
 
 async def test_messages_go_in_one_by_one_or_many_and_come_out_page_by_page(client):
@@ -257,6 +299,15 @@ def test_the_description_names_the_key_and_the_calls_that_need_none():
     assert {told["operationId"] for told in DESCRIBED if told.get("security") == []} == {"health", "ready"}
 
 
+def test_every_parameter_and_every_answer_is_described():
+    for told in DESCRIBED:
+        name, answers = told["operationId"], told["responses"]
+        assert all(parameter.get("description") for parameter in told.get("parameters", [])), name
+        assert list(answers["default"]["content"]) == ["application/problem+json"], name
+        given = [answer.get("content", {}) for status, answer in answers.items() if status != "204"]
+        assert all(content and all(kind.get("schema") for kind in content.values()) for content in given), name
+
+
 def test_every_call_has_a_short_name_of_its_own():
     names = [told["operationId"] for told in DESCRIBED]
     assert len(names) == len(set(names)) and {"list_facts", "list_preferences", "search_memory"} <= set(names)
@@ -294,6 +345,22 @@ async def test_every_example_of_the_description_runs(method, path, clock):
                 url = url.replace(f"{{{parameter['name']}}}", example)
         answer = await client.request(method, url, **example_body(operation, DOCUMENT))
     assert answer.status_code == 404 if path in NOTHING_THERE else answer.status_code < 300, answer.text
+    if answer.status_code != 204:
+        assert mistakes(operation, answer) == []
+
+
+JSON_KINDS = ("application/json", "application/problem+json")
+
+
+def mistakes(operation: dict[str, Any], answer: httpx.Response) -> list[str]:
+    """How an answer differs from what the description says of it; a name that it does not tell is a mistake, too."""
+    told = operation["responses"].get(str(answer.status_code)) or operation["responses"]["default"]
+    kind = answer.headers["content-type"].partition(";")[0]
+    parts = json.loads(json.dumps(DOCUMENT["components"]))
+    for shape in parts["schemas"].values():
+        shape["additionalProperties"] = False
+    looks = Draft202012Validator(told["content"][kind]["schema"] | {"components": parts})
+    return [error.message for error in looks.iter_errors(answer.json() if kind in JSON_KINDS else answer.text)]
 
 
 def example_body(operation: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:

@@ -107,9 +107,10 @@ async def test_the_same_turn_at_the_same_time_is_stored_once(client):
     [
         ({"message": ""}, 422, "message"), ({"message": None}, 422, "message"),
         ({"message": "x" * 70_000}, 413, "message"),
-        ({"user_id": {"$ne": ""}}, 422, "user"), ({"chat_id": ""}, 422, "session"), ({"agent": "nobody"}, 404, "agent"),
+        ({"user_id": {"$ne": ""}}, 422, "user_id"), ({"chat_id": ""}, 422, "chat_id"),
+        ({"agent": "nobody"}, 404, "agent"),
         ({"agent": 1}, 422, "agent"), ({"stream": "yes"}, 422, "stream"), ({"org": "acme"}, 422, "org"),
-        ({"chat_id": ["a"]}, 422, "session"),
+        ({"chat_id": ["a"]}, 422, "chat_id"),
     ],
 )  # fmt: skip
 async def test_a_turn_that_makes_no_sense_stores_nothing(client, change, status, field):

@@ -91,6 +91,21 @@ async def test_jobs_caches_and_the_store_have_figures():
     assert found["recollect_oldest_job_age_seconds"] >= 0 and found["recollect_sessions"] == 1
 
 
+async def test_a_search_of_who_has_nothing_new_is_a_look_for_changes(tmp_path, spans):
+    def looks():
+        return figures(service.metrics.text(()))['recollect_store_duration_seconds_count{verb="changes"}']
+
+    async with opened(f"sqlite:///{tmp_path}/kept.db", tracing=Tracing(SimpleSpanProcessor(spans))) as service:
+        ann = service.memory.user("ann")
+        await ann.add_memory("Tea with milk.")
+        await ann.search_memory("tea")
+        before = looks()
+        spans.clear()
+        await ann.search_memory("tea")
+        assert looks() == before + 1
+    assert [span.name for span in spans.get_finished_spans()] == ["store.changes"]
+
+
 async def test_prometheus_can_read_the_figures_to_the_letter():
     async with opened() as service, client_of(service) as client:
         await used(client, service)

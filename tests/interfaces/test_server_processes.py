@@ -6,6 +6,8 @@ import os
 import re
 import signal
 import sqlite3
+import subprocess
+import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -59,6 +61,19 @@ def test_a_process_that_dies_is_replaced_and_the_others_go_on(served):
     until(lambda: say(address, 20) == {201: 20})
 
 
+def test_a_process_that_cannot_start_says_why_in_one_line_and_after_some_tries_all_is_over(served, tmp_path):
+    _, running = served
+    crew = until(lambda: (found := children(running.pid)) and len(found) == 2 and found)
+    with sqlite3.connect(tmp_path / "kept.db") as file:
+        file.execute("pragma user_version = 99")
+    for pid in crew:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: running.poll() is not None, 200.0)
+    told = (tmp_path / "requests.log").read_text()
+    assert running.returncode == 4 and "processes end as soon as they start" in told
+    assert "cannot serve: store: the file has schema version 99" in told and "Traceback" not in told
+
+
 def test_processes_do_not_outlive_the_one_that_started_them(served):
     _, running = served
     crew = until(lambda: (found := children(running.pid)) and len(found) == 2 and found)
@@ -99,3 +114,21 @@ def test_it_talks_to_itself_and_leaves_nothing_behind(recollect, tmp_path):
     ran = recollect("serve", "--play", "--port", "0", at=None)
     assert ran.code == 0 and "Admiral. Earlier today" in ran.out and "city: Porto" in ran.out
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_has_rehearsed_before_its_doors_open():
+    code = """
+import asyncio, sys
+from recollect import Memory
+from recollect.server.rehearsal import rehearse
+
+async def main():
+    async with Memory.open("memory://", worker=False) as memory:
+        assert "recollect.enrich.rules" not in sys.modules
+        await rehearse(memory, "en")
+        assert {"recollect.enrich.rules", "tokenizers"} <= set(sys.modules)
+        assert await memory.users() == []
+
+asyncio.run(main())
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -271,6 +271,15 @@ async def test_any_length_that_float32_can_hold_becomes_one(kind, scale):
     assert floats(vector).tolist() == [0, 1, 0]
 
 
+@given(st.lists(st.text(max_size=200), min_size=1, max_size=4))
+def test_no_text_and_no_word_has_a_vector_that_is_no_number(embedder, texts):
+    with np.errstate(all="raise", under="ignore"):
+        stored = asyncio.run(embed_checked(embedder, texts))
+        words = embedder.word_vectors(texts)
+    lengths = [*(np.linalg.norm(floats(each)) for each in stored if each), *np.linalg.norm(words, axis=1)]
+    assert all(length == 0 or length == pytest.approx(1, abs=0.01) for length in lengths)
+
+
 async def test_a_row_of_zeros_is_no_vector():
     none, some = await embed_checked(Fixed(np.array([[0, 0, 0], [3.0, 0, 4.0]])), ["", "x"])
     assert none is None

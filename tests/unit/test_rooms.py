@@ -126,6 +126,7 @@ DRIVERS = {
     "agents": {"adapters/openai_agents.py"},
     "llama_index": {"adapters/llama_index.py"},
     "pydantic_ai": {"adapters/pydantic_ai.py"},
+    "anthropic": {"adapters/anthropic.py"},
 }
 
 

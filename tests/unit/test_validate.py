@@ -532,6 +532,13 @@ def test_a_batch_is_a_list_of_1_to_90_items() -> None:
         assert refusal(validate.batch, value).field == "items"
 
 
+def test_of_several_items_the_one_that_is_wrong_is_named_and_a_single_one_need_not_be() -> None:
+    assert validate.each(["a", "b"], validate.text) == ["a", "b"]
+    assert refusal(validate.each, ["a", ""], validate.text, "facts").field == "facts.1.content"
+    assert refusal(validate.each, [""], validate.text, "facts").field == "content"
+    assert type(refusal(validate.each, ["a", "x" * 70_000], validate.text)) is TooLarge
+
+
 @pytest.mark.parametrize(
     "value", [None, True, False, "0.5", -0.01, 1.01, 2, math.nan, math.inf, -math.inf, [], Decimal("0.5")]
 )

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recollect.conversation import Message, SessionInfo
+from recollect.conversation import Message
 from recollect.errors import RecollectError
 from recollect.records import new_id
 from recollect.server import schemas
@@ -25,7 +25,6 @@ routes = router()
 
 MESSAGES_SHOWN = 60
 """The newest messages of a conversation; the page of the session has all of them."""
-SESSIONS_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +39,11 @@ class Bubble:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """The page: the conversations to choose from, one of them, and what is behind its last turn."""
+    """The page: a conversation, and what is behind its last turn."""
 
     session: str
     title: str
     agents: tuple[str, ...]
-    sessions: tuple[SessionInfo, ...]
     bubbles: tuple[Bubble, ...]
     remembered: Remembered | None
     prompt: Prompt | None
@@ -53,8 +51,9 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a turn adds to the page."""
+    """What a turn adds to the page; with the first, a conversation gets its title."""
 
+    title: str
     bubbles: tuple[Bubble, ...]
     remembered: Remembered
     prompt: Prompt
@@ -81,12 +80,10 @@ async def chat_page(
     chat = owner.session(session)
     messages, _ = await chat.messages(limit=MESSAGES_SHOWN, newest_first=True)
     said = next((message for message in messages if message.role == "user" and spoken(message.content).strip()), None)
-    sessions = await owner.sessions(limit=SESSIONS_SHOWN)
     view = Chat(
         session=session,
-        title=next((info.title for info in sessions if info.id == session), "New conversation"),
+        title=(await chat.info()).title if messages else "New conversation",
         agents=tuple(sorted(service.agents)),
-        sessions=tuple(sessions),
         bubbles=tuple(map(bubble, reversed(messages))),
         remembered=await remembered_of(owner, session, said.id) if said else None,
         prompt=prompt_of(await chat.get_context(spoken(said.content))) if said and prompt else None,
@@ -112,7 +109,8 @@ async def say(
         records = await owner.get_memories(answer["message_ids"])
         bubbles = tuple(bubble(Message.from_record(record)) for record in records)
         behind = await remembered_of(owner, session, turn.said_id, 0)
-        return {"html": rendered(request, "chat_turn", Answered(bubbles, behind, prompt_of(prepared.context)))}
+        added = Answered((await turn.chat.info()).title, bubbles, behind, prompt_of(prepared.context))
+        return {"html": rendered(request, "chat_turn", added)}
 
     def failed(error: RecollectError) -> dict[str, Any]:
         view = Refusal(*told(error))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Depends
 from fastapi.exceptions import RequestValidationError
@@ -49,6 +50,8 @@ class Refusal:
     status: int
     field: str | None
     message: str
+    back: str = ""
+    """The page from which a form was sent."""
 
 
 class ConsoleRoute(StrictRoute):
@@ -151,11 +154,21 @@ def _with_rules(response: Response) -> Response:
 
 
 def _told(request: Request, error: Exception) -> Response:
-    view = Refusal(*told(error))
+    view = Refusal(*told(error), _page_before(request))
     is_part = wants_fragment(request)
     response = (fragment if is_part else page)(request, "notice" if is_part else "error", view, status=view.status)
     response.headers.update(headers_of(error, view.status) | (NOTICED if is_part else {}))
     return response
+
+
+def _page_before(request: Request) -> str:
+    """The page of ours that a form was sent from, if the browser says so."""
+    try:
+        before = urlsplit(request.headers.get("referer", ""))
+    except ValueError:
+        return ""
+    is_ours = before.scheme in ("http", "https") and before.netloc == request.headers.get("host")
+    return before.geturl() if is_ours and request.method == "POST" else ""
 
 
 def _to_sign_in(request: Request) -> Response:

@@ -176,7 +176,9 @@ def _ended(record: Record) -> str:
         return f"retired: {record.data['retired']}"
     if record.trust == "quarantined":
         return "set aside as not to be trusted"
-    return str(record.data.get("reason") or "no longer so") if record.valid_to is not None else ""
+    if record.valid_to is None:
+        return ""
+    return f"no longer so: {reason}" if (reason := record.data.get("reason")) else "no longer so"
 
 
 @routes.post("/users/{user}/memories/{id}/edit")

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from recollect.errors import Forbidden, NotFound
 from recollect.records import Record
 from recollect.server.console.door import Filled, router
-from recollect.server.console.pages import moved, page
+from recollect.server.console.pages import Chosen, moved, page
 from recollect.server.gate import Principal
 from recollect.server.keys import SCOPES, Key
 from recollect.server.operations import FailureId, failures_of, give_another_try
@@ -57,7 +57,7 @@ class Keys:
 
 
 @routes.get("/jobs", openapi_extra=ADMIN)
-async def jobs(request: Request, service: Here, caller: Caller) -> Response:
+async def jobs(request: Request, service: Here, caller: Caller, chosen: Chosen = "") -> Response:
     """What waits to be done, and what could not be."""
     uses: dict[str, Any] = service.memory.describe()
     view = Jobs(
@@ -90,7 +90,7 @@ async def retry_all(request: Request, service: Here, caller: Caller) -> Response
 
 
 @routes.get("/keys", openapi_extra=ADMIN)
-async def keys(request: Request, service: Here, caller: Caller) -> Response:
+async def keys(request: Request, service: Here, caller: Caller, chosen: Chosen = "") -> Response:
     """Who may ask this server."""
     return page(request, "keys", await _keys(service, caller))
 

@@ -10,9 +10,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from recollect.layers import told_counts
 from recollect.records import DAY_MS, Record, as_datetime
 from recollect.server.console.door import router
-from recollect.server.console.pages import page
+from recollect.server.console.pages import Chosen, page
 from recollect.server.console.plots import Area, Bar, area, bars
 from recollect.server.console.words import count, day
 from recollect.server.metrics import Latency
@@ -56,7 +57,7 @@ class Overview:
 
 
 @routes.get("/overview", openapi_extra=ADMIN)
-async def overview(request: Request, service: Here, caller: Caller) -> Response:
+async def overview(request: Request, service: Here, caller: Caller, chosen: Chosen = "") -> Response:
     """Figures about the whole store, and about the users of the org."""
     survey = await service.memory.survey()
     users = [each.user for each in await service.memory.users() if each.org == caller.org and each.user]
@@ -80,14 +81,15 @@ def _overview(service: Service, survey: Survey, found: Sequence[Record], is_part
     store: dict[str, Any] = uses["store"]
     contexts = metrics.total("contexts")
     knowledge = [record for record in found if record.layer == "long_term"]
+    layers = told_counts(survey.records)
     used = sum(bool(record.data.get("usage_count")) for record in knowledge)
     return Overview(
         survey=survey,
-        records=sum(survey.records.values()),
+        records=sum(layers.values()),
         store=str(store.get("store", "store")),
         durability=str(store.get("durability", "")),
         growth=_growth(found, now),
-        layers=bars(list(survey.records.items())),
+        layers=bars(list(layers.items())),
         ages=_ages(found, now),
         latencies=_latencies(metrics.latencies()),
         turns=metrics.total("turns"),

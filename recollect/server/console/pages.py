@@ -10,9 +10,10 @@ import hashlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote, unquote, urlencode
 
+from fastapi import Query
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.requests import Request
@@ -22,6 +23,7 @@ from recollect import __version__
 from recollect.policies.fencing import open_to_view
 from recollect.server.console import words
 from recollect.server.gate import PRINCIPAL, Principal
+from recollect.validate import LIMITS
 
 HERE = Path(__file__).parent
 PROOF = "recollect.proof"
@@ -29,6 +31,9 @@ PROOF = "recollect.proof"
 NOTICE, LAST_USER = "recollect_notice", "recollect_user"
 """Cookies: what was just done, for the next page to say; and whose memory was looked at last."""
 NOTICE_S = 30
+CAME_FROM = "user"
+Chosen = Annotated[str, Query(alias=CAME_FROM, max_length=LIMITS.id_chars)]
+"""In the address of a page about the server: whose memory was looked at before."""
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
@@ -93,6 +98,10 @@ class Frame:
         """The address of a page, every part of it encoded."""
         return link(self.root, *parts, **query)
 
+    def beside(self, *parts: str) -> str:
+        """The address of a page about the server, from which one comes back to the same user."""
+        return self.link(*parts, **{CAME_FROM: self.user if self.chooses else ""})
+
     def of_user(self, *parts: str, **query: Any) -> str:
         """The address of a page of the user whose memory is shown."""
         return self.link("users", self.user, *parts, **query)
@@ -140,9 +149,14 @@ def frame_of(request: Request, page: str = "") -> Frame:
         principal,
         request.scope.get(PROOF, ""),
         request.scope.get("root_path", ""),
-        bound or request.path_params.get("user") or unquote(request.cookies.get(LAST_USER, "")),
+        bound or chosen_user(request) or unquote(request.cookies.get(LAST_USER, "")),
         unquote(request.cookies.get(NOTICE, "")),
     )
+
+
+def chosen_user(request: Request) -> str:
+    """The user that a page is of, or that one came from to a page about the server: each tab keeps its own."""
+    return str(request.path_params.get("user") or request.query_params.get(CAME_FROM, ""))
 
 
 def page(request: Request, name: str, view: Any = None, *, status: int = 200) -> Response:
@@ -151,7 +165,7 @@ def page(request: Request, name: str, view: Any = None, *, status: int = 200) ->
     response = HTMLResponse(_render(f"{name}.html", frame, view), status)
     if frame.notice:
         response.delete_cookie(NOTICE, path="/")
-    user = request.path_params.get("user")
+    user = chosen_user(request)
     if user and status == 200:
         response.set_cookie(LAST_USER, quote(user, safe=""), path="/", httponly=True, samesite="strict")
     return response

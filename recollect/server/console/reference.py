@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recollect.server.console.door import ANY_USER, router
-from recollect.server.console.pages import Frame, frame_of, page
+from recollect.server.console.pages import Chosen, Frame, frame_of, page
 from recollect.server.routing import NEEDS, PUBLIC
 from recollect.server.service import Service
 
@@ -86,7 +86,7 @@ class Reference:
 
 
 @routes.get("/docs", openapi_extra=ANY_USER)
-async def reference(request: Request) -> Response:
+async def reference(request: Request, chosen: Chosen = "") -> Response:
     """The interface, for people."""
     service: Service = request.app.state.service
     needs_key = await service.keys.exist()

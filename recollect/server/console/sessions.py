@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from recollect.conversation import SessionInfo
 from recollect.episodes import Episode
-from recollect.errors import NotFound
 from recollect.memory import Session
 from recollect.records import new_id
 from recollect.server.console.chat import Bubble, bubble
@@ -21,7 +20,7 @@ from recollect.server.sessions import must_be_there
 
 routes = router()
 
-LISTED, MESSAGES = 200, 100
+LISTED, MESSAGES = 1_000, 100
 """Sessions of the list, and messages on a page of one."""
 
 
@@ -30,6 +29,7 @@ class Sessions:
     """The page of all sessions."""
 
     sessions: tuple[SessionInfo, ...]
+    most: int = LISTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,7 @@ async def sessions(request: Request, owner: Owner) -> Response:
 async def session_page(request: Request, owner: Owner, chat: Chat, after: str | None = None) -> Response:
     """A conversation, word for word, and how it is remembered as a whole."""
     messages, next_page = await chat.messages(limit=MESSAGES, after=after)
-    info = next((each for each in await owner.sessions(limit=1000) if each.id == chat.id), None)
-    if info is None:
-        raise NotFound(field="session")
+    info = await chat.info()
     episodes = await owner.episodes.list(session=chat.id)
     return page(request, "session", SessionPage(info, tuple(map(bubble, messages)), next_page, tuple(episodes)))
 

@@ -27,6 +27,16 @@ DONE = {
 }
 
 
+CHANGED = {
+    "edit": "Changed. It counts from the next turn on.",
+    "on": "It counts from the next turn on.",
+    "off": "It is kept, and counts no more.",
+    "up": "Moved up.",
+    "down": "Moved down.",
+    "delete": "The instruction is removed.",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Teaching:
     """The page: learnings, and the instructions for one agent or for all."""
@@ -87,17 +97,17 @@ async def add_instruction(request: Request, owner: Owner, form: Filled) -> Respo
 async def change_instruction(request: Request, owner: Owner, id: InstructionId, step: str, form: Filled) -> Response:
     """Edit an instruction, switch it on or off, move it up or down, or remove it."""
     held = owner.customizations.of_agent(form.get("agent"))
+    if step not in CHANGED:
+        raise NotFound(field="step")
     if step == "edit":
         await held.update(id, text=form.get("text").strip())
     elif step in ("on", "off"):
         await held.update(id, on=step == "on")
     elif step in ("up", "down"):
         await _move(held, id, -1 if step == "up" else 1)
-    elif step == "delete":
-        await held.delete(id)
     else:
-        raise NotFound(field="step")
-    return _back(request, owner.id, form, "")
+        await held.delete(id)
+    return _back(request, owner.id, form, CHANGED[step])
 
 
 async def _move(held: Customizations, id: str, by: int) -> None:

@@ -319,6 +319,16 @@ class CommitConformance(Stage):
             await put(store, message("past 0", layer="past"), stale.with_(content="late"))
         assert await store.get(ANN, ["past 0"], NOW) == []
 
+    async def test_of_two_commits_that_drop_what_they_need_exactly_one_wins(self, store: Store, second: Store) -> None:
+        for turn in range(10):
+            await put(store, message("a", f"turn {turn}"))
+            taking = Changes(ANN, drop=("a",), needs=("a",))
+            tries = (each.commit(taking, NOW) for each in (store, second, store, second))
+            answers = await asyncio.gather(*tries, return_exceptions=True)
+            lost = [answer for answer in answers if isinstance(answer, BaseException)]
+            assert [(type(each), getattr(each, "field", None)) for each in lost] == [(Conflict, "needs")] * 3
+            assert await store.get(ANN, ["a"], NOW) == []
+
     async def test_a_commit_that_needs_a_dropped_expired_or_forgotten_record_is_refused(self, store: Store) -> None:
         await put(store, message("a"), message("dropped"), message("brief", expires_at=NOW + 10))
         await store.commit(Changes(ANN, put=(message("fine"),), needs=("a", "brief")), NOW + 9)

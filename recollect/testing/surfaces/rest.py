@@ -116,7 +116,12 @@ async def _add_messages(who: Handle, messages: Any, *, idempotency_key: Any = No
 
 
 async def _add_interaction(who: Handle, user: Any, assistant: Any) -> Any:
-    return await _add_messages(who, [{"role": "user", "content": user}, {"role": "assistant", "content": assistant}])
+    sides = [{"role": "user", "content": user}, {"role": "assistant", "content": assistant}]
+    try:
+        return await _add_messages(who, sides)
+    except RecollectError as error:
+        error.field = (error.field or "").rpartition(".")[2]  # Python does not say of which side it is
+        raise
 
 
 async def _add_memory(who: Handle, content: Any, *, idempotency_key: Any = None, **more: Any) -> Any:
