@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from operator import attrgetter
 
 import numpy as np
@@ -42,8 +43,12 @@ HEAD_BYTES = 1_600
 """What a record that is not searched costs in memory, about."""
 INDEX_BYTES, ROW_BYTES = 5_000, 130
 """What an index takes that holds nothing yet, and what the id of a row and its place in a session take, about."""
-AWAKE = 8
-"""Partitions that were asked last, and keep at hand what the next question would otherwise make again."""
+AWAKE, AWAKE_LEAST = 1_000, 8
+"""Partitions that were asked last, and keep at hand what the next question would otherwise make again; and so many do
+where memory is short.
+"""
+ASKED_TOGETHER = 4
+"""Partitions of two questions that follow each other: each asks a user's and that of the org."""
 PAGE = 1_000
 UNHELD_LAYERS = ("past", "failure", "seal")
 """What is only ever read by id or listed: no question and no context asks for it."""
@@ -80,7 +85,7 @@ class PartitionIndex:
         self._born = array("q")
         self._closed: set[str] = set()
         self.pending: dict[int, None] = {}
-        self.counted_nbytes = 0
+        self.counted_nbytes = self.counted_opened = 0
         self.model = model
         # Vectors of the model before, until they are made anew: each model has a space of its own.
         self._earlier_model = earlier_model
@@ -291,15 +296,20 @@ class PartitionIndex:
 
     @property
     def nbytes(self) -> int:
-        """What is held, also while nobody asks."""
+        """What is held by now, about."""
         arrays = (self._alive, self._importance, self._when, self._layer, self._until)
         rows = INDEX_BYTES + ROW_BYTES * len(self.records) + sum([each.nbytes for each in arrays])
         words = self._words.nbytes + self.kinship.nbytes
         vectors = self.vectors.nbytes + self._earlier.nbytes
         return self.records.nbytes + rows + words + vectors + self._arrangement.nbytes + HEAD_BYTES * len(self.heads)
 
+    @property
+    def opened(self) -> int:
+        """How many records are unpacked and vectors widened, which tells cheaply that it holds more than before."""
+        return self.records.unpacked + self.vectors.widened
+
     def trim(self) -> None:
-        """Let go of records that were read, where there are many: one that is new has all of them read first."""
+        """Pack records that were read, where there are many: one that is new has all of them read first."""
         if len(self._words) == len(self.records):
             self.records.trim()
 
@@ -506,13 +516,20 @@ class Indexes:
     """The indexes of recently used partitions; the least recently used leave first."""
 
     def __init__(
-        self, store: Store, model: str, dimensions: int, language: str, bytes_max: int, earlier_model: str = ""
+        self,
+        store: Store,
+        model: str,
+        dimensions: int,
+        language: str,
+        bytes_max: int,
+        earlier_model: str = "",
+        awake: int = AWAKE,
     ) -> None:
         self._store = store
         self._unchanged: Callable[[Mapping[Partition, Mark]], bool] | None = getattr(store, "unchanged", None)
         self._shape = (model, dimensions, language, earlier_model)
         self.other_models: set[str] = set()
-        self._bytes_max = bytes_max
+        self._bytes_max, self._awake_max = bytes_max, awake
         self._held: OrderedDict[Partition, PartitionIndex] = OrderedDict()
         self._awake: OrderedDict[Partition, PartitionIndex] = OrderedDict()
         self._bytes = 0
@@ -531,7 +548,9 @@ class Indexes:
         if self._unchanged is None or len(marks) < len(held) or not self._unchanged(marks):
             return [await self.current(partition) for partition in partitions]
         self._hits += len(held)
-        return [self._used(partition, index) for partition, index in held if index is not None]
+        used = [self._used(partition, index) for partition, index in held if index is not None]
+        self._make_room()
+        return used
 
     async def current(self, partition: Partition) -> PartitionIndex:
         """The partition's index with everything in it that was committed before this call."""
@@ -548,7 +567,8 @@ class Indexes:
             if index.mark is not mark or self._held.get(partition) is not index:
                 continue  # another caller took the page in meanwhile
             if (delta.mark is mark or delta.mark == mark) and not delta.reset:
-                return self._used(partition, index)
+                self._used(partition, index)
+                break
             if delta.reset and mark is not None:
                 index = self._fresh(partition)
             index.apply(delta)
@@ -556,26 +576,31 @@ class Indexes:
                 self.tell_of(index.other_models)
                 self._count(index)
                 self._used(partition, index)
-                self._make_room()
-                return index
+                break
+        self._make_room()
+        return index
 
     def _used(self, partition: Partition, index: PartitionIndex) -> PartitionIndex:
-        """The index that is asked now. Who was asked some others ago rests."""
+        """The index that is asked now. Who was asked many others ago rests."""
         index.trim()
         self._held.move_to_end(partition)
         self._awake[partition] = index
         self._awake.move_to_end(partition)
-        if len(self._awake) > AWAKE:
-            _, asked_before = self._awake.popitem(last=False)
-            asked_before.rest()
-            self._count(asked_before)
+        if len(self._awake) > self._awake_max:
+            self._lay_to_rest()
         return index
+
+    def _lay_to_rest(self) -> None:
+        """Let the index rest that was asked longest ago of those that are awake."""
+        _, index = self._awake.popitem(last=False)
+        index.rest()
+        self._count(index)
 
     def _count(self, index: PartitionIndex) -> None:
         """Count what an index holds by now."""
         nbytes = index.nbytes
         self._bytes += nbytes - index.counted_nbytes
-        index.counted_nbytes = nbytes
+        index.counted_nbytes, index.counted_opened = nbytes, index.opened
 
     def tell_of(self, models: set[str]) -> None:
         """Say once of each other model that memories are embedded with it."""
@@ -614,6 +639,12 @@ class Indexes:
         }
 
     def _make_room(self) -> None:
+        # The question before made something of what it asked, which was not there when that was counted.
+        for index in islice(reversed(self._awake.values()), ASKED_TOGETHER):
+            if index.opened != index.counted_opened:
+                self._count(index)
+        while self._bytes > self._bytes_max and len(self._awake) > AWAKE_LEAST:
+            self._lay_to_rest()
         while self._bytes > self._bytes_max and len(self._held) > 1:
             self.drop(next(iter(self._held)))
 

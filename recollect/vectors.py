@@ -48,9 +48,13 @@ class Vectors:
 
     @property
     def nbytes(self) -> int:
-        """What is held, also while nobody asks."""
-        wide = 0 if self._wide is None else self._wide.nbytes
+        wide = sum([each.nbytes for each in (self._wide, self._lately) if each is not None])
         return len(self._blocks) * BLOCK_ROWS * self.dimensions * HALF_BYTES + wide + self._codes.nbytes
+
+    @property
+    def widened(self) -> int:
+        """How many rows lie widened for the next question."""
+        return 0 if self._lately is None else len(self._lately)
 
     def put(self, rows: Sequence[int], vectors: Sequence[Vector | None]) -> None:
         """Take in the vectors of these rows. Those of another size count as none."""
