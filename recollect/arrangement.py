@@ -8,20 +8,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.policies.scoring import Scores, Talk, signs
 from recollect.records import Record
+from recollect.vectors import ROWS, grown
 
 Born = tuple[int, int]
-Sessions = Mapping[str, Sequence[tuple[Born, int]]]
+Sessions = Mapping[str, Sequence[int]]
 """The rows of each session, in order of birth."""
 
 SESSION, BEFORE, AFTER, SPEAKER = range(4)
 USER, ASSISTANT, ASKS, TIME, NUMBER = range(5)
-ROWS = 64
+
+
+class Records(Protocol):
+    """The record of each row."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: int, /) -> Record: ...
 
 
 class Arrangement:
@@ -29,8 +38,8 @@ class Arrangement:
 
     def __init__(self, sessions: Sessions, is_held: Callable[[int], bool]) -> None:
         self._sessions, self._is_held = sessions, is_held
-        self._places: NDArray[np.intp] = np.empty((4, ROWS), np.intp)
-        self._marks: NDArray[np.float32] = np.empty((5, ROWS), np.float32)
+        self._places: NDArray[np.int32] = np.empty((ROWS, 4), np.int32)
+        self._marks: NDArray[np.bool_] = np.empty((ROWS, 5), np.bool_)
         # What a row says of itself never changes, and reading it takes the most time.
         self._read = 0
         self.start_anew()
@@ -42,29 +51,34 @@ class Arrangement:
         self._group_of: dict[str, int] = {}
         self._speakers: dict[str, int] = {}
 
-    def talk(self, records: Sequence[Record], lengths: Scores) -> Talk:
+    @property
+    def nbytes(self) -> int:
+        return self._places.nbytes + self._marks.nbytes
+
+    def talk(self, records: Records, lengths: Scores) -> Talk:
         """How all rows stand to each other. What it gives is right until rows come or go."""
         if self._size < len(records):
             self._take(records)
         size = self._size
-        session, before, after, speaker = self._places[:, :size]
-        user, assistant, asks, time, number = self._marks[:, :size]
+        session, before, after, speaker = self._places[:size].T.astype(np.intp, order="C")
+        user, assistant, asks, time, number = self._marks[:size].T.astype(np.float32, order="C")
         return Talk(
             session, self._groups, before, after, lengths, user, assistant, speaker, self._speakers, asks, time, number
         )
 
-    def _take(self, records: Sequence[Record]) -> None:
+    def _take(self, records: Records) -> None:
         """Arrange the rows that are new."""
         self._make_rows(len(records))
         first = self._size
-        self._places[BEFORE : AFTER + 1, first : len(records)] = -1
+        self._places[first : len(records), BEFORE : AFTER + 1] = -1
         new: Counter[str] = Counter()
-        for row, record in enumerate(records[first:], first):
+        for row in range(first, len(records)):
+            record = records[row]
             if row >= self._read:
-                self._marks[:, row] = _marks(record)
-            self._places[SPEAKER, row] = self._speaker(record)
+                self._marks[row] = _marks(record)
+            self._places[row, SPEAKER] = self._speaker(record)
             in_session = record.layer == "conversation" and self._is_held(row)
-            self._places[SESSION, row] = self._group(record.scope.session if in_session else None)
+            self._places[row, SESSION] = self._group(record.scope.session if in_session else None)
             if in_session:
                 new[record.scope.session] += 1
         self._size = len(records)
@@ -72,13 +86,12 @@ class Arrangement:
         for session, count in new.items():
             self._link(self._sessions[session], first, count)
 
-    def _link(self, session: Sequence[tuple[Born, int]], first: int, new: int) -> None:
+    def _link(self, session: Sequence[int], first: int, new: int) -> None:
         """Put the new rows of a session behind those before them; all in order, where one came in between."""
         tail = session[-new:]
-        entries = session[-new - 1 :] if all(row >= first for _, row in tail) else session
-        chain = np.array([row for _, row in entries])
-        self._places[BEFORE, chain[1:]] = chain[:-1]
-        self._places[AFTER, chain[:-1]] = chain[1:]
+        chain = np.array(session[-new - 1 :] if all(row >= first for row in tail) else session, np.intp)
+        self._places[chain[1:], BEFORE] = chain[:-1]
+        self._places[chain[:-1], AFTER] = chain[1:]
 
     def _group(self, session: str | None) -> int:
         """The number of a session; what stands alone has one of its own."""
@@ -91,10 +104,8 @@ class Arrangement:
         return self._speakers.setdefault(names[0].lower(), len(self._speakers)) if names else -1
 
     def _make_rows(self, size: int) -> None:
-        room = self._places.shape[1]
-        if size > room:
-            self._places = np.pad(self._places, ((0, 0), (0, max(room, size - room))))
-            self._marks = np.pad(self._marks, ((0, 0), (0, max(room, size - room))))
+        if size > len(self._places):
+            self._places, self._marks = grown(self._places, size), grown(self._marks, size)
 
 
 def _names(record: Record) -> list[str]:

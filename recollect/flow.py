@@ -17,7 +17,7 @@ from recollect.enrich.by_rules import Rules
 from recollect.enrichment import Enrichment
 from recollect.entities import Loads
 from recollect.errors import RecollectError
-from recollect.index import Indexes
+from recollect.index import AWAKE, Indexes
 from recollect.indexing import Indexing
 from recollect.layers import with_lives
 from recollect.learning import Learning
@@ -74,7 +74,7 @@ class Flow:
         self.ledger = Ledger(store, clock, layers, parse_kinds(settings.masking), feeds_index=bool(settings.index))
         name, dimensions = (embedder.name, embedder.dimensions) if embedder else ("", 1)
         self.indexes = Indexes(store, name, dimensions, settings.language, settings.index_mib << 20,
-                               earlier.name if earlier else "")  # fmt: skip
+                               earlier.name if earlier else "", settings.index_awake or AWAKE)  # fmt: skip
         self.indexing = Indexing(self.ledger, index, name, wanted=bool(settings.index and embedder))
         self.recall = Recall(
             self.indexes, self.indexing, embedder, settings.language, clock, earlier, word_vectors(embedder)

@@ -7,17 +7,16 @@ same result on every store, and the store only keeps.
 
 from __future__ import annotations
 
-import heapq
 import logging
-from bisect import bisect_right, insort
+from array import array
+from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
-import simsimd
 from numpy.typing import NDArray
 
 from recollect.arrangement import Arrangement, Born
@@ -30,98 +29,41 @@ from recollect.policies.scoring import Scores, Talk
 from recollect.postings import Told, Words, vocabulary
 from recollect.providers import floats
 from recollect.records import HOUR_MS, Partition, Record, Scope, Vector
+from recollect.shelf import Shelf
 from recollect.stores.contract import Delta, Mark, Store
+from recollect.vectors import ROWS, Vectors, grown
 
 log = logging.getLogger("recollect.index")
 
-CODES_FROM_ROWS = 10_000
-"""From here on a byte per dimension is compared first and the best are compared again exactly."""
 TOLD_ROWS = 512
 """Rows that words find best, and whose meaning is then looked at whatever another index takes for near."""
-RESCORED_ROWS = 256
 WASTED_ROWS = 1_000
 """Rows that an index may hold in vain: to build it anew for fewer does not pay."""
-RECORD_BYTES = 1_600
-"""What a record costs in memory beside its text and vector, about."""
+HEAD_BYTES = 1_600
+"""What a record that is not searched costs in memory, about."""
+INDEX_BYTES, ROW_BYTES = 5_000, 130
+"""What an index takes that holds nothing yet, and what the id of a row and its place in a session take, about."""
+AWAKE, AWAKE_LEAST = 1_000, 8
+"""Partitions that were asked last, and keep at hand what the next question would otherwise make again; and so many do
+where memory is short.
+"""
+ASKED_TOGETHER = 4
+"""Partitions of two questions that follow each other: each asks a user's and that of the org."""
 PAGE = 1_000
 UNHELD_LAYERS = ("past", "failure", "seal")
 """What is only ever read by id or listed: no question and no context asks for it."""
 
 SEARCHED = frozenset(SEARCHED_LAYERS)
-HALF_BYTES = 2
-ROWS, GROWTH = 16, 1.25
-"""Room of an index that is new, and what it grows by when it is full: many are held, each with its spare room."""
+NEVER = 2**63 - 1
+GONE = -1
+"""The layer of a row whose record has gone, or has another row by now."""
+PLACE_BITS = 16
+"""Room for the place of a birth in its commit, which holds a hundred or so."""
 
 LIKE_ROWS = 8
 """Rows of each model from which on the scores of two models are brought to one scale."""
 
-
-class Vectors:
-    """Exact search by meaning over the rows of one index. With 0 dimensions, the first vector says how many."""
-
-    def __init__(self, dimensions: int) -> None:
-        self._shape_for(dimensions, ROWS)
-
-    @property
-    def dimensions(self) -> int:
-        return int(self._matrix.shape[1])
-
-    def _shape_for(self, dimensions: int, rows: int) -> None:
-        self._matrix: NDArray[np.float32] = np.zeros((rows, dimensions), np.float32)
-        self._codes: NDArray[np.int8] = np.zeros((0, dimensions), np.int8)
-        self._coded = 0
-        self._scale = 0.0
-
-    def put(self, rows: Sequence[int], vectors: Sequence[Vector | None]) -> None:
-        """Take in the vectors of these rows. Those of another size count as none."""
-        if not self.dimensions and (some := next(filter(None, vectors), None)):
-            self._shape_for(len(some.data) // HALF_BYTES, len(self._matrix))
-        if (last := max(rows)) >= len(self._matrix):
-            self._matrix = _grown(self._matrix, last + 1)
-        size = self.dimensions * HALF_BYTES
-        nothing = bytes(size)
-        packed = b"".join([each.data if each and len(each.data) == size else nothing for each in vectors])
-        self._matrix[rows] = np.frombuffer(packed, "<f2").reshape(len(vectors), self.dimensions)
-        if again := [row for row in rows if row < self._coded]:
-            self._codes[again] = self._code(self._matrix[again])
-
-    def scores(self, query: NDArray[np.float32], size: int, alive: NDArray[np.bool_]) -> Scores:
-        """The cosine of each row with the question: exact for all that can be among the best."""
-        if len(query) != self.dimensions:
-            return np.zeros(size, np.float32)  # nothing here that could be compared with it
-        if size < CODES_FROM_ROWS:
-            exact: Scores = self._matrix[:size] @ query
-            return exact
-        self._encode(size)
-        code = self._code(query)[None, :]
-        near: Scores = np.asarray(simsimd.cdist(code, self._codes[:size], metric="inner"))[0].astype(np.float32)
-        near *= np.float32(1 / (self._scale * self._scale))
-        best = np.argpartition(np.where(alive, near, np.float32(-9)), -RESCORED_ROWS)[-RESCORED_ROWS:]
-        near[best] = self._matrix[best] @ query
-        return near
-
-    def scores_of(self, rows: NDArray[np.intp], query: NDArray[np.float32], size: int) -> Scores:
-        """The same for some rows alone; the others have none."""
-        scores: Scores = np.zeros(size, np.float32)
-        if len(rows) and len(query) == self.dimensions:
-            scores[rows] = self._matrix[rows] @ query
-        return scores
-
-    def matrix(self, size: int) -> NDArray[np.float32]:
-        return self._matrix[:size]
-
-    def _encode(self, size: int) -> None:
-        if self._scale == 0.0:
-            self._scale = 127.0 / max(float(np.abs(self._matrix[:size]).max()), 1e-6)
-        if size > len(self._codes):
-            self._codes = _grown(self._codes, size)
-        if size > self._coded:
-            self._codes[self._coded : size] = self._code(self._matrix[self._coded : size])
-            self._coded = size
-
-    def _code(self, values: NDArray[np.float32]) -> NDArray[np.int8]:
-        code: NDArray[np.int8] = np.clip(np.rint(values * np.float32(self._scale)), -127, 127).astype(np.int8)
-        return code
+_NO_ROWS = array("I")
 
 
 class PartitionIndex:
@@ -129,19 +71,22 @@ class PartitionIndex:
 
     def __init__(self, model: str, dimensions: int, language: str, earlier_model: str = "") -> None:
         self.mark: Mark | None = None
-        self.records: list[Record] = []
+        self.vectors = Vectors(dimensions)
+        self.records = Shelf(model, self.vectors.data_of)
+        """The record of each row."""
         self.row_of: dict[str, int] = {}
         self.heads: dict[str, Record] = {}
-        self._ids: dict[str, dict[str, None]] = {}
+        self._heads_of: dict[str, dict[str, None]] = {}
         self._unheld: set[str] = set()
         self.past: dict[str, int] = {}
         """The versions of what records were before: whoever keeps some of that at hand sees by them what changed."""
-        self.sessions: dict[str, list[tuple[Born, int]]] = {}
+        self.sessions: dict[str, array[int]] = {}
+        """The rows of each session, in order of birth."""
+        self._born = array("q")
         self._closed: set[str] = set()
         self.pending: dict[int, None] = {}
-        self.bytes = 0
-        self.model, self._dimensions = model, dimensions
-        self.vectors = Vectors(dimensions)
+        self.counted_nbytes = self.counted_opened = 0
+        self.model = model
         # Vectors of the model before, until they are made anew: each model has a space of its own.
         self._earlier_model = earlier_model
         self._earlier = Vectors(0)
@@ -156,24 +101,23 @@ class PartitionIndex:
         self._when: NDArray[np.int64] = np.zeros(ROWS, np.int64)
         self._layers: dict[str, int] = {}
         self._layer: NDArray[np.int16] = np.zeros(ROWS, np.int16)
-        self._ends: list[tuple[int, int, int]] = []
-        self._ended: list[tuple[int, int, int]] = []
-        self._ended_until = 0
+        self._until: NDArray[np.int64] = np.zeros(ROWS, np.int64)
+        self._length = array("I")
+        # The times between which nothing ends.
+        self._steady = NEVER, 0
         self._masks: dict[tuple[str, ...], tuple[NDArray[np.bool_], bool]] = {}
         self._prior: tuple[int, Scores] | None = None
         self._talk: Talk | None = None
         # Nothing in here refers back to the index: one that is let go is gone at once, with all that it held.
-        self._arrangement = Arrangement(self.sessions, partial(_is_held, self.records, self.row_of))
+        self._arrangement = Arrangement(self.sessions, partial(_is_held, self.records.ids, self.row_of))
         self._first_asked: int | None = None
-        self._lost: set[int] = set()
+        self._removed = self._ended = 0
 
     # ── catching up ──────────────────────────────────────────────────────────────────────────────
 
     def apply(self, delta: Delta) -> None:
         """Take in a page of changes."""
-        self._masks.clear()
-        self._prior = None
-        self._talk = None
+        self._forget_answers()
         for id in delta.dropped:
             self._remove(id)
         # By birth, whatever order a store tells one commit in: equal scores then stand in one order everywhere.
@@ -202,8 +146,7 @@ class PartitionIndex:
             if record.layer == "past":
                 self.past[record.id] = record.version
             return
-        self._ids.setdefault(record.layer, {})[record.id] = None
-        self.bytes += RECORD_BYTES if record.id not in self.heads else 0
+        self._heads_of.setdefault(record.layer, {})[record.id] = None
         self.heads[record.id] = record
         if record.layer == "session":
             self._set_closed(record.scope.session, ASIDE in record.data)
@@ -212,7 +155,7 @@ class PartitionIndex:
         """Note whether a session is set aside: what is said in it meanwhile is found when it no longer is."""
         if closed != (session in self._closed):
             (self._closed.add if closed else self._closed.discard)(session)
-            self._fill({row: self.records[row] for _, row in self.sessions.get(session, ())})
+            self._fill({row: self.records[row] for row in self.sessions.get(session, ())})
 
     def _row_for(self, record: Record) -> int | None:
         """The row in which a record goes on; None where it needs a new one, for other words or because it came back."""
@@ -231,23 +174,29 @@ class PartitionIndex:
             return
         first = len(self.records)
         self._make_rows(first + len(records))
-        self.records += records
         rows = dict(enumerate(records, first))
-        dimensions = self.vectors.dimensions or self._dimensions
         for row, record in rows.items():
             layer = record.layer
+            self.records.add(record.id)
             self.row_of[record.id] = row
-            self._ids.setdefault(layer, {})[record.id] = None
             self._layer[row] = self._layers.setdefault(layer, len(self._layers))
-            self.bytes += RECORD_BYTES + 2 * len(record.content) + 5 * dimensions
+            self._born.append(_packed(record.born))
+            self._length.append(len(record.content))
             if layer == "conversation":
-                insort(self.sessions.setdefault(record.scope.session, []), (record.born, row))
+                self._place(row, self.sessions.setdefault(record.scope.session, array("I")))
         self._fill(rows)
+
+    def _place(self, row: int, session: array[int]) -> None:
+        """Put a row among those of its session; mostly it was born last."""
+        if not session or self._born[session[-1]] <= self._born[row]:
+            session.append(row)
+        else:
+            insort(session, row, key=self._born.__getitem__)
 
     def _make_rows(self, size: int) -> None:
         if size > len(self._alive):
-            self._alive, self._importance, self._when, self._layer = (
-                _grown(array, size) for array in (self._alive, self._importance, self._when, self._layer)
+            self._alive, self._importance, self._when, self._layer, self._until = (
+                grown(each, size) for each in (self._alive, self._importance, self._when, self._layer, self._until)
             )
 
     def _fill(self, filled: Mapping[int, Record]) -> None:
@@ -258,18 +207,16 @@ class PartitionIndex:
         self._alive[rows] = [self._is_findable(record) for record in records]
         self._importance[rows] = [record.importance for record in records]
         self._when[rows] = [record.when for record in records]
+        self._until[rows] = [_end(record) for record in records]
         self._put_vectors(rows, [record.vector for record in records])
-        self._lost.difference_update(rows)
         for row, record in filled.items():
-            self.records[row] = record
-            known = record.vector is not None and record.vector.model == self.model
+            vector = record.vector
+            known = vector is not None and vector.model == self.model
+            self.records.put(row, record, is_in_matrix=known and self.vectors.fits(vector))
             if known or not record.content or not LAYERS[record.layer].embedded:
                 self.pending.pop(row, None)
             else:
                 self.pending[row] = None
-            for over in (record.expires_at, record.valid_to):
-                if over is not None:
-                    heapq.heappush(self._ends, (over, row, record.version))
 
     def _put_vectors(self, rows: Sequence[int], vectors: Sequence[Vector | None]) -> None:
         """Take in the vectors of these rows, each into the space of its model."""
@@ -304,58 +251,39 @@ class PartitionIndex:
         row = self.row_of.pop(id, None)
         gone = self.heads.pop(id, None) if row is None else self.records[row]
         if gone is not None:
-            self._ids[gone.layer].pop(id, None)
+            self._heads_of.get(gone.layer, {}).pop(id, None)
             if gone.layer == "session":
                 self._set_closed(gone.scope.session, closed=False)
         if row is None:
             return
-        self._alive[row] = False
+        self._alive[row], self._layer[row], self._until[row] = False, GONE, NEVER
+        self._removed += 1
         self._arrangement.start_anew()
         self.pending.pop(row, None)
         self._forget_earlier(row)
-        self._lost.add(row)
-        record = self.records[row]
-        if record.layer == "conversation":
-            session = self.sessions[record.scope.session]
-            session.remove((record.born, row))
+        if gone is not None and gone.layer == "conversation":
+            session = self.sessions[gone.scope.session]
+            session.remove(row)
             if not session:
-                del self.sessions[record.scope.session]
+                del self.sessions[gone.scope.session]
 
     def bury_ended(self, now: int) -> None:
         """Hide what has expired or ended by now; show it again when the clock turns out to have been ahead."""
         if self._first_asked is None:
             self._first_asked = now
-        if now < self._ended_until:
+        if not self._steady[0] <= now < self._steady[1]:
             self._masks.clear()
-            for end in self._ended:
-                heapq.heappush(self._ends, end)
-                if self._hide(*end[1:], hidden=False):
-                    self._lost.discard(end[1])
-            self._ended, self._ended_until = [], 0
-        while self._ends and self._ends[0][0] <= now:
-            self._masks.clear()
-            end = heapq.heappop(self._ends)
-            if self._hide(*end[1:], hidden=True):
-                self._ended.append(end)
-                self._ended_until = max(self._ended_until, end[0])
-                if end[0] > self._first_asked:
-                    self._lost.add(end[1])
+            until = self._until[: len(self.records)]
+            over = until <= now
+            if over.any():
+                self._steady = int(until[over].max()), int(until[~over].min(initial=NEVER))
+                self._ended = int(np.count_nonzero(over & (until > self._first_asked)))
+            else:
+                self._steady, self._ended = (-NEVER, int(until.min(initial=NEVER))), 0
 
     def _is_findable(self, record: Record) -> bool:
         """With something to find it by, and not set aside: what is said in such a session is so from the first."""
         return bool(record.content) and not is_aside(record) and record.scope.session not in self._closed
-
-    def _is_held(self, row: int) -> bool:
-        """Whether a row is still that of a record: who changed its words has another one."""
-        return _is_held(self.records, self.row_of, row)
-
-    def _hide(self, row: int, version: int, *, hidden: bool) -> bool:
-        """Hide a row or show it again; False when the row is no longer the one that is meant."""
-        record = self.records[row]
-        meant = self._is_held(row) and record.version == version
-        if meant:
-            self._alive[row] = not hidden and self._is_findable(record)
-        return meant
 
     @property
     def is_wasteful(self) -> bool:
@@ -363,7 +291,41 @@ class PartitionIndex:
 
         What was over when it was first asked is not counted: as long as the store keeps it, it would come again.
         """
-        return len(self._lost) > WASTED_ROWS and len(self._lost) * 2 > len(self.records)
+        lost = self._removed + self._ended
+        return lost > WASTED_ROWS and lost * 2 > len(self.records)
+
+    @property
+    def nbytes(self) -> int:
+        """What is held by now, about."""
+        arrays = (self._alive, self._importance, self._when, self._layer, self._until)
+        rows = INDEX_BYTES + ROW_BYTES * len(self.records) + sum([each.nbytes for each in arrays])
+        words = self._words.nbytes + self.kinship.nbytes
+        vectors = self.vectors.nbytes + self._earlier.nbytes
+        return self.records.nbytes + rows + words + vectors + self._arrangement.nbytes + HEAD_BYTES * len(self.heads)
+
+    @property
+    def opened(self) -> int:
+        """How many records are unpacked and vectors widened, which tells cheaply that it holds more than before."""
+        return self.records.unpacked + self.vectors.widened
+
+    def trim(self) -> None:
+        """Pack records that were read, where there are many: one that is new has all of them read first."""
+        if len(self._words) == len(self.records):
+            self.records.trim()
+
+    def rest(self) -> None:
+        """Let go of what the next question can make again."""
+        self._talk = None
+        self.records.clear()
+        self.vectors.rest()
+        self._earlier.rest()
+        self._words.rest()
+
+    def _forget_answers(self) -> None:
+        self._steady = NEVER, 0
+        self._masks.clear()
+        self._prior = None
+        self._talk = None
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────────
 
@@ -381,7 +343,7 @@ class PartitionIndex:
         held = self._masks.get(key)
         if held is None:
             size = len(self.records)
-            mask = self._alive[:size].copy()
+            mask = self._alive[:size] & (self._until[:size] > now)
             if key:
                 wanted = [self._layers[layer] for layer in key if layer in self._layers]
                 mask &= np.isin(self._layer[:size], wanted)
@@ -404,7 +366,7 @@ class PartitionIndex:
     def _read_words(self) -> None:
         """Read the texts that came since the last question."""
         if len(self._words) < len(self.records):
-            self._words.read([*map(_worded, self.records[len(self._words) :])])
+            self._words.read([_worded(self.records[row]) for row in range(len(self._words), len(self.records))])
 
     @property
     def has_earlier(self) -> bool:
@@ -503,44 +465,50 @@ class PartitionIndex:
 
     def of_layer(self, layer: str, now: int) -> list[Record]:
         """The current records of a layer, in order of birth."""
-        held = (self.record(id, now) for id in self._ids.get(layer, ()))
-        found = [record for record in held if record is not None and is_current(record, now)]
-        return sorted(found, key=lambda record: record.born)
+        living = (record for record in self.held(layer, now) if record.trust != "quarantined")
+        return sorted([record for record in living if is_current(record, now)], key=lambda record: record.born)
 
     def held(self, layer: str, now: int) -> list[Record]:
         """All living records of a layer, also those that ended or were set aside."""
-        rows = ((id, self.row_of.get(id)) for id in self._ids.get(layer, ()))
-        found = (self.heads[id] if row is None else self.records[row] for id, row in rows)
+        if layer in self._layers:
+            rows = (self._layer[: len(self.records)] == self._layers[layer]).nonzero()[0].tolist()
+            found = [self.records[row] for row in rows]
+        else:
+            found = [self.heads[id] for id in self._heads_of.get(layer, ())]
         return [record for record in found if _lives(record, now)]
 
     def session(self, session: str, now: int, after: Born = (0, 0)) -> list[Record]:
         """The messages of a session that were born after a place, in order."""
-        rows = self.sessions.get(session, [])
-        start = bisect_right(rows, (after, len(self.records)))
-        return [record for _, row in rows[start:] if _lives(record := self.records[row], now)]
+        return [record for row in self._rows_after(session, after) if _lives(record := self.records[row], now)]
 
     def spoken(self, session: str, after: Born) -> tuple[int, int]:
         """How many messages of a session were born after a place, and their characters: at most, some may be over."""
-        rows = self.sessions.get(session, [])
-        start = bisect_right(rows, (after, len(self.records)))
-        return len(rows) - start, sum([len(self.records[row].content) for _, row in rows[start:]])
+        rows = self._rows_after(session, after)
+        return len(rows), sum([self._length[row] for row in rows])
+
+    def _rows_after(self, session: str, after: Born) -> Sequence[int]:
+        rows = self.sessions.get(session, _NO_ROWS)
+        return rows[bisect_right(rows, _packed(after), key=self._born.__getitem__) :]
 
     def newest(self, session: str, now: int, after: Born = (0, 0)) -> Iterator[Record]:
         """The same, from the newest back, read only as far as somebody asks."""
-        for born, row in reversed(self.sessions.get(session, [])):
-            if born <= after:
+        since = _packed(after)
+        for row in reversed(self.sessions.get(session, _NO_ROWS)):
+            if self._born[row] <= since:
                 return
-            if _lives(self.records[row], now):
-                yield self.records[row]
+            if _lives(record := self.records[row], now):
+                yield record
 
     def neighbours(self, record: Record, now: int, reach: int = 1) -> tuple[Record, ...]:
         """The messages right before and after a message."""
-        rows = self.sessions.get(record.scope.session, [])
-        at = bisect_right(rows, (record.born, len(self.records))) - 1
-        if at < 0 or rows[at][0] != record.born:
+        rows, row = self.sessions.get(record.scope.session, _NO_ROWS), self.row_of.get(record.id, -1)
+        at = bisect_left(rows, row)
+        if at == len(rows) or rows[at] != row:  # it is not there, or rows did not come in order
+            at = rows.index(row) if row in rows else -1
+        if at < 0 or self._born[row] != _packed(record.born):
             return ()  # it was forgotten since it was found
         around = rows[max(0, at - reach) : at] + rows[at + 1 : at + 1 + reach]
-        found = (self.records[row] for _, row in around)
+        found = [self.records[row] for row in around]
         return tuple(each for each in found if _lives(each, now) and each.trust != "quarantined")
 
 
@@ -548,14 +516,22 @@ class Indexes:
     """The indexes of recently used partitions; the least recently used leave first."""
 
     def __init__(
-        self, store: Store, model: str, dimensions: int, language: str, bytes_max: int, earlier_model: str = ""
+        self,
+        store: Store,
+        model: str,
+        dimensions: int,
+        language: str,
+        bytes_max: int,
+        earlier_model: str = "",
+        awake: int = AWAKE,
     ) -> None:
         self._store = store
         self._unchanged: Callable[[Mapping[Partition, Mark]], bool] | None = getattr(store, "unchanged", None)
         self._shape = (model, dimensions, language, earlier_model)
         self.other_models: set[str] = set()
-        self._bytes_max = bytes_max
+        self._bytes_max, self._awake_max = bytes_max, awake
         self._held: OrderedDict[Partition, PartitionIndex] = OrderedDict()
+        self._awake: OrderedDict[Partition, PartitionIndex] = OrderedDict()
         self._bytes = 0
         self._hits = self._misses = 0
 
@@ -572,9 +548,9 @@ class Indexes:
         if self._unchanged is None or len(marks) < len(held) or not self._unchanged(marks):
             return [await self.current(partition) for partition in partitions]
         self._hits += len(held)
-        for partition in partitions:
-            self._held.move_to_end(partition)
-        return [index for _, index in held if index is not None]
+        used = [self._used(partition, index) for partition, index in held if index is not None]
+        self._make_room()
+        return used
 
     async def current(self, partition: Partition) -> PartitionIndex:
         """The partition's index with everything in it that was committed before this call."""
@@ -591,18 +567,40 @@ class Indexes:
             if index.mark is not mark or self._held.get(partition) is not index:
                 continue  # another caller took the page in meanwhile
             if (delta.mark is mark or delta.mark == mark) and not delta.reset:
-                self._held.move_to_end(partition)
-                return index
+                self._used(partition, index)
+                break
             if delta.reset and mark is not None:
                 index = self._fresh(partition)
-            self._bytes -= index.bytes
             index.apply(delta)
-            self._bytes += index.bytes
             if not delta.more:
                 self.tell_of(index.other_models)
-                self._held.move_to_end(partition)
-                self._make_room()
-                return index
+                self._count(index)
+                self._used(partition, index)
+                break
+        self._make_room()
+        return index
+
+    def _used(self, partition: Partition, index: PartitionIndex) -> PartitionIndex:
+        """The index that is asked now. Who was asked many others ago rests."""
+        index.trim()
+        self._held.move_to_end(partition)
+        self._awake[partition] = index
+        self._awake.move_to_end(partition)
+        if len(self._awake) > self._awake_max:
+            self._lay_to_rest()
+        return index
+
+    def _lay_to_rest(self) -> None:
+        """Let the index rest that was asked longest ago of those that are awake."""
+        _, index = self._awake.popitem(last=False)
+        index.rest()
+        self._count(index)
+
+    def _count(self, index: PartitionIndex) -> None:
+        """Count what an index holds by now."""
+        nbytes = index.nbytes
+        self._bytes += nbytes - index.counted_nbytes
+        index.counted_nbytes, index.counted_opened = nbytes, index.opened
 
     def tell_of(self, models: set[str]) -> None:
         """Say once of each other model that memories are embedded with it."""
@@ -618,7 +616,8 @@ class Indexes:
     def drop(self, partition: Partition) -> None:
         """Let go of a partition's index."""
         index = self._held.pop(partition, None)
-        self._bytes -= index.bytes if index else 0
+        self._awake.pop(partition, None)
+        self._bytes -= index.counted_nbytes if index else 0
 
     def purged(self, partition: Partition, rows: int) -> None:
         """The store let go of rows that were over: an index that may hold many of them in vain is built anew."""
@@ -640,6 +639,12 @@ class Indexes:
         }
 
     def _make_room(self) -> None:
+        # The question before made something of what it asked, which was not there when that was counted.
+        for index in islice(reversed(self._awake.values()), ASKED_TOGETHER):
+            if index.opened != index.counted_opened:
+                self._count(index)
+        while self._bytes > self._bytes_max and len(self._awake) > AWAKE_LEAST:
+            self._lay_to_rest()
         while self._bytes > self._bytes_max and len(self._held) > 1:
             self.drop(next(iter(self._held)))
 
@@ -650,8 +655,19 @@ def _worded(record: Record) -> str:
     return f"{record.told} ({key.label})" if key else record.told
 
 
-def _is_held(records: Sequence[Record], row_of: Mapping[str, int], row: int) -> bool:
-    return row_of.get(records[row].id) == row
+def _is_held(ids: Sequence[str], row_of: Mapping[str, int], row: int) -> bool:
+    """Whether a row is still that of a record: who changed its words has another one."""
+    return row_of.get(ids[row]) == row
+
+
+def _end(record: Record) -> int:
+    """When a record is over."""
+    expires = NEVER if record.expires_at is None else record.expires_at
+    return expires if record.valid_to is None else min(expires, record.valid_to)
+
+
+def _packed(born: Born) -> int:
+    return born[0] << PLACE_BITS | born[1]
 
 
 def _alike(scores: Scores, others: Scores) -> Scores:
@@ -664,9 +680,3 @@ def _alike(scores: Scores, others: Scores) -> Scores:
 
 def _lives(record: Record, now: int) -> bool:
     return record.expires_at is None or record.expires_at > now
-
-
-def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
-    grown = np.zeros((max(int(GROWTH * len(array)), size, ROWS), *array.shape[1:]), array.dtype)
-    grown[: len(array)] = array
-    return grown

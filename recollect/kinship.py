@@ -20,6 +20,8 @@ WordVectors = Callable[[Sequence[str]], Floats]
 
 WORDS_MAX = 256
 """Different words of one turn that are compared."""
+TURN_BYTES = 200
+"""What the words of one turn take, about."""
 
 
 class Kinship:
@@ -30,6 +32,10 @@ class Kinship:
         self._place: dict[str, int] = {}
         self._vectors: Floats = np.zeros((0, 0), np.float32)
         self._words_of: dict[int, NDArray[np.int32]] = {}
+
+    @property
+    def nbytes(self) -> int:
+        return self._vectors.nbytes + TURN_BYTES * len(self._words_of)
 
     def nearest(
         self, rows: Sequence[int], texts: Callable[[int], str], question: Sequence[str], vectors: WordVectors

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain, filterfalse
 from typing import TypeAlias
@@ -33,7 +34,12 @@ ASKED_MAX = 50_000
 
 TOGETHER, PORTION = 16, 1_000
 """From so many texts on, the first ones of an index are read together, so many at a time."""
-ROW_BITS, ROW_MAX = 32, 2**32 - 1
+ROW_BITS, ENTRY_BITS = 24, 32
+"""An entry is a row with a count, a key is a word with an entry."""
+LATE_SHARE = 12
+"""Keys that came later join the others when they are more than this part of them."""
+WORD_BYTES = 120
+"""What a word takes that stands apart from the others, beside its entries, about."""
 
 Rows = NDArray[np.intp]
 Entries: TypeAlias = "array[int]"
@@ -142,7 +148,7 @@ class Vocabulary(dict[str, int]):
 
 
 _NO_WORDS: list[int] = []
-_NOWHERE: Entries = array("q")
+_NOWHERE: Entries = array("I")
 _shared: dict[str, Vocabulary] = {}
 
 
@@ -159,20 +165,33 @@ class _Together:
 
     def __init__(self, keys: NDArray[np.int64]) -> None:
         keys.sort()
-        first = np.flatnonzero(np.diff(keys, prepend=-1))
-        counts = np.minimum(np.diff(first, append=len(keys)), COUNT_MAX)
-        words, rows = keys[first] >> ROW_BITS, keys[first] & ROW_MAX
-        starts = np.flatnonzero(np.diff(words, prepend=-1))
-        self._words: list[int] = words[starts].tolist()
-        self._starts: list[int] = [*starts.tolist(), len(words)]
-        self._packed = rows << COUNT_BITS | counts
+        words = (keys >> ENTRY_BITS).astype(np.int32)
+        changes = np.ones(len(keys) + 1, np.bool_)
+        np.not_equal(words[1:], words[:-1], out=changes[1:-1])
+        starts = changes.nonzero()[0]
+        self._words = array("i", words[starts[:-1]].tobytes())
+        self._starts = array("I", starts.astype(np.uint32).tobytes())
+        self._entries = keys.astype(np.uint32)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def nbytes(self) -> int:
+        return self._entries.nbytes + 4 * (len(self._words) + len(self._starts))
 
     def of_word(self, number: int) -> Entries:
-        entries = array("q")
+        entries = array("I")
         place = bisect_left(self._words, number)
         if place < len(self._words) and self._words[place] == number:
-            entries.frombytes(self._packed[self._starts[place] : self._starts[place + 1]].tobytes())
+            entries.frombytes(self._entries[self._starts[place] : self._starts[place + 1]].tobytes())
         return entries
+
+    def with_more(self, keys: NDArray[np.int64]) -> _Together:
+        """These and others."""
+        starts: NDArray[np.int64] = np.array(self._starts, np.int64)
+        words = np.repeat(np.array(self._words, np.int64), starts[1:] - starts[:-1])
+        return _Together(np.concatenate((words << ENTRY_BITS | self._entries, keys)))
 
 
 class Words:
@@ -183,7 +202,9 @@ class Words:
         # For each word its rows in order, each with the count of the word there in the lowest bits.
         self._postings: dict[int, Entries] = {}
         self._together = _Together(np.empty(0, np.int64))
-        self._lengths = array("q")
+        # What came since then, as keys.
+        self._late = array("q")
+        self._lengths = array("I")
         self._total = 0
         self._arrays: dict[str, tuple[Rows, Scores]] = {}
         self._weighed: dict[str, Scores] = {}
@@ -191,6 +212,26 @@ class Words:
 
     def __len__(self) -> int:
         return len(self._lengths)
+
+    @property
+    def nbytes(self) -> int:
+        """What is held, also while nobody asks."""
+        apart = sum([WORD_BYTES + 4 * len(entries) for entries in self._postings.values()])
+        return self._together.nbytes + 8 * len(self._late) + 4 * len(self._lengths) + apart
+
+    def rest(self) -> None:
+        """Let go of what the next question can make again."""
+        self._forget_answers()
+        if len(self._late) * LATE_SHARE > len(self._together):
+            self._together = self._together.with_more(np.array(self._late, np.int64))
+            self._late = array("q")
+        if not self._late:
+            self._postings.clear()
+
+    def _forget_answers(self) -> None:
+        self._arrays.clear()
+        self._weighed.clear()
+        self._asked = None
 
     def lengths(self) -> Scores:
         """How many words each row has."""
@@ -205,12 +246,10 @@ class Words:
             for text in texts:
                 self._add(text)
         self._total = sum(self._lengths)
-        self._arrays.clear()
-        self._weighed.clear()
-        self._asked = None
+        self._forget_answers()
 
     def _keys(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """The words of the next rows, each with its row in the lowest bits."""
+        """The words of the next rows, each with its row and how often it stands there in the lowest bits."""
         cut = [self._cut(text) for text in texts]
         sizes = [*map(len, cut)]
         numbers = np.fromiter(map(self._vocabulary.__getitem__, chain.from_iterable(cut)), np.int64, sum(sizes))
@@ -220,8 +259,9 @@ class Words:
             found = [self._vocabulary.several(number) for number in numbers[odd].tolist()]
             numbers = np.concatenate((numbers[~odd], np.fromiter(chain.from_iterable(found), np.int64)))
             rows = np.concatenate((rows[~odd], np.repeat(rows[odd], [*map(len, found)])))
-        keys: NDArray[np.int64] = numbers << ROW_BITS | rows + len(self._lengths)
+        standing, counts = np.unique(numbers << ROW_BITS | rows + len(self._lengths), return_counts=True)
         self._lengths.extend(np.bincount(rows, minlength=len(texts)).tolist())
+        keys: NDArray[np.int64] = standing << COUNT_BITS | np.minimum(counts, COUNT_MAX)
         return keys
 
     def _cut(self, text: str) -> list[str]:
@@ -235,14 +275,15 @@ class Words:
     def _add(self, text: str) -> None:
         """Read the text of the next row."""
         numbers = self._vocabulary.numbers(self._cut(text))
-        once = len(self._lengths) << COUNT_BITS | 1
+        first = len(self._lengths) << COUNT_BITS
         self._lengths.append(len(numbers))
-        for number in numbers:
-            entries = self._of_word(number)
-            if not entries or entries[-1] < once:
-                entries.append(once)
-            elif entries[-1] & COUNT_MAX < COUNT_MAX:  # the same row again
-                entries[-1] += 1
+        for number, count in Counter(numbers).items():
+            entries, often = self._of_word(number), min(count, COUNT_MAX)
+            self._late.append(number << ENTRY_BITS | first | often)
+            if entries and entries[-1] > first:  # the same row, for another word of the same term
+                entries[-1] = first | min((entries[-1] & COUNT_MAX) + often, COUNT_MAX)
+            else:
+                entries.append(first | often)
 
     def _of_word(self, number: int) -> Entries:
         entries = self._postings.get(number)
@@ -300,7 +341,7 @@ class Words:
         for entry in chain.from_iterable(held.values()):
             row = entry >> COUNT_BITS
             counts[row] = counts.get(row, 0) + (entry & COUNT_MAX)
-        joined = array("q", [row << COUNT_BITS | min(count, COUNT_MAX) for row, count in sorted(counts.items())])
+        joined = array("I", [row << COUNT_BITS | min(count, COUNT_MAX) for row, count in sorted(counts.items())])
         self._postings.update(dict.fromkeys(numbers, joined))
         return joined
 

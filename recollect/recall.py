@@ -230,7 +230,7 @@ class Recall:
         except EmbeddingError:
             return  # the worker tries again, and tells
         for row, record, vector in zip(rows, records, vectors, strict=True):
-            if row in index.pending and index.records[row] is record:
+            if row in index.pending and index.records[row].version == record.version:
                 index.read(row, vector)
 
     async def _with_earlier(self, question: Question, index: PartitionIndex) -> Question:

@@ -334,6 +334,30 @@ def _source_from(raw: Sequence[Any] | None) -> Source | None:
     return Source(raw[0], raw[1], tuple(raw[2]) if raw[2] else None, raw[3], raw[4]) if raw else None
 
 
+_bare_values = attrgetter(
+    "content", "data", "metadata", "importance", "confidence", "created_at", "event_at", "valid_from", "valid_to",
+    "expires_at", "trust", "version", "born",
+)  # fmt: skip
+
+
+def bare(record: Record) -> tuple[Any, ...]:
+    """All that a record says beside its id, layer, scope and vector, as plain values."""
+    source = record.source
+    told = source and (source.message_id, source.session_id, source.span, source.role, source.extractor)
+    return told, *_bare_values(record)
+
+
+def record_with(id: str, layer: str, scope: Scope, vector: Vector | None, bare: tuple[Any, ...]) -> Record:
+    """The record again, from what `bare` gave and the rest of it."""
+    source, content, data, metadata, importance, confidence, created, event, begins, ends, over, trust, *store = bare
+    return _closed(
+        _Open(
+            id, layer, scope, content, data, metadata, importance, confidence, created, event, begins, ends, over,
+            source and Source(*source), trust, vector, *store,
+        )
+    )  # fmt: skip
+
+
 def digest_of(record: Record, payload: str) -> bytes:
     """A hash of the whole record without version and birth. Equal records have equal digests."""
     scope, vector = record.scope, record.vector

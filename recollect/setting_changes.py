@@ -48,6 +48,7 @@ class SettingChanges(TypedDict, total=False):
     job_attempts_max: int
     retry_s: float
     index_mib: int
+    index_awake: int | None
     memories_max: int
     prune_score: float
     prune_age_days: int

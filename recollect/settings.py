@@ -110,6 +110,9 @@ class Settings:
     """Wait before the first retry; doubles with each."""
     index_mib: int = 512
     """Memory for the indexes of recently used partitions."""
+    index_awake: int | None = None
+    """Partitions whose indexes stay ready to be asked at once; the others are packed, and take a third of the memory.
+    Not set: 1,000, and 8 in a server."""
     memories_max: int = 100_000
     """Long-term memories a user may keep before pruning takes the least useful."""
     prune_score: float = 0.15

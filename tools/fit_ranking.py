@@ -75,7 +75,7 @@ async def read(cases: list[Case], embedder: StaticEmbedder | None) -> AsyncItera
     """For each question the kind of talk, the features of all turns, and which of them answer it."""
     for case in cases:
         index = await index_of(case.conversation, embedder)
-        ids = np.array([record.id for record in index.records])
+        ids = np.array(index.records.ids)
         for question in case.answered():
             features = (await features_of(index, question.text, embedder)).T
             yield index.talk().kind, (features.astype(np.float64), np.isin(ids, list(question.evidence)))

@@ -64,7 +64,7 @@ class Strings:
 async def rows(case: Case, index: PartitionIndex, embedder: StaticEmbedder, put: Strings) -> list[dict[str, Any]]:
     """Each answered question of a case with its candidates."""
     turns = case.conversation.turns
-    ids = np.array([record.id for record in index.records])
+    ids = np.array(index.records.ids)
     found = []
     for question in case.answered():
         terms = query_terms(question.text)

@@ -33,6 +33,8 @@ from recollect.stores.routed import RoutedStore, open_stores
 if TYPE_CHECKING:
     from recollect.server.tracing import Tracing
 
+AWAKE = 8
+"""Indexes that stay ready to be asked at once, unless a setting says otherwise."""
 BURST_S = 10
 """A key that was quiet may send the requests of so many seconds at once."""
 SHARED_S = 1.0
@@ -60,7 +62,7 @@ class Service:
         shared: Shared | None = None,
     ) -> None:
         surroundings = os.environ if environ is None else environ
-        self.settings = settings or Settings.read(surroundings, folder)
+        self.settings = _served(settings or Settings.read(surroundings, folder))
         file = read_file(folder)
         self.agents = read_agents(file.get("agents", {}), surroundings)
         self._quota = read_quotas(self.settings, file.get("orgs", {}))
@@ -221,6 +223,11 @@ class Service:
     def describe(self) -> dict[str, Any]:
         """What is in use, of the memory and of the server."""
         return self.memory.describe() | {"agents": sorted(self.agents), "executors": self.executors.alive}
+
+
+def _served(settings: Settings) -> Settings:
+    """The settings with what a server does otherwise than a program: it has many users, and each asks now and then."""
+    return settings if settings.index_awake else settings.with_({"index_awake": AWAKE})
 
 
 def _tracing() -> Tracing:

@@ -1,15 +1,24 @@
-"""An index that was kept up to date, by whatever two programs did to one store, is as one that is built anew."""
+"""An index that was kept up to date, by whatever two programs did to one store, is as one that is built anew.
+
+And while nobody asks it, it takes little memory. Asked or not, it takes as much as it is counted for.
+"""
 
 from __future__ import annotations
 
+import gc
 import random
+import sys
+from types import FunctionType, ModuleType
 
+import numpy as np
 import pytest
 
 from recollect.errors import RecollectError
 from recollect.index import PartitionIndex
+from recollect.postings import Vocabulary
 from recollect.records import HOUR_MS, Partition
 from recollect.stores import open_store
+from recollect.testing.fakes import HashingEmbedder
 
 ANN = Partition("default", "ann")
 WORDS = ("apple", "boat", "cat", "dog", "eel", "fox")
@@ -116,4 +125,64 @@ async def test_an_index_that_was_kept_is_as_one_that_is_built_anew(open_memory, 
     for _ in range(STEPS):
         await dice.choice((one, two)).step()
         reader = dice.choice((one, two))
-        assert seen(await reader.kept(), clock()) == seen(await reader.built_anew(), clock())
+        kept = await reader.kept()
+        if dice.random() < 0.3:
+            kept.rest()
+        assert seen(kept, clock()) == seen(await reader.built_anew(), clock())
+
+
+def held_by(index):
+    """The bytes of all objects that only this index refers to, however they are referred to."""
+    seen, waiting, held = set(), [index], 0
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen or isinstance(each, (type, ModuleType, FunctionType, Vocabulary)):
+            continue
+        seen.add(id(each))
+        held += sys.getsizeof(each)
+        waiting += gc.get_referents(each)
+        waiting += [each.base] if isinstance(each, np.ndarray) and each.base is not None else []
+    return held
+
+
+async def test_a_message_takes_little_over_a_kilobyte_while_nobody_asks(open_memory):
+    memory = await open_memory(embedder=HashingEmbedder(dimensions=256))
+    for number in range(80):
+        said = f"On day {number} we sailed {number * 7} miles past lighthouse {number % 9}, in fog."
+        await memory.user("ann").session(f"s{number // 20}").add_message("user", said)
+    await memory.work()
+    await memory.user("ann").search_memory("Which lighthouse did we pass in the fog?")
+    index = await memory._flow.indexes.current(ANN)
+    asked = held_by(index)
+    assert index.nbytes == pytest.approx(asked, rel=0.15)
+    index.rest()
+    resting = held_by(index)
+    assert len(index) >= 80
+    assert resting / len(index) < 1_250 < asked / len(index)
+    assert index.nbytes == pytest.approx(resting, rel=0.15)
+
+
+async def people_who_asked(memory, count):
+    """The indexes of so many users with some messages each, as they were asked one after the other."""
+    for number in range(count):
+        user = memory.user(f"user{number}")
+        said = [{"role": "user", "content": f"{'We sailed past it. ' * 9}{each}"} for each in range(20)]
+        await user.session("s").add_messages(said)
+    await memory.work()
+    for number in range(count):
+        await memory.user(f"user{number}").search_memory("What did we sail past?")
+    return [index for partition, index in memory._flow.indexes._held.items() if partition.user]
+
+
+async def test_only_those_who_were_asked_last_stay_unpacked(open_memory):
+    found = await people_who_asked(await open_memory(index_awake=3), 4)  # the org is asked with each of them
+    assert [index.records.unpacked > 0 for index in found] == [False, False, True, True]
+
+
+async def test_where_memory_is_short_some_rest_before_anyone_is_let_go(open_memory):
+    found = await people_who_asked(await open_memory(index_mib=1), 24)
+    rests = [index.records.unpacked == 0 for index in found]
+    assert len(rests) == 24
+    assert 0 < sum(rests) < 16
+    assert rests == sorted(rests, reverse=True)
+    assert sum(index.nbytes for index in found) < 1.02 * (1 << 20)

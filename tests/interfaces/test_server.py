@@ -122,6 +122,11 @@ async def test_a_parameter_of_the_wrong_kind_is_told_what_belongs_there(client, 
     assert (await client.get(f"{ANN}/memories?{query}")).json()["detail"] == detail
 
 
+@pytest.mark.parametrize(("given", "awake"), [({}, 8), ({"RECOLLECT_INDEX_AWAKE": "200"}, 200)])
+def test_a_server_keeps_few_indexes_ready_unless_it_is_told_otherwise(given, awake):
+    assert Service("memory://", environ=given).settings.index_awake == awake
+
+
 async def test_messages_go_in_one_by_one_or_many_and_come_out_page_by_page(client):
     await ok(client.post(f"{ANN}/sessions/monday/messages", json={"role": "user", "content": "One."}))
     many = [

@@ -28,7 +28,7 @@ class Rows:
 
     def __init__(self) -> None:
         self.records: list[Record] = []
-        self.sessions: dict[str, list[tuple[tuple[int, int], int]]] = {}
+        self.sessions: dict[str, list[int]] = {}
         self.gone: set[int] = set()
         self.arrangement = self.anew()
 
@@ -40,7 +40,7 @@ class Rows:
         born = (row if late else 1000 - row, 0)
         data = {"role": "user" if row % 2 else "assistant", "name": name}
         self.records.append(Record(f"m{row}", "conversation", Scope(session=session), text, data, born=born))
-        insort(self.sessions.setdefault(session, []), (born, row))
+        insort(self.sessions.setdefault(session, []), row, key=lambda each: self.records[each].born)
 
     def note(self, text: str) -> None:
         self.records.append(Record(f"n{len(self.records)}", "long_term", Scope(), text))
@@ -50,7 +50,7 @@ class Rows:
             self.gone.add(row)
             record = self.records[row]
             if record.layer == "conversation":
-                self.sessions[record.scope.session].remove((record.born, row))
+                self.sessions[record.scope.session].remove(row)
             self.arrangement.start_anew()
 
     def ask(self) -> None:

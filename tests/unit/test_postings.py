@@ -33,12 +33,19 @@ def by_the_book(texts: list[str], query: list[str]) -> list[float]:
     return scores
 
 
-@given(texts=st.lists(LINES, min_size=TOGETHER - 4, max_size=TOGETHER + 20), cut=st.integers(0, 40), asked=LINES)
-def test_rows_are_scored_as_by_the_book_also_those_that_came_after_a_question(texts, cut, asked):
+@given(
+    texts=st.lists(LINES, min_size=TOGETHER - 4, max_size=TOGETHER + 20),
+    cut=st.integers(0, 40),
+    asked=LINES,
+    rests=st.booleans(),
+)
+def test_rows_are_scored_as_by_the_book_also_those_that_came_after_a_question_or_a_rest(texts, cut, asked, rests):
     words, query = Words(Vocabulary("en")), query_terms(asked)
     words.read(texts[:cut])
     words.scores(query, len(words))
     words.read(texts[cut:])
+    if rests:
+        words.rest()
     assert words.scores(query, len(words)).tolist() == pytest.approx(by_the_book(texts, query), abs=1e-5)
     assert words.lengths().tolist() == [len(terms(text)) for text in texts]
     for term in query:

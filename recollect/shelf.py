@@ -1,0 +1,109 @@
+"""The records of an index: objects while it is asked, two hundred bytes or so each while it rests.
+
+Most rows of an index are never read: their words and vectors say that others answer better. So when an index rests, a
+record lies here as a few bytes, its vector in the matrix of its index, and becomes an object when it is asked for. To
+unpack one takes two microseconds; what is new and what was read stay unpacked until the index rests, or there are many.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Callable, Iterator
+
+from recollect.records import Record, Scope, Vector, bare, record_with
+
+UNPACKED_MAX = 2_000
+"""Records of one index that stay unpacked from one question to the next."""
+ENTRY_BYTES = 41
+"""What the bytes of a record take beside their number: as an object, and in the list of them."""
+UNPACKED_BYTES = 1_000
+"""What an unpacked record takes beside its text and its vector, about."""
+
+
+class Shelf(dict[int, Record]):
+    """The record of each row. As a dict it holds those that are unpacked, so that to read one again costs nothing.
+
+    The vectors of `model` are those of the index, which `data_of` gives.
+    """
+
+    def __init__(self, model: str, data_of: Callable[[int], bytes]) -> None:
+        self.ids: list[str] = []
+        self.nbytes = 0
+        self._model, self._data_of = model, data_of
+        self._packed: list[bytes] = []
+        # Rows that were put since all were packed, each with whether the matrix has its vector.
+        self._new: dict[int, bool] = {}
+        # Rows of one layer and scope share both.
+        self._kinds: list[tuple[str, Scope]] = []
+        self._kind_of: dict[tuple[str, Scope], int] = {}
+        self._last = 0
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self)))
+
+    def __missing__(self, row: int) -> Record:
+        kind, vector, told = marshal.loads(self._packed[row])
+        layer, scope = self._kinds[kind]
+        held = Vector(self._model, self._data_of(row)) if vector is True else vector and Vector(*vector)
+        record = record_with(self.ids[row], layer, scope, held, told)
+        self[row] = record
+        self.nbytes += _size(record)
+        return record
+
+    @property
+    def unpacked(self) -> int:
+        """How many records are objects now."""
+        return dict.__len__(self)
+
+    def add(self, id: str) -> None:
+        """Make a row for the record of this id."""
+        self.ids.append(id)
+        self._packed.append(b"")
+        self.nbytes += ENTRY_BYTES
+
+    def put(self, row: int, record: Record, *, is_in_matrix: bool) -> None:
+        """Put a record into its row. When it is packed its vector is left out where the matrix has it."""
+        before = self.get(row)
+        self.nbytes += _size(record) - (_size(before) if before is not None else 0)
+        self[row] = record
+        self._new[row] = is_in_matrix
+
+    def clear(self) -> None:
+        """Pack all."""
+        for row, is_in_matrix in self._new.items():
+            packed = self._pack(self[row], is_in_matrix)
+            self.nbytes += len(packed) - len(self._packed[row])
+            self._packed[row] = packed
+        self._new.clear()
+        self.nbytes -= sum(map(_size, self.values()))
+        super().clear()
+
+    def trim(self) -> None:
+        """Pack all where many are unpacked."""
+        if self.unpacked > UNPACKED_MAX:
+            self.clear()
+
+    def _pack(self, record: Record, is_in_matrix: bool) -> bytes:
+        vector = record.vector
+        held = True if is_in_matrix else (vector.model, vector.data) if vector else None
+        # A copy: what is written grows on its way to its size, and would lie where it left room behind it.
+        return bytes(memoryview(marshal.dumps((self._kind(record), held, bare(record)))))
+
+    def _kind(self, record: Record) -> int:
+        """The number of a layer and scope: mostly that of the record before."""
+        layer, scope = self._kinds[self._last] if self._kinds else ("", None)
+        if record.scope is not scope or record.layer != layer:
+            kind = record.layer, record.scope
+            self._last = self._kind_of.setdefault(kind, len(self._kinds))
+            if self._last == len(self._kinds):
+                self._kinds.append(kind)
+        return self._last
+
+
+def _size(record: Record) -> int:
+    """What an unpacked record takes, about."""
+    vector = record.vector
+    return UNPACKED_BYTES + len(record.content) + (len(vector.data) if vector is not None else 0)

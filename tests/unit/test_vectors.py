@@ -1,0 +1,44 @@
+"""Vectors of an index: however they lie, they are what was stored, and are compared exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from recollect.records import Vector
+from recollect.vectors import BLOCK_ROWS, WIDE_ROWS, Vectors, widened
+
+DIMENSIONS = 8
+
+
+def stored(count: int) -> list[Vector]:
+    numbers = np.random.default_rng(7).normal(size=(count, DIMENSIONS)).astype("<f2")
+    return [Vector("m", row.tobytes()) for row in numbers]
+
+
+def test_every_finite_number_is_widened_exactly():
+    every = np.arange(1 << 16, dtype="<u2").view("<f2")
+    finite = every[np.isfinite(every)]
+    assert widened(finite).tobytes() == finite.astype(np.float32).tobytes()
+
+
+@pytest.mark.parametrize("count", [1, BLOCK_ROWS, BLOCK_ROWS + 1, WIDE_ROWS - 1, WIDE_ROWS, WIDE_ROWS + 200])
+@pytest.mark.parametrize("portion", [7, 5_000])
+def test_a_vector_comes_back_as_it_was_stored_and_is_compared_by_its_numbers(count, portion):
+    vectors, each = Vectors(0), stored(count)
+    for start in range(0, count, portion):
+        vectors.put(range(start, min(start + portion, count)), each[start : start + portion])
+        vectors.matrix(start + 1)
+    vectors.put([0], [each[-1]])
+    each[0] = each[-1]
+    for _ in range(2):
+        assert [vectors.data_of(row) for row in range(count)] == [vector.data for vector in each]
+        wide = np.frombuffer(b"".join(vector.data for vector in each), "<f2").reshape(count, -1).astype(np.float32)
+        assert (vectors.matrix(count) == wide).all()
+        vectors.rest()
+
+
+def test_a_vector_of_another_size_counts_as_none():
+    vectors = Vectors(DIMENSIONS)
+    vectors.put([0, 1], [Vector("m", b"12"), None])
+    assert not vectors.matrix(2).any()
