@@ -309,9 +309,8 @@ class PartitionIndex:
         return self.records.unpacked + self.vectors.widened
 
     def trim(self) -> None:
-        """Pack records that were read, where there are many: one that is new has all of them read first."""
-        if len(self._words) == len(self.records):
-            self.records.trim()
+        """Let go of records that were unpacked, where there are many."""
+        self.records.trim()
 
     def rest(self) -> None:
         """Let go of what the next question can make again."""

@@ -2,7 +2,8 @@
 
 Most rows of an index are never read: their words and vectors say that others answer better. So when an index rests, a
 record lies here as a few bytes, its vector in the matrix of its index, and becomes an object when it is asked for. To
-unpack one takes two microseconds; what is new and what was read stay unpacked until the index rests, or there are many.
+unpack one takes two microseconds. What is new stays an object until the index rests, and so does what was read, unless
+that is much.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator
 from recollect.records import Record, Scope, Vector, bare, record_with
 
 UNPACKED_MAX = 2_000
-"""Records of one index that stay unpacked from one question to the next."""
+"""Records of one index that lie packed and stay unpacked as well, from one question to the next."""
 ENTRY_BYTES = 41
 """What the bytes of a record take beside their number: as an object, and in the list of them."""
 UNPACKED_BYTES = 1_000
@@ -82,9 +83,10 @@ class Shelf(dict[int, Record]):
         super().clear()
 
     def trim(self) -> None:
-        """Pack all where many are unpacked."""
-        if self.unpacked > UNPACKED_MAX:
-            self.clear()
+        """Let go of objects that lie packed as well, where there are many."""
+        if self.unpacked - len(self._new) > UNPACKED_MAX:
+            for row in self.keys() - self._new.keys():
+                self.nbytes -= _size(self.pop(row))
 
     def _pack(self, record: Record, is_in_matrix: bool) -> bytes:
         vector = record.vector

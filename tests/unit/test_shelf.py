@@ -56,14 +56,18 @@ def test_what_is_unpacked_counts_while_it_is(shelved):
     assert shelved.nbytes == packed
 
 
-def test_where_many_were_read_all_are_packed_again(shelved, monkeypatch):
-    monkeypatch.setattr(shelf, "UNPACKED_MAX", len(RECORDS))
+def test_where_many_were_unpacked_those_that_lie_packed_too_are_let_go(shelved, monkeypatch):
+    monkeypatch.setattr(shelf, "UNPACKED_MAX", len(RECORDS) - 2)
     shelved.trim()
-    assert shelved.unpacked == len(RECORDS)
-    monkeypatch.setattr(shelf, "UNPACKED_MAX", len(RECORDS) - 1)
+    assert shelved.unpacked == len(RECORDS), "what is new lies nowhere else"
+    shelved.clear()
+    packed = shelved.nbytes
+    assert [shelved[row] for row in shelved] == [*RECORDS]
+    shelved.put(0, RECORDS[0], is_in_matrix=False)
     shelved.trim()
-    assert shelved.unpacked == 0
-    assert len(shelved) == len(RECORDS)
+    assert (shelved.unpacked, len(shelved)) == (1, len(RECORDS))
+    shelved.clear()
+    assert shelved.nbytes == packed
 
 
 def test_a_vector_that_the_matrix_has_is_not_held_twice(shelved):
