@@ -75,6 +75,7 @@ class Flow:
         name, dimensions = (embedder.name, embedder.dimensions) if embedder else ("", 1)
         self.indexes = Indexes(store, name, dimensions, settings.language, settings.index_mib << 20,
                                earlier.name if earlier else "", settings.index_awake or AWAKE)  # fmt: skip
+        self.ledger.on_drop = self.indexes.dropped
         self.indexing = Indexing(self.ledger, index, name, wanted=bool(settings.index and embedder))
         self.recall = Recall(
             self.indexes, self.indexing, embedder, settings.language, clock, earlier, word_vectors(embedder)
@@ -202,6 +203,7 @@ class Flow:
         finally:
             for task in self._tasks:
                 task.cancel()
+            self.indexes.close()
             await self.ledger.store.close()
             await self.indexing.close()
             for remote in (*self._embedders, self.model):

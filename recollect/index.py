@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from operator import attrgetter
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.arrangement import Arrangement, Born
+from recollect.aside import Aside
 from recollect.kinship import Kinship
 from recollect.layers import LAYERS, SEARCHED_LAYERS, is_current
 from recollect.policies import scoring
@@ -46,6 +48,12 @@ INDEX_BYTES, ROW_BYTES = 5_000, 130
 AWAKE, AWAKE_LEAST = 1_000, 8
 """Partitions that were asked last, and keep at hand what the next question would otherwise make again; and so many do
 where memory is short.
+"""
+ASIDE_ROWS = 2_000
+"""Up to so many rows an index is laid aside in a file when it rests: it is written whole, whatever changed in it."""
+RESTING_BYTES = 2 << 20
+"""What indexes that rest may take in memory before those who were asked longest ago are laid aside: what was said is
+enriched a moment later, and to bring an index back for that takes longer than the rest of it.
 """
 ASKED_TOGETHER = 4
 """Partitions of two questions that follow each other: each asks a user's and that of the org."""
@@ -112,6 +120,10 @@ class PartitionIndex:
         self._arrangement = Arrangement(self.sessions, partial(_is_held, self.records.ids, self.row_of))
         self._first_asked: int | None = None
         self._removed = self._ended = 0
+        self.laid_aside: object = None
+        """What it was when it was laid aside last, as `state` tells it."""
+        self.lacks_news = False
+        """Whether records were dropped that it may still hold."""
 
     # ── catching up ──────────────────────────────────────────────────────────────────────────────
 
@@ -295,6 +307,11 @@ class PartitionIndex:
         return lost > WASTED_ROWS and lost * 2 > len(self.records)
 
     @property
+    def holds_gone(self) -> bool:
+        """Whether it has records that were dropped: they must not come to lie in a file."""
+        return self.lacks_news or self._removed > 0
+
+    @property
     def nbytes(self) -> int:
         """What is held by now, about."""
         arrays = (self._alive, self._importance, self._when, self._layer, self._until)
@@ -308,6 +325,11 @@ class PartitionIndex:
         """How many records are unpacked and vectors widened, which tells cheaply that it holds more than before."""
         return self.records.unpacked + self.vectors.widened
 
+    @property
+    def state(self) -> object:
+        """Another one when it knows more than before."""
+        return self.mark, len(self._words), self.kinship.rows
+
     def trim(self) -> None:
         """Let go of records that were unpacked, where there are many."""
         self.records.trim()
@@ -319,6 +341,7 @@ class PartitionIndex:
         self.vectors.rest()
         self._earlier.rest()
         self._words.rest()
+        self.kinship.rest()
 
     def _forget_answers(self) -> None:
         self._steady = NEVER, 0
@@ -525,24 +548,28 @@ class Indexes:
         awake: int = AWAKE,
     ) -> None:
         self._store = store
+        folder: Path | None = getattr(store, "folder", None)
+        self._aside = Aside(folder, bytes_max) if folder is not None else None
         self._unchanged: Callable[[Mapping[Partition, Mark]], bool] | None = getattr(store, "unchanged", None)
         self._shape = (model, dimensions, language, earlier_model)
         self.other_models: set[str] = set()
         self._bytes_max, self._awake_max = bytes_max, awake
         self._held: OrderedDict[Partition, PartitionIndex] = OrderedDict()
         self._awake: OrderedDict[Partition, PartitionIndex] = OrderedDict()
-        self._bytes = 0
+        # Those that rest in memory and may be laid aside.
+        self._resting: OrderedDict[Partition, PartitionIndex] = OrderedDict()
+        self._bytes = self._resting_bytes = 0
         self._hits = self._misses = 0
 
     def __contains__(self, partition: Partition) -> bool:
         """Whether the partition's index is at hand, so that catching up costs little."""
-        return partition in self._held
+        return partition in self._held or (self._aside is not None and partition in self._aside)
 
     async def all_current(self, partitions: Sequence[Partition]) -> list[PartitionIndex]:
         """The indexes of some partitions, as `current` gives them: where a store can tell at one look that nothing was
         written to any of them, it is asked only once.
         """
-        held = [(partition, self._held.get(partition)) for partition in partitions]
+        held = [(partition, self._at_hand(partition)) for partition in partitions]
         marks = {each: index.mark for each, index in held if index is not None and index.mark and not index.is_wasteful}
         if self._unchanged is None or len(marks) < len(held) or not self._unchanged(marks):
             return [await self.current(partition) for partition in partitions]
@@ -553,12 +580,12 @@ class Indexes:
 
     async def current(self, partition: Partition) -> PartitionIndex:
         """The partition's index with everything in it that was committed before this call."""
-        if partition in self._held:
+        if partition in self:
             self._hits += 1
         else:
             self._misses += 1
         while True:
-            index = self._held.get(partition)
+            index = self._at_hand(partition)
             if index is None or index.is_wasteful:
                 index = self._fresh(partition)
             mark = index.mark
@@ -573,27 +600,58 @@ class Indexes:
             index.apply(delta)
             if not delta.more:
                 self.tell_of(index.other_models)
-                self._count(index)
                 self._used(partition, index)
+                self._count(index)
                 break
         self._make_room()
         return index
 
     def _used(self, partition: Partition, index: PartitionIndex) -> PartitionIndex:
-        """The index that is asked now. Who was asked many others ago rests."""
+        """The index that is asked now."""
         index.trim()
+        self._wake(partition)
         self._held.move_to_end(partition)
         self._awake[partition] = index
         self._awake.move_to_end(partition)
-        if len(self._awake) > self._awake_max:
-            self._lay_to_rest()
+        return index
+
+    def _at_hand(self, partition: Partition) -> PartitionIndex | None:
+        """The partition's index as it was left, if there is one: in memory, or brought back from where it lies."""
+        index = self._held.get(partition)
+        if index is None and self._aside is not None and partition in self._aside:
+            index = self._aside.get(partition)
+            if index is not None:
+                index.laid_aside, index.counted_nbytes = index.state, 0
+                self._held[partition] = index
+                self._count(index)
         return index
 
     def _lay_to_rest(self) -> None:
         """Let the index rest that was asked longest ago of those that are awake."""
-        _, index = self._awake.popitem(last=False)
+        partition, index = self._awake.popitem(last=False)
         index.rest()
         self._count(index)
+        if self._aside is not None and len(index.records) <= ASIDE_ROWS:
+            self._resting[partition] = index
+            self._resting_bytes += index.counted_nbytes
+            while self._resting_bytes > RESTING_BYTES:
+                self._lay_aside(self._aside)
+
+    def _lay_aside(self, aside: Aside) -> None:
+        """Lay the index aside that has rested longest."""
+        partition, index = self._resting.popitem(last=False)
+        self._resting_bytes -= index.counted_nbytes
+        if index.holds_gone:
+            self.drop(partition)
+        elif (index.laid_aside == index.state and partition in aside) or aside.put(partition, index):
+            del self._held[partition]
+            self._bytes -= index.counted_nbytes
+
+    def _wake(self, partition: Partition) -> None:
+        """Say of an index that it does not rest any more."""
+        index = self._resting.pop(partition, None)
+        if index is not None:
+            self._resting_bytes -= index.counted_nbytes
 
     def _count(self, index: PartitionIndex) -> None:
         """Count what an index holds by now."""
@@ -614,23 +672,45 @@ class Indexes:
 
     def drop(self, partition: Partition) -> None:
         """Let go of a partition's index."""
+        self._wake(partition)
         index = self._held.pop(partition, None)
         self._awake.pop(partition, None)
-        self._bytes -= index.counted_nbytes if index else 0
+        if self._aside is not None:
+            self._aside.drop(partition)
+        self._bytes -= 0 if index is None else index.counted_nbytes  # an index without records counts too
 
     def purged(self, partition: Partition, rows: int) -> None:
         """The store let go of rows that were over: an index that may hold many of them in vain is built anew."""
         if rows > WASTED_ROWS:
             self.drop(partition)
+        elif rows:
+            self.dropped(partition)
+
+    def dropped(self, partition: Partition) -> None:
+        """The store let go of records: what lies aside of them goes at once, and an index that holds them is not laid
+        there any more.
+        """
+        if self._aside is not None:
+            self._aside.drop(partition)
+        if partition in self._held:
+            self._held[partition].lacks_news = True
 
     def _fresh(self, partition: Partition) -> PartitionIndex:
         self.drop(partition)
         index = self._held[partition] = PartitionIndex(*self._shape)
         return index
 
+    def close(self) -> None:
+        """Let go of what lies aside."""
+        if self._aside is not None:
+            self._aside.close()
+
     def describe(self) -> dict[str, int]:
+        aside = self._aside
         return {
             "partitions": len(self._held),
+            "aside": sum([partition not in self._held for partition in aside or ()]),
+            "aside_mib": aside.nbytes >> 20 if aside is not None else 0,
             "records": sum(len(index) for index in self._held.values()),
             "mib": self._bytes >> 20,
             "hits": self._hits,
@@ -638,10 +718,13 @@ class Indexes:
         }
 
     def _make_room(self) -> None:
+        """Let those rest who were asked many others ago, and let go where there is still too much."""
         # The question before made something of what it asked, which was not there when that was counted.
         for index in islice(reversed(self._awake.values()), ASKED_TOGETHER):
             if index.opened != index.counted_opened:
                 self._count(index)
+        while len(self._awake) > self._awake_max:
+            self._lay_to_rest()
         while self._bytes > self._bytes_max and len(self._awake) > AWAKE_LEAST:
             self._lay_to_rest()
         while self._bytes > self._bytes_max and len(self._held) > 1:

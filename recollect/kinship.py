@@ -7,6 +7,7 @@ static vectors that come with the package. Turns are read when they first become
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -20,8 +21,8 @@ WordVectors = Callable[[Sequence[str]], Floats]
 
 WORDS_MAX = 256
 """Different words of one turn that are compared."""
-TURN_BYTES = 200
-"""What the words of one turn take, about."""
+TURN_BYTES, WORD_BYTES = 120, 4
+"""What the words of one turn take, about, and what the place of one does."""
 
 
 class Kinship:
@@ -31,11 +32,22 @@ class Kinship:
         self._language = language
         self._place: dict[str, int] = {}
         self._vectors: Floats = np.zeros((0, 0), np.float32)
-        self._words_of: dict[int, NDArray[np.int32]] = {}
+        # The places of its words, four bytes each.
+        self._words_of: dict[int, bytes] = {}
 
     @property
     def nbytes(self) -> int:
         return self._vectors.nbytes + TURN_BYTES * len(self._words_of)
+
+    @property
+    def rows(self) -> int:
+        """How many rows were read."""
+        return len(self._words_of)
+
+    def rest(self) -> None:
+        """Let go of the room for more."""
+        if len(self._vectors) > len(self._place):
+            self._vectors = self._vectors[: len(self._place)].copy()
 
     def nearest(
         self, rows: Sequence[int], texts: Callable[[int], str], question: Sequence[str], vectors: WordVectors
@@ -43,12 +55,12 @@ class Kinship:
         """For each row the cosine of each word of the question with the word there that is nearest to it."""
         self._read([row for row in rows if row not in self._words_of], texts, vectors)
         found = [self._words_of[row] for row in rows]
-        sizes = np.fromiter(map(len, found), np.intp, len(found))
+        sizes = np.fromiter(map(len, found), np.intp, len(found)) // WORD_BYTES
         nearest = np.zeros((len(rows), len(question)), np.float32)
         filled = np.flatnonzero(sizes)
         if not len(filled) or not question:
             return nearest
-        words = np.concatenate(found)
+        words = np.frombuffer(b"".join(found), np.int32)
         places = np.zeros(len(self._place), np.intp)
         places[words] = 1
         needed = places.nonzero()[0]
@@ -67,7 +79,7 @@ class Kinship:
                 if word not in self._place:
                     self._place[word] = len(self._place)
                     new.append(word)
-            self._words_of[row] = np.array([self._place[word] for word in words], np.int32)
+            self._words_of[row] = array("i", [self._place[word] for word in words]).tobytes()
         if new:
             self._keep(vectors(new))
 

@@ -114,6 +114,8 @@ class Ledger:
         self.layers = layers
         self._masks = masks
         self._held: Held | None = None
+        self.on_drop: Callable[[Partition], None] = lambda partition: None
+        """Hears of each partition of which records were dropped."""
         self._feeds_index = feeds_index
         self._loses_answers = bool(getattr(store, "loses_answers", True))
         self.places: dict[tuple[Partition, str], Place] = {}
@@ -148,6 +150,8 @@ class Ledger:
             revision = await self.store.commit(changes, now)
         if changes.enqueue:
             self.work_waits.set()
+        if changes.drop:
+            self.on_drop(changes.partition)
         return revision
 
     def _check_home(self) -> None:

@@ -10,9 +10,11 @@ import threading
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, filterfalse
+from itertools import count as counting
 from typing import TypeAlias
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +59,8 @@ class Vocabulary(dict[str, int]):
 
     def __init__(self, language: str) -> None:
         self.language = language
+        self._serial = next(_serials)
+        _numbered[self._serial] = self
         self._by_stem = language == "en"
         self._lock = threading.RLock()
         self._count = 0
@@ -83,6 +87,10 @@ class Vocabulary(dict[str, int]):
                 number = self._number_of(forms(word), by_stem=self._by_stem)
             self[word] = number
             return number
+
+    def __reduce__(self) -> tuple[Callable[[int], Vocabulary], tuple[int]]:
+        """An index that is laid aside leaves its vocabulary here; if that goes meanwhile, neither comes back."""
+        return _vocabulary_of, (self._serial,)
 
     def learn_exactly(self, words: Iterable[str]) -> None:
         """Give numbers to those of these words that have none, and find them as they are written alone."""
@@ -145,6 +153,14 @@ class Vocabulary(dict[str, int]):
             self._exact[form] = self._next()
             self._of_term.setdefault(form, []).append(self._exact[form])
         return self._exact[form]
+
+
+_serials = counting()
+_numbered: WeakValueDictionary[int, Vocabulary] = WeakValueDictionary()
+
+
+def _vocabulary_of(serial: int) -> Vocabulary:
+    return _numbered[serial]
 
 
 _NO_WORDS: list[int] = []

@@ -46,6 +46,15 @@ class Vectors:
         self._coded = 0
         self._scale = 0.0
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All of it, the blocks in one piece: many small ones take long to lay aside."""
+        return vars(self) | {"_blocks": b"".join([block.tobytes() for block in self._blocks])}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        rows = np.frombuffer(bytearray(state["_blocks"]), "<f2").reshape(-1, BLOCK_ROWS, max(self.dimensions, 1))
+        self._blocks = [*rows]
+
     @property
     def nbytes(self) -> int:
         wide = sum([each.nbytes for each in (self._wide, self._lately) if each is not None])

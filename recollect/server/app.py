@@ -34,6 +34,7 @@ from recollect.server import (
     figures,
     graph,
     health,
+    heaps,
     memories,
     operations,
     profile,
@@ -163,6 +164,7 @@ async def serve_on(service: Service, listener: socket.socket, stop: asyncio.Even
         timeout_graceful_shutdown=GRACE_S,
     )
     server = DrainingServer(config, service)
+    heaps.settle()
     watching = asyncio.create_task(server.leave_when(stop)) if stop is not None else None
     await server.serve(sockets=[listener])
     if watching is not None:

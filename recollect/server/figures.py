@@ -38,8 +38,9 @@ def _gauges(service: Service, survey: Survey) -> Iterator[Gauge]:
     if survey.bytes is not None:
         yield Gauge("store_bytes", "Size of the store.", survey.bytes)
     index = service.memory.describe()["index"]
-    for name in ("partitions", "records", "mib"):
-        yield Gauge("index", "The indexes that the process that answers holds in memory.", index[name], {"what": name})
+    about = "The indexes that the process that answers holds in memory, and those that it has laid aside in a file."
+    for name in ("partitions", "records", "mib", "aside", "aside_mib"):
+        yield Gauge("index", about, index[name], {"what": name})
     chats = service.executors
     yield Gauge("executors", "Executors of /api/chat that are alive in the process that answers.", chats.alive)
     about = "Sessions of /api/chat with a turn in the last half hour, in the process that answers."

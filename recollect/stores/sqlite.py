@@ -141,6 +141,8 @@ class SqliteStore:
         self._books_lock = threading.Lock()
         self.oldest_models = self._models_of_oldest()
         """The models that embedded the oldest of what is kept, as they were when the file was opened."""
+        self.folder = None if read_only else path.parent
+        """Where this process may lay aside for a while what it has made of the records."""
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────
 

@@ -5,9 +5,12 @@ And while nobody asks it, it takes little memory. Asked or not, it takes as much
 
 from __future__ import annotations
 
+import errno
 import gc
+import os
 import random
 import sys
+from pathlib import Path
 from types import FunctionType, ModuleType
 
 import numpy as np
@@ -25,6 +28,13 @@ WORDS = ("apple", "boat", "cat", "dog", "eel", "fox")
 SESSIONS = ("s", "t")
 IDS = ("m1", "m2", "m3")
 STEPS = 60
+in_memory = pytest.mark.parametrize("store_name", ["memory"])
+in_a_file = pytest.mark.parametrize("store_name", ["sqlite"])
+
+
+@pytest.fixture
+def none_rests_in_memory(monkeypatch):
+    monkeypatch.setattr("recollect.index.RESTING_BYTES", 0)
 
 
 class Program:
@@ -131,6 +141,24 @@ async def test_an_index_that_was_kept_is_as_one_that_is_built_anew(open_memory, 
         assert seen(kept, clock()) == seen(await reader.built_anew(), clock())
 
 
+@in_a_file
+@pytest.mark.usefixtures("none_rests_in_memory")
+@pytest.mark.parametrize("seed", range(4))
+async def test_and_so_is_one_that_lay_in_a_file_meanwhile(open_memory, store_url, clock, seed):
+    store, dice = await open_store(store_url), random.Random(seed)
+    one, two = [Program(await open_memory(store, conversation_days=2), clock, dice) for _ in range(2)]
+    came_back = 0
+    for _ in range(STEPS):
+        await dice.choice((one, two)).step()
+        reader = dice.choice((one, two))
+        indexes = reader.memory._flow.indexes
+        came_back += ANN in indexes and ANN not in indexes._held
+        kept = await reader.kept()
+        assert seen(kept, clock()) == seen(await reader.built_anew(), clock())
+        indexes._lay_to_rest()
+    assert came_back > 10
+
+
 def held_by(index):
     """The bytes of all objects that only this index refers to, however they are referred to."""
     seen, waiting, held = set(), [index], 0
@@ -171,18 +199,130 @@ async def people_who_asked(memory, count):
     await memory.work()
     for number in range(count):
         await memory.user(f"user{number}").search_memory("What did we sail past?")
-    return [index for partition, index in memory._flow.indexes._held.items() if partition.user]
+    return held_of_users(memory)
 
 
+def held_of_users(memory):
+    return {partition.user: index for partition, index in memory._flow.indexes._held.items() if partition.user}
+
+
+@in_memory
 async def test_only_those_who_were_asked_last_stay_unpacked(open_memory):
     found = await people_who_asked(await open_memory(index_awake=3), 4)  # the org is asked with each of them
-    assert [index.records.unpacked > 0 for index in found] == [False, False, True, True]
+    assert [index.records.unpacked > 0 for index in found.values()] == [False, False, True, True]
 
 
+@in_memory
 async def test_where_memory_is_short_some_rest_before_anyone_is_let_go(open_memory):
-    found = await people_who_asked(await open_memory(index_mib=1), 24)
+    found = (await people_who_asked(await open_memory(index_mib=1), 24)).values()
     rests = [index.records.unpacked == 0 for index in found]
     assert len(rests) == 24
     assert 0 < sum(rests) < 16
     assert rests == sorted(rests, reverse=True)
     assert sum(index.nbytes for index in found) < 1.02 * (1 << 20)
+
+
+@in_a_file
+@pytest.mark.usefixtures("none_rests_in_memory")
+async def test_beside_a_file_only_those_who_were_asked_last_are_in_memory(open_memory, store_url):
+    memory = await open_memory(index_awake=3)
+    before = sorted(os.listdir(Path(store_url.removeprefix("sqlite:///")).parent))
+    assert [*await people_who_asked(memory, 6)] == ["user4", "user5"]
+    assert memory._flow.indexes.describe()["aside"] == 4
+    assert sorted(os.listdir(Path(store_url.removeprefix("sqlite:///")).parent)) == before  # theirs has no name
+
+
+@in_a_file
+@pytest.mark.usefixtures("none_rests_in_memory")
+async def test_who_comes_back_finds_what_others_find(open_memory):
+    awake, aside = [await open_memory(index_awake=each) for each in (100, 1)]
+    for memory in (awake, aside):
+        await people_who_asked(memory, 6)
+    asked = "Where did we sail, number 7?"
+    for number in range(6):
+        found = [await memory.user(f"user{number}").search_memory(asked) for memory in (awake, aside)]
+        assert [(hit.id, hit.score, dict(hit.legs)) for hit in found[0]] == [
+            (hit.id, hit.score, dict(hit.legs)) for hit in found[1]
+        ]
+    assert aside._flow.indexes.describe()["misses"] == awake._flow.indexes.describe()["misses"]
+
+
+@in_a_file
+@pytest.mark.usefixtures("none_rests_in_memory")
+@pytest.mark.parametrize("forget", ["a message", "everything", "by another program"])
+async def test_what_is_forgotten_is_not_in_the_file_either(open_memory, forget):
+    memory, other = await open_memory(index_awake=1), await open_memory()
+    ann = memory.user("ann")
+    message = await ann.session("s").add_message("user", "The xylophonist lives in Zwolle.")
+    await ann.session("s").add_message("user", "I like boats.")
+    await ann.search_memory("Who lives in Zwolle?")
+    await memory.user("bob").search_memory("And now somebody else?")
+    assert b"xylophonist" in laid_aside(memory)
+    if forget == "a message":
+        await ann.forget(message.id)
+    elif forget == "everything":
+        await ann.erase()
+    else:
+        await other.user("ann").forget(message.id)
+        await ann.search_memory("Who lives in Zwolle?")  # here it is heard of when ann is asked for
+    await memory.user("bob").search_memory("And now somebody else?")
+    await memory.user("cem").search_memory("And somebody else?")
+    assert b"xylophonist" not in laid_aside(memory)
+    assert [hit.content for hit in await ann.search_memory("Zwolle, boats")][:1] == ["I like boats."] * (
+        forget != "everything"
+    )
+
+
+def laid_aside(memory):
+    """All that is in the file of the indexes that rest."""
+    file = memory._flow.indexes._aside._file
+    file.seek(0)
+    return file.read()
+
+
+@in_a_file
+@pytest.mark.usefixtures("none_rests_in_memory")
+async def test_where_nothing_can_be_laid_aside_indexes_rest_in_memory(open_memory, monkeypatch, caplog):
+    def full(*_args, **_named):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("recollect.aside.tempfile.TemporaryFile", full)
+    found = await people_who_asked(await open_memory(index_awake=3), 4)
+    assert [index.records.unpacked > 0 for index in found.values()] == [False, False, True, True]
+    assert [each.getMessage() for each in caplog.records if each.name == "recollect.aside"] == [
+        "indexes of users who are not here stay in memory: none can be laid aside (No space left on device)"
+    ]
+
+
+@in_a_file
+@pytest.mark.usefixtures("none_rests_in_memory")
+async def test_an_index_whose_words_have_gone_is_made_anew(open_memory, monkeypatch):
+    memory = await open_memory(index_awake=1)
+    await people_who_asked(memory, 2)
+    memory._flow.indexes._held.clear()
+    monkeypatch.setattr("recollect.postings._shared", {})
+    gc.collect()
+    assert await memory.user("user0").search_memory("What did we sail past?")
+
+
+@in_a_file
+async def test_of_those_that_rest_some_are_in_memory_and_all_of_them_are_counted(open_memory, monkeypatch):
+    monkeypatch.setattr("recollect.index.RESTING_BYTES", 100_000)
+    memory = await open_memory(index_awake=3)
+    for _ in range(3):
+        held = await people_who_asked(memory, 12)
+        indexes = memory._flow.indexes
+        assert 3 < len(held) < 12
+        assert indexes._bytes == sum(index.counted_nbytes for index in indexes._held.values())
+        resting = sum(index.counted_nbytes for index in indexes._resting.values())
+        assert 50_000 < indexes._resting_bytes == resting <= 100_000
+
+
+@in_memory
+async def test_indexes_without_records_count_while_they_are_held_and_no_longer(open_memory):
+    memory = await open_memory(index_mib=1)
+    for number in range(400):
+        await memory.user(f"nobody{number}").search_memory("Anything?")
+    indexes = memory._flow.indexes
+    assert len(indexes._held) < 400
+    assert indexes._bytes == sum(index.counted_nbytes for index in indexes._held.values()) < 1 << 20

@@ -50,3 +50,10 @@ def test_threads_of_a_server_share_one_heap_unless_somebody_has_said_otherwise()
 def test_where_it_is_not_ours_to_say_nothing_is_done(monkeypatch):
     monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
     assert share_one() is False
+
+
+def test_what_is_loaded_when_the_doors_open_is_not_looked_through_again():
+    done = "settle(); print(gc.get_freeze_count(), len(gc.get_objects()))"
+    program = f"import gc; from recollect.server.heaps import settle; {done}"
+    frozen, looked_through = map(int, subprocess.check_output([sys.executable, "-c", program], text=True).split())
+    assert frozen > 100 * looked_through

@@ -28,6 +28,7 @@ FLOW = {
     "kinship",
     "postings",
     "shelf",
+    "aside",
     "vectors",
     "indexing",
     "recall",

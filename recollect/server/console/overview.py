@@ -106,13 +106,14 @@ def _overview(service: Service, survey: Survey, found: Sequence[Record], is_part
 def _in_use(uses: dict[str, Any]) -> dict[str, str]:
     """Which parts work here, in words."""
     index = uses["index"]
-    held = index["mib"] or "under 1"
+    held = f"{count(index['records'], 'record')} of {count(index['partitions'], 'user')} in memory"
+    aside = f"; {count(index['aside'], 'user')} laid aside" if index["aside"] else ""
     return {
         "Meaning": str(uses["embedder"]),
         "Learning": str(uses["enrichment"]),
         "Tokens": str(uses["tokens"]),
         "Worker": str(uses["worker"]),
-        "Index": f"{count(index['records'], 'record')} of {count(index['partitions'], 'user')} in memory, {held} MiB",
+        "Index": f"{held}, {index['mib'] or 'under 1'} MiB{aside}",
         "Agents": ", ".join(uses["agents"]),
     }
 

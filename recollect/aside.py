@@ -1,0 +1,150 @@
+"""Indexes of users who are not here now, in a file that has no name.
+
+To read an index back takes a fraction of a millisecond, to make it anew some: so what rests need be neither held in
+memory nor thrown away. The file lies in the folder of the store, under the same protection as what is stored there;
+it belongs to this process alone, and is gone with it, however it ends. What is dropped is overwritten.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import tempfile
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+log = logging.getLogger("recollect.aside")
+
+PAGE = 4_096
+STEPS = 8
+"""Sizes of places between one power of two and the next: an eighth of a place lies idle at the most."""
+AGE_S = 3_600.0
+"""How long something lies here: another process may have forgotten some of it, of which this one does not hear."""
+
+
+@dataclass(slots=True)
+class Place:
+    """Where something lies, how much fits there, how much there is, and since when."""
+
+    at: int
+    room: int
+    size: int = 0
+    since_s: float = 0.0
+
+
+class Aside:
+    """Objects by key, of which those that were put first go when there is no more room, or their time is over."""
+
+    def __init__(self, folder: Path, bytes_max: int, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._folder, self._bytes_max, self._clock_s = folder, bytes_max, clock_s
+        self._file: IO[bytes] | None = None
+        self._is_usable = True
+        self._places: OrderedDict[Hashable, Place] = OrderedDict()
+        self._free: dict[int, list[int]] = {}
+        self._end = self.nbytes = 0
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._places
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._places)
+
+    def put(self, key: Hashable, thing: Any) -> bool:
+        """Lay something aside, in place of what lay under this key. False where that cannot be done."""
+        if not self._is_usable:
+            return False
+        data = pickle.dumps(thing, pickle.HIGHEST_PROTOCOL)
+        try:
+            place = self._places.get(key)
+            if place is None or len(data) > place.room:
+                self.drop(key)
+                place = self._places[key] = self._new_place(len(data))
+            self._write(place, data)
+        except OSError as error:
+            self._give_up(error)
+            return False
+        place.since_s = self._clock_s()
+        self._places.move_to_end(key)
+        while self._places and self._is_over(oldest := next(iter(self._places))):
+            self.drop(oldest)
+        return key in self._places
+
+    def _is_over(self, key: Hashable) -> bool:
+        return self.nbytes > self._bytes_max or self._places[key].since_s < self._clock_s() - AGE_S
+
+    def get(self, key: Hashable) -> Any:
+        """What lies under this key; None if nothing does, or not all of it can be had."""
+        place = self._places.get(key)
+        if place is None:
+            return None
+        try:
+            file = self._opened()
+            file.seek(place.at)
+            # It is this process's own: the file has no name under which another could have written to it.
+            return pickle.loads(file.read(place.size))
+        except (OSError, pickle.UnpicklingError, EOFError, LookupError):
+            self.drop(key)
+            return None
+
+    def drop(self, key: Hashable) -> None:
+        """Let go of what lies under this key, and leave nothing of it."""
+        place = self._places.pop(key, None)
+        if place is None:
+            return
+        self.nbytes -= place.room
+        self._free.setdefault(place.room, []).append(place.at)
+        try:
+            self._write(place, b"")
+        except OSError as error:
+            self._give_up(error)
+
+    def close(self) -> None:
+        """Let go of all."""
+        self._is_usable = False
+        self._places.clear()
+        self.nbytes = 0
+        if self._file is not None:
+            self._file.close()
+
+    def _write(self, place: Place, data: bytes) -> None:
+        """Write this over what was there."""
+        file = self._opened()
+        file.seek(place.at)
+        left = memoryview(data.ljust(place.size, b"\0"))
+        while left:
+            left = left[file.write(left) :]
+        place.size = len(data)
+
+    def _new_place(self, size: int) -> Place:
+        room = room_for(size)
+        self.nbytes += room
+        free = self._free.get(room)
+        if free:
+            return Place(free.pop(), room)
+        self._end += room
+        return Place(self._end - room, room)
+
+    def _opened(self) -> IO[bytes]:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(buffering=0, dir=self._folder, prefix=".recollect-")  # noqa: SIM115 - closed by `close`
+        return self._file
+
+    def _give_up(self, error: OSError) -> None:
+        """Go on without: what lies there can be made anew."""
+        log.warning("indexes of users who are not here stay in memory: none can be laid aside (%s)", error.strerror)
+        self.close()
+
+
+def room_for(size: int) -> int:
+    """The bytes of a place in which so many fit.
+
+    >>> room_for(1), room_for(40_000), room_for(100_000)
+    (4096, 40960, 106496)
+    """
+    pages = -(-size // PAGE)
+    step = max(1, (1 << max(pages, 1).bit_length() - 1) // STEPS)
+    return max(-(-pages // step) * step, 1) * PAGE

@@ -1,0 +1,88 @@
+"""What is laid aside comes back as it was, as long as there is room for it, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.aside import AGE_S, PAGE, Aside, room_for
+
+KEYS = st.sampled_from("abcd")
+STEPS = st.lists(st.tuples(st.sampled_from(["put", "get", "drop"]), KEYS, st.integers(0, 5 * PAGE)), max_size=40)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("aside")
+
+
+def written(aside):
+    """All that its file holds."""
+    aside._opened().seek(0)
+    return aside._opened().read()
+
+
+@given(STEPS)
+def test_it_gives_back_what_a_dict_would(folder, steps):
+    aside, known = Aside(folder, bytes_max=100 * PAGE), {}
+    for step, key, size in steps:
+        if step == "put":
+            known[key] = key.encode() * size
+            assert aside.put(key, known[key])
+        elif step == "drop":
+            known.pop(key, None)
+            aside.drop(key)
+        assert aside.get(key) == known.get(key)
+        assert set(aside) == set(known)
+    for key in "abcd":
+        if key not in known:
+            assert 20 * key.encode() not in written(aside)
+    aside.close()
+
+
+def test_those_who_were_put_first_go_when_there_is_no_more_room(folder):
+    aside = Aside(folder, bytes_max=3 * PAGE)
+    for key in "abc":
+        assert aside.put(key, key)
+    assert aside.put("a", "a again")
+    assert aside.put("d", "d")
+    assert [*aside] == ["c", "a", "d"]
+    assert aside.nbytes == 3 * PAGE
+
+
+def test_what_is_larger_than_all_the_room_is_not_taken(folder):
+    aside = Aside(folder, bytes_max=3 * PAGE)
+    assert not aside.put("a", bytes(4 * PAGE))
+    assert aside.get("a") is None
+    assert aside.put("b", "b")
+
+
+def test_after_an_hour_nothing_lies_there_any_more(folder):
+    now = [0.0]
+    aside = Aside(folder, bytes_max=100 * PAGE, clock_s=lambda: now[0])
+    aside.put("a", "words")
+    now[0] = AGE_S + 1
+    aside.put("b", "others")
+    assert [*aside] == ["b"]
+    assert b"words" not in written(aside)
+
+
+def test_places_are_used_again(folder):
+    aside = Aside(folder, bytes_max=100 * PAGE)
+    for number in range(50):
+        aside.put(number, bytes(2 * PAGE))
+        aside.drop(number)
+    assert len(written(aside)) <= 3 * PAGE
+
+
+def test_its_file_has_no_name(folder):
+    aside = Aside(folder, bytes_max=100 * PAGE)
+    aside.put("a", "words")
+    assert not [*folder.iterdir()]
+
+
+@given(st.integers(0, 10**8))
+def test_of_a_place_an_eighth_lies_idle_at_the_most(size):
+    assert size <= room_for(size) <= max(size * 1.125, 0) + PAGE
+    assert room_for(size) % PAGE == 0
