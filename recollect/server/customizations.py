@@ -12,7 +12,7 @@ from starlette.responses import Response
 from recollect.customizations import Customization, Customizations
 from recollect.server import schemas
 from recollect.server.answers import Json, tagged
-from recollect.server.routing import VERSIONED, AgentName, IfMatch, Owner, given, router, shapes, version_of
+from recollect.server.routing import VERSIONED, AgentName, IfMatch, Owner, given, if_matching, router, shapes
 
 routes = router("/api/users/{user}", "customizations")
 
@@ -58,7 +58,7 @@ async def update_customization(
     held: Held, id: InstructionId, body: schemas.CustomizationEdit, if_match: IfMatch = None
 ) -> Response:
     """Change an instruction, or switch it on or off."""
-    return _one(await held.update(id, **given(body), version=version_of(if_match)))
+    return _one(await if_matching(if_match, lambda version: held.update(id, **given(body), version=version)))
 
 
 async def delete_customization(held: Held, id: InstructionId) -> Response:

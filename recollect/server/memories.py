@@ -26,12 +26,12 @@ from recollect.server.routing import (
     Owner,
     UserId,
     given,
+    if_matching,
     named,
     owner_of,
     router,
     service_of,
     shapes,
-    version_of,
 )
 
 routes = router("/api/users/{user}", "memories")
@@ -111,7 +111,7 @@ async def get_memory(owner: Owner, id: MemoryId) -> Response:
 @routes.patch("/memories/{id}", responses=shapes(schemas.RecordShape, headers=VERSIONED))
 async def update_memory(owner: Owner, id: MemoryId, body: schemas.MemoryEdit, if_match: IfMatch = None) -> Response:
     """Change a memory; what it was stays in its history."""
-    record = await owner.update_memory(id, **given(body), version=version_of(if_match))
+    record = await if_matching(if_match, lambda version: owner.update_memory(id, **given(body), version=version))
     return tagged(record.to_dict(), record.version)
 
 

@@ -7,9 +7,9 @@ doubles or half characters, its fields. What routes need from a request is here 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from fastapi import APIRouter, Depends, Header, Path, Query
@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recollect import validate
-from recollect.errors import Forbidden, NotFound, RecollectError, TooLarge, ValidationError
+from recollect.errors import Conflict, Forbidden, NotFound, RecollectError, TooLarge, ValidationError
 from recollect.memory import Session, User
 from recollect.server.errors import Malformed, Refused, Unauthorized
 from recollect.server.gate import PRINCIPAL, Principal
@@ -32,7 +32,12 @@ PUBLIC = "x-public"
 READ = {NEEDS: "read"}
 ADMIN = {NEEDS: "admin"}
 
-_TAG = re.compile(r'"([0-9]{1,18})"\Z')
+_TAG = r'(?:W/)?"[!#-~\x80-\xff]*"'
+_TAGS = re.compile(rf"{_TAG}(?:[ \t]*,[ \t]*{_TAG})*")
+_VERSION = re.compile(r'"([0-9]{1,18})"')
+VERSIONS_MAX = 8
+"""How many ETags a change may name: each but the right one is a try that is refused."""
+Changed = TypeVar("Changed")
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
@@ -157,7 +162,8 @@ IdempotencyKey = Annotated[
     str | None, Header(alias="Idempotency-Key", description="The same call again under one key is done once.")
 ]
 IfMatch = Annotated[
-    str | None, Header(alias="If-Match", description="The ETag that was read; a stale one is refused with 412.")
+    str | None,
+    Header(alias="If-Match", description="The ETag that was read, or several; stale ones are refused with 412."),
 ]
 
 
@@ -175,14 +181,34 @@ async def _chat(request: Request, user: UserId, session: SessionId) -> Session:
 Chat = Annotated[Session, Depends(_chat)]
 
 
-def version_of(if_match: str | None) -> int | None:
-    """The version that a caller has read; None if any will do."""
+async def if_matching(if_match: str | None, change: Callable[[int | None], Awaitable[Changed]]) -> Changed:
+    """Make a change if the version that is there is one of those that a caller has read; None: any will do."""
+    versions = _versions(if_match)
+    for version in versions[:-1]:
+        try:
+            return await change(version)
+        except Conflict as error:
+            if error.field != "version":
+                raise
+    return await change(versions[-1])
+
+
+def _versions(if_match: str | None) -> Sequence[int | None]:
+    """The versions that an If-Match names, the oldest first.
+
+    A weak ETag counts like the strong one: it is ours, as a proxy on the way has marked it that compresses answers, and
+    a version tells every change. One that was never ours matches nothing.
+    """
     if if_match is None or if_match.strip() == "*":
-        return None
-    tag = _TAG.match(if_match.strip())
-    if tag:
-        return int(tag[1])
-    raise ValidationError('must be one ETag as it was given, such as "12"', field="if-match")
+        return (None,)
+    if not _TAGS.fullmatch(if_match.strip()):
+        raise ValidationError('must be ETags as they were given, such as "12", or *', field="if-match")
+    versions = sorted({int(number) for number in _VERSION.findall(if_match)})
+    if not versions:
+        raise Conflict("none of these ETags was given here; read it again", field="version")
+    if len(versions) > VERSIONS_MAX:
+        raise ValidationError(f"must be {VERSIONS_MAX} ETags at most", field="if-match")
+    return versions
 
 
 @contextmanager

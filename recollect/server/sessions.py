@@ -26,12 +26,12 @@ from recollect.server.routing import (
     SessionId,
     UserId,
     given,
+    if_matching,
     named,
     owner_of,
     router,
     service_of,
     shapes,
-    version_of,
 )
 from recollect.working import State
 
@@ -169,7 +169,7 @@ async def set_working(
 ) -> Response:
     """Replace the state of the task."""
     working = owner.session(session, agent=agent).working
-    return _state(await working.set(body, version=version_of(if_match)))
+    return _state(await if_matching(if_match, lambda version: working.set(body, version=version)))
 
 
 @routes.patch("/{session}/working", responses=STATE)
@@ -178,7 +178,7 @@ async def patch_working(
 ) -> Response:
     """Change parts of the state (JSON merge patch: null removes, objects merge, the rest replaces)."""
     working = owner.session(session, agent=agent).working
-    return _state(await working.patch(body, version=version_of(if_match)))
+    return _state(await if_matching(if_match, lambda version: working.patch(body, version=version)))
 
 
 @routes.post("/{session}/working/push", responses=STATE)

@@ -211,9 +211,37 @@ async def test_what_was_read_is_changed_only_as_it_was_read(client):
         f"{ANN}/memories/tea", json={"importance": 0.1}, headers={"If-Match": read.headers["etag"]}
     )
     assert (once.status_code, twice.status_code) == (200, 412)
-    for wrong in ("12", 'W/"12"', '"a"', '"1", "2"', ""):
-        answer = await client.put(f"{ANN}/sessions/s/working", json={}, headers={"If-Match": wrong})
-        assert (answer.status_code, answer.json()["field"]) == (422, "if-match")
+
+
+async def test_an_if_match_may_be_weakened_on_its_way_or_name_several_versions(client):
+    await ok(client.post(f"{ANN}/memories", json={"content": "Tea.", "id": "tea"}))
+    await ok(client.post(f"{ANN}/customizations", json={"text": "Be brief.", "id": "tone"}))
+    await ok(client.put(f"{ANN}/sessions/s/working", json={"step": 1}))
+    listed = await ok(client.get(f"{ANN}/customizations"))
+    places = {
+        f"{ANN}/memories/tea": (await client.get(f"{ANN}/memories/tea")).headers["etag"],
+        f"{ANN}/customizations/tone": f'"{listed["customizations"][0]["version"]}"',
+        f"{ANN}/sessions/s/working": (await client.get(f"{ANN}/sessions/s/working")).headers["etag"],
+    }
+    for place, tag in places.items():
+        for body, condition in (("One.", f"W/{tag}"), ("Two.", '"{}", W/"998" ,"x"'), ("Three.", "*")):
+            field = {"memories": "content", "customizations": "text"}.get(place.split("/")[-2], "step")
+            headers = {"If-Match": condition.replace('"{}"', tag)}
+            changed = await client.patch(place, json={field: body}, headers=headers)
+            assert (changed.status_code, changed.json()[field]) == (200, body), (place, condition)
+            stale = await client.patch(place, json={field: "No."}, headers={"If-Match": f'W/{tag}, "999", "gone"'})
+            assert (stale.status_code, stale.json()["code"]) == (412, "Conflict"), (place, condition)
+            tag = changed.headers["etag"]
+        foreign = await client.patch(place, json={field: "No."}, headers={"If-Match": '"7c-gzip", ""'})
+        assert (foreign.status_code, foreign.json()["code"]) == (412, "Conflict")
+
+
+@pytest.mark.parametrize(
+    "wrong", ["12", "", '"12', '"1" "2"', '"1",', 'w/"1"', '*, "1"', ",".join(map('"{}"'.format, range(9)))]
+)
+async def test_an_if_match_that_is_none_is_refused(client, wrong):
+    answer = await client.put(f"{ANN}/sessions/s/working", json={}, headers={"If-Match": wrong})
+    assert (answer.status_code, answer.json()["field"]) == (422, "if-match")
 
 
 async def test_a_write_sent_again_under_its_key_is_done_once(client):
