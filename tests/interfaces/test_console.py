@@ -234,6 +234,29 @@ async def test_a_memory_shows_the_very_words_it_was_learned_from(client, noor):
     assert "<mark>My favourite food is harira</mark>, the way my mother makes it." in page
 
 
+@pytest.mark.parametrize("place", [3, 150, 249])
+async def test_a_memory_leads_to_the_page_of_the_conversation_on_which_its_words_are(client, service, place):
+    chat = service.memory.user("ann").session("long")
+    said = [{"role": "user", "content": f"Line {number}."} for number in range(250)]
+    said[place]["content"] = "I live in Oslo."
+    for start in range(0, 250, 50):
+        await chat.add_messages(said[start : start + 50])
+    await service.memory.work()
+    (fact,) = await service.memory.user("ann").facts.get("city")
+    fact_page = await shown(client, f"/users/ann/memories/{fact.id}")
+    there, name = re.search(r'href="([^"#]+)#(m-[^"]+)">in its conversation', fact_page).groups()
+    page = await shown(client, html.unescape(there))
+    assert f'id="{name}"' in page and "I live in Oslo." in page
+    assert page.count("<article") == min(100, 250 - place // 100 * 100)
+    assert ("From the beginning" in page) == (place >= 100)
+
+
+async def test_a_message_that_is_not_of_a_conversation_opens_its_first_page(client, noor):
+    elsewhere = (await noor.session("otters").messages(limit=1))[0][0].id
+    for message in ("nowhere", elsewhere):
+        assert "From the beginning" not in await shown(client, f"{NOOR}/sessions/moving?message={message}")
+
+
 async def test_every_memory_of_every_layer_has_a_page(client, noor, service):
     await noor.session("otters", agent="support").working.set({"plan": ["feed Magnus"]})
     for layer in PUBLIC_LAYERS:

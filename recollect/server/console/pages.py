@@ -21,6 +21,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 
 from recollect import __version__
 from recollect.policies.fencing import open_to_view
+from recollect.records import Record
 from recollect.server.console import words
 from recollect.server.gate import PRINCIPAL, Principal
 from recollect.validate import LIMITS
@@ -105,6 +106,10 @@ class Frame:
     def of_user(self, *parts: str, **query: Any) -> str:
         """The address of a page of the user whose memory is shown."""
         return self.link("users", self.user, *parts, **query)
+
+    def of_message(self, message: Record) -> str:
+        """The place of a message in its conversation, on whichever page of that it stands."""
+        return f"{self.of_user('sessions', message.scope.session, message=message.id)}#m-{quote(message.id, safe='')}"
 
     def static(self, name: str) -> str:
         return f"{self.root}/static/{name}?v={VERSION}"

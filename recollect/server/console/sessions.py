@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from recollect.conversation import SessionInfo
 from recollect.episodes import Episode
-from recollect.memory import Session
+from recollect.memory import Session, User
 from recollect.records import new_id
 from recollect.server.console.chat import Bubble, bubble
 from recollect.server.console.door import ADDS, Filled, router
@@ -34,10 +34,11 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class SessionPage:
-    """One session, from its first message."""
+    """One session: some of its messages, and where the next ones are."""
 
     info: SessionInfo
     bubbles: tuple[Bubble, ...]
+    is_first: bool
     after: str | None
     episodes: tuple[Episode, ...]
 
@@ -49,12 +50,28 @@ async def sessions(request: Request, owner: Owner) -> Response:
 
 
 @routes.get("/users/{user}/sessions/{session}")
-async def session_page(request: Request, owner: Owner, chat: Chat, after: str | None = None) -> Response:
-    """A conversation, word for word, and how it is remembered as a whole."""
+async def session_page(
+    request: Request, owner: Owner, chat: Chat, after: str | None = None, message: str = ""
+) -> Response:
+    """A conversation, word for word, and how it is remembered as a whole: the page after another, or with a message."""
+    if message and not after:
+        after = await _page_with(owner, chat, message)
     messages, next_page = await chat.messages(limit=MESSAGES, after=after)
-    info = await chat.info()
-    episodes = await owner.episodes.list(session=chat.id)
-    return page(request, "session", SessionPage(info, tuple(map(bubble, messages)), next_page, tuple(episodes)))
+    bubbles = tuple(map(bubble, messages))
+    episodes = tuple(await owner.episodes.list(session=chat.id))
+    return page(request, "session", SessionPage(await chat.info(), bubbles, after is None, next_page, episodes))
+
+
+async def _page_with(owner: User, chat: Session, message: str) -> str | None:
+    """The cursor of the page on which a message stands; one that is not of this session is looked for in vain."""
+    if not any(each.scope.session == chat.id for each in await owner.get_memories([message])):
+        return None
+    after = None
+    while True:
+        messages, next_page = await chat.messages(limit=MESSAGES, after=after)
+        if next_page is None or any(each.id == message for each in messages):
+            return after
+        after = next_page
 
 
 @routes.get("/users/{user}/sessions/{session}/export")
