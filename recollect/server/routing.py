@@ -61,7 +61,8 @@ class StrictRoute(APIRoute):
         names = {field.alias for field in self.dependant.query_params}
 
         async def strictly(request: Request) -> Response:
-            request.scope["path_params"] = {name: _unquoted(text, name) for name, text in request.path_params.items()}
+            given = request.path_params.items()
+            request.scope["path_params"] = {name: self._id(_unquoted(text, name)) for name, text in given}
             await self._admit(request)
             _check_query(request, names)
             if self.body_field is not None:
@@ -69,6 +70,10 @@ class StrictRoute(APIRoute):
             return await handle(request)
 
         return strictly
+
+    def _id(self, part: str) -> str:
+        """The id that a part of the path stands for: itself."""
+        return part
 
     async def _admit(self, request: Request) -> None:
         """Whether the caller may use this route, for this user. What is not theirs is not there."""

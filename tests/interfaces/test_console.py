@@ -164,6 +164,30 @@ async def test_a_user_with_an_odd_name_has_pages_like_any_other(client, service)
     assert "I live in Oslo." in await shown(client, f"/users/{quote(odd, safe='')}/sessions/x%2Fy")
 
 
+@pytest.mark.parametrize("odd", [".", "..", "~.", "~~.."])
+async def test_an_id_that_browsers_would_take_for_a_step_has_an_address_that_stays(client, service, odd):
+    await service.memory.user(odd).session(odd).add_interaction("I live in Oslo.", "Nice.")
+    record = await service.memory.user(odd).add_memory("Likes tea.", id=odd)
+    await service.memory.work()
+    whose = f"/users/~{odd}"
+    answer = await send(client, "/users", user=odd)
+    assert answer.headers["location"] == f"{whose}/chat"
+    assert f'href="{whose}/chat"' in await shown(client, "/users")
+    assert f'href="{whose}/sessions/~{odd}"' in await shown(client, f"{whose}/sessions")
+    assert "I live in Oslo." in await shown(client, f"{whose}/sessions/~{odd}")
+    assert "Likes tea." in await shown(client, f"{whose}/memories/~{record.id}")
+
+
+async def test_a_key_of_one_user_gets_no_further_by_another_form_of_an_address(service):
+    await service.memory.user(".").add_memory("Likes tea.")
+    await service.memory.user("~.").add_memory("Likes coffee.")
+    _, token = await service.keys.create(org="default", user="~.")
+    async with client_of(service) as client:
+        await signed_in(client, token)
+        assert "Likes coffee." in await shown(client, "/users/~~./memories")
+        assert (await client.get("/users/~./memories")).status_code == 404
+
+
 # ── What people do there ─────────────────────────────────────────────────────────────────────────
 
 

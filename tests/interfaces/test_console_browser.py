@@ -125,6 +125,20 @@ async def test_a_person_searches_and_follows_a_memory_to_its_words(address):
         await expect(page.locator(".bubble:target")).to_contain_text("harira")
 
 
+@pytest.mark.parametrize("user", [".", ".."])
+async def test_users_named_like_a_step_of_a_path_are_opened_like_others(user):
+    async with opened() as service, listening(service) as address, browsing() as page:
+        await service.memory.user(user).add_memory("The kettle is green.", id="..")
+        await page.goto(f"{address}/users")
+        await page.get_by_role("link", name=user, exact=True).click()
+        await go(page, "Memories")
+        await page.get_by_role("link", name="The kettle is green.").click()
+        await expect(page.locator(".statement")).to_contain_text("The kettle is green.")
+        await page.get_by_label("Text").fill("The kettle is blue.")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.locator(".past")).to_contain_text("green")
+
+
 async def test_a_person_changes_a_memory_and_thinks_twice_before_forgetting_it(address):
     async with browsing() as page:
         await page.goto(f"{address}/users/noor/memories")

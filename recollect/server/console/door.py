@@ -20,7 +20,7 @@ from starlette.responses import Response
 
 from recollect.errors import Busy, Forbidden, RecollectError, Unavailable
 from recollect.server.console.forms import Form, read_form
-from recollect.server.console.pages import HEADERS, PROOF, fragment, moved, page, wants_fragment
+from recollect.server.console.pages import HEADERS, PROOF, fragment, id_in, moved, page, wants_fragment
 from recollect.server.errors import Unauthorized, headers_of, told
 from recollect.server.gate import PRINCIPAL, Principal, admitted, is_from_elsewhere, is_guarded, of_this_machine
 from recollect.server.routing import PUBLIC, Handler, StrictRoute
@@ -69,6 +69,9 @@ class ConsoleRoute(StrictRoute):
             return _with_rules(response)
 
         return as_page
+
+    def _id(self, part: str) -> str:
+        return id_in(part)
 
     async def _admit(self, request: Request) -> None:
         """Whether who looks may use this page, once they are known, and a form came from one of ours."""

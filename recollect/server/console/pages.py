@@ -118,8 +118,32 @@ class Frame:
 def link(root: str, *parts: str, **query: Any) -> str:
     """An address on this server; ids may hold anything, so each part is encoded."""
     asked = {name: value for name, value in query.items() if value not in (None, "")}
-    path = "/".join(quote(part, safe="") for part in parts)
+    path = "/".join(quote(part_for(part), safe="") for part in parts)
     return f"{root}/{path}{'?' if asked else ''}{urlencode(asked)}"
+
+
+def part_for(id: str) -> str:
+    """What stands for an id in a path: itself, but `~.` for `.`, which browsers take for a step along the path.
+
+    That leaves no address for the id `~.`, which therefore gets a mark as well, and so on.
+
+    >>> [part_for(id) for id in ("ann", ".", "..", "~.", "...")]
+    ['ann', '~.', '~..', '~~.', '...']
+    """
+    return f"~{id}" if _is_step(id) else id
+
+
+def id_in(part: str) -> str:
+    """The id that a part of a path stands for.
+
+    >>> [id_in(part) for part in ("ann", "~.", "~..", "~~.", "~ann")]
+    ['ann', '.', '..', '~.', '~ann']
+    """
+    return part[1:] if part[:1] == "~" and _is_step(part) else part
+
+
+def _is_step(part: str) -> bool:
+    return part.lstrip("~") in (".", "..")
 
 
 def _shown(value: Any) -> Any:
