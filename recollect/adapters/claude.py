@@ -16,7 +16,7 @@ from itertools import takewhile
 from typing import Any, TypeGuard
 
 from recollect.adapters.bridge import Bridge, UserHandle
-from recollect.adapters.verbatim import in_pieces
+from recollect.adapters.verbatim import in_pieces, remember_in_pieces
 from recollect.errors import Conflict, NotFound, RecollectError
 from recollect.memory import User
 from recollect.records import Record, derived_id
@@ -172,7 +172,7 @@ async def _rename(user: User, given: Given) -> str:
     drafts = [
         _draft(place, _text(record)) | {"id": _id(place)} for place, record in zip(places, moved, strict=True)
     ]  # fmt: skip
-    await in_pieces(user.add_memories, drafts)
+    await remember_in_pieces(user, drafts)
     await _forget(user, [record.id for record in moved])
     return f"Successfully renamed {old} to {new}"
 

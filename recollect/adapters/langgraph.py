@@ -47,7 +47,7 @@ from recollect.adapters.langgraph_shape import (
     path_of,
     readable,
 )
-from recollect.adapters.verbatim import in_pieces, pieces
+from recollect.adapters.verbatim import check_memories, in_pieces, pieces
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.memory import Memory, User
 from recollect.records import MINUTE_MS, Clock, Record, as_datetime, system_clock
@@ -133,14 +133,16 @@ class Store(BaseStore):
         puts = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
         if not puts:
             return results
-        by_user: dict[str, list[PutOp]] = defaultdict(list)
+        by_user: dict[str, dict[str, dict[str, Any] | None]] = defaultdict(dict)
         users: dict[str, User] = {}
         for op in puts.values():
             user = self._user_of(memory, op.namespace)
             users[user.id] = user
-            by_user[user.id].append(op)
-        for id, writes in by_user.items():
-            await self._write(users[id], writes)
+            by_user[user.id][item_id(op.namespace, op.key)] = self._draft(op)
+        if len(puts) > 1:
+            check_memories(draft for drafts in by_user.values() for draft in drafts.values() if draft is not None)
+        for id, drafts in by_user.items():
+            await self._write(users[id], drafts)
         return results
 
     async def _read(self, memory: Memory, op: Op) -> Result:
@@ -219,9 +221,8 @@ class Store(BaseStore):
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────
 
-    async def _write(self, user: User, writes: Sequence[PutOp]) -> None:
+    async def _write(self, user: User, drafts: Mapping[str, dict[str, Any] | None]) -> None:
         """Put and delete; decided again when somebody else wrote one of the items meanwhile."""
-        drafts = {item_id(op.namespace, op.key): self._draft(op) for op in writes}
         if await self._written_blind(user, drafts):
             return None
         for left in range(TRIES - 1, -1, -1):

@@ -11,9 +11,10 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from recollect import long_term
 from recollect.conversation import Message, draft
 from recollect.errors import ValidationError
-from recollect.memory import Session
+from recollect.memory import Session, User
 from recollect.records import Record, in_portions
 
 KEEPERS = ("langchain", "openai_agents", "pydantic_ai")
@@ -245,6 +246,18 @@ def check_messages(items: Iterable[dict[str, Any]]) -> None:
     """Refuse what `add_messages` would refuse of these."""
     for item in items:
         draft(**item)
+
+
+async def remember_in_pieces(user: User, items: Sequence[dict[str, Any]]) -> None:
+    """Store memories, a piece at a time. All are looked at before the first is stored."""
+    check_memories(items)
+    await in_pieces(user.add_memories, items)
+
+
+def check_memories(items: Iterable[dict[str, Any]]) -> None:
+    """Refuse what `add_memories` would refuse of these."""
+    for item in items:
+        long_term.draft(**item)
 
 
 def may_be_id(value: Any) -> bool:

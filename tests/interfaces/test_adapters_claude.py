@@ -133,6 +133,16 @@ async def test_files_and_folders_are_renamed(ask):
     assert "cannot be moved" in await ask("rename", old_path="/memories/z", new_path="/memories/z/inside")
 
 
+async def test_a_folder_of_which_a_file_cannot_be_moved_stays_where_it_is(ask, memory):
+    for n in range(100):
+        await ask("create", path=f"/memories/old/{n}", file_text=f"File {n}.")
+    await ask("create", path="/memories/old/blank", file_text=" " * 16_000)
+    there = await ask("view", path="/memories")
+    assert "metadata" in await ask("rename", old_path="/memories/old", new_path=f"/memories/{'new' * 300}")
+    assert await ask("view", path="/memories") == there
+    assert await content(ask, "/memories/old/99") == "File 99."
+
+
 async def test_a_file_is_not_created_twice(ask):
     await ask("create", path=NOTES, file_text="mine")
     assert await ask("create", path=NOTES, file_text="other") == f"Error: File {NOTES} already exists"

@@ -138,6 +138,14 @@ async def test_a_hundred_puts_and_more_are_one_batch(store):
     assert {item.value["n"] for item in found} == {-n for n in range(150)} | set(range(150, 200))
 
 
+async def test_a_batch_with_a_value_that_cannot_be_kept_changes_nothing(store):
+    await store.aput(PREFS, "old", {"n": 0})
+    puts = [PutOp(PREFS, "old", None), *(PutOp(PREFS, f"k{n}", {"n": n}) for n in range(120))]
+    with pytest.raises(TooLarge):
+        await store.abatch([*puts, PutOp(PREFS, "huge", {"text": "x" * 70_000})])
+    assert told(await store.asearch(PREFS, limit=200)) == {(PREFS, "old"): {"n": 0}}
+
+
 async def test_reads_of_a_batch_see_what_was_before_its_writes(store):
     await store.aput(PREFS, "theme", {"value": "dark"})
     got, _, _, again = await store.abatch(

@@ -88,7 +88,7 @@ SEES: dict[str, set[str]] = {
     | FLOW
     | {"memory", "stores", "importers", "interfaces.agent", "interfaces.tools", "server", ""},
     "interfaces": BELOW_FLOW | FLOW | {"memory", "interfaces", "importers", "stores", "embedders", "server", ""},
-    "adapters": NOUNS | {"memory", "sync", "conversation", "context"},
+    "adapters": NOUNS | {"memory", "sync", "conversation", "long_term", "context"},
     **dict.fromkeys(SHAPES, NOUNS | {"adapters"}),
     "importers": NOUNS | {"memory", "validate", "conversation", "importers"} | SHAPES,
     "testing": BELOW_FLOW | FLOW | {"memory", "stores", "testing"},
