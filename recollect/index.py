@@ -220,19 +220,19 @@ class PartitionIndex:
         self._importance[rows] = [record.importance for record in records]
         self._when[rows] = [record.when for record in records]
         self._until[rows] = [_end(record) for record in records]
-        self._put_vectors(rows, [record.vector for record in records])
+        damaged = self._put_vectors(rows, [record.vector for record in records])
         for row, record in filled.items():
             vector = record.vector
-            known = vector is not None and vector.model == self.model
+            known = vector is not None and vector.model == self.model and row not in damaged
             self.records.put(row, record, is_in_matrix=known and self.vectors.fits(vector))
             if known or not record.content or not LAYERS[record.layer].embedded:
                 self.pending.pop(row, None)
             else:
                 self.pending[row] = None
 
-    def _put_vectors(self, rows: Sequence[int], vectors: Sequence[Vector | None]) -> None:
-        """Take in the vectors of these rows, each into the space of its model."""
-        self.vectors.put(rows, [each if each and each.model == self.model else None for each in vectors])
+    def _put_vectors(self, rows: Sequence[int], vectors: Sequence[Vector | None]) -> Sequence[int]:
+        """Take in the vectors of these rows, each into the space of its model. Gives the rows of damaged ones."""
+        damaged = self.vectors.put(rows, [each if each and each.model == self.model else None for each in vectors])
         for row, vector in zip(rows, vectors, strict=True):
             self._read_here.pop(row, None)
             if vector is None or vector.model == self.model:
@@ -244,6 +244,7 @@ class PartitionIndex:
                 self._earlier_rows[row] = None
             else:
                 self._forget_earlier(row)
+        return damaged
 
     def _forget_earlier(self, row: int) -> None:
         if row in self._earlier_rows:

@@ -23,6 +23,8 @@ CODES_FROM_ROWS = 10_000
 """From here on a byte per dimension is compared first and the best are compared again exactly."""
 RESCORED_ROWS = 256
 HALF_BYTES, BLOCK_ROWS = 2, 8
+INFINITE = 0x7C00
+"""The bits of infinity in two bytes; above it, without the sign, is what is no number."""
 ROWS, GROWTH = 16, 1.125
 """Room of what is new, and what it grows by when it is full: many indexes are held, each with its spare room."""
 
@@ -65,14 +67,21 @@ class Vectors:
         """How many rows lie widened for the next question."""
         return 0 if self._lately is None else len(self._lately)
 
-    def put(self, rows: Sequence[int], vectors: Sequence[Vector | None]) -> None:
-        """Take in the vectors of these rows. Those of another size count as none."""
+    def put(self, rows: Sequence[int], vectors: Sequence[Vector | None]) -> Sequence[int]:
+        """Take in the vectors of these rows. Those of another size count as none, and so do damaged ones.
+
+        Gives the rows of those that are damaged.
+        """
         if not self.dimensions and (some := next(filter(None, vectors), None)):
             self._shape_for(len(some.data) // HALF_BYTES)
         self._make_rows(max(rows) + 1)
         nothing = bytes(self.dimensions * HALF_BYTES)
         packed = b"".join([each.data if each is not None and self.fits(each) else nothing for each in vectors])
         new = np.frombuffer(packed, "<f2").reshape(len(vectors), self.dimensions)
+        damaged = without_numbers(new)
+        if damaged:
+            new = new.copy()
+            new[damaged] = 0
         if self._wide is None:
             for row, numbers in zip(rows, new, strict=True):
                 self._blocks[row // BLOCK_ROWS][row % BLOCK_ROWS] = numbers
@@ -82,6 +91,7 @@ class Vectors:
             self._lately[rows] = new
         if again := [row for row in rows if row < self._coded]:
             self._codes[again] = self._code(self.matrix(self._coded)[again])
+        return [rows[place] for place in damaged]
 
     def _make_rows(self, size: int) -> None:
         if self._wide is None and size >= WIDE_ROWS:
@@ -155,6 +165,20 @@ class Vectors:
     def _code(self, values: Floats) -> NDArray[np.int8]:
         code: NDArray[np.int8] = np.clip(np.rint(values * np.float32(self._scale)), -127, 127).astype(np.int8)
         return code
+
+
+def without_numbers(halves: NDArray[np.float16]) -> list[int]:
+    """The vectors in which something is no number, or has no end. No embedder gives such: a disk or a cable made it.
+
+    >>> without_numbers(np.array([[0.5, -1], [0, np.nan], [-np.inf, 1]], "<f2"))
+    [1, 2]
+    """
+    if not halves.size:
+        return []
+    sizes = halves.view("<u2") & np.uint16(0x7FFF)
+    if sizes.max() < INFINITE:
+        return []
+    return np.flatnonzero(sizes.max(axis=1) >= INFINITE).tolist()
 
 
 def widened(halves: NDArray[np.float16]) -> Floats:

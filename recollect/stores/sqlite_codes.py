@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import isnan
 
 import numpy as np
 import simsimd
@@ -199,16 +200,18 @@ def nearest(
 def _compared(
     db: Connection, of: str, values: tuple[str, ...], vector: Vector, layers: tuple[str, ...], limit: int, now: int
 ) -> list[Candidate]:
-    """The best of the living records that a condition means, by their exact scores."""
+    """The best of the living records that a condition means, by their exact scores; damaged vectors have none."""
     of_layers = f"and layer in ({','.join('?' * len(layers))})" if layers else ""
     found = db.execute(
-        f"select org, usr, id, vector from {of} {of_layers} and model = ? and dropped = 0"
+        f"select org, usr, id, vector from {of} {of_layers} and model = ? and length(vector) = ? and dropped = 0"
         " and (dead_at is null or dead_at > ?)",
-        (*values, *layers, vector.model, now),
+        (*values, *layers, vector.model, len(vector.data), now),
     ).fetchall()
     if not found:
         return []
     matrix = np.frombuffer(b"".join(row[3] for row in found), "<f2").reshape(len(found), -1).astype(np.float32)
-    scores = matrix @ np.frombuffer(vector.data, "<f2").astype(np.float32)
-    best = np.argsort(-scores, kind="stable")[:limit]
-    return [Candidate(Partition(found[at][0], found[at][1]), found[at][2], float(scores[at])) for at in best.tolist()]
+    with np.errstate(invalid="ignore"):
+        scores = matrix @ np.frombuffer(vector.data, "<f2").astype(np.float32)
+    scores[~np.isfinite(scores)] = np.nan  # which are sorted behind all others
+    best = [at for at in np.argsort(-scores, kind="stable")[:limit].tolist() if not isnan(scores[at])]
+    return [Candidate(Partition(found[at][0], found[at][1]), found[at][2], float(scores[at])) for at in best]

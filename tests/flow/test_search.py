@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from recollect.errors import RecollectError
-from recollect.records import Changes, Partition, Record, Scope, iso
+from recollect.records import Changes, Partition, Record, Scope, Vector, iso
 from recollect.stores import open_store
 from recollect.testing.fakes import (
     WRONG_ANSWERS,
@@ -35,6 +35,22 @@ async def test_the_best_answer_comes_first(memory):
     await ann.add_memories(["The car needs new tyres.", "Apples are on the shopping list."])
     await memory.work()
     assert (await found(ann, "What does my dog Rex eat?"))[0] == "My dog Rex eats green apples."
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+async def test_a_damaged_vector_is_made_anew_and_troubles_no_search(open_memory, store_url, clock, number):
+    texts = ["My dog Rex eats green apples.", "The car needs new tyres.", "Grandmother paints boats."]
+    store = await open_store(store_url)
+    ann = (await open_memory(store)).user("ann")
+    records = await ann.add_memories(texts)
+    whole = [(hit.id, round(hit.score, 4)) for hit in await ann.search_memory("What needs tyres?")]
+    broken = np.full(HashingEmbedder().dimensions, number, "<f2").tobytes()
+    stored = (await store.get(Partition("default", "ann"), [records[2].id], clock()))[0]
+    damaged = stored.with_(vector=Vector(HashingEmbedder().name, broken))
+    await store.commit(Changes(Partition("default", "ann"), put=(damaged,)), now=clock())
+    for memory in (ann, (await open_memory(store)).user("ann")):
+        assert [(hit.id, round(hit.score, 4)) for hit in await memory.search_memory("What needs tyres?")] == whole
+        assert (await found(memory, "Who paints boats?"))[0] == texts[2]
 
 
 async def test_every_hit_says_how_it_was_found(memory, clock):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recollect.records import Vector
-from recollect.vectors import BLOCK_ROWS, WIDE_ROWS, Vectors, widened
+from recollect.vectors import BLOCK_ROWS, CODES_FROM_ROWS, WIDE_ROWS, Vectors, widened
 
 DIMENSIONS = 8
 
@@ -42,3 +42,21 @@ def test_a_vector_of_another_size_counts_as_none():
     vectors = Vectors(DIMENSIONS)
     vectors.put([0, 1], [Vector("m", b"12"), None])
     assert not vectors.matrix(2).any()
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("count", [9, WIDE_ROWS + 1, CODES_FROM_ROWS + 1])
+def test_a_damaged_vector_counts_as_none_and_changes_nothing_for_others(count, number):
+    vectors, each = Vectors(DIMENSIONS), stored(count)
+    broken = np.frombuffer(each[3].data, "<f2").copy()
+    broken[5] = number
+    query = np.frombuffer(each[7].data, "<f2").astype(np.float32)
+    alive = np.ones(count, np.bool_)
+    assert vectors.put(range(count), [None if row == 3 else one for row, one in enumerate(each)]) == []
+    before = vectors.scores(query, count, alive).tolist()
+    assert vectors.put([2, 3], [each[2], Vector("m", broken.tobytes())]) == [3]
+    assert vectors.scores(query, count, alive).tolist() == before
+    assert not vectors.matrix(count)[3].any()
+    anew = Vectors(DIMENSIONS)
+    anew.put(range(count), [Vector("m", broken.tobytes()) if row == 3 else one for row, one in enumerate(each)])
+    assert anew.scores(query, count, alive).tolist() == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import time
 from statistics import median
@@ -263,6 +264,16 @@ class ReadingConformance(Stage):
         assert {hit.id for hit in found["vector"]} == {"ann's", "bob's"}
         found = await store.search(Reach("acme", "ann"), text=None, vector=_tea(1.0), limit=10, now=NOW + 9)
         assert {hit.id for hit in found["vector"]} == {"ann's", "brief"}
+
+    async def test_a_damaged_vector_is_not_found_and_keeps_no_other_from_being_found(self, store: Store) -> None:
+        require(store, VECTOR_SEARCH)
+        damaged = [struct.pack("<4e", number, 0.1, 0.0, 0.0) for number in (math.inf, -math.inf, math.nan)]
+        damaged.append(struct.pack("<3e", 1.0, 0.1, 0.0))
+        records = [message(f"d{n}", "damaged", vector=Vector("tiny", data)) for n, data in enumerate(damaged)]
+        await put(store, message("whole", "green tea", vector=_tea(1.0)), *records)
+        for reach in (Reach("acme"), Reach("acme", "ann")):
+            found = await store.search(reach, text=None, vector=_tea(1.0), limit=10, now=NOW)
+            assert [hit.id for hit in found["vector"]] == ["whole"]
 
     async def test_partitions_are_told_in_order_page_by_page(self, store: Store) -> None:
         names = [Partition(org, user) for org in ("a", "b", "a:b", "é") for user in ("", "x", "y")]
