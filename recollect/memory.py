@@ -46,7 +46,17 @@ from recollect.records import (
 )
 from recollect.settings import QUALITIES, RERANKERS, Settings
 from recollect.stores import check_index, open_index
-from recollect.stores.contract import Finding, Store, Survey, VectorIndex, examined, is_veil, named_partitions, veil_of
+from recollect.stores.contract import (
+    Finding,
+    Store,
+    Survey,
+    VectorIndex,
+    examined,
+    is_owned,
+    is_veil,
+    named_partitions,
+    veil_of,
+)
 from recollect.stores.in_memory import InMemoryStore
 from recollect.stores.routed import FALLBACKS, check_routes, open_stores
 from recollect.working import Working
@@ -299,9 +309,8 @@ class Memory:
         return await _holding_any(self._running.ledger, await self._partitions())
 
     async def _partitions(self, *, with_own: bool = False) -> list[Partition]:
-        # What no user can name is the library's own: the keys of a server.
         named = named_partitions(self._running.ledger.store)
-        return [each async for each in named if with_own or "{" not in each.org]
+        return [each async for each in named if with_own or is_owned(each)]
 
     async def failures(self) -> list[Record]:
         """Work that was given up, of all users and of the library itself: for operators."""

@@ -15,7 +15,7 @@ from recollect.interfaces.output import CONFLICT, complain, emit, owners, plural
 from recollect.records import system_clock
 from recollect.settings import Settings
 from recollect.stores import open_store
-from recollect.stores.contract import Store
+from recollect.stores.contract import Store, is_owned
 from recollect.stores.routed import ROUTES
 
 ROWS_MAX = 20
@@ -110,7 +110,7 @@ def _show(done: list[Copied], dry_run: bool) -> None:
         columns = ["org", "user", "records", heading, "there already", "different", "compared"]
         table(columns, rows, right=columns[2:6])
     totals = _totals(done, dry_run)
-    whom = owners(len(done))
+    whom = owners(sum(is_owned(each.partition) for each in done))
     if dry_run:
         say(f"{plural(totals['records'], 'record')} of {whom}, {totals['copied']:,} to copy; nothing was changed.")
         return

@@ -181,7 +181,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def owners(count: int) -> str:
-    """Whose records are counted: an org has some of its own, and so has the server.
+    """Whose records are counted: an org has some of its own.
 
     >>> owners(1), owners(2)
     ('1 user or org', '2 users and orgs')

@@ -51,6 +51,8 @@ FORGET_ROWS = 1_000
 
 VEIL = "{erased}"
 """How the user of an erased partition begins. No user can be called so: braces are refused in ids."""
+OWN = "{"
+"""How the org of a partition begins in which the library keeps what is its own, such as the keys of a server."""
 
 VECTOR_SEARCH = "vector_search"
 TEXT_SEARCH = "text_search"
@@ -124,8 +126,8 @@ class Candidate:
 class Survey:
     """What an operator sees: how much there is. Never reached from a user's handle.
 
-    Partitions that were erased are not counted. A job waits when its time has come and nobody works on it; it is
-    scheduled while its time is to come.
+    Partitions are those of users and orgs (`is_owned`), records and jobs all that there are. A job waits when its time
+    has come and nobody works on it; it is scheduled while its time is to come.
     """
 
     partitions: int
@@ -256,6 +258,11 @@ def veil_of(partition: Partition) -> Partition:
 def is_veil(partition: Partition) -> bool:
     """Whether this is what is left of an erased partition: a number, and nobody's name."""
     return partition.user.startswith(VEIL)
+
+
+def is_owned(partition: Partition) -> bool:
+    """Whether this is what a user or an org has: nothing that was erased, and nothing of the library's own."""
+    return not partition.org.startswith(OWN) and not is_veil(partition)
 
 
 class VectorIndex(Protocol):

@@ -29,7 +29,6 @@ from recollect.stores.contract import (
     IDS_MAX,
     SCAN_MAX_ROWS,
     SHARED,
-    VEIL,
     WARN,
     Candidate,
     Delta,
@@ -43,6 +42,7 @@ from recollect.stores.contract import (
     clock_finding,
     decide,
     forget_part,
+    is_owned,
     is_veil,
     prepare,
     read_cursor,
@@ -229,9 +229,9 @@ class CosmosStore:
     async def survey(self, now: int) -> Survey:
         """Counts over the whole store. It reads a little of every document, and costs accordingly."""
         with self._link.use():
-            sql = "SELECT c.partition, c.user, c.head.epoch FROM c WHERE IS_DEFINED(c.listed)"
+            sql = "SELECT c.partition, c.org, c.user, c.head.epoch FROM c WHERE IS_DEFINED(c.listed)"
             heads = await self._link.ask(sql)
-            named = sum(not row["user"].startswith(VEIL) for row in heads)
+            owned = sum(is_owned(Partition(row["org"], row["user"])) for row in heads)
             epochs = {row["partition"]: row["epoch"] for row in heads}
             records: Counter[str] = Counter()
             sql = f"SELECT c.partition, c.epoch, c.layer FROM c WHERE IS_DEFINED(c.layer) AND {_ALIVE}"
@@ -243,7 +243,7 @@ class CosmosStore:
             scheduled = sum(job["attempt"] == 0 and job["due_at"] > now for job in jobs)
             oldest = min((job["due_at"] for job in jobs), default=None)
             waiting = len(jobs) - running - scheduled
-            return Survey(named, dict(records), waiting, running, oldest, jobs_scheduled=scheduled)
+            return Survey(owned, dict(records), waiting, running, oldest, jobs_scheduled=scheduled)
 
     async def check(self) -> Sequence[str]:
         """What does not fit together, and how many records are not what was written; empty when all is well."""

@@ -33,7 +33,7 @@ from recollect.stores.contract import (
     check_limit,
     decide,
     forget_part,
-    is_veil,
+    is_owned,
     prepare,
     read_cursor,
     reads_from,
@@ -268,8 +268,8 @@ class InMemoryStore:
             scheduled = sum(job.attempt == 0 and job.due_at > now for job in jobs)
             oldest = min((job.due_at for job in jobs), default=None)
             waiting = len(jobs) - running - scheduled
-            named = sum(not is_veil(partition) for partition in self._rooms)
-            return Survey(named, layers, waiting, running, oldest, jobs_scheduled=scheduled)
+            owned = sum(map(is_owned, self._rooms))
+            return Survey(owned, layers, waiting, running, oldest, jobs_scheduled=scheduled)
 
     async def compact(self) -> None:
         """Nothing to do: what is forgotten is gone from memory."""

@@ -23,6 +23,7 @@ from recollect.stores.contract import (
     DURABLE,
     FORGET_ROWS,
     IDS_MAX,
+    OWN,
     SCAN_MAX_ROWS,
     SHARED,
     VECTOR_SEARCH,
@@ -238,12 +239,13 @@ class PostgresStore:
 
     async def survey(self, now: int) -> Survey:
         ((partitions, waiting, running, scheduled, oldest, size),) = await self._overview(
-            """select (select count(*) from heads where not starts_with(usr, %s)), count(*) filter (where due_at <= %s),
+            """select (select count(*) from heads where not starts_with(usr, %s) and not starts_with(org, %s)),
+                 count(*) filter (where due_at <= %s),
                  count(*) filter (where due_at > %s and attempt > 0),
                  count(*) filter (where due_at > %s and attempt = 0), min(due_at),
                  (select sum(pg_total_relation_size(oid))::bigint from pg_class
                    where relnamespace = to_regnamespace(%s) and relkind = 'r') from jobs""",
-            (VEIL, now, now, now, self._link.address.schema),
+            (VEIL, OWN, now, now, now, self._link.address.schema),
         )
         records = await self._overview(
             """select layer, count(*) from records join heads using (org, usr, epoch)

@@ -45,7 +45,7 @@ from recollect.stores.contract import (
     Survey,
     check_limit,
     forget_part,
-    is_veil,
+    is_owned,
     name_of,
     prepare,
     read_cursor,
@@ -292,7 +292,7 @@ class RedisStore:
             jobs.update(waiting=waiting, running=running, scheduled=scheduled)
             dues += [int(oldest)] if oldest is not None else []
             async for some in self._walk(shard):
-                partitions += sum(not is_veil(partition) for partition in some)
+                partitions += sum(map(is_owned, some))
                 records += await self._count(shard, some, now)
         oldest = min(dues, default=None)
         return Survey(partitions, dict(+records), jobs["waiting"], jobs["running"], oldest, size, jobs["scheduled"])

@@ -28,6 +28,7 @@ from recollect.stores.contract import (
     FORGET_ROWS,
     IDS_MAX,
     KEY_LIFE_MS,
+    OWN,
     SCAN_MAX_ROWS,
     SHARED,
     VECTOR_SEARCH,
@@ -289,7 +290,8 @@ class SqliteStore:
                      count(*) filter (where due_at > :now and attempt = 0), min(due_at) from jobs""",
                 {"now": now},
             ).fetchone()
-            partitions = db.execute("select count(*) from partitions where usr not glob ?", (f"{VEIL}*",)).fetchone()[0]
+            owned = "select count(*) from partitions where usr not glob ? and org not glob ?"
+            partitions = db.execute(owned, (f"{VEIL}*", f"{OWN}*")).fetchone()[0]
             # By its pages, not by its files: the log beside it is work in progress and is written over.
             size = db.execute("pragma page_count").fetchone()[0] * db.execute("pragma page_size").fetchone()[0]
             return Survey(partitions, records, waiting, running, oldest, size, scheduled)

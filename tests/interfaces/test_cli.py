@@ -752,8 +752,11 @@ def test_what_an_org_and_the_server_keep_is_not_told_as_a_users(recollect, lines
     _remember(recollect, lines, TEA)
     recollect("learnings", "add", "Quote prices in euro.", "--org-wide")
     recollect("keys", "create")
-    assert "3 users and orgs" in recollect("stats").out
-    assert "of 3 users and orgs" in recollect("backup", str(tmp_path / "copy.db")).out
+    assert "2 users and orgs" in recollect("stats").out
+    assert recollect("stats", "--json").json["users"] == 2
+    assert "of 2 users and orgs" in recollect("backup", str(tmp_path / "copy.db")).out
+    copied = recollect("copy", f"sqlite:///{tmp_path}/copy.db", f"sqlite:///{tmp_path}/other.db", at=None)
+    assert "of 2 users and orgs" in copied.out
     kept = recollect("maintain", "--json").json
     assert [output.whose(Partition(each["org"], each["user"])) for each in kept] == ["(the org)", "me", "(the server)"]
 

@@ -295,6 +295,13 @@ class ReadingConformance(Stage):
         await store.claim(NOW, LEASE_S, 1)
         assert _counts(await store.survey(NOW + 5)) == (2, {"conversation": 2, "fact": 1}, (2, 1, 0), NOW - 5)
 
+    async def test_a_survey_counts_the_partitions_of_users_and_orgs_alone(self, store: Store) -> None:
+        erased = Partition("acme", "gone")
+        for partition in (ANN, Partition("acme", ""), Partition("{keys}", ""), Partition("|", "~"), erased):
+            await put(store, message("m", partition=partition))
+        await store.forget(Filter(erased), NOW)
+        assert _counts(await store.survey(NOW))[:2] == (3, {"conversation": 4})
+
     async def test_a_store_describes_itself_and_how_durable_it_is(self, store: Store) -> None:
         description = store.describe()
         assert {"store", "durability"} <= set(description)
