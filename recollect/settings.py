@@ -164,10 +164,14 @@ def read_file(folder: Path | None = None) -> dict[str, Any]:
     path = (folder or Path()) / FILE_NAME
     if not path.is_file():
         return {}
+    written = path.read_bytes()
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValidationError(f"{FILE_NAME} cannot be read as TOML", field="settings") from error
+        return tomllib.loads(written.decode())
+    except tomllib.TOMLDecodeError as error:
+        raise ValidationError(f"{FILE_NAME} cannot be read as TOML: {error}", field="settings") from error
+    except UnicodeDecodeError as error:
+        line = written.count(b"\n", 0, error.start) + 1
+        raise ValidationError(f"{FILE_NAME} must be UTF-8, which line {line} is not", field="settings") from error
 
 
 def variables_in(environ: Mapping[str, str]) -> list[str]:

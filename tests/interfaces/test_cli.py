@@ -140,6 +140,20 @@ def test_wrong_settings_fail_at_the_start(recollect, tmp_path, toml):
     assert list(tmp_path.glob("*.db")) == []
 
 
+@pytest.mark.parametrize(
+    ("toml", "where"),
+    [
+        (b"poll_s = 2\n\nwindow_turns = = 3\n", "line 3, column 16"),
+        (b"poll_s = 2\npoll_s = 3\n", "line 2"),
+        (b"poll_s = 2\r\nurl = caf\xe9\r\n", "UTF-8, which line 2 is not"),
+        (b"layers = [1,\n", "end of document"),
+    ],
+)
+def test_a_file_of_settings_that_is_no_toml_is_told_with_the_line(recollect, tmp_path, toml, where):
+    (tmp_path / "recollect.toml").write_bytes(toml)
+    assert where in recollect("stats", at=None).err
+
+
 def test_an_empty_variable_fails_at_the_start(recollect, monkeypatch):
     monkeypatch.setenv("RECOLLECT_URL", "")
     assert recollect("stats", at=None).code == 2
