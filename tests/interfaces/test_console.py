@@ -20,7 +20,7 @@ from recollect.profile import Fact
 from recollect.server import console, sample
 from recollect.server.console.pages import HEADERS, STATIC
 from recollect.server.console.teaching import CHANGED
-from recollect.server.console.timeline import LETTERS_MAX, Row, draw
+from recollect.server.console.timeline import LETTERS_MAX, WIDTHS_PX, Label, Row, draw
 from recollect.server.metrics import Metrics, Shared
 from recollect.testing.fakes import FailingEmbedder
 
@@ -844,11 +844,27 @@ def test_values_that_changed_every_minute_are_not_written_over_each_other():
         )
     ]
     (lane,) = draw([Row("city", "1", facts)], now).lanes
-    assert [spell.label for spell in lane.spells] == ["inside", "", "", ""]
+    for width in WIDTHS_PX:
+        assert [spell.labels[width] for spell in lane.spells] == [Label("inside", "Town 0"), None, None, None]
     (lane,) = draw([Row("city", "1", facts[1:])], now).lanes
-    assert [spell.label for spell in lane.spells][-1] == "left" and [spell.label for spell in lane.spells][:2] == [
-        "",
-        "",
-    ]
+    for width in WIDTHS_PX:
+        assert [spell.labels[width] for spell in lane.spells] == [None, None, Label("left", "Town 3")]
     long = draw([Row("city", "1", [replace(facts[0], value="x" * 400)])], now).lanes[0].spells[0]
-    assert len(long.said) == LETTERS_MAX
+    assert len(long.labels["roomy"].text) == LETTERS_MAX
+
+
+def test_of_a_value_that_does_not_fit_its_bar_the_beginning_is_written_if_that_says_something():
+    now = datetime(2026, 11, 15, tzinfo=UTC)
+    moved = now - timedelta(days=40)
+    before = Fact(id="1", key="job", value="marine biologist", valid_from=now - timedelta(days=90), valid_to=moved)
+    after = Fact(id="2", key="job", value="head of research", valid_from=moved)
+    (lane,) = draw([Row("job", "1", [before, after])], now).lanes
+    written = {
+        width: [label and label.text for label in (spell.labels[width] for spell in lane.spells)] for width in WIDTHS_PX
+    }
+    assert written["roomy"] == ["marine biologist", "head of research"]
+    for text, whole in zip(written["narrow"], written["roomy"], strict=True):
+        assert text.endswith("…") and whole.startswith(text[:-1]) and len(text) > 3
+    last = replace(before, value="東京都特許許可局長", valid_from=now - timedelta(days=50))
+    (lane,) = draw([Row("job", "1", [before, last, after])], now).lanes
+    assert lane.spells[1].labels["tiny"] is None

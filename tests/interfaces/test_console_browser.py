@@ -322,6 +322,29 @@ async def test_no_words_of_the_graph_cover_others(address, width):
             assert await page.locator(".web .node text:visible").count() > 3, path
 
 
+CUT_LABELS = """() => [...document.querySelectorAll(".lane .track text")].filter((text) => {
+  const room = text.classList.contains("beside") ? text.closest(".track") : text.parentNode.querySelector(".spell");
+  const written = text.getBoundingClientRect(), around = room.getBoundingClientRect();
+  return written.width && (written.left < around.left || written.right > around.right);
+}).map((text) => text.textContent)"""
+
+
+@pytest.mark.parametrize("width", [320, 390, 700, 900, 1280])
+async def test_no_label_of_the_timeline_is_cut(width):
+    async with (
+        opened() as service,
+        listening(service) as address,
+        browsing(viewport={"width": width, "height": 800}) as page,
+    ):
+        await sample.load(service.memory, "default", service.clock())
+        noor = service.memory.user("noor")
+        for value in ("Wammawamma Mwmwmwmw", "東京都特許許可局", "Illinois", "THE QUICK BROWN FOX"):
+            await noor.add_fact("club", value)
+        await page.goto(f"{address}/users/noor/profile")
+        assert await page.locator(".lane .track text:visible").count() > 20
+        assert await page.evaluate(CUT_LABELS) == []
+
+
 @pytest.mark.parametrize("width", [390, 820])
 async def test_a_form_that_unfolds_in_a_list_lies_within_a_narrow_page(address, width):
     async with browsing(viewport={"width": width, "height": 844}) as page:

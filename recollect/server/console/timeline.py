@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
+from unicodedata import east_asian_width
 
 from recollect.profile import Fact
 from recollect.server.console.words import day
@@ -14,10 +15,13 @@ TICKS = 5
 """Days that are named below a timeline: more would touch each other on a telephone."""
 SHORTEST = 0.012
 """Of a value that held for a moment, so much is drawn that it can be seen and clicked."""
-LETTER, PADDING = 0.0095, 0.025
-"""About what a letter takes of the width, and the room around a text: what does not fit is written beside its bar."""
-LETTERS_MAX = 36
-"""Of a longer value the beginning is drawn; all of it stands where the pointer rests, and in the list below."""
+WIDTHS_PX = {"tiny": 150, "narrow": 215, "middle": 400, "roomy": 640}
+"""How wide a picture is at least, from telephones on. What fits is written for each width, and one of them is shown."""
+PADDING_PX = 20
+"""The room around a text: what does not fit is written beside its bar."""
+LETTERS_MAX, LETTERS_MIN = 36, 3
+"""Of a longer value the beginning is drawn, where there is room for that; all of it stands in the list below."""
+THIN, BROAD = frozenset("fijlrtI1 .,:;'|!()/"), frozenset("mwMW@%…")
 BELIEVED = ("learned", "told", "confirmed", "pinned", "ended")
 """Values that were true at some time. What was rejected or corrected never was."""
 
@@ -30,6 +34,13 @@ class Row(NamedTuple):
     facts: Sequence[Fact]
 
 
+class Label(NamedTuple):
+    """What is written of a value: `inside` its bar, or on the side of it that has room."""
+
+    place: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Spell:
     """One value while it held, with its place and length from 0 to 1."""
@@ -38,14 +49,8 @@ class Spell:
     start: float
     length: float
     holds: bool
-    label: str = ""
-    """Where its value is written: `inside` its bar, on the side of it that has room, or nowhere."""
-
-    @property
-    def said(self) -> str:
-        """The value, as much of it as can be read at a glance."""
-        value = self.fact.value
-        return value if len(value) <= LETTERS_MAX else f"{value[: LETTERS_MAX - 1]}…"
+    labels: Mapping[str, Label | None] = field(default_factory=dict)
+    """What is written of it in a picture of each width: nothing, where there is no room."""
 
     @property
     def end(self) -> float:
@@ -112,20 +117,58 @@ def _spell(fact: Fact, scale: _Scale) -> Spell:
 
 
 def _labelled(spells: Sequence[Spell]) -> tuple[Spell, ...]:
+    """The spells, each with what is written of its value in pictures of every width."""
+    by_width = [_labels(spells, width_px) for width_px in WIDTHS_PX.values()]
+    return tuple(
+        replace(spell, labels=dict(zip(WIDTHS_PX, labels, strict=True)))
+        for spell, *labels in zip(spells, *by_width, strict=True)
+    )
+
+
+def _labels(spells: Sequence[Spell], width_px: int) -> list[Label | None]:
     """The values written where there is room: no text lies over another or over the bar of another."""
     taken = [(spell.start, spell.end) for spell in spells]
-    labels: dict[int, str] = {}
+    labels: list[Label | None] = [None for _ in spells]
     # What holds now is written first: of values that changed every minute it is the one to read.
     for place, spell in sorted(enumerate(spells), key=lambda each: not each[1].holds):
-        width = len(spell.said) * LETTER + PADDING
+        value = spell.fact.value
+        said = value if len(value) <= LETTERS_MAX else _begun(value, LETTERS_MAX - 1)
+        width = (_text_px(said) + PADDING_PX) / width_px
         beside = {"left": (spell.start - width, spell.start), "right": (spell.end, spell.end + width)}
         if width <= spell.length:
-            labels[place] = "inside"
+            labels[place] = Label("inside", said)
             continue
         for side in ("left", "right") if spell.start > 0.5 else ("right", "left"):
             first, last = beside[side]
             if first >= 0 and last <= 1 and not any(first < end and start < last for start, end in taken):
-                labels[place] = side
+                labels[place] = Label(side, said)
                 taken.append((first, last))
                 break
-    return tuple(replace(spell, label=labels.get(place, "")) for place, spell in enumerate(spells))
+        else:
+            labels[place] = _beginning(said, spell.length * width_px - PADDING_PX)
+    return labels
+
+
+def _beginning(text: str, room_px: float) -> Label | None:
+    """As much of a text as there is room for in its bar; None if that says nothing."""
+    kept = next((end for end in range(len(text) - 1, 0, -1) if _text_px(_begun(text, end)) <= room_px), 0)
+    return Label("inside", _begun(text, kept)) if kept >= LETTERS_MIN else None
+
+
+def _begun(text: str, letters: int) -> str:
+    return f"{text[:letters].rstrip()}…"
+
+
+def _text_px(text: str) -> int:
+    """About how long a text is as it is drawn, and rather more.
+
+    >>> _text_px("Fjordlab"), _text_px("東京")
+    (57, 26)
+    """
+    return sum(map(_letter_px, text))
+
+
+def _letter_px(letter: str) -> int:
+    if letter in BROAD or east_asian_width(letter) in "WF":
+        return 13
+    return 5 if letter in THIN else 10 if letter.isupper() else 8
