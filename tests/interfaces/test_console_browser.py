@@ -125,6 +125,23 @@ async def test_a_person_searches_and_follows_a_memory_to_its_words(address):
         await expect(page.locator(".bubble:target")).to_contain_text("harira")
 
 
+async def test_the_words_of_a_memory_are_seen_on_a_later_page_of_a_long_conversation_below_the_bar():
+    async with opened() as service, listening(service) as address, browsing() as page:
+        ann = service.memory.user("ann")
+        for start in range(0, 160, 40):
+            said = [f"Line {start + n}." if start + n != 120 else "I live in Oslo." for n in range(40)]
+            await ann.session("long").add_messages([{"role": "user", "content": text} for text in said])
+        await service.memory.work()
+        (fact,) = await ann.facts.get("city")
+        await page.goto(f"{address}/users/ann/memories/{fact.id}")
+        await page.get_by_role("link", name="in its conversation").click()
+        await expect(page.locator(".bubble:target")).to_contain_text("I live in Oslo.")
+        words, bar = await page.locator(".bubble:target").bounding_box(), await page.locator(".top").bounding_box()
+        assert bar["y"] + bar["height"] < words["y"] < 800
+        await page.get_by_role("link", name="From the beginning").click()
+        await expect(page.locator(".bubble").first).to_contain_text("Line 0.")
+
+
 @pytest.mark.parametrize("user", [".", ".."])
 async def test_users_named_like_a_step_of_a_path_are_opened_like_others(user):
     async with opened() as service, listening(service) as address, browsing() as page:
