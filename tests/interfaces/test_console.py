@@ -770,6 +770,11 @@ async def test_growth_and_latency_are_drawn_from_what_happened(client, noor):
     assert "POST /api/users/{user}/context" in page and "of 1 context<" in page
 
 
+async def test_an_org_is_no_user_of_the_index(client, noor):
+    await client.post(f"/api{NOOR}/context", json={"query": "Who is Biscuit?"})
+    assert "of 2 users and orgs in memory" in await shown(client, "/overview")
+
+
 # ── The interface, for people ────────────────────────────────────────────────────────────────────
 
 

@@ -30,6 +30,8 @@ GROWING = ("conversation", "fact", "episodic", "long_term")
 DAYS = 42
 """How far back growth is drawn."""
 ROUTES_SHOWN = 8
+OWNERS = ("user or org", "users and orgs")
+"""What a partition is to people."""
 AGES = (("a day", 1), ("a week", 7), ("a month", 30), ("a quarter", 91), ("a year", 365))
 """How old memories are, at most; and then those that are older."""
 
@@ -106,8 +108,8 @@ def _overview(service: Service, survey: Survey, found: Sequence[Record], is_part
 def _in_use(uses: dict[str, Any]) -> dict[str, str]:
     """Which parts work here, in words."""
     index = uses["index"]
-    held = f"{count(index['records'], 'record')} of {count(index['partitions'], 'user')} in memory"
-    aside = f"; {count(index['aside'], 'user')} laid aside" if index["aside"] else ""
+    held = f"{count(index['records'], 'record')} of {count(index['partitions'], *OWNERS)} in memory"
+    aside = f"; {count(index['aside'], *OWNERS)} laid aside" if index["aside"] else ""
     return {
         "Meaning": str(uses["embedder"]),
         "Learning": str(uses["enrichment"]),
