@@ -203,13 +203,17 @@ class Flow:
         finally:
             for task in self._tasks:
                 task.cancel()
-            self.indexes.close()
-            await self.ledger.store.close()
-            await self.indexing.close()
-            for remote in (*self._embedders, self.model):
-                disconnect = getattr(remote, "disconnect", None)
-                if disconnect is not None:
-                    await disconnect()
+            await self.let_go()
+
+    async def let_go(self) -> None:
+        """Close what was opened, and do nothing else."""
+        self.indexes.close()
+        await self.ledger.store.close()
+        await self.indexing.close()
+        for remote in (*self._embedders, self.model):
+            disconnect = getattr(remote, "disconnect", None)
+            if disconnect is not None:
+                await disconnect()
 
     async def _wind_up(self) -> None:
         await self._finish_work()
