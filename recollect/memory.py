@@ -192,7 +192,7 @@ class Memory:
         return self
 
     async def _wired(self, store: Store, earlier: Embedder | None, index: VectorIndex | None) -> Flow:
-        """The running parts around a store. If that is broken off, the store is closed: nobody else could do it."""
+        """The running parts around a store. If that is broken off, all is closed, as `close` would do it."""
         flow: Flow | None = None
         try:
             flow = _part("flow").Flow(
