@@ -14,6 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,6 +23,10 @@ log = logging.getLogger("recollect.aside")
 PAGE = 4_096
 STEPS = 8
 """Sizes of places between one power of two and the next: an eighth of a place lies idle at the most."""
+FILE_SHARE = 2
+"""From how many times the bytes that may lie in it the file is too long."""
+GIVEN_UP = 8
+"""Of a file that is too long, so many go for each that is put."""
 AGE_S = 3_600.0
 """How long something lies here: another process may have forgotten some of it, of which this one does not hear."""
 
@@ -71,7 +76,25 @@ class Aside:
         self._places.move_to_end(key)
         while self._places and self._is_over(oldest := next(iter(self._places))):
             self.drop(oldest)
+        if self._end > FILE_SHARE * self._bytes_max:
+            self._shrink()
         return key in self._places
+
+    def _shrink(self) -> None:
+        """Let go of some, and cut the file off once all are gone: by and by, as each is overwritten.
+
+        As what is put grows, places become free into which nothing fits any more.
+        """
+        for oldest in list(islice(self._places, GIVEN_UP)):
+            self.drop(oldest)
+        if self._places or not self._is_usable:
+            return
+        try:
+            self._opened().truncate(0)
+            self._free.clear()
+            self._end = 0
+        except OSError as error:
+            self._give_up(error)
 
     def _is_over(self, key: Hashable) -> bool:
         return self.nbytes > self._bytes_max or self._places[key].since_s < self._clock_s() - AGE_S

@@ -47,6 +47,8 @@ CLOSE_WORK_S = 2.0
 """How long closing goes on with work that is due; the rest waits for the next worker."""
 USES_FLUSH_S = 30.0
 """How long the counts of what was used wait before they are written down together."""
+USES_MAX = 50_000
+"""Memories whose uses wait for that, some ten MiB: those of a store that cannot be written would wait for ever."""
 
 
 class Flow:
@@ -138,9 +140,13 @@ class Flow:
         own = await self.indexes.current(scope.partition)
         for source in context.sources:
             if source.layer == "learning" or (source.layer == "long_term" and source.id in found):
-                owner = scope.partition if source.id in own.row_of else Partition(scope.org, "")
-                self._uses[owner, source.id] += 1
+                self._note_use(scope.partition if source.id in own.row_of else Partition(scope.org, ""), source.id)
         return context
+
+    def _note_use(self, owner: Partition, id: str) -> None:
+        """Count a use until it is written down; above so many only of what is counted already."""
+        if len(self._uses) < USES_MAX or (owner, id) in self._uses:
+            self._uses[owner, id] += 1
 
     def _contexts_for(self, model: str) -> ContextBuilder:
         """Contexts that are counted as a model does; those that count alike are one."""
@@ -170,8 +176,8 @@ class Flow:
         uses, self._uses = self._uses, Counter()
         try:
             await note_uses(self.ledger, uses)
-        except RecollectError:
-            self._uses.update(uses)
+        except BaseException:
+            self._uses.update(uses)  # what was written is no longer among them
             raise
 
     async def _flush_regularly(self) -> None:
@@ -179,8 +185,8 @@ class Flow:
             await asyncio.sleep(USES_FLUSH_S)
             try:
                 await self.flush_uses()
-            except RecollectError:
-                continue  # they are kept and tried again
+            except Exception:  # whatever it is, it must not end this: they are kept and tried again
+                continue
 
     def privacy(self, partition: Partition) -> Privacy:
         """Forgetting, erasing and exporting what one partition holds."""
@@ -203,13 +209,17 @@ class Flow:
         finally:
             for task in self._tasks:
                 task.cancel()
-            self.indexes.close()
-            await self.ledger.store.close()
-            await self.indexing.close()
-            for remote in (*self._embedders, self.model):
-                disconnect = getattr(remote, "disconnect", None)
-                if disconnect is not None:
-                    await disconnect()
+            await self.let_go()
+
+    async def let_go(self) -> None:
+        """Close what was opened, and do nothing else."""
+        self.indexes.close()
+        await self.ledger.store.close()
+        await self.indexing.close()
+        for remote in (*self._embedders, self.model):
+            disconnect = getattr(remote, "disconnect", None)
+            if disconnect is not None:
+                await disconnect()
 
     async def _wind_up(self) -> None:
         await self._finish_work()

@@ -197,21 +197,31 @@ class Memory:
                 self._closing = None
                 earlier = _part("embedders").open_earlier(self._embedder, self._settings)
                 index = _index_beside(self._settings, self._embedder)
-                self._flow = _part("flow").Flow(
-                    await self._opened(),
-                    self._settings,
-                    self._embedder,
-                    self._clock,
-                    earlier,
-                    self._reranker,
-                    self._model,
-                    index,
-                    scratch=InMemoryStore,
-                )
-                await self._flow.indexing.check()
-                await self._flow.reembedding.peek()
+                self._flow = await self._wired(await self._opened(), earlier, index)
                 self._flow.start()
         return self
+
+    async def _wired(self, store: Store, earlier: Embedder | None, index: VectorIndex | None) -> Flow:
+        """The running parts around a store. If that is broken off, all is closed, as `close` would do it."""
+        flow: Flow | None = None
+        try:
+            flow = _part("flow").Flow(
+                store,
+                self._settings,
+                self._embedder,
+                self._clock,
+                earlier,
+                self._reranker,
+                self._model,
+                index,
+                scratch=InMemoryStore,
+            )
+            await flow.indexing.check()
+            await flow.reembedding.peek()
+        except BaseException:
+            await asyncio.shield(store.close() if flow is None else flow.let_go())
+            raise
+        return flow
 
     async def _opened(self) -> Store:
         url, settings = self._url, self._settings

@@ -214,8 +214,10 @@ async def note_uses(ledger: Ledger, uses: Counter[tuple[Partition, str]]) -> Non
 
     What was written is taken out of the counts: whoever is refused in the middle goes on with the rest.
     """
-    for partition in dict.fromkeys(partition for partition, _ in uses):
-        ids = [id for each, id in uses if each == partition]
+    by_partition: dict[Partition, list[str]] = {}
+    for partition, id in uses:
+        by_partition.setdefault(partition, []).append(id)
+    for partition, ids in by_partition.items():
         for start in range(0, len(ids), CHUNK):
             some = ids[start : start + CHUNK]
             used = [_used(r, uses[partition, r.id], ledger.clock()) for r in await ledger.get(partition, some)]

@@ -262,7 +262,10 @@ async def serve_http(
 ) -> None:
     """Serve programs on this machine until `stop` is set; `told` gets the address once it can be used."""
     listening = _listening(host, port)
-    app = server.streamable_http_app(streamable_http_path=PATH, max_request_body_size=LIMITS.body_bytes, host=host)
+    # No sessions: each takes 40 KB and two tasks until it has been quiet for half an hour, and nobody need end one.
+    app = server.streamable_http_app(
+        streamable_http_path=PATH, stateless_http=True, max_request_body_size=LIMITS.body_bytes, host=host
+    )
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=int(GRACE_S))
     serving = _Serving(config)
     running = asyncio.create_task(serving.serve(sockets=[listening]))

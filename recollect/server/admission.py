@@ -115,11 +115,20 @@ class Admission:
             async with asyncio.timeout(self._wait_s):
                 await called
         except (TimeoutError, asyncio.CancelledError) as error:
+            self._step_out(who, called)
             if called.done() and not called.cancelled() and called.exception() is None:
                 self.give_turn_back(who)  # it came at the very moment
             if isinstance(error, TimeoutError):
                 raise _busy() from None
             raise
+
+    def _step_out(self, who: bytes, called: asyncio.Future[None]) -> None:
+        """Take out who gave up: where no turn comes back for long, nobody else would, and there may be any number."""
+        line = self._waiting.get(who)
+        if line is not None and called in line:
+            line.remove(called)
+            if not line:
+                del self._waiting[who]
 
     def _shorten(self, who: bytes) -> None:
         """Send those away who came last."""

@@ -74,7 +74,10 @@ def sent(data: bytes) -> Sent | None:
     head, end, body = data.partition(b"\r\n\r\n")
     lower = head.lower()
     line = lower.partition(b"\r\n")[0].split(b" ")
-    if not end or len(line) != 3 or line[2] != b"http/1.1" or line[1].decode("latin-1") in ALWAYS:
+    if not end or len(line) != 3 or line[2] != b"http/1.1":
+        return None
+    path = line[1].partition(b"?")[0].decode("latin-1")
+    if path in ALWAYS:
         return None
     if line[0] == b"head":
         return None  # its answer must have no body, which a refusal has
@@ -86,7 +89,6 @@ def sent(data: bytes) -> Sent | None:
     if missing < 0 or lower.count(_AUTHORIZATION) > 1:
         return None
     shown = head[len(before) + len(given) :].partition(b"\r\n")[0]
-    path = line[1].partition(b"?")[0].decode("latin-1")
     return Sent(caller(shown), missing, is_guarded(path))
 
 

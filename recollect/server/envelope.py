@@ -72,7 +72,8 @@ class Envelope:
 
     async def _answered(self, scope: Scope, exchange: _Exchange) -> None:
         try:
-            is_let_in = scope["path"] in ALWAYS
+            # Whoever stands in the line leaves it by a visit, whatever the path turns out to be: %68ealth is health.
+            is_let_in = scope["path"] in ALWAYS and IN_LINE not in scope
             with nullcontext() if is_let_in else exchange.visiting(self._service):
                 check_head(scope)
                 await self._app(scope, exchange.receive, exchange.send)

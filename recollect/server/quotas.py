@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from recollect.errors import Conflict, RateLimited, RecollectError, ValidationError
+from recollect.ledger import upkeep_job
 from recollect.records import DAY_MS, SECOND_MS, Changes, Clock, Partition, Record, Scope, new_id
 from recollect.settings import Settings
 from recollect.stores.contract import Store
@@ -155,7 +156,9 @@ class Quotas:
         data = {"day": day, "used": dict(total)}
         home = Partition(ORG, org)
         put = Record(ID, "quota", Scope(*home), created_at=now) if record is None else record
-        await self._store.commit(Changes(home, put=(put.with_(data=data),), key=new_id(now)), now)
+        gone = upkeep_job(home, now + DAY_MS)  # of the keys of commits, of which there are thousands in a day
+        changes = Changes(home, put=(put.with_(data=data),), enqueue=(gone,), key=new_id(now))
+        await self._store.commit(changes, now)
         if day != self._day:
             return  # another day began while it was written, and this is nothing of it
         self._known[org] = total

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -92,7 +93,9 @@ class ChromaIndex:
         digest = hashlib.blake2b(model.encode(), digest_size=6).hexdigest()
         self._name = f"{address.collection}-veiled-{digest}"
         self._unveiled = f"{address.collection}-{digest}"
+        self._client: Any = None
         self._collection: chromadb.Collection | None = None
+        self._opening = threading.Lock()
         self._threads = ThreadPoolExecutor(1 if address.folder else CONNECTIONS, thread_name_prefix="chroma")
 
     async def put(self, partition: Partition, rows: Sequence[tuple[Record, np.ndarray]]) -> None:
@@ -156,7 +159,15 @@ class ChromaIndex:
 
     async def close(self) -> None:
         self._collection = None
+        with suppress(RuntimeError):  # closed before
+            self._threads.submit(self._let_go)
         self._threads.shutdown(wait=False)
+
+    def _let_go(self) -> None:
+        with self._opening:
+            client, self._client = self._client, None
+        if hasattr(client, "close"):  # of versions that have it: the driver itself keeps those that are not closed
+            client.close()
 
     async def _call(self, call: Callable[[chromadb.Collection], Answer]) -> Answer:
         """Run a call in a thread of its own; whatever goes wrong there is `Unavailable`."""
@@ -168,17 +179,25 @@ class ChromaIndex:
             raise Unavailable(f"Chroma cannot be used ({kind}). Is it running?", field="index") from None
 
     def _opened(self) -> chromadb.Collection:
-        if self._collection is None:
-            client = self._client()
+        collection = self._collection
+        if collection is None:
+            client = self._connected()
             with suppress(NotFoundError):
                 client.delete_collection(self._unveiled)  # of an earlier version, which called owners by their names
             # Without an embedder of its own: it would download one.
-            self._collection = client.get_or_create_collection(
+            collection = self._collection = client.get_or_create_collection(
                 self._name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
             )
-        return self._collection
+        return collection
 
-    def _client(self) -> Any:
+    def _connected(self) -> Any:
+        """The one client, also after a failure: it connects anew by itself, and another would be kept beside it."""
+        with self._opening:
+            if self._client is None:
+                self._client = self._made()
+            return self._client
+
+    def _made(self) -> Any:
         where = self._address
         if where.folder is not None:
             return chromadb.PersistentClient(path=where.folder, settings=quiet())

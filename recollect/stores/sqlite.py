@@ -62,6 +62,8 @@ from recollect.stores.sqlite_file import Connection, SqliteFile, copy_into, pack
 PATH_MAX = 4_096
 NEAR_REVISIONS, NEAR_ROWS = 4, 32
 """Commits and records since a mark up to which what changed is read at once, on the caller's thread."""
+HEADS_MAX = 10_000
+"""Heads that are kept at hand; a file in which nobody writes would have those of all who ask."""
 DUE_LOOKED_AT = 8
 """Among how many times the jobs that are claimed those of one partition are sought: together they are one commit."""
 _Slots = Mapping[str, tuple[str, int]]
@@ -335,7 +337,7 @@ class SqliteStore:
     def _peek_heads(self, *partitions: Partition) -> Sequence[Head]:
         """Heads as they stand, in microseconds: asked again only when the file has changed."""
         version = self._file.peek(_data_version)
-        if version != self._heads_version:
+        if version != self._heads_version or len(self._heads) > HEADS_MAX:
             self._heads, self._heads_version = {}, version
         for partition in partitions:
             if partition not in self._heads:

@@ -316,20 +316,24 @@ class SqliteFile:
                 isolation_level=None,
                 check_same_thread=False,
             )
-            self._connections.append(db)
-            for pragma in (
-                "trusted_schema = off",
-                "secure_delete = on",
-                "synchronous = full",
-                f"wal_autocheckpoint = {WAL_PAGES}",
-                f"journal_size_limit = {WAL_LIMIT_BYTES}",
-                f"cache_size = -{CACHE_KIB}",
-                "temp_store = memory",
-            ):
-                db.execute(f"pragma {pragma}")
-            return db
+            try:
+                for pragma in (
+                    "trusted_schema = off",
+                    "secure_delete = on",
+                    "synchronous = full",
+                    f"wal_autocheckpoint = {WAL_PAGES}",
+                    f"journal_size_limit = {WAL_LIMIT_BYTES}",
+                    f"cache_size = -{CACHE_KIB}",
+                    "temp_store = memory",
+                ):
+                    db.execute(f"pragma {pragma}")
+            except BaseException:
+                db.close()  # whoever comes next tries again, and would leave one more open file behind
+                raise
         except sqlite3.Error as error:
             raise translated(error) from error
+        self._connections.append(db)
+        return db
 
     def _uri(self, read_only: bool) -> str:
         mode = "ro" if read_only else "rw"

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from recollect import Memory
-from recollect.records import Changes, Job
-from recollect.stores import open_store
+from recollect.errors import Corrupt
+from recollect.filters import Filter
+from recollect.records import Changes, Job, Partition
+from recollect.stores import open_store, sqlite
 from recollect.stores.contract import forget_whole, is_veil
 from recollect.stores.sqlite import living_by_ids
 from recollect.testing.conformance import StoreConformance
@@ -52,6 +54,34 @@ async def test_whether_anything_was_written_is_told_for_several_users_at_once_wh
         assert store.unchanged(marks)
         await forget_whole(other, ANN, NOW)
         assert not store.unchanged(marks)
+
+
+async def test_a_file_that_cannot_be_read_any_more_is_not_left_open_at_every_try(tmp_path: Path):
+    path = tmp_path / "broken.db"
+    async with opened(f"sqlite:///{path}") as store:
+        with path.open("r+b") as file:
+            header = file.read(16)
+            file.seek(0)
+            file.write(b"?" * 16)
+        files = []
+        for number in range(10):
+            with pytest.raises(Corrupt):
+                await put(store, message(f"m{number}"))
+            with pytest.raises(Corrupt):
+                await store.list(Filter(ANN), NOW)
+            files.append(len(list(Path("/proc/self/fd").iterdir())))
+        assert files[-1] == files[2], "SQLite itself keeps one or two, to open them again"
+        with path.open("r+b") as file:
+            file.write(header)
+        await put(store, message("again"))
+
+
+async def test_of_users_who_ask_while_nobody_writes_only_so_many_are_kept_at_hand(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(sqlite, "HEADS_MAX", 10)
+    async with opened(f"sqlite:///{tmp_path}/quiet.db") as store:
+        for number in range(100):
+            await store.changes(Partition("acme", f"user{number}"), None)
+        assert len(store._heads) <= 11
 
 
 async def test_only_keys_that_a_caller_gave_are_remembered(tmp_path: Path):

@@ -165,28 +165,47 @@ def own_threads() -> set[str]:
     return {thread.name for thread in threading.enumerate() if thread.name.startswith("recollect-")}
 
 
-async def own_threads_end() -> bool:
-    """Whether nothing of a closed memory runs on, after a moment."""
+async def own_threads_end(folder: Path | None = None) -> bool:
+    """Whether nothing of a closed memory runs on, after a moment, and no file of the folder is open any more."""
     for _ in range(100):
-        if not own_threads():
+        if not own_threads() and not (folder and list(folder.glob("*-wal"))):
             return True
         await asyncio.sleep(0.02)
     return False
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["under way", "just done"])
-async def test_a_cancelled_opening_leaves_nothing_open(tmp_path, late):
+@pytest.mark.parametrize("files", [1, 2])
+async def test_a_cancelled_opening_leaves_nothing_open(tmp_path, files, late):
     path = tmp_path / "memories.db"
+    elsewhere = {"working": f"sqlite:///{tmp_path}/working.db"} if files == 2 else {}
+
+    async def stay_for_a_moment() -> None:
+        async with opened(path, layers=elsewhere):
+            pass
+
     for at in range(1, SUSPENSIONS_MAX):
-        memory = opened(path)
-        reached = await cancelled_at(memory.start(), at, late=late)
-        await memory.close()
-        assert await own_threads_end()
-        assert not Path(f"{path}-wal").exists(), "the last connection was closed"
+        reached = await cancelled_at(stay_for_a_moment(), at, late=late)
+        assert await own_threads_end(tmp_path)
         if not reached:
             break
-    async with opened(path) as memory:
+    assert at > files
+    async with opened(path, layers=elsewhere) as memory:
         await works_for_others(memory)
+
+
+async def test_an_opening_that_was_broken_off_can_be_begun_again_and_the_work_is_done(tmp_path):
+    elsewhere = {"working": f"sqlite:///{tmp_path}/working.db"}
+    for at in range(1, SUSPENSIONS_MAX):
+        memory = opened(tmp_path / "memories.db", worker=True, layers=elsewhere)
+        reached = await cancelled_at(memory.start(), at)
+        async with memory, asyncio.timeout(60):
+            await memory.user("ann").session("chat").add_message("user", "Stay.", id=f"stay{at}")
+            while not memory.describe()["jobs"]["done"]:
+                await asyncio.sleep(0.01)
+        if not reached:
+            break
+    assert at > 2
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["under way", "just done"])

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("chromadb", reason="no Chroma here: install recollect[chroma]")
 
 import chromadb
+import numpy as np
 
 from recollect import Memory
-from recollect.errors import ValidationError
+from recollect.errors import Unavailable, ValidationError
 from recollect.records import Partition
 from recollect.stores import open_index
 from recollect.stores.chroma import quiet, read_address
@@ -218,6 +220,19 @@ async def test_a_broken_folder_is_said_so_and_search_goes_on(open_memory, tmp_pa
     await memory.work()
     assert memory.describe()["vectors"]["state"].startswith("NOT IN USE")
     assert await found(memory.user("ann")) == ["Ann drinks green tea"]
+
+
+async def test_calls_that_fail_leave_no_connection_behind_each(server):
+    index = open_index(server.url, HashingEmbedder().name)
+    files = []
+    for _ in range(5):
+        with pytest.raises(Unavailable):
+            await index.near(ANN, np.zeros(0, np.float32), 1)
+        await index.check()
+        files.append(len(list(Path("/proc/self/fd").iterdir())))
+    await index.close()
+    await index.close()
+    assert files[-1] == files[0]
 
 
 async def test_a_lost_index_is_made_again_from_the_store(memory, index):

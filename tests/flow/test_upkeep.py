@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from recollect import Memory, flow
 from recollect.errors import NotFound, Unavailable
 from recollect.layers import LAYERS
 from recollect.records import DAY_MS, HOUR_MS, Changes, Partition, Record, Scope
 from recollect.stores import open_store
-from recollect.testing.fakes import MeddlingStore
+from recollect.testing.fakes import HashingEmbedder, MeddlingStore
 
 ANN = Partition("default", "ann")
 
@@ -293,6 +294,23 @@ async def test_what_was_used_is_counted_once_whatever_fails_in_between(open_memo
     await memory._flow.flush_uses()
     found = [await user.get_memory(record.id) for user, record in zip(users, added, strict=True)]
     assert [record.data["usage_count"] for record in found] == [1, 1]
+
+
+async def test_uses_that_cannot_be_written_down_do_not_pile_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(flow, "USES_MAX", 10)
+    names = [f"user{number}" for number in range(20)]
+    async with Memory.open(tmp_path / "kept.db", embedder=HashingEmbedder(), worker=False) as memory:
+        for name in names:
+            await memory.user(name).add_memory("The code of the door is 4411.")
+        await memory.work()
+    url = f"sqlite:///{tmp_path}/kept.db?mode=ro"
+    async with Memory.open(url, embedder=HashingEmbedder(), worker=False) as memory:
+        for _ in range(2):
+            for name in names:
+                await memory.user(name).get_context("Which code has the door?")
+            with pytest.raises(Unavailable, match="read-only"):
+                await memory._flow.flush_uses()
+        assert sorted(memory._flow._uses.values()) == [2] * 10
 
 
 async def test_uses_of_what_an_org_shares_are_counted_there(memory):

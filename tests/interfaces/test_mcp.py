@@ -20,7 +20,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.types import INVALID_PARAMS
 
 from recollect import Memory
-from recollect.interfaces.mcp import INSTRUCTIONS, PROMPTS, RESOURCES, build
+from recollect.interfaces.mcp import INSTRUCTIONS, PROMPTS, RESOURCES, build, serve_http
 from recollect.interfaces.tool_shapes import NOTICE, PAGE_MAX
 from recollect.interfaces.tools import MESSAGES_PAGE, TEXT_SHOWN, TOOLS
 from recollect.policies.tokens import estimate
@@ -577,6 +577,25 @@ async def test_it_serves_programs_on_this_machine_by_http_until_it_is_asked_to_s
         assert (evil.status_code, page.status_code, large.status_code) == (421, 403, 413)
         running.send_signal(signal.SIGTERM)
         assert await asyncio.wait_for(running.wait(), 10) == 0
+
+
+async def test_programs_that_come_by_http_and_leave_without_a_word_leave_nothing_behind(memory):
+    stop, told = asyncio.Event(), asyncio.get_running_loop().create_future()
+    server = build(memory.user("ann"))
+    serving = asyncio.create_task(serve_http(server, "127.0.0.1", 0, stop, told.set_result))
+    headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+
+    async def tasks_after(programs: int) -> int:
+        for _ in range(programs):
+            async with httpx.AsyncClient(headers=headers) as web:
+                answer = await web.post(await told, content=HELLO)
+                assert answer.status_code == 200 and "serverInfo" in answer.text
+        await asyncio.sleep(0.2)
+        return len(asyncio.all_tasks())
+
+    assert await tasks_after(2) >= await tasks_after(20)
+    stop.set()
+    await asyncio.wait_for(serving, 10)
 
 
 def test_other_machines_are_not_served_without_keys(recollect):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 
 import pytest
 from server_stage import client_of, opened
@@ -50,6 +51,23 @@ async def test_upkeep_passes_by_what_the_server_keeps_for_itself():
         await service.seats.leave(service.seats.take("key"))
         assert set((await service.memory.survey()).records) == {"quota", "key", "seat"}
         assert all(done.is_idle for done in await service.memory.maintain())
+
+
+async def test_what_is_kept_of_the_counting_does_not_grow_from_day_to_day(tmp_path):
+    clock, kept = ManualClock(), []
+    settings = {"requests_per_day": 1_000}
+    async with opened(f"sqlite:///{tmp_path}/kept.db", clock=clock, settings=settings) as service:
+        for _ in range(6):
+            for _ in range(20):
+                service.quotas.note("acme", requests=1)
+                await service.quotas.flush()
+                clock.advance(hours=1)
+            clock.advance(hours=4)
+            await service.memory.work()
+            with sqlite3.connect(tmp_path / "kept.db") as file:
+                kept.append(file.execute("select count(*) from once").fetchone()[0])
+        assert await service.memory.failures() == []
+    assert kept[-1] <= 60, kept
 
 
 async def test_bytes_that_were_sent_are_counted():

@@ -315,6 +315,15 @@ async def test_one_key_that_asks_too_much_leaves_room_for_the_others(service):
     assert set(answers) == {200, 503} and 0 < figures <= len(refused)
 
 
+@pytest.mark.parametrize("path", ["/health", "/health?", "/ready?verbose=1", "/%68ealth"])
+async def test_looking_whether_it_lives_takes_no_room_from_anybody_however_it_is_asked(service, path):
+    service.admission = Admission(line=8)
+    async with listening(service) as address, httpx.AsyncClient(base_url=address, timeout=60) as client:
+        looks = [(await client.get(path)).status_code for _ in range(20)]
+        answer = await client.get("/api/users")
+    assert answer.status_code == 200 and 503 not in looks
+
+
 async def test_a_connection_on_which_requests_were_refused_unread_goes_on(service):
     service.admission = Admission(turns=1, line=2)
     service.memory._running.recall._embedder = slow = SlowEmbedder()

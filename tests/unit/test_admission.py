@@ -84,6 +84,18 @@ async def test_who_waited_too_long_is_told_to_come_back_and_leaves_no_trace():
     assert order == [ANN, BOB] and admission.join_line(BOB)
 
 
+async def test_those_who_gave_up_are_not_kept_while_no_turn_comes_back():
+    admission, done, order = Admission(turns=1, wait_s=0.001), asyncio.Event(), []
+    holder = asyncio.create_task(work(admission, ANN, done, order))
+    await settle()
+    for _ in range(20):
+        waiting = [asyncio.create_task(work(admission, BOB, done, order)) for _ in range(10)]
+        await asyncio.gather(*waiting, return_exceptions=True)
+    assert not admission._waiting
+    done.set()
+    await holder
+
+
 @pytest.mark.parametrize("steps", range(6))
 async def test_a_turn_is_not_lost_with_who_leaves_the_line_at_any_moment(steps):
     admission, first, done, order = Admission(turns=1), asyncio.Event(), asyncio.Event(), []

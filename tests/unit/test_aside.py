@@ -76,6 +76,21 @@ def test_places_are_used_again(folder):
     assert len(written(aside)) <= 3 * PAGE
 
 
+def test_its_file_stays_short_as_what_is_put_grows(folder):
+    aside, lengths = Aside(folder, bytes_max=100 * PAGE), []
+    for pages in range(1, 30):
+        for number in range(100):
+            aside.put(number, b"words" * (pages * PAGE // 5))
+            lengths.append(len(written(aside)))
+        assert aside.nbytes <= 100 * PAGE
+    assert max(lengths) <= 260 * PAGE
+    held = set(aside)
+    assert held and all(aside.get(number) for number in held)
+    for number in held:
+        aside.drop(number)
+    assert not written(aside).strip(b"\0")
+
+
 def test_its_file_has_no_name(folder):
     aside = Aside(folder, bytes_max=100 * PAGE)
     aside.put("a", "words")
