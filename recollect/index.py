@@ -28,7 +28,7 @@ from recollect.policies import scoring
 from recollect.policies.keys import KEYS
 from recollect.policies.quarantine import ASIDE, is_aside
 from recollect.policies.scoring import Scores, Talk
-from recollect.postings import Told, Words, vocabulary
+from recollect.postings import Told, Vocabulary, Words, vocabulary
 from recollect.providers import floats
 from recollect.records import HOUR_MS, Partition, Record, Scope, Vector
 from recollect.shelf import Shelf
@@ -55,6 +55,8 @@ RESTING_BYTES = 2 << 20
 """What indexes that rest may take in memory before those who were asked longest ago are laid aside: what was said is
 enriched a moment later, and to bring an index back for that takes longer than the rest of it.
 """
+VOCABULARIES = 2
+"""Vocabularies whose indexes are held at once: the newest, and the one before."""
 ASKED_TOGETHER = 4
 """Partitions of two questions that follow each other: each asks a user's and that of the org."""
 PAGE = 1_000
@@ -306,6 +308,10 @@ class PartitionIndex:
         """
         lost = self._removed + self._ended
         return lost > WASTED_ROWS and lost * 2 > len(self.records)
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self._words.vocabulary
 
     @property
     def holds_gone(self) -> bool:
@@ -560,6 +566,7 @@ class Indexes:
         # Those that rest in memory and may be laid aside.
         self._resting: OrderedDict[Partition, PartitionIndex] = OrderedDict()
         self._bytes = self._resting_bytes = 0
+        self._vocabularies: list[Vocabulary] = []
         self._hits = self._misses = 0
 
     def __contains__(self, partition: Partition) -> bool:
@@ -590,7 +597,12 @@ class Indexes:
             if index is None or index.is_wasteful:
                 index = self._fresh(partition)
             mark = index.mark
-            delta = await self._store.changes(partition, mark, PAGE)
+            try:
+                delta = await self._store.changes(partition, mark, PAGE)
+            except BaseException:
+                if mark is None and self._held.get(partition) is index:
+                    self.drop(partition)  # nobody would count it, and while the store is away there may be any number
+                raise
             if index.mark is not mark or self._held.get(partition) is not index:
                 continue  # another caller took the page in meanwhile
             if (delta.mark is mark or delta.mark == mark) and not delta.reset:
@@ -698,8 +710,19 @@ class Indexes:
 
     def _fresh(self, partition: Partition) -> PartitionIndex:
         self.drop(partition)
-        index = self._held[partition] = PartitionIndex(*self._shape)
+        index = PartitionIndex(*self._shape)
+        self._change_vocabulary(index.vocabulary)
+        self._held[partition] = index
         return index
+
+    def _change_vocabulary(self, vocabulary: Vocabulary) -> None:
+        """Let go of the indexes that were made with one that is long full: it goes with the last of them."""
+        if any(vocabulary is each for each in self._vocabularies):
+            return
+        self._vocabularies = [*self._vocabularies[1 - VOCABULARIES :], vocabulary]
+        for partition, index in list(self._held.items()):
+            if not any(index.vocabulary is each for each in self._vocabularies):
+                self.drop(partition)
 
     def close(self) -> None:
         """Let go of what lies aside."""

@@ -214,7 +214,7 @@ class Words:
     """BM25 over the rows of one index."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
+        self.vocabulary = vocabulary
         # For each word its rows in order, each with the count of the word there in the lowest bits.
         self._postings: dict[int, Entries] = {}
         self._together = _Together(np.empty(0, np.int64))
@@ -268,11 +268,11 @@ class Words:
         """The words of the next rows, each with its row and how often it stands there in the lowest bits."""
         cut = [self._cut(text) for text in texts]
         sizes = [*map(len, cut)]
-        numbers = np.fromiter(map(self._vocabulary.__getitem__, chain.from_iterable(cut)), np.int64, sum(sizes))
+        numbers = np.fromiter(map(self.vocabulary.__getitem__, chain.from_iterable(cut)), np.int64, sum(sizes))
         rows = np.repeat(np.arange(len(texts)), sizes)
         odd = numbers < 0
         if odd.any():
-            found = [self._vocabulary.several(number) for number in numbers[odd].tolist()]
+            found = [self.vocabulary.several(number) for number in numbers[odd].tolist()]
             numbers = np.concatenate((numbers[~odd], np.fromiter(chain.from_iterable(found), np.int64)))
             rows = np.concatenate((rows[~odd], np.repeat(rows[odd], [*map(len, found)])))
         standing, counts = np.unique(numbers << ROW_BITS | rows + len(self._lengths), return_counts=True)
@@ -285,12 +285,12 @@ class Words:
         cut = pieces(text)
         if len(cut) > STEMMED_MAX:
             cut = split(text)
-            self._vocabulary.learn_exactly(list(dict.fromkeys(cut))[STEMMED_MAX:])
+            self.vocabulary.learn_exactly(list(dict.fromkeys(cut))[STEMMED_MAX:])
         return cut
 
     def _add(self, text: str) -> None:
         """Read the text of the next row."""
-        numbers = self._vocabulary.numbers(self._cut(text))
+        numbers = self.vocabulary.numbers(self._cut(text))
         first = len(self._lengths) << COUNT_BITS
         self._lengths.append(len(numbers))
         for number, count in Counter(numbers).items():
@@ -327,7 +327,7 @@ class Words:
 
     def rarity_of(self, word: str) -> float:
         """How much a word tells that is in these rows, in this form or another."""
-        found = (len(self._entries(term)) for term in terms(word, self._vocabulary.language))
+        found = (len(self._entries(term)) for term in terms(word, self.vocabulary.language))
         return rarity(len(self._lengths), max(found, default=0))
 
     def told(self, query: Sequence[str]) -> Told:
@@ -340,7 +340,7 @@ class Words:
 
     def _entries(self, term: str) -> Entries:
         """The rows of a term. The words that it is the term of share one list from now on."""
-        numbers = self._vocabulary.of_term(term)
+        numbers = self.vocabulary.of_term(term)
         held: Entries | None = None
         for number in numbers:
             entries = self._of_word(number)

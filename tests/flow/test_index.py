@@ -10,13 +10,14 @@ import gc
 import os
 import random
 import sys
+import weakref
 from pathlib import Path
 from types import FunctionType, ModuleType
 
 import numpy as np
 import pytest
 
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, Unavailable
 from recollect.index import PartitionIndex
 from recollect.postings import Vocabulary
 from recollect.records import HOUR_MS, Partition
@@ -326,3 +327,31 @@ async def test_indexes_without_records_count_while_they_are_held_and_no_longer(o
     indexes = memory._flow.indexes
     assert len(indexes._held) < 400
     assert indexes._bytes == sum(index.counted_nbytes for index in indexes._held.values()) < 1 << 20
+
+
+@in_memory
+async def test_an_index_of_which_nothing_could_be_read_is_not_held(open_memory, monkeypatch):
+    memory = await open_memory()
+
+    async def away(*_args):
+        raise Unavailable("the store is away", field="store")
+
+    monkeypatch.setattr(memory._flow.ledger.store, "changes", away)
+    for number in range(5):
+        with pytest.raises(Unavailable):
+            await memory.user(f"user{number}").search_memory("Anything?")
+    assert not memory._flow.indexes._held
+
+
+@in_memory
+async def test_only_two_vocabularies_are_kept_by_the_indexes_that_were_made_with_them(open_memory, monkeypatch):
+    monkeypatch.setattr("recollect.postings.WORDS_MAX", 100)
+    memory, seen = await open_memory(), weakref.WeakValueDictionary()
+    for number in range(12):
+        user = memory.user(f"user{number}")
+        await user.add_memory(" ".join(f"word{number}x{each}" for each in range(60)))
+        await user.search_memory(f"word{number}x7")
+        seen[number] = memory._flow.indexes._held[Partition("default", f"user{number}")].vocabulary
+    gc.collect()
+    assert len({id(each) for each in seen.values()}) == 2
+    assert await memory.user("user0").search_memory("word0x7")
