@@ -54,6 +54,8 @@ class Recipe:
     near_first: int = 20
     reach: int = 60
     soft: float = 0.0
+    alone: float = 0.0
+    """How many turns are read without those beside them, as most are when it is used."""
     dropout: float = 0.1
 
 
@@ -187,6 +189,11 @@ class Pairs:
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
 
+def alone(candidate: list[Any]) -> list[Any]:
+    """The turn without those beside it."""
+    return [*candidate[:2], -1, -1, *candidate[4:]]
+
+
 def moved(question: dict[str, Any], by: int) -> dict[str, Any]:
     """A question whose texts stand so many places further on."""
     candidates = [
@@ -292,7 +299,8 @@ def _step(
     for question, pick in zip(group, picks, strict=True):
         padded = pick + pick[-1:] * (width - len(pick))
         asked = pairs.asked(question["question"])
-        rows += [pairs.row(asked, question["candidates"][place]) for place in padded]
+        read = [question["candidates"][place] for place in padded]
+        rows += [pairs.row(asked, alone(each) if chance.random() < recipe.alone else each) for each in read]
         there.append([True] * len(pick) + [False] * (width - len(pick)))
         soft.append([question["soft"][place] if recipe.soft else 0.0 for place in padded])
     with torch.autocast(device, torch.bfloat16):
@@ -462,10 +470,10 @@ def main() -> None:
         learned, measured_with = lessons(pairs, taught(pairs, options.judged), options.hold_out)
         questions = [question for question in learned for _ in range(often(question))]
         if large is None:
-            seeds = [replace(Recipe(soft=0.7), seed=seed) for seed in range(1, SEEDS + 1)]
+            seeds = [replace(Recipe(soft=0.7, alone=0.35), seed=seed) for seed in range(1, SEEDS + 1)]
             model = large = mean_of([train(pairs, questions, weights, recipe, device) for recipe in seeds])
         else:
-            model = student_of(pairs, questions, large, Recipe(layers=3, soft=0.8, rate=2e-4), device)
+            model = student_of(pairs, questions, large, Recipe(layers=3, soft=0.8, alone=0.35, rate=2e-4), device)
         print(f"{name}: {len(questions)} questions in a round, {time.time() - started:.0f} s")
         report(name, model, pairs, measured_with, device)
         save(model, options.out / f"{name}.npz")
