@@ -166,7 +166,7 @@ def read_file(folder: Path | None = None) -> dict[str, Any]:
         return {}
     written = path.read_bytes()
     try:
-        return tomllib.loads(written.decode())
+        return tomllib.loads(written.decode("utf-8-sig"))
     except tomllib.TOMLDecodeError as error:
         raise ValidationError(f"{FILE_NAME} cannot be read as TOML: {error}", field="settings") from error
     except UnicodeDecodeError as error:

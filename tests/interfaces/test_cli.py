@@ -168,6 +168,12 @@ def test_a_secret_in_a_url_is_never_shown(recollect):
     assert "hunter2" not in told.err + told.out
 
 
+def test_a_settings_file_may_begin_as_windows_editors_begin_one(recollect, tmp_path):
+    (tmp_path / "recollect.toml").write_text('url = "sqlite:///from_file.db"', encoding="utf-8-sig")
+    assert recollect("add", "one", at=None).code == 0
+    assert (tmp_path / "from_file.db").exists()
+
+
 def test_the_url_comes_from_the_option_then_the_environment_then_the_file(recollect, tmp_path, monkeypatch):
     (tmp_path / "recollect.toml").write_text('url = "sqlite:///from_file.db"')
     assert recollect("add", "one", at=None).code == 0
