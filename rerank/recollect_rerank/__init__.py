@@ -20,6 +20,8 @@ from tokenizers import Tokenizer
 QUESTION_TOKENS = 48
 TOKENS_MAX = {"large": 128, "small": 64}
 """Tokens of question and passage together, as each model was trained."""
+WEIGHTS = {"large": 2.0, "small": 1.5}
+"""How much the word of each counts beside that of the fast ranking."""
 BATCH_ROWS = 16
 """Rows at a time, sorted by length: little is read only to fill up shorter ones."""
 START, END = 101, 102
@@ -34,6 +36,7 @@ class Reranker:
         if size not in TOKENS_MAX:
             raise ValueError(f"size must be one of {', '.join(TOKENS_MAX)}")
         self.name = f"recollect-rerank-{size}"
+        self.weight = WEIGHTS[size]
         self._tokens_max = TOKENS_MAX[size]
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_padding()

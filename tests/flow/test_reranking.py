@@ -35,6 +35,14 @@ async def test_the_reranker_decides_among_the_first_hits(open_memory):
     assert [hit.score for hit in best] == sorted((hit.score for hit in best), reverse=True)
 
 
+@pytest.mark.parametrize(("weight", "is_first"), [(0.0, False), (3.0, True)])
+async def test_a_reranker_may_say_how_much_its_word_counts(open_memory, weight, is_first):
+    reranker = WordReranker({"dear": 9.0})
+    reranker.weight = weight
+    ann = await told(await open_memory(reranker=reranker))
+    assert ((await contents(ann, "Which cat?", quality="best"))[0] == "Cat food is dear.") is is_first
+
+
 async def test_a_hit_says_what_the_reranker_added(open_memory):
     ann = await told(await open_memory(reranker=WordReranker({"dear": 9.0})))
     first = (await ann.search_memory("Which cat?", quality="best"))[0]
