@@ -146,12 +146,14 @@ class Ledger:
         key = changes.key or (f"{OWN_KEY}{new_id(now)}" if self._loses_answers else None)
         if key is not changes.key or enqueue is not changes.enqueue:
             changes = changes.sent(enqueue, key)
-        with self.traffic:
-            revision = await self.store.commit(changes, now)
+        try:
+            with self.traffic:
+                revision = await self.store.commit(changes, now)
+        finally:
+            if changes.drop:  # also when the answer is lost: it may have been done
+                self.on_drop(changes.partition)
         if changes.enqueue:
             self.work_waits.set()
-        if changes.drop:
-            self.on_drop(changes.partition)
         return revision
 
     def _check_home(self) -> None:
