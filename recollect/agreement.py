@@ -17,7 +17,7 @@ from recollect.profile import spells_of
 from recollect.records import Partition, Record, Scope
 
 if TYPE_CHECKING:
-    from recollect.index import Indexes
+    from recollect.indexes import Indexes
 
 LEARNED_ENDS = (graphs.AS_THE_PROFILE, graphs.ANOTHER_BEGAN, graphs.NO_LONGER)
 """Why a relation ended that may hold again with its fact: nobody ended it by hand."""

@@ -10,7 +10,8 @@ from recollect.conversation import copy_id
 from recollect.records import Partition, Record, Scope
 
 if TYPE_CHECKING:
-    from recollect.index import Indexes, PartitionIndex
+    from recollect.index import PartitionIndex
+    from recollect.indexes import Indexes
 
 
 def is_copy(index: PartitionIndex, message: Record, now: int) -> bool:

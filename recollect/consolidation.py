@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from recollect.enrichment import merged_pair
 from recollect.episodes import NOTED, Episodes
 from recollect.errors import Conflict
-from recollect.index import Indexes, PartitionIndex
+from recollect.index import PartitionIndex
+from recollect.indexes import Indexes
 from recollect.ledger import Ledger
 from recollect.policies.merging import Wordings, glance
 from recollect.policies.recurring import RESTS_ON, Recurring, memory_id, recurring, retold, told_in

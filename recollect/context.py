@@ -14,7 +14,8 @@ from typing import Any
 
 from recollect.conversation import Conversation, Message, spoken
 from recollect.errors import Unavailable
-from recollect.index import Indexes, PartitionIndex
+from recollect.index import PartitionIndex
+from recollect.indexes import Indexes
 from recollect.layers import LASTING, LAYERS, SECTIONS
 from recollect.policies import fitting, scoring
 from recollect.policies.fencing import fenced, shown

@@ -12,7 +12,8 @@ from recollect import validate
 from recollect.conversation import fold_job
 from recollect.episodes import episode_job
 from recollect.errors import ValidationError
-from recollect.index import Indexes, PartitionIndex
+from recollect.index import PartitionIndex
+from recollect.indexes import Indexes
 from recollect.learning import Learning
 from recollect.ledger import Ledger, portions, upkeep_job
 from recollect.policies.importance import importance

@@ -17,7 +17,7 @@ from recollect.enrich.by_rules import Rules
 from recollect.enrichment import Enrichment
 from recollect.entities import Loads
 from recollect.errors import RecollectError
-from recollect.index import AWAKE, Indexes
+from recollect.indexes import AWAKE, Indexes
 from recollect.indexing import Indexing
 from recollect.layers import with_lives
 from recollect.learning import Learning

@@ -26,7 +26,8 @@ from recollect.records import Changes, Job, Partition, Record, Scope, new_id
 from recollect.seals import find_seal
 
 if TYPE_CHECKING:
-    from recollect.index import Indexes, PartitionIndex
+    from recollect.index import PartitionIndex
+    from recollect.indexes import Indexes
 
 log = logging.getLogger("recollect.learning")
 

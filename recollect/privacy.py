@@ -35,7 +35,7 @@ from recollect.unlearning import FACT_LAYERS, Unlearning, unlearning_job
 from recollect.views import Remaking, remake, remakings, resting_views
 
 if TYPE_CHECKING:
-    from recollect.index import Indexes
+    from recollect.indexes import Indexes
 
 QUOTES = "quotes"
 """The label of a reply under which stand the ids of what it quotes: it goes with them."""

@@ -35,7 +35,7 @@ from recollect.unlearning import FACT_LAYERS
 from recollect.views import Remaking, remake, remakings, resting_views
 
 if TYPE_CHECKING:
-    from recollect.index import Indexes
+    from recollect.indexes import Indexes
 
 Note = Mapping[str, Any]
 

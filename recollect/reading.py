@@ -27,7 +27,7 @@ from recollect.enrichment import fit_together
 from recollect.episodes import covered
 from recollect.errors import RecollectError
 from recollect.filters import Filter
-from recollect.index import Indexes
+from recollect.indexes import Indexes
 from recollect.layers import is_current
 from recollect.learning import Learning, teaches
 from recollect.ledger import Ledger

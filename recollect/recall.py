@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from recollect.errors import EmbeddingError
 from recollect.filters import Condition
-from recollect.index import Indexes, PartitionIndex
+from recollect.index import PartitionIndex
+from recollect.indexes import Indexes
 from recollect.indexing import Indexing
 from recollect.kinship import WordVectors
 from recollect.policies import scoring

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from recollect.errors import Conflict, EmbeddingError, RecollectError
 from recollect.filters import Filter
-from recollect.index import Indexes
+from recollect.indexes import Indexes
 from recollect.layers import LAYERS
 from recollect.ledger import Ledger, portions
 from recollect.providers import Embedder, embed_checked

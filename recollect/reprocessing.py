@@ -16,7 +16,7 @@ from recollect.enrich.model_texts import at_once
 from recollect.errors import Conflict, ValidationError
 from recollect.filters import Filter
 from recollect.graph import Graph
-from recollect.index import Indexes
+from recollect.indexes import Indexes
 from recollect.learning import Learning
 from recollect.learnings import Learnings
 from recollect.ledger import Ledger, portions

@@ -33,7 +33,7 @@ from recollect.stores.contract import LeaseLost
 from recollect.unlearning import Unlearning
 
 if TYPE_CHECKING:
-    from recollect.index import Indexes
+    from recollect.indexes import Indexes
 
 UNLEARNED = "unlearned"
 """In the data of a message: the undos that took back what it taught, each with the extractor that it is about."""

@@ -29,7 +29,7 @@ from recollect.records import Changes, Job, Partition, Record, derived_id, enric
 from recollect.stores.contract import OPERATIONS_MAX, PAYLOAD_MAX_BYTES
 
 if TYPE_CHECKING:
-    from recollect.index import Indexes
+    from recollect.indexes import Indexes
 
 TOGETHER = OPERATIONS_MAX - 4
 """Operations of one commit, with room for its jobs."""

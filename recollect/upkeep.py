@@ -27,7 +27,7 @@ from recollect.settings import Settings
 from recollect.stores.contract import is_veil
 
 if TYPE_CHECKING:
-    from recollect.index import Indexes
+    from recollect.indexes import Indexes
 
 CHUNK = 90
 PRUNED_EVERY_MS = 7 * DAY_MS

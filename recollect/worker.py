@@ -21,7 +21,7 @@ from recollect.enrichment import Enrichment
 from recollect.episodes import Episodes
 from recollect.errors import Conflict, NotFound, RecollectError, Unavailable
 from recollect.filters import Filter
-from recollect.index import Indexes
+from recollect.indexes import Indexes
 from recollect.indexing import Indexing
 from recollect.ledger import CLEARING, Ledger, upkeep_job, within
 from recollect.long_term import LongTerm

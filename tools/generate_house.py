@@ -50,8 +50,8 @@ may see which is held by `tests/unit/test_rooms.py`, and the reasons are in [des
 1. `memory.py`: `get_context`, or `search_memory`; `flow.py` hands it on.
 2. `recall.py`: understands the question (`policies/words.py`, `policies/dates.py`, `policies/asking.py`) and asks the
    index.
-3. `index.py`: the records of the user in memory (`shelf.py`), caught up by revision; words in `postings.py` and
-   `kinship.py`, meaning in `vectors.py`, sessions and neighbours in `arrangement.py`.
+3. `indexes.py`: the user's index, caught up by revision; `index.py`: what is in it. Records in `shelf.py`, words in
+   `postings.py` and `kinship.py`, meaning in `vectors.py`, sessions and neighbours in `arrangement.py`.
 4. `policies/scoring.py`: legs are scaled, weighed and added; `reranking.py` looks again where that is asked for.
 5. `sections.py`: what each section of a prompt could hold; `policies/fitting.py` packs it into the budget.
 6. `context.py`: the text with its sources, fenced by `policies/fencing.py`. Nothing was written.

@@ -35,7 +35,7 @@ in_a_file = pytest.mark.parametrize("store_name", ["sqlite"])
 
 @pytest.fixture
 def none_rests_in_memory(monkeypatch):
-    monkeypatch.setattr("recollect.index.RESTING_BYTES", 0)
+    monkeypatch.setattr("recollect.indexes.RESTING_BYTES", 0)
 
 
 class Program:
@@ -308,7 +308,7 @@ async def test_an_index_whose_words_have_gone_is_made_anew(open_memory, monkeypa
 
 @in_a_file
 async def test_of_those_that_rest_some_are_in_memory_and_all_of_them_are_counted(open_memory, monkeypatch):
-    monkeypatch.setattr("recollect.index.RESTING_BYTES", 100_000)
+    monkeypatch.setattr("recollect.indexes.RESTING_BYTES", 100_000)
     memory = await open_memory(index_awake=3)
     for _ in range(3):
         held = await people_who_asked(memory, 12)

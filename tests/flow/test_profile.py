@@ -10,7 +10,7 @@ import pytest
 from recollect.enrich import Draft, Found
 from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
 from recollect.filters import Filter
-from recollect.index import Indexes
+from recollect.indexes import Indexes
 from recollect.layers import LAYERS
 from recollect.ledger import Ledger
 from recollect.long_term import past_ids

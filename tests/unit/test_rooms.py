@@ -29,6 +29,7 @@ FLOW = {
     "postings",
     "shelf",
     "aside",
+    "indexes",
     "vectors",
     "indexing",
     "recall",

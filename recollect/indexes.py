@@ -1,0 +1,252 @@
+"""The indexes of the users who are here, and where those of the others rest.
+
+Before each use of one the store is asked for what changed since its mark, which costs microseconds when nothing did,
+also when another process writes. Who was asked last is awake; who was asked longest ago rests, is laid aside in a
+file (`aside.py`), or leaves.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+from recollect.aside import Aside
+from recollect.index import WASTED_ROWS, PartitionIndex
+from recollect.postings import Vocabulary
+from recollect.records import Partition
+from recollect.stores.contract import Mark, Store
+
+log = logging.getLogger("recollect.index")
+
+AWAKE, AWAKE_LEAST = 1_000, 8
+"""Partitions that were asked last, and keep at hand what the next question would otherwise make again; and so many do
+where memory is short.
+"""
+ASIDE_ROWS = 2_000
+"""Up to so many rows an index is laid aside in a file when it rests: it is written whole, whatever changed in it."""
+RESTING_BYTES = 2 << 20
+"""What indexes that rest may take in memory before those who were asked longest ago are laid aside: what was said is
+enriched a moment later, and to bring an index back for that takes longer than the rest of it.
+"""
+VOCABULARIES = 2
+"""Vocabularies whose indexes are held at once: the newest, and the one before."""
+ASKED_TOGETHER = 4
+"""Partitions of two questions that follow each other: each asks a user's and that of the org."""
+PAGE = 1_000
+
+
+class Indexes:
+    """The indexes of recently used partitions; the least recently used leave first."""
+
+    def __init__(
+        self,
+        store: Store,
+        model: str,
+        dimensions: int,
+        language: str,
+        bytes_max: int,
+        earlier_model: str = "",
+        awake: int = AWAKE,
+    ) -> None:
+        self._store = store
+        folder: Path | None = getattr(store, "folder", None)
+        self._aside = Aside(folder, bytes_max) if folder is not None else None
+        self._unchanged: Callable[[Mapping[Partition, Mark]], bool] | None = getattr(store, "unchanged", None)
+        self._shape = (model, dimensions, language, earlier_model)
+        self.other_models: set[str] = set()
+        self._bytes_max, self._awake_max = bytes_max, awake
+        self._held: OrderedDict[Partition, PartitionIndex] = OrderedDict()
+        self._awake: OrderedDict[Partition, PartitionIndex] = OrderedDict()
+        # Those that rest in memory and may be laid aside.
+        self._resting: OrderedDict[Partition, PartitionIndex] = OrderedDict()
+        self._bytes = self._resting_bytes = 0
+        self._vocabularies: list[Vocabulary] = []
+        self._hits = self._misses = 0
+
+    def __contains__(self, partition: Partition) -> bool:
+        """Whether the partition's index is at hand, so that catching up costs little."""
+        return partition in self._held or (self._aside is not None and partition in self._aside)
+
+    async def all_current(self, partitions: Sequence[Partition]) -> list[PartitionIndex]:
+        """The indexes of some partitions, as `current` gives them: where a store can tell at one look that nothing was
+        written to any of them, it is asked only once.
+        """
+        held = [(partition, self._at_hand(partition)) for partition in partitions]
+        marks = {each: index.mark for each, index in held if index is not None and index.mark and not index.is_wasteful}
+        if self._unchanged is None or len(marks) < len(held) or not self._unchanged(marks):
+            return [await self.current(partition) for partition in partitions]
+        self._hits += len(held)
+        used = [self._used(partition, index) for partition, index in held if index is not None]
+        self._make_room()
+        return used
+
+    async def current(self, partition: Partition) -> PartitionIndex:
+        """The partition's index with everything in it that was committed before this call."""
+        if partition in self:
+            self._hits += 1
+        else:
+            self._misses += 1
+        while True:
+            index = self._at_hand(partition)
+            if index is None or index.is_wasteful:
+                index = self._fresh(partition)
+            mark = index.mark
+            try:
+                delta = await self._store.changes(partition, mark, PAGE)
+            except BaseException:
+                if mark is None and self._held.get(partition) is index:
+                    self.drop(partition)  # nobody would count it, and while the store is away there may be any number
+                raise
+            if index.mark is not mark or self._held.get(partition) is not index:
+                continue  # another caller took the page in meanwhile
+            if (delta.mark is mark or delta.mark == mark) and not delta.reset:
+                self._used(partition, index)
+                break
+            if delta.reset and mark is not None:
+                index = self._fresh(partition)
+            index.apply(delta)
+            if not delta.more:
+                self.tell_of(index.other_models)
+                self._used(partition, index)
+                self._count(index)
+                break
+        self._make_room()
+        return index
+
+    def _used(self, partition: Partition, index: PartitionIndex) -> PartitionIndex:
+        """The index that is asked now."""
+        index.trim()
+        self._wake(partition)
+        self._held.move_to_end(partition)
+        self._awake[partition] = index
+        self._awake.move_to_end(partition)
+        return index
+
+    def _at_hand(self, partition: Partition) -> PartitionIndex | None:
+        """The partition's index as it was left, if there is one: in memory, or brought back from where it lies."""
+        index = self._held.get(partition)
+        if index is None and self._aside is not None and partition in self._aside:
+            index = self._aside.get(partition)
+            if index is not None:
+                index.laid_aside, index.counted_nbytes = index.state, 0
+                self._held[partition] = index
+                self._count(index)
+        return index
+
+    def _lay_to_rest(self) -> None:
+        """Let the index rest that was asked longest ago of those that are awake."""
+        partition, index = self._awake.popitem(last=False)
+        index.rest()
+        self._count(index)
+        if self._aside is not None and len(index.records) <= ASIDE_ROWS:
+            self._resting[partition] = index
+            self._resting_bytes += index.counted_nbytes
+            while self._resting_bytes > RESTING_BYTES:
+                self._lay_aside(self._aside)
+
+    def _lay_aside(self, aside: Aside) -> None:
+        """Lay the index aside that has rested longest."""
+        partition, index = self._resting.popitem(last=False)
+        self._resting_bytes -= index.counted_nbytes
+        if index.holds_gone:
+            self.drop(partition)
+        elif (index.laid_aside == index.state and partition in aside) or aside.put(partition, index):
+            del self._held[partition]
+            self._bytes -= index.counted_nbytes
+
+    def _wake(self, partition: Partition) -> None:
+        """Say of an index that it does not rest any more."""
+        index = self._resting.pop(partition, None)
+        if index is not None:
+            self._resting_bytes -= index.counted_nbytes
+
+    def _count(self, index: PartitionIndex) -> None:
+        """Count what an index holds by now."""
+        nbytes = index.nbytes
+        self._bytes += nbytes - index.counted_nbytes
+        index.counted_nbytes, index.counted_opened = nbytes, index.opened
+
+    def tell_of(self, models: set[str]) -> None:
+        """Say once of each other model that memories are embedded with it."""
+        model, _, _, earlier = self._shape
+        for other in sorted(models - self.other_models - {model}) if model else ():
+            self.other_models.add(other)
+            found = "by words and, more slowly, by meaning" if other == earlier else "by words, not by meaning"
+            log.warning(
+                "memories here were embedded by %s, and now by %s: they are found %s. Run `recollect reembed`.",
+                other, model, found,
+            )  # fmt: skip
+
+    def drop(self, partition: Partition) -> None:
+        """Let go of a partition's index."""
+        self._wake(partition)
+        index = self._held.pop(partition, None)
+        self._awake.pop(partition, None)
+        if self._aside is not None:
+            self._aside.drop(partition)
+        self._bytes -= 0 if index is None else index.counted_nbytes  # an index without records counts too
+
+    def purged(self, partition: Partition, rows: int) -> None:
+        """The store let go of rows that were over: an index that may hold many of them in vain is built anew."""
+        if rows > WASTED_ROWS:
+            self.drop(partition)
+        elif rows:
+            self.dropped(partition)
+
+    def dropped(self, partition: Partition) -> None:
+        """The store let go of records: what lies aside of them goes at once, and an index that holds them is not laid
+        there any more.
+        """
+        if self._aside is not None:
+            self._aside.drop(partition)
+        if partition in self._held:
+            self._held[partition].lacks_news = True
+
+    def _fresh(self, partition: Partition) -> PartitionIndex:
+        self.drop(partition)
+        index = PartitionIndex(*self._shape)
+        self._change_vocabulary(index.vocabulary)
+        self._held[partition] = index
+        return index
+
+    def _change_vocabulary(self, vocabulary: Vocabulary) -> None:
+        """Let go of the indexes that were made with one that is long full: it goes with the last of them."""
+        if any(vocabulary is each for each in self._vocabularies):
+            return
+        self._vocabularies = [*self._vocabularies[1 - VOCABULARIES :], vocabulary]
+        for partition, index in list(self._held.items()):
+            if not any(index.vocabulary is each for each in self._vocabularies):
+                self.drop(partition)
+
+    def close(self) -> None:
+        """Let go of what lies aside."""
+        if self._aside is not None:
+            self._aside.close()
+
+    def describe(self) -> dict[str, int]:
+        aside = self._aside
+        return {
+            "partitions": len(self._held),
+            "aside": sum([partition not in self._held for partition in aside or ()]),
+            "aside_mib": aside.nbytes >> 20 if aside is not None else 0,
+            "records": sum(len(index) for index in self._held.values()),
+            "mib": self._bytes >> 20,
+            "hits": self._hits,
+            "misses": self._misses,
+        }
+
+    def _make_room(self) -> None:
+        """Let those rest who were asked many others ago, and let go where there is still too much."""
+        # The question before made something of what it asked, which was not there when that was counted.
+        for index in islice(reversed(self._awake.values()), ASKED_TOGETHER):
+            if index.opened != index.counted_opened:
+                self._count(index)
+        while len(self._awake) > self._awake_max:
+            self._lay_to_rest()
+        while self._bytes > self._bytes_max and len(self._awake) > AWAKE_LEAST:
+            self._lay_to_rest()
+        while self._bytes > self._bytes_max and len(self._held) > 1:
+            self.drop(next(iter(self._held)))
