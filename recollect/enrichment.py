@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from recollect import validate
 from recollect.conversation import fold_job
@@ -17,9 +18,9 @@ from recollect.indexes import Indexes
 from recollect.learning import Learning
 from recollect.ledger import Ledger, portions, upkeep_job
 from recollect.policies.importance import importance
-from recollect.policies.merging import Wordings, can_stand_for, merged
+from recollect.policies.merging import COSINE_MIN, Wordings, can_stand_for, merged
 from recollect.policies.quarantine import ASIDE, heard, set_aside
-from recollect.providers import Embedder, embed_checked, floats
+from recollect.providers import Embedder, Floats, embed_checked, floats
 from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Vector
 from recollect.settings import Settings
 from recollect.stores.contract import OPERATIONS_MAX
@@ -181,10 +182,10 @@ def _merge_near(index: PartitionIndex, memories: Sequence[Record], now: int) -> 
     wordings = Wordings()
     alive = index.alive(now, ("long_term",))
     taken = {memory.id for memory in memories}
-    for place, memory in enumerate(memories):
-        others = index.nearest(memory.vector, alive, NEAREST + len(memories))
-        held = ((other, cosine) for other, cosine in others if other.id not in taken)
-        for known, cosine in (*_near(memory, memories[:place]), *held):
+    for memory, before in _with_those_before(memories):
+        others = index.nearest(memory.vector, alive, NEAREST + len(memories), COSINE_MIN)
+        held = islice(((other, cosine) for other, cosine in others if other.id not in taken), NEAREST)
+        for known, cosine in (*before, *held):
             pair = (changed.get(known.id, known), changed.get(memory.id, memory))
             older, newer = sorted(pair, key=lambda record: record.born)
             if joined := _joined(older, newer, cosine, now, wordings):
@@ -194,7 +195,8 @@ def _merge_near(index: PartitionIndex, memories: Sequence[Record], now: int) -> 
 
 def merged_pair(older: Record, newer: Record, now: int, wordings: Wordings) -> tuple[Record, Record] | None:
     """The older memory with the newer one taken in, and the newer one, ended; None if they do not say the same."""
-    cosine = next((cosine for _, cosine in _near(newer, [older])), 0.0)
+    *_, (_, before) = _with_those_before((older, newer))
+    cosine = before[0][1] if before else 0.0
     return _joined(older, newer, cosine, now, wordings)
 
 
@@ -217,11 +219,14 @@ def fit_together(older: Record, newer: Record) -> bool:
     return True
 
 
-def _near(memory: Record, others: Sequence[Record]) -> Iterable[tuple[Record, float]]:
-    """Other memories of the same job, which the index has no vectors of yet."""
-    if memory.vector is None or not others:
-        return
-    numbers = floats(memory.vector)
-    for other in others:
-        if other.vector is not None and other.vector.model == memory.vector.model:
-            yield other, float(floats(other.vector) @ numbers)
+def _with_those_before(memories: Iterable[Record]) -> Iterator[tuple[Record, list[tuple[Record, float]]]]:
+    """Each memory with those before it that are near enough to say the same: the index has no vectors of them yet."""
+    numbers_of: dict[str, list[tuple[Record, Floats]]] = {}
+    for memory in memories:
+        near = []
+        if memory.vector is not None:
+            numbers, before = floats(memory.vector), numbers_of.setdefault(memory.vector.model, [])
+            cosines = ((other, float(theirs @ numbers)) for other, theirs in before)
+            near = [(other, cosine) for other, cosine in cosines if cosine >= COSINE_MIN]
+            before.append((memory, numbers))
+        yield memory, near

@@ -399,14 +399,16 @@ class PartitionIndex:
             scores[rows] = _alike(older, scores[alive & (scores != 0)])
         return scores
 
-    def nearest(self, vector: Vector | None, alive: NDArray[np.bool_], most: int) -> Iterator[tuple[Record, float]]:
-        """The records whose meaning is closest, each with its cosine; none for a vector of another model."""
+    def nearest(
+        self, vector: Vector | None, alive: NDArray[np.bool_], most: int, least: float
+    ) -> Iterator[tuple[Record, float]]:
+        """The records whose cosine is at least this, closest first; none for a vector of another model."""
         if vector is None or vector.model != self.model:
             return
-        cosines = np.where(alive, self.meaning(floats(vector), alive), np.float32(-2))
-        for row in cosines.argsort()[::-1][:most]:
-            if alive[row]:
-                yield self.records[row], float(cosines[row])
+        cosines = self.meaning(floats(vector), alive)
+        rows = (alive & (cosines >= least)).nonzero()[0]
+        for row in rows[(-cosines[rows]).argsort(kind="stable")][:most].tolist():
+            yield self.records[row], float(cosines[row])
 
     def worth_comparing(self, near: Sequence[str], words: Scores) -> NDArray[np.intp]:
         """Rows whose meaning counts when another index has said what is near: these, those that words found, and

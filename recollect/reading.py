@@ -265,10 +265,11 @@ class Reading:
         memory = index.record(job.refs[0], now)
         if memory is None or memory.layer != "long_term" or not is_current(memory, now):
             return Changes(job.partition)
+        alive = index.alive(now, ("long_term",))
         near = [
             (other, cosine)
-            for other, cosine in index.nearest(memory.vector, index.alive(now, ("long_term",)), CANDIDATES_MAX + 1)
-            if other.id != memory.id and cosine >= SIMILAR and _is_comparable(other)
+            for other, cosine in index.nearest(memory.vector, alive, CANDIDATES_MAX + 1, SIMILAR)
+            if other.id != memory.id and _is_comparable(other)
             if fit_together(*_by_birth(memory, other))
         ]
         if not near or not _is_comparable(memory):
