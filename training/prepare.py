@@ -22,7 +22,8 @@ import gzip
 import json
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 from fit_ranking import cases_of, features_of, index_of
 
 from recollect.index import PartitionIndex
-from recollect.interfaces.datasets import Asked, Case, Conversation, Turn
+from recollect.interfaces.datasets import ROLES, Asked, Case, Conversation, Turn
 from recollect.policies.passages import WORDS_MAX, beginning, ending, stretch
 from recollect.policies.scoring import talk_scores
 from recollect.policies.words import query_terms
@@ -89,18 +90,35 @@ async def rows(case: Case, index: PartitionIndex, embedder: StaticEmbedder, put:
     return found
 
 
+def sessions_in(case: Case) -> dict[str, list[Turn]]:
+    """The turns of each session."""
+    sessions: dict[str, list[Turn]] = {}
+    for turn in case.conversation.turns:
+        sessions.setdefault(turn.session, []).append(turn)
+    return sessions
+
+
 def stores(path: Path, chance: random.Random) -> Iterator[list[Turn]]:
     """The turns of each store of a file; a very large one in pieces of whole sessions, drawn by chance."""
     for case in cases_of(path):
-        sessions: dict[str, list[Turn]] = {}
-        for turn in case.conversation.turns:
-            sessions.setdefault(turn.session, []).append(turn)
+        sessions = sessions_in(case)
         names = list(sessions)
         if len(names) > 2 * SESSIONS:
             chance.shuffle(names)
         step = SESSIONS if len(names) > 2 * SESSIONS else len(names)
         for start in range(0, len(names), step):
             yield [turn for name in names[start : start + step] for turn in sessions[name]]
+
+
+def among(case: Case, others: Sequence[Sequence[Turn]], chance: random.Random) -> Case:
+    """A talk with an assistant among sessions of others: in all as many as one who talks much has."""
+    turns = case.conversation.turns
+    wanted = SESSIONS - len({turn.session for turn in turns})
+    if wanted <= 0 or not others or any(turn.speaker not in ROLES for turn in turns):
+        return case
+    drawn = chance.sample(others, min(wanted, len(others)))
+    mixed = [replace(turn, id=f"other {turn.id}", session=f"other {turn.session}") for each in drawn for turn in each]
+    return replace(case, conversation=Conversation((*turns, *mixed)))
 
 
 def style_counts(name: str, turn: Turn) -> dict[str, int]:
@@ -181,6 +199,7 @@ async def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--learn", type=Path, nargs="*", default=[], metavar="FILE")
     parser.add_argument("--measure", type=Path, nargs="*", default=[], metavar="FILE")
+    parser.add_argument("--among", type=Path, metavar="FILE", help="sessions to put between those with an assistant")
     parser.add_argument("--turns", action="store_true", help="only the turns that questions can be written about")
     parser.add_argument("--written", type=Path, help="the questions that were written about them")
     options = parser.parse_args()
@@ -196,9 +215,13 @@ async def main() -> None:
         questions = [row for path in options.learn for row in await written_rows(path, written, embedder, put)]
         write(options.out, {"strings": list(put.all), "sets": {"written": {"learn": True, "questions": questions}}})
         return
+    others = (
+        [turns for case in cases_of(options.among) for turns in sessions_in(case).values()] if options.among else []
+    )
     for path in (*options.learn, *options.measure):
-        questions = []
-        for number, case in enumerate(cases_of(path)):
+        questions, chance = [], random.Random(5)
+        for number, told in enumerate(cases_of(path)):
+            case = among(told, others, chance) if path.is_dir() else told
             index = await index_of(case.conversation, embedder)
             questions += [row | {"case": number} for row in await rows(case, index, embedder, put)]
         name = path.name.split(".")[0]
