@@ -13,6 +13,7 @@ import inspect
 import multiprocessing
 import os
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from multiprocessing.process import BaseProcess
@@ -41,7 +42,8 @@ PRELOADED = [
 def start(errand: Errand, *arguments: object) -> BaseProcess:
     """Run an errand in a process of its own, forked from a clean one: ours would hand its connections on."""
     context: Any = multiprocessing.get_context(METHOD)
-    context.set_forkserver_preload(PRELOADED)
+    program = getattr(sys.modules["__main__"].__spec__, "name", "")  # which each process loads as its own
+    context.set_forkserver_preload([name for name in PRELOADED if name != program])
     process: BaseProcess = context.Process(target=_run, args=(errand, *arguments), daemon=True)
     process.start()
     return process
