@@ -181,7 +181,9 @@ class Indexing:
         return Reindexed(partition, len(living), put, dropped)
 
     def _is_meant(self, record: Record) -> bool:
-        return record.vector is not None and record.vector.model == self._model
+        """With a vector of this model that is not damaged."""
+        vector = record.vector
+        return vector is not None and vector.model == self._model and bool(np.isfinite(floats(vector)).all())
 
     async def reindex(self, only: Callable[[Partition], bool]) -> AsyncIterator[Reindexed]:
         """Go over all partitions, also those that only the index still holds something of, under their veils."""

@@ -106,6 +106,15 @@ class _Loop:
             raise refusal
         return asyncio.run_coroutine_threadsafe(call, self._loop).result()
 
+    def run_last(self, verb: str, call: Coroutine[Any, Any, None]) -> None:
+        """Run it and stop, also when it fails; what cannot be run here stops nothing."""
+        can_run = self._refusal(verb) is None
+        try:
+            self.run(verb, call)
+        finally:
+            if can_run:
+                self.stop()
+
     def _refusal(self, verb: str) -> RecollectError | None:
         if threading.current_thread() is self._thread:
             return ValidationError(f"called on its own event loop; use `await` with recollect.{verb}", field=verb)
@@ -187,8 +196,7 @@ class Memory:
     def close(self) -> None:
         """Finish what was handed over and let go of the store."""
         if self._loop is not None:
-            self._loop.run("Memory.close", self._inner.close())
-            self._loop.stop()
+            self._loop.run_last("Memory.close", self._inner.close())
             self._loop = None
 
     @property

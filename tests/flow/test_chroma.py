@@ -15,8 +15,8 @@ import numpy as np
 
 from recollect import Memory
 from recollect.errors import Unavailable, ValidationError
-from recollect.records import Partition
-from recollect.stores import open_index
+from recollect.records import Changes, Partition, Vector
+from recollect.stores import open_index, open_store
 from recollect.stores.chroma import quiet, read_address
 from recollect.stores.contract import veil_of
 from recollect.testing.fakes import HashingEmbedder
@@ -71,6 +71,20 @@ async def test_what_is_stored_edited_and_forgotten_is_so_in_the_index_too(memory
     assert tea.id not in await index.held(ANN)
     assert "kettle" in await index.held(ANN)
     assert (await memory.check(), await ann.failures()) == ([], [])
+
+
+async def test_a_damaged_vector_is_not_handed_to_the_index(open_memory, index_url, index, tmp_path, clock):
+    store = await open_store(f"sqlite:///{tmp_path}/damaged.db")
+    memory = await open_memory(store, index=index_url)
+    ann = memory.user("ann")
+    tea, boat = await ann.add_memories(["Ann drinks green tea", "The boat is blue"])
+    await memory.work()
+    stored = (await store.get(ANN, [tea.id], clock()))[0]
+    broken = np.full(HashingEmbedder().dimensions, np.nan, "<f2").tobytes()
+    await store.commit(Changes(ANN, put=(stored.with_(vector=Vector(HashingEmbedder().name, broken)),)), now=clock())
+    await memory.reindex()
+    assert (await index.held(ANN)).keys() == {boat.id}
+    assert (await found(ann))[0] == "Ann drinks green tea"
 
 
 async def test_nothing_but_ids_and_vectors_leaves_the_store(memory, index_url, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import multiprocessing
+import threading
 from dataclasses import fields
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import recollect
 from recollect.errors import Unavailable, ValidationError
 from recollect.setting_changes import SettingChanges
 from recollect.settings import Settings
+from recollect.stores.in_memory import InMemoryStore
 from recollect.sync import Memory
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,6 +71,20 @@ def test_a_memory_that_is_closed_says_so():
         ann = memory.user("ann")
     with pytest.raises(Unavailable, match="closed"):
         ann.search_memory("anything")
+
+
+def test_a_memory_whose_store_fails_to_close_leaves_no_thread_behind(monkeypatch):
+    async def fails(store):
+        raise Unavailable("the disk has gone", field="store")
+
+    before = threading.active_count()
+    memory = Memory.open("memory://").start()
+    monkeypatch.setattr(InMemoryStore, "close", fails)
+    with pytest.raises(Unavailable, match="the disk has gone"):
+        memory.close()
+    assert threading.active_count() == before
+    with pytest.raises(Unavailable, match="not open"):
+        memory.user("ann").search_memory("anything")
 
 
 def test_who_calls_the_class_is_told_to_open_it():
