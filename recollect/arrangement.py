@@ -55,10 +55,13 @@ class Arrangement:
     def nbytes(self) -> int:
         return self._places.nbytes + self._marks.nbytes
 
+    def __len__(self) -> int:
+        """How many rows are arranged."""
+        return self._size
+
     def talk(self, records: Records, lengths: Scores) -> Talk:
         """How all rows stand to each other. What it gives is right until rows come or go."""
-        if self._size < len(records):
-            self._take(records)
+        self.take(records, len(records))
         size = self._size
         session, before, after, speaker = self._places[:size].T.astype(np.intp, order="C")
         user, assistant, asks, time, number = self._marks[:size].T.astype(np.float32, order="C")
@@ -66,13 +69,15 @@ class Arrangement:
             session, self._groups, before, after, lengths, user, assistant, speaker, self._speakers, asks, time, number
         )
 
-    def _take(self, records: Records) -> None:
-        """Arrange the rows that are new."""
-        self._make_rows(len(records))
+    def take(self, records: Records, size: int) -> None:
+        """Arrange the new ones among the first so many rows."""
         first = self._size
-        self._places[first : len(records), BEFORE : AFTER + 1] = -1
+        if first >= size:
+            return
+        self._make_rows(size)
+        self._places[first:size, BEFORE : AFTER + 1] = -1
         new: Counter[str] = Counter()
-        for row in range(first, len(records)):
+        for row in range(first, size):
             record = records[row]
             if row >= self._read:
                 self._marks[row] = _marks(record)
@@ -81,10 +86,11 @@ class Arrangement:
             self._places[row, SESSION] = self._group(record.scope.session if in_session else None)
             if in_session:
                 new[record.scope.session] += 1
-        self._size = len(records)
-        self._read = max(self._read, self._size)
+        self._size = size
+        self._read = max(self._read, size)
         for session, count in new.items():
-            self._link(self._sessions[session], first, count)
+            rows = self._sessions[session]
+            self._link(rows if rows[-1] < size else [row for row in rows if row < size], first, count)
 
     def _link(self, session: Sequence[int], first: int, new: int) -> None:
         """Put the new rows of a session behind those before them; all in order, where one came in between."""

@@ -47,6 +47,8 @@ GONE = -1
 PLACE_BITS = 16
 """Room for the place of a birth in its commit, which holds a hundred or so."""
 
+READ_ROWS, ENCODED_ROWS = 500, 5_000
+"""Rows whose words are read, and whose vectors are encoded, before others have their turn."""
 LIKE_ROWS = 8
 """Rows of each model from which on the scores of two models are brought to one scale."""
 
@@ -371,8 +373,27 @@ class PartitionIndex:
 
     def _read_words(self) -> None:
         """Read the texts that came since the last question."""
-        if len(self._words) < len(self.records):
-            self._words.read([_worded(self.records[row]) for row in range(len(self._words), len(self.records))])
+        self._read_texts(len(self.records))
+
+    def _read_texts(self, end: int) -> None:
+        if len(self._words) < end:
+            self._words.read([_worded(self.records[row]) for row in range(len(self._words), end)])
+
+    def read_on(self) -> bool:
+        """Read some of what came since the last question. Says whether there is more: then others have their turn."""
+        size = len(self.records)
+        if len(self._words) < size:
+            self._read_texts(min(size, len(self._words) + READ_ROWS))
+        elif len(self._arrangement) < size:
+            self._arrangement.take(self.records, min(size, len(self._arrangement) + READ_ROWS))
+        else:
+            return self.vectors.encode(size, ENCODED_ROWS)
+        return True
+
+    @property
+    def unread(self) -> int:
+        """How many rows came since the last question."""
+        return len(self.records) - min(len(self._words), len(self._arrangement))
 
     @property
     def has_earlier(self) -> bool:

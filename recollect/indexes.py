@@ -7,6 +7,7 @@ file (`aside.py`), or leaves.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -113,6 +114,7 @@ class Indexes:
                 self._used(partition, index)
                 self._count(index)
                 break
+            await asyncio.sleep(0)  # a store in memory would not let others have their turn
         self._make_room()
         return index
 

@@ -35,7 +35,7 @@ ASKED_MAX = 50_000
 """Terms of which it is remembered that they were asked for."""
 
 TOGETHER, PORTION = 16, 1_000
-"""From so many texts on, the first ones of an index are read together, so many at a time."""
+"""From so many texts on they are read together, so many at a time."""
 ROW_BITS, ENTRY_BITS = 24, 32
 """An entry is a row with a count, a key is a word with an entry."""
 LATE_SHARE = 12
@@ -218,8 +218,9 @@ class Words:
         # For each word its rows in order, each with the count of the word there in the lowest bits.
         self._postings: dict[int, Entries] = {}
         self._together = _Together(np.empty(0, np.int64))
-        # What came since then, as keys.
+        # What came since then, as keys: row by row, and in portions that join the others when a word is asked for.
         self._late = array("q")
+        self._portions: list[NDArray[np.int64]] = []
         self._lengths = array("I")
         self._total = 0
         self._arrays: dict[str, tuple[Rows, Scores]] = {}
@@ -233,16 +234,22 @@ class Words:
     def nbytes(self) -> int:
         """What is held, also while nobody asks."""
         apart = sum([WORD_BYTES + 4 * len(entries) for entries in self._postings.values()])
-        return self._together.nbytes + 8 * len(self._late) + 4 * len(self._lengths) + apart
+        unsorted = sum([portion.nbytes for portion in self._portions])
+        return self._together.nbytes + 8 * len(self._late) + 4 * len(self._lengths) + unsorted + apart
 
     def rest(self) -> None:
         """Let go of what the next question can make again."""
         self._forget_answers()
-        if len(self._late) * LATE_SHARE > len(self._together):
-            self._together = self._together.with_more(np.array(self._late, np.int64))
-            self._late = array("q")
+        if self._portions or len(self._late) * LATE_SHARE > len(self._together):
+            self._join()
         if not self._late:
             self._postings.clear()
+
+    def _join(self) -> None:
+        """Put all words into one order."""
+        self._together = self._together.with_more(np.concatenate((np.array(self._late, np.int64), *self._portions)))
+        self._late, self._portions = array("q"), []
+        self._postings.clear()
 
     def _forget_answers(self) -> None:
         self._arrays.clear()
@@ -255,13 +262,13 @@ class Words:
 
     def read(self, texts: Sequence[str]) -> None:
         """Read the texts of the next rows."""
-        if not self._lengths and len(texts) >= TOGETHER:
-            portions = range(0, len(texts), PORTION)
-            self._together = _Together(np.concatenate([self._keys(texts[at : at + PORTION]) for at in portions]))
+        first = len(self._lengths)
+        if len(texts) >= TOGETHER:
+            self._portions += [self._keys(texts[at : at + PORTION]) for at in range(0, len(texts), PORTION)]
         else:
             for text in texts:
                 self._add(text)
-        self._total = sum(self._lengths)
+        self._total += sum(self._lengths[first:])
         self._forget_answers()
 
     def _keys(self, texts: Sequence[str]) -> NDArray[np.int64]:
@@ -302,6 +309,8 @@ class Words:
                 entries.append(first | often)
 
     def _of_word(self, number: int) -> Entries:
+        if self._portions:
+            self._join()
         entries = self._postings.get(number)
         if entries is None:
             entries = self._postings[number] = self._together.of_word(number)

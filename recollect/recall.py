@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from recollect.errors import EmbeddingError
 from recollect.filters import Condition
-from recollect.index import PartitionIndex
+from recollect.index import READ_ROWS, PartitionIndex
 from recollect.indexes import Indexes
 from recollect.indexing import Indexing
 from recollect.kinship import WordVectors
@@ -264,6 +264,7 @@ class Recall:
         partitions = list(dict.fromkeys((scope.partition, Partition(scope.org, ""))))
         for partition, index in zip(partitions, await self._indexes.all_current(partitions), strict=True):
             if len(index):
+                await _read_much(index)
                 await self._read_new(index)
                 question = await self._with_earlier(question, index)
                 asked = await self._with_near(partition, question)
@@ -479,6 +480,17 @@ def add_kin(
     nearest = np.zeros((len(index.records), len(asked)), np.float32)
     nearest[compared] = near
     features[scoring.KIN, rows] = scoring.kin_features(talk, rows, nearest, index.rarities(asked))
+
+
+async def _read_much(index: PartitionIndex) -> None:
+    """Read what came since the last question where that is much, as for one who has long not been here.
+
+    Others have their turn in between. Where it changes all the time, what is left is read in one go.
+    """
+    for _ in range(4 * (index.unread // READ_ROWS)):
+        if not index.read_on():
+            break
+        await asyncio.sleep(0)
 
 
 def _ordered(total: Scores, count: int) -> NDArray[np.intp]:

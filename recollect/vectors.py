@@ -137,7 +137,7 @@ class Vectors:
         if size < CODES_FROM_ROWS:
             exact: Scores = self.matrix(size) @ query
             return exact
-        self._encode(size)
+        self._encode(size, size)
         code = self._code(query)[None, :]
         near: Scores = np.asarray(simsimd.cdist(code, self._codes[:size], metric="inner"))[0].astype(np.float32)
         near *= np.float32(1 / (self._scale * self._scale))
@@ -152,15 +152,23 @@ class Vectors:
             scores[rows] = self.matrix(size)[rows] @ query
         return scores
 
-    def _encode(self, size: int) -> None:
+    def encode(self, size: int, most: int) -> bool:
+        """Make codes for the next of the first rows, so many at most. Says whether some are left."""
+        if size < CODES_FROM_ROWS or not self.dimensions:
+            return False
+        self._encode(size, most)
+        return self._coded < size
+
+    def _encode(self, size: int, most: int) -> None:
         matrix = self.matrix(size)
         if self._scale == 0.0:
-            self._scale = 127.0 / max(float(np.abs(matrix).max()), 1e-6)
+            self._scale = 127.0 / max(float(matrix.max()), -float(matrix.min()), 1e-6)
         if size > len(self._codes):
             self._codes = grown(self._codes, size)
-        if size > self._coded:
-            self._codes[self._coded : size] = self._code(matrix[self._coded :])
-            self._coded = size
+        end = min(size, self._coded + most)
+        if end > self._coded:
+            self._codes[self._coded : end] = self._code(matrix[self._coded : end])
+            self._coded = end
 
     def _code(self, values: Floats) -> NDArray[np.int8]:
         code: NDArray[np.int8] = np.clip(np.rint(values * np.float32(self._scale)), -127, 127).astype(np.int8)

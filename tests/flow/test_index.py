@@ -5,6 +5,7 @@ And while nobody asks it, it takes little memory. Asked or not, it takes as much
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import gc
 import os
@@ -18,7 +19,7 @@ import numpy as np
 import pytest
 
 from recollect.errors import RecollectError, Unavailable
-from recollect.index import PartitionIndex
+from recollect.index import READ_ROWS, PartitionIndex
 from recollect.postings import Vocabulary
 from recollect.records import HOUR_MS, Partition
 from recollect.stores import open_store
@@ -158,6 +159,31 @@ async def test_and_so_is_one_that_lay_in_a_file_meanwhile(open_memory, store_url
         assert seen(kept, clock()) == seen(await reader.built_anew(), clock())
         indexes._lay_to_rest()
     assert came_back > 10
+
+
+@in_memory
+async def test_the_first_question_of_one_with_much_lets_others_have_their_turn(open_memory, store_url):
+    store = await open_store(store_url)
+    memory = await open_memory(store)
+    for first in range(0, 3_000, 60):
+        said = [f"The {WORDS[number % 6]} number {number}" for number in range(first, first + 60)]
+        chat = memory.user("ann").session(f"s{first}")
+        await chat.add_messages([{"role": "user", "content": text} for text in said])
+    known = [hit.content for hit in await memory.user("ann").search_memory("Which boat is number 1237?")]
+    turns = 0
+
+    async def others():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    anew = await open_memory(store)
+    waiting = asyncio.create_task(others())
+    assert [hit.content for hit in await anew.user("ann").search_memory("Which boat is number 1237?")] == known
+    waiting.cancel()
+    assert known[0] == "The boat number 1237"
+    assert turns > 2 * 3_000 // READ_ROWS
 
 
 def held_by(index):

@@ -19,6 +19,7 @@ STEPS = st.one_of(
     st.tuples(st.just("say"), st.sampled_from("abc"), SAID, NAMES, st.booleans()),
     st.tuples(st.just("note"), SAID),
     st.tuples(st.just("go"), st.integers(0, 30)),
+    st.tuples(st.just("take"), st.integers(0, 30)),
     st.tuples(st.just("ask")),
 )
 
@@ -52,6 +53,9 @@ class Rows:
             if record.layer == "conversation":
                 self.sessions[record.scope.session].remove(row)
             self.arrangement.start_anew()
+
+    def take(self, size: int) -> None:
+        self.arrangement.take(self.records, min(size, len(self.records)))
 
     def ask(self) -> None:
         lengths = np.arange(len(self.records), dtype=np.float32)
