@@ -34,7 +34,7 @@ ADMIN = {NEEDS: "admin"}
 
 _TAG = r'(?:W/)?"[!#-~\x80-\xff]*"'
 _TAGS = re.compile(rf"{_TAG}(?:[ \t]*,[ \t]*{_TAG})*")
-_VERSION = re.compile(r'"([0-9]{1,18})"')
+_VERSION = re.compile(r'"([0-9]{1,18})(?:[-;](?:gzip|br|zstd))?"')
 VERSIONS_MAX = 8
 """How many ETags a change may name: each but the right one is a try that is refused."""
 Changed = TypeVar("Changed")
@@ -201,8 +201,8 @@ async def if_matching(if_match: str | None, change: Callable[[int | None], Await
 def _versions(if_match: str | None) -> Sequence[int | None]:
     """The versions that an If-Match names, the oldest first.
 
-    A weak ETag counts like the strong one: it is ours, as a proxy on the way has marked it that compresses answers, and
-    a version tells every change. One that was never ours matches nothing.
+    A weak ETag counts like the strong one, and `"12-gzip"` like `"12"`: it is ours, as a proxy on the way has marked it
+    that compresses answers, and a version tells every change. One that was never ours matches nothing.
     """
     if if_match is None or if_match.strip() == "*":
         return (None,)
