@@ -21,12 +21,12 @@ from recollect.indexing import Indexing
 from recollect.kinship import WordVectors
 from recollect.policies import scoring
 from recollect.policies.asking import Event, event_of, names_in, parts
-from recollect.policies.dates import Span, span_around, span_of
+from recollect.policies.dates import Span, span_around, span_of, tells_of
 from recollect.policies.scoring import Asked, Scores
 from recollect.policies.words import content_words, query_terms
 from recollect.postings import Told, cover
 from recollect.providers import Embedder, embed_checked
-from recollect.records import Clock, Hit, Leg, Partition, Record, Scope
+from recollect.records import DAY_MS, Clock, Hit, Leg, Partition, Record, Scope
 from recollect.reranking import CANDIDATES, SURROUNDED, Candidate, Reranker, second_look
 
 log = logging.getLogger("recollect.recall")
@@ -43,6 +43,10 @@ KIN_ROWS = 128
 """Turns that are compared with the question word by word: the best by all else. More change nothing."""
 ECHO_ROWS = 32
 """Of the best rows, those that are looked at for questions which only repeat the one that is asked."""
+SEASON_MS, RECALLED_MS, RECALLED_ROWS = 93 * DAY_MS, 40 * DAY_MS, 256
+"""Of a time that is no longer than a season people tell for so long as "yesterday" or "last month"; and of what was
+said then, the best rows that are looked at for it.
+"""
 PART_LESS = 0.1
 """What fits a part of a question stands behind what fits the whole of it as well."""
 FIRST_HITS, NAMES_MAX = 3, 4
@@ -372,7 +376,7 @@ def _score(
         talk = turns, row, features
         noted = prior + (total - prior) * np.float32(scoring.BESIDE_TALK)
         total = np.where(turns, prior + scoring.talk_scores(row, features), noted)
-    in_time = _in_time(index, question, alive)
+    in_time = _in_time(index, question, alive, total)
     if in_time is not None:
         total += in_time.astype(np.float32) * np.float32(scoring.TIME_ASKED)
     latest = scoring.latest(index.when) if scoring.asks_for_latest(question.text) else None
@@ -421,12 +425,22 @@ def _the_better(first: _Scored, other: Scores) -> _Scored:
     return replace(first, total=best, in_parts=gained if first.in_parts is None else first.in_parts + gained)
 
 
-def _in_time(index: PartitionIndex, question: Question, alive: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """Which rows fall into the time that the question names; None when it names none."""
+def _in_time(
+    index: PartitionIndex, question: Question, alive: NDArray[np.bool_], total: Scores
+) -> NDArray[np.bool_] | None:
+    """Which rows fall into the time that the question names, or tell of it soon after; None when it names none."""
     span = question.span
     if span is None and question.event is not None:
         span = _span_by_event(index, *question.event, alive)
-    return None if span is None else (index.when >= span[0]) & (index.when < span[1])
+    if span is None:
+        return None
+    when = index.when
+    inside: NDArray[np.bool_] = (when >= span[0]) & (when < span[1])
+    if span[1] - span[0] <= SEASON_MS:
+        soon = (alive & (when >= span[1]) & (when < span[1] + RECALLED_MS)).nonzero()[0]
+        for row in soon[_ordered(total[soon], RECALLED_ROWS)].tolist():
+            inside[row] = tells_of(index.records[row].content, int(when[row]), span)
+    return inside
 
 
 def _span_by_event(index: PartitionIndex, event: Event, named: Question, alive: NDArray[np.bool_]) -> Span | None:

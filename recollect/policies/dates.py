@@ -10,7 +10,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from recollect.policies.patterns import pattern_of
-from recollect.records import as_datetime, as_ms
+from recollect.records import DAY_MS, as_datetime, as_ms
 
 Span = tuple[int, int]
 
@@ -52,6 +52,8 @@ _ENDLESS = datetime(9999, 1, 1, tzinfo=UTC)
 _BEGINNING = datetime(1, 1, 2, tzinfo=UTC)
 _LENGTH_DAYS = {"day": 1, "week": 7, "weekend": 7, "month": 30, "year": 365}
 QUESTION_CHARACTERS = 500
+TOLD_MS = 10 * DAY_MS
+"""Who says "last week" may mean any day of it."""
 _A_DAY = frozenset({*_DAYS, "weekend", "week", "day", "night", "evening"})
 """Before a "before" they mean one of the days next to it."""
 _BEFORE_A_MONTH = ("in", "since", "during", "of", "last", "early", "late", "around", "before", "after", "until", "mid")
@@ -73,6 +75,22 @@ def span_of(question: str, at: int) -> Span | None:
     now = as_datetime(at)
     found = _between(text, now) or _first(text, now)
     return None if found is None else (as_ms(found[0]), as_ms(found[1]))
+
+
+def tells_of(text: str, said_at: int, span: Span) -> bool:
+    """Whether something that was said after a stretch of time tells of it: "yesterday", the day after.
+
+    What is told must be about as short as what is asked for: "last year" tells of no day.
+
+    >>> monday, tuesday = 1_700_438_400_000, 1_700_524_800_000
+    >>> [tells_of(said, tuesday, (monday, tuesday)) for said in ("Yesterday I went bowling.", "I love bowling.")]
+    [True, False]
+    """
+    told = span_of(text, said_at)
+    if told is None:
+        return False
+    length = max(TOLD_MS, span[1] - span[0])
+    return told[0] < span[1] and told[1] > span[0] and told[1] - told[0] <= length
 
 
 def span_around(moment: int, side: str, count: str = "", unit: str = "") -> Span:

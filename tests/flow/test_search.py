@@ -411,6 +411,22 @@ async def test_time_counted_from_an_event_is_looked_for_there(memory, clock):
     )
 
 
+async def test_what_was_done_on_a_day_is_found_where_it_was_told_of_the_day_after(memory, clock):
+    ann, chat = memory.user("ann"), memory.user("ann").session("s")
+    day = iso(clock())[:10]
+    for days, text in (
+        (-30, "I do love bowling, and dancing."),
+        (31, "Yesterday I went bowling with Tom."),
+        (20, "Yesterday I went to a concert, and I went dancing."),
+    ):
+        clock.advance(days=days)
+        await chat.add_message("user", text)
+    await memory.work()
+    first = (await ann.search_memory(f"Where was I on {day}?", layer="conversation"))[0]
+    assert first.content == "Yesterday I went bowling with Tom."
+    assert first.legs["time"].share > 0
+
+
 async def test_a_word_of_near_meaning_is_found(memory):
     ann, chat = memory.user("ann"), memory.user("ann").session("s")
     said = (

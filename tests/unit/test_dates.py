@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.policies.dates import span_around, span_of
+from recollect.policies.dates import span_around, span_of, tells_of
 from recollect.records import iso
 
 ASKED = int(datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp() * 1000)  # a Sunday
@@ -67,6 +67,26 @@ def test_time_is_counted_from_an_event():
     start, end = span_around(trip, "before", "two", "week")
     assert ((iso(start) or "")[:10], (iso(end) or "")[:10]) == ("2026-06-02", "2026-06-09")
     assert span_around(trip, "after")[0] == trip
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "tells"),
+    [
+        ("on 14 November 2026", "Yesterday I went bowling.", True),
+        ("on 14 November 2026", "I love bowling.", False),
+        ("on 13 November 2026", "Yesterday I went bowling.", False),
+        ("on 13 November 2026", "We met her last Friday.", True),
+        ("on 4 November 2026", "Last week I was in Rome.", True),
+        ("on 4 November 2026", "Last year I was in Rome.", False),
+        ("in October 2026", "We moved last month.", True),
+        ("in October 2026", "I have been ill since May.", False),
+        ("in summer 2026", "We moved last August.", True),
+    ],
+)
+def test_what_is_said_later_tells_of_a_time_in_its_own_words(asked, said, tells):
+    span = span_of(f"What did I do {asked}?", ASKED)
+    assert span is not None
+    assert tells_of(said, ASKED, span) is tells
 
 
 @given(st.text(max_size=300), st.integers(0, 4_000_000_000_000))
