@@ -44,8 +44,8 @@ KIN_ROWS = 128
 ECHO_ROWS = 32
 """Of the best rows, those that are looked at for questions which only repeat the one that is asked."""
 SEASON_MS, RECALLED_MS, RECALLED_ROWS = 93 * DAY_MS, 40 * DAY_MS, 256
-"""Of a time that is no longer than a season people tell for so long as "yesterday" or "last month"; and of what was
-said then, the best rows that are looked at for it.
+"""Of a time that is no longer than a season people tell for so long before and after it, as "next month" or
+"yesterday"; and of what was said then, the best rows that are looked at for it.
 """
 PART_LESS = 0.1
 """What fits a part of a question stands behind what fits the whole of it as well."""
@@ -428,7 +428,7 @@ def _the_better(first: _Scored, other: Scores) -> _Scored:
 def _in_time(
     index: PartitionIndex, question: Question, alive: NDArray[np.bool_], total: Scores
 ) -> NDArray[np.bool_] | None:
-    """Which rows fall into the time that the question names, or tell of it soon after; None when it names none."""
+    """Which rows fall into the time that the question names, or are near and tell of it; None when it names none."""
     span = question.span
     if span is None and question.event is not None:
         span = _span_by_event(index, *question.event, alive)
@@ -437,7 +437,7 @@ def _in_time(
     when = index.when
     inside: NDArray[np.bool_] = (when >= span[0]) & (when < span[1])
     if span[1] - span[0] <= SEASON_MS:
-        soon = (alive & (when >= span[1]) & (when < span[1] + RECALLED_MS)).nonzero()[0]
+        soon = (alive & ~inside & (when >= span[0] - RECALLED_MS) & (when < span[1] + RECALLED_MS)).nonzero()[0]
         for row in soon[_ordered(total[soon], RECALLED_ROWS)].tolist():
             inside[row] = tells_of(index.records[row].content, int(when[row]), span)
     return inside

@@ -45,8 +45,12 @@ _SEASON = pattern_of(
     rf"\b(?P<season>{'|'.join(_SEASONS)})\b(?:\s+(?:of\s+)?(?P<year>\d{{4}}))?"
 )
 _NEAR = pattern_of(r"\b(today|yesterday|(?:earlier )?this (?:week|month|year))\b")
+_COMING = pattern_of(
+    rf"\b(?:tomorrow|next (?P<next>week|weekend|month|year|{'|'.join(_DAYS)})"
+    rf"|this (?:coming )?(?P<this>weekend|{'|'.join(_DAYS)}))\b"
+)
 _BETWEEN = pattern_of(r"\b(?:between|from) (?P<first>[^,?]{3,30}?) (?:and|to|until) (?P<second>[^,?]{3,30})")
-_ANY = pattern_of(rf"\d|\b(?:{_MONTH}|{'|'.join(_SEASONS)}|last|past|ago|today|yesterday|this (?:week|month|year))\b")
+_ANY = pattern_of(rf"\d|\b(?:{_MONTH}|{'|'.join(_SEASONS)}|last|past|ago|today|yesterday|tomorrow|next|this)\b")
 """Without one of these no time is named: most questions are told apart from the others by this alone."""
 _ENDLESS = datetime(9999, 1, 1, tzinfo=UTC)
 _BEGINNING = datetime(1, 1, 2, tzinfo=UTC)
@@ -78,7 +82,7 @@ def span_of(question: str, at: int) -> Span | None:
 
 
 def tells_of(text: str, said_at: int, span: Span) -> bool:
-    """Whether something that was said after a stretch of time tells of it: "yesterday", the day after.
+    """Whether something that was said at another time tells of a stretch of time: "yesterday", the day after.
 
     What is told must be about as short as what is asked for: "last year" tells of no day.
 
@@ -109,7 +113,7 @@ def _length_of(count: str, unit: str) -> timedelta:
 
 def _first(text: str, now: datetime) -> Stretch | None:
     """The stretch that the surest words name, opened by what stands before them."""
-    for read in (_iso, _past, _last, _ago, _near, _season, _date, _year):
+    for read in (_iso, _past, _last, _ago, _near, _coming, _season, _date, _year):
         try:
             found = read(text, now)
         except (ValueError, OverflowError):
@@ -226,6 +230,28 @@ def _near(text: str, now: datetime) -> Read | None:
     }
     start = starts[match[1].removeprefix("earlier ")]
     return match, (start, start + timedelta(days=1) if match[1] == "yesterday" else now + timedelta(days=1))
+
+
+def _coming(text: str, now: datetime) -> Read | None:
+    """Tomorrow, the week, month or year that comes next, the next such day."""
+    match = _COMING.search(text)
+    if match is None:
+        return None
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    word = match["next"] or match["this"]
+    if word is None:
+        return match, _day(today + timedelta(days=1))
+    if word in _DAYS:
+        return match, _day(today + timedelta(days=(_DAYS.index(word) - today.weekday() - 1) % 7 + 1))
+    monday = today + timedelta(days=7 - today.weekday())
+    if word == "week":
+        return match, (monday, monday + timedelta(days=7))
+    if word == "weekend":
+        return match, (monday - timedelta(days=2), monday + timedelta(days=7 if match["next"] else 0))
+    if word == "month":
+        first = (today.replace(day=1) + timedelta(days=32)).replace(day=1)
+        return match, (first, (first + timedelta(days=32)).replace(day=1))
+    return match, _whole_year(now.year + 1)
 
 
 def _date(text: str, now: datetime) -> Read | None:

@@ -39,6 +39,14 @@ ASKED = int(datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp() * 1000)  # a Sund
         ("Whom did I meet between March and June 2023?", "2023-03-01", "2023-07-01"),
         ("What did we do on the Monday before July 24, 2023?", "2023-07-17", "2023-07-25"),
         ("What did I pay in Sept 2025?", "2025-09-01", "2025-10-01"),
+        ("What do I have tomorrow?", "2026-11-16", "2026-11-17"),
+        ("Whom do I meet next week?", "2026-11-16", "2026-11-23"),
+        ("Where do we go next Sunday?", "2026-11-22", "2026-11-23"),
+        ("Who comes this Friday?", "2026-11-20", "2026-11-21"),
+        ("What is planned for this weekend?", "2026-11-14", "2026-11-16"),
+        ("What is planned for next weekend?", "2026-11-14", "2026-11-23"),
+        ("What is due next month?", "2026-12-01", "2027-01-01"),
+        ("Where do I move next year?", "2027-01-01", "2028-01-01"),
     ],
 )
 def test_a_named_time_is_a_stretch_of_days(question, start, end):
@@ -50,6 +58,8 @@ def test_a_named_time_is_a_stretch_of_days(question, start, end):
 @pytest.mark.parametrize(
     "question",
     [
+        "What should I read next?",
+        "Is this right?",
         "May I ask you something?",
         "Do you march to work?",
         "What is the plan?",
@@ -81,9 +91,12 @@ def test_time_is_counted_from_an_event():
         ("in October 2026", "We moved last month.", True),
         ("in October 2026", "I have been ill since May.", False),
         ("in summer 2026", "We moved last August.", True),
+        ("on 16 November 2026", "Tomorrow is the exam.", True),
+        ("on 17 November 2026", "Tomorrow is the exam.", False),
+        ("in December 2026", "We move next month.", True),
     ],
 )
-def test_what_is_said_later_tells_of_a_time_in_its_own_words(asked, said, tells):
+def test_what_is_said_at_another_time_tells_of_a_time_in_its_own_words(asked, said, tells):
     span = span_of(f"What did I do {asked}?", ASKED)
     assert span is not None
     assert tells_of(said, ASKED, span) is tells
