@@ -302,7 +302,8 @@ class PartitionIndex:
         rows = INDEX_BYTES + ROW_BYTES * len(self.records) + sum([each.nbytes for each in arrays])
         words = self._words.nbytes + self.kinship.nbytes
         vectors = self.vectors.nbytes + self._earlier.nbytes
-        return self.records.nbytes + rows + words + vectors + self._arrangement.nbytes + HEAD_BYTES * len(self.heads)
+        told = self.records.nbytes + self.records.ties.nbytes + HEAD_BYTES * len(self.heads)
+        return told + rows + words + vectors + self._arrangement.nbytes
 
     @property
     def opened(self) -> int:
@@ -465,6 +466,11 @@ class PartitionIndex:
             elif id in self._unheld:
                 elsewhere.append(id)
         return found, elsewhere
+
+    def tied_to(self, id: str) -> list[Record]:
+        """The records that rest on an id, took it in or name it as an act, or did so once."""
+        records = self.records
+        return [records[row] for row in records.ties.to(id) if _is_held(records.ids, self.row_of, row)]
 
     def head(self, layer: str, scope: Scope, now: int, key: str = "") -> Record | None:
         """The living head of a keyed layer."""

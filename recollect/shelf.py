@@ -12,6 +12,7 @@ import marshal
 from collections.abc import Callable, Iterator
 
 from recollect.records import Record, Scope, Vector, bare, record_with
+from recollect.ties import Ties
 
 UNPACKED_MAX = 2_000
 """Records of one index that lie packed and stay unpacked as well, from one question to the next."""
@@ -29,6 +30,7 @@ class Shelf(dict[int, Record]):
 
     def __init__(self, model: str, data_of: Callable[[int], bytes]) -> None:
         self.ids: list[str] = []
+        self.ties = Ties()
         self.nbytes = 0
         self._model, self._data_of = model, data_of
         self._packed: list[bytes] = []
@@ -71,6 +73,7 @@ class Shelf(dict[int, Record]):
         self.nbytes += _size(record) - (_size(before) if before is not None else 0)
         self[row] = record
         self._new[row] = is_in_matrix
+        self.ties.note(row, record)
 
     def clear(self) -> None:
         """Pack all."""
