@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,14 @@ LIKE_ROWS = 8
 """Rows of each model from which on the scores of two models are brought to one scale."""
 
 _NO_ROWS = array("I")
+
+
+class Activity(NamedTuple):
+    """How many living messages a session has, and when the last of them was."""
+
+    session: str
+    messages: int
+    last_at: int
 
 
 class PartitionIndex:
@@ -512,6 +521,34 @@ class PartitionIndex:
                 return
             if _lives(record := self.records[row], now):
                 yield record
+
+    def oldest(self, session: str, now: int) -> Iterator[Record]:
+        """All messages of a session from the oldest on, read only as far as somebody asks."""
+        return (record for row in self.sessions.get(session, _NO_ROWS) if _lives(record := self.records[row], now))
+
+    def activity(self, now: int, session: str | None = None) -> list[Activity]:
+        """All sessions with living messages, or one, the most recently active first. No message is unpacked for it."""
+        rows_of = self.sessions if session is None else {session: self.sessions.get(session, _NO_ROWS)}
+        held = {name: rows for name, rows in rows_of.items() if rows}
+        if not held:
+            return []
+        joined = array("I")
+        for each in held.values():
+            joined.extend(each)
+        rows = np.array(joined, np.intp)
+        starts = np.cumsum([0, *map(len, held.values())])[:-1]
+        living = self._living(rows, now)
+        counts = np.add.reduceat(living.astype(np.intp), starts)
+        last = np.maximum.reduceat(np.where(living, self._when[rows], -NEVER), starts)
+        found = [Activity(*each) for each in zip(held, counts.tolist(), last.tolist(), strict=True) if each[1]]
+        return sorted(found, key=lambda each: -each.last_at)
+
+    def _living(self, rows: NDArray[np.intp], now: int) -> NDArray[np.bool_]:
+        """Which of these rows live; what has ended may live on."""
+        living: NDArray[np.bool_] = self._until[rows] > now
+        if not living.all():
+            living[~living] = [_lives(self.records[row], now) for row in rows[~living].tolist()]
+        return living
 
     def neighbours(self, record: Record, now: int, reach: int = 1) -> tuple[Record, ...]:
         """The messages right before and after a message."""

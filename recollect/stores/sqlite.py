@@ -567,13 +567,11 @@ def _select(
     if high is not None:
         tests += " and born < ?"
         more.append(packed(high))
-    order = f"order by born {'desc' if newest_first else 'asc'} limit {count}"
-    one = f"select {_ROW} from records where {tests} {order}"
+    one = f"select {_ROW} from records where {tests}"
     values = [value for layer in layers for value in (part, epoch, layer, now, *more)]
-    # One walk alone is in order already: to sort it again would copy every row.
-    return one if len(
-        layers
-    ) == 1 else f"{' union all '.join([f'select * from ({one})'] * len(layers))} {order}", values
+    # Without limits of their own: SQLite then takes a row of one walk at a time, and sorts none.
+    order = f"order by born {'desc' if newest_first else 'asc'} limit {count}"
+    return f"{' union all '.join([one] * len(layers))} {order}", values
 
 
 def _changes(db: Connection, partition: Partition, mark: Mark | None, limit: int) -> Delta:
