@@ -138,11 +138,10 @@ def _noted(record: Record, kin: Mapping[str, str], now: int) -> Noted:
     """A value, with what a reader should know: what it is, since when if it may change, and that it is not sure."""
     key, value = key_of(record.data["key"]), str(record.data["value"])
     kind = kin.get(normal(value), "").replace("_", " ")
-    told = as_datetime(record.event_at or record.created_at)
     return Noted(
         value,
         kind if kind in _KIN and kind != key.name and key.name in _KIN else "",
-        "" if key.half_life_days is None else f"{told:%B %Y}",
+        "" if key.half_life_days is None else f"{as_datetime(record.event_at or record.created_at):%B %Y}",
         is_sure=faded(record, now) >= SURE,
     )
 
@@ -175,8 +174,9 @@ def _is_hinted(names: Iterable[str], text: str, cached: Record | None = None) ->
 def _told_of(web: Web, index: PartitionIndex, asking: Asking, also: dict[str, Sequence[Record]]) -> list[Record]:
     lines = []
     named = [entity for entity in web.named_in(asking.text) if entity.name != USER]
-    relations = [each for each in web.relations(asking.now) if _is_believed(each, index, asking.now)] if named else []
-    relations = [each for each in relations if not (asking.knows_profile and _is_in_profile(each, index, asking.now))]
+    values = _values(index, asking.now) if named else {}
+    relations = [each for each in web.relations(asking.now) if _is_believed(each, values)] if named else []
+    relations = [each for each in relations if not (asking.knows_profile and _is_in_profile(each, values))]
     for entity in named[:ENTITIES_MAX]:
         record = index.record(entity.id, asking.now)
         known = [each for each in relations if entity.id in (each.subject, each.object)][:RELATIONS_MAX]
@@ -187,22 +187,24 @@ def _told_of(web: Web, index: PartitionIndex, asking: Asking, also: dict[str, Se
     return lines
 
 
-def _is_in_profile(relation: Relation, index: PartitionIndex, now: int) -> bool:
+def _values(index: PartitionIndex, now: int) -> dict[str, set[str]]:
+    """What the facts of each key say."""
+    values: dict[str, set[str]] = {}
+    for fact in index.of_layer("fact", now):
+        values.setdefault(fact.data.get("key", ""), set()).add(normal(str(fact.data.get("value", ""))))
+    return values
+
+
+def _is_in_profile(relation: Relation, values: Mapping[str, set[str]]) -> bool:
     """Whether the notes about the user say the same: who and what belongs to them, and where they live and work."""
-    if relation.names[0] != USER:
-        return False
-    known = _KEY_OF.get(relation.relation, "")
-    facts = (fact for fact in index.of_layer("fact", now) if fact.data.get("key") == known)
-    return any(normal(str(fact.data.get("value", ""))) == normal(relation.names[1]) for fact in facts)
+    known = values.get(_KEY_OF.get(relation.relation, ""), ())
+    return relation.names[0] == USER and normal(relation.names[1]) in known
 
 
-def _is_believed(relation: Relation, index: PartitionIndex, now: int) -> bool:
+def _is_believed(relation: Relation, values: Mapping[str, set[str]]) -> bool:
     """Not contradicted by the profile, which people correct: a prompt must not say both."""
     key = SAID_BY_FACTS.get(relation.relation) if relation.names[0] == USER else None
-    if key is None:
-        return True
-    values = [fact.data.get("value", "") for fact in index.of_layer("fact", now) if fact.data.get("key") == key]
-    return normal(relation.names[1]) in map(normal, values)
+    return key is None or normal(relation.names[1]) in values.get(key, ())
 
 
 def _entity_line(entity: Entity, relations: Sequence[Relation]) -> str:

@@ -91,3 +91,22 @@ async def test_a_memory_is_set_aside_and_released_without_a_look_at_all_others(a
     assert await unpacked_by(index, ann.quarantine(ids=["note-7"])) <= FEW
     assert await unpacked_by(index, ann.release(ids=["note-7"])) <= FEW
     assert (await ann.get_memory("note-7")).trust == "trusted"
+
+
+async def test_a_context_reads_the_profile_as_often_for_many_relations_as_for_one(memory, monkeypatch):
+    asked: list[str] = []
+    of_layer = PartitionIndex.of_layer
+
+    def counted(index: PartitionIndex, layer: str, now: int):
+        asked.append(layer)
+        return of_layer(index, layer, now)
+
+    monkeypatch.setattr(PartitionIndex, "of_layer", counted)
+    bob = memory.user("bob")
+    reads = []
+    for number in range(20):
+        await bob.graph.relate("user", "friend", f"Dora{number}")
+        asked.clear()
+        assert "Dora0" in (await bob.get_context("How is Dora0?")).system
+        reads.append(asked.count("fact"))
+    assert reads[-1] == reads[0]
