@@ -47,6 +47,20 @@ async def test_a_page_of_many_layers_is_read_in_order_and_never_sorted(tmp_path:
     assert not [step for step in plan if "TEMP B-TREE" in step or step.startswith("SCAN")]
 
 
+async def test_a_survey_counts_what_lives_and_nothing_else(tmp_path: Path):
+    async with opened(f"sqlite:///{tmp_path}/counted.db") as store:
+        await put(store, message("gone with ann"))
+        await forget_whole(store, ANN, NOW)
+        await put(store, message("a"), message("b"), message("c").with_(expires_at=NOW + 10))
+        await put(store, message("d", partition=BOB))
+        await store.commit(Changes(ANN, drop=("b",)), NOW)
+        assert (await store.survey(NOW)).records == {"conversation": 3}
+        assert (await store.survey(NOW + 10)).records == {"conversation": 2}
+        await store.commit(Changes(ANN, drop=("a",)), NOW)
+        await forget_whole(store, BOB, NOW)
+        assert (await store.survey(NOW + 10)).records == {}
+
+
 async def test_due_work_of_one_user_is_claimed_together_and_who_waits_longest_comes_first(tmp_path: Path):
     async with opened(f"sqlite:///{tmp_path}/jobs.db") as store:
         for due, (id, partition) in enumerate((("a1", ANN), ("b1", BOB), ("a2", ANN), ("b2", BOB))):
