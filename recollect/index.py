@@ -489,7 +489,7 @@ class PartitionIndex:
     def of_layer(self, layer: str, now: int) -> list[Record]:
         """The current records of a layer, in order of birth."""
         living = (record for record in self.held(layer, now) if record.trust != "quarantined")
-        return sorted([record for record in living if is_current(record, now)], key=lambda record: record.born)
+        return sorted([record for record in living if is_current(record, now)], key=attrgetter("born"))
 
     def held(self, layer: str, now: int) -> list[Record]:
         """All living records of a layer, also those that ended or were set aside."""

@@ -109,7 +109,8 @@ def _profile(index: PartitionIndex, now: int, also: dict[str, Sequence[Record]])
     kin = _kin(index, now)
     for layer in ("fact", "preference"):
         by_key: dict[str, list[Record]] = {}
-        for record in index.of_layer(layer, now):
+        held = index.of_layer(layer, now)
+        for record in held:
             if "key" in record.data and (record.valid_from is None or record.valid_from <= now):
                 by_key.setdefault(record.data["key"], []).append(record)
         taken = {name for key in by_key for name in TOGETHER.get(key, ())}
@@ -124,7 +125,7 @@ def _profile(index: PartitionIndex, now: int, also: dict[str, Sequence[Record]])
             first, *rest = (*values, *(record for _, record in more))
             lines.append(first.with_(content=told))
             also[first.id] = rest
-        lines += [record for record in index.of_layer(layer, now) if "key" not in record.data]
+        lines += [record for record in held if "key" not in record.data]
     return lines
 
 
@@ -137,10 +138,10 @@ def _kin(index: PartitionIndex, now: int) -> dict[str, str]:
 def _noted(record: Record, kin: Mapping[str, str], now: int) -> Noted:
     """A value, with what a reader should know: what it is, since when if it may change, and that it is not sure."""
     key, value = key_of(record.data["key"]), str(record.data["value"])
-    kind = kin.get(normal(value), "").replace("_", " ")
+    kind = kin.get(normal(value), "").replace("_", " ") if key.name in _KIN else ""
     return Noted(
         value,
-        kind if kind in _KIN and kind != key.name and key.name in _KIN else "",
+        kind if kind in _KIN and kind != key.name else "",
         "" if key.half_life_days is None else f"{as_datetime(record.event_at or record.created_at):%B %Y}",
         is_sure=faded(record, now) >= SURE,
     )
