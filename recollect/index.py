@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
@@ -36,6 +37,8 @@ WASTED_ROWS = 1_000
 """Rows that an index may hold in vain: to build it anew for fewer does not pay."""
 HEAD_BYTES = 1_600
 """What a record that is not searched costs in memory, about."""
+LINE_BYTES = 1_000
+"""What a line of the notes costs, with its records."""
 INDEX_BYTES, ROW_BYTES = 5_000, 130
 """What an index takes that holds nothing yet, and what the id of a row and its place in a session take, about."""
 UNHELD_LAYERS = ("past", "failure", "seal")
@@ -60,6 +63,17 @@ class Activity(NamedTuple):
     session: str
     messages: int
     last_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Lines that were made of some layers, with the records that each stands for besides, and while they hold."""
+
+    lines: Sequence[Record]
+    also: Mapping[str, Sequence[Record]]
+    news: tuple[int, ...]
+    since: int
+    until: int
 
 
 class PartitionIndex:
@@ -108,6 +122,8 @@ class PartitionIndex:
         self._arrangement = Arrangement(self.sessions, partial(_is_held, self.records.ids, self.row_of))
         self._first_asked: int | None = None
         self._removed = self._ended = 0
+        self.notes: Notes | None = None
+        """What was made of some layers for the last question, as long as it holds."""
         self.laid_aside: object = None
         """What it was when it was laid aside last, as `state` tells it."""
         self.lacks_news = False
@@ -257,6 +273,7 @@ class PartitionIndex:
                 self._set_closed(gone.scope.session, closed=False)
         if row is None:
             return
+        self.records.news[self.records[row].layer] += 1
         self._alive[row], self._layer[row], self._until[row] = False, GONE, NEVER
         self._removed += 1
         self._arrangement.start_anew()
@@ -311,7 +328,8 @@ class PartitionIndex:
         rows = INDEX_BYTES + ROW_BYTES * len(self.records) + sum([each.nbytes for each in arrays])
         words = self._words.nbytes + self.kinship.nbytes
         vectors = self.vectors.nbytes + self._earlier.nbytes
-        told = self.records.nbytes + self.records.ties.nbytes + HEAD_BYTES * len(self.heads)
+        lines = len(self.notes.lines) if self.notes is not None else 0
+        told = self.records.nbytes + self.records.ties.nbytes + HEAD_BYTES * len(self.heads) + LINE_BYTES * lines
         return told + rows + words + vectors + self._arrangement.nbytes
 
     @property
@@ -330,7 +348,7 @@ class PartitionIndex:
 
     def rest(self) -> None:
         """Let go of what the next question can make again."""
-        self._talk = None
+        self._talk = self.notes = None
         self.records.clear()
         self.vectors.rest()
         self._earlier.rest()
@@ -490,6 +508,17 @@ class PartitionIndex:
         """The current records of a layer, in order of birth."""
         living = (record for record in self.held(layer, now) if record.trust != "quarantined")
         return sorted([record for record in living if is_current(record, now)], key=attrgetter("born"))
+
+    def news_of(self, layers: Iterable[str]) -> tuple[int, ...]:
+        """Other numbers after each change to what these layers hold."""
+        return tuple(self.records.news[layer] for layer in layers)
+
+    def next_end(self, layers: Iterable[str], now: int) -> int:
+        """When the next record of these layers expires or ends."""
+        numbers = [self._layers[layer] for layer in layers if layer in self._layers]
+        size = len(self.records)
+        until = self._until[:size][np.isin(self._layer[:size], numbers)]
+        return int(until[until > now].min(initial=NEVER))
 
     def held(self, layer: str, now: int) -> list[Record]:
         """All living records of a layer, also those that ended or were set aside."""

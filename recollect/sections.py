@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from recollect.customizations import in_order
 from recollect.entities import named_in
 from recollect.episodes import covered
+from recollect.index import Notes, PartitionIndex
 from recollect.layers import LAYERS, SECTIONS
 from recollect.policies.facts import SURE, faded
 from recollect.policies.fencing import safe
@@ -22,10 +22,7 @@ from recollect.policies.keys import KEYS, key_of
 from recollect.policies.learnings import top
 from recollect.policies.merging import normal
 from recollect.policies.notes import TOGETHER, Noted, note
-from recollect.records import Hit, Record, Scope, as_datetime, iso
-
-if TYPE_CHECKING:
-    from recollect.index import PartitionIndex
+from recollect.records import HOUR_MS, Hit, Record, Scope, as_datetime, iso
 
 ENTITIES_MAX = 5
 """Entities of a question that are told about; a question that names more is a list."""
@@ -101,13 +98,33 @@ def _instructions(index: PartitionIndex, shared: PartitionIndex, scope: Scope, n
 # ── Who the user is ──────────────────────────────────────────────────────────────────────────────
 
 _ORDER = {name: place for place, name in enumerate(KEYS)}
+NOTED_LAYERS = ("fact", "preference")
+PROFILE_LAYERS = (*NOTED_LAYERS, "relation")
+"""What the notes about the user are made of."""
 
 
 def _profile(index: PartitionIndex, now: int, also: dict[str, Sequence[Record]]) -> list[Record]:
+    """The notes about the user, as they were made for the question before while nothing of them has changed.
+
+    How sure something is fades by the day, and is looked at once an hour.
+    """
+    notes, news = index.notes, index.news_of(PROFILE_LAYERS)
+    if notes is None or notes.news != news or not notes.since <= now < notes.until:
+        made: dict[str, Sequence[Record]] = {}
+        lines = _noted_lines(index, now, made)
+        begins = [record.valid_from for layer in NOTED_LAYERS for record in index.held(layer, now)]
+        ends = (index.next_end(PROFILE_LAYERS, now), (now // HOUR_MS + 1) * HOUR_MS)
+        until = min(*ends, *(begin for begin in begins if begin is not None and begin > now))
+        notes = index.notes = Notes(lines, made, news, now, until)
+    also.update(notes.also)
+    return list(notes.lines)
+
+
+def _noted_lines(index: PartitionIndex, now: int, also: dict[str, Sequence[Record]]) -> list[Record]:
     """Facts, then preferences, as notes: values of a set stand together, and so do keys that belong together."""
     lines: list[Record] = []
     kin = _kin(index, now)
-    for layer in ("fact", "preference"):
+    for layer in NOTED_LAYERS:
         by_key: dict[str, list[Record]] = {}
         held = index.of_layer(layer, now)
         for record in held:

@@ -9,6 +9,7 @@ that is much.
 from __future__ import annotations
 
 import marshal
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from recollect.records import Record, Scope, Vector, bare, record_with
@@ -31,6 +32,8 @@ class Shelf(dict[int, Record]):
     def __init__(self, model: str, data_of: Callable[[int], bytes]) -> None:
         self.ids: list[str] = []
         self.ties = Ties()
+        self.news: Counter[str] = Counter()
+        """How often a record of each layer was put here or went."""
         self.nbytes = 0
         self._model, self._data_of = model, data_of
         self._packed: list[bytes] = []
@@ -74,6 +77,7 @@ class Shelf(dict[int, Record]):
         self[row] = record
         self._new[row] = is_in_matrix
         self.ties.note(row, record)
+        self.news[record.layer] += 1
 
     def clear(self) -> None:
         """Pack all."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from typing import Any
 
 import pytest
 
-from recollect import Memory
+from recollect import Memory, sections
 from recollect.index import PartitionIndex
 from recollect.testing.fakes import ManualClock
 
@@ -110,3 +111,49 @@ async def test_a_context_reads_the_profile_as_often_for_many_relations_as_for_on
         assert "Dora0" in (await bob.get_context("How is Dora0?")).system
         reads.append(asked.count("fact"))
     assert reads[-1] == reads[0]
+
+
+async def test_the_notes_about_a_user_are_made_once_while_nothing_of_them_changes(memory, clock, monkeypatch):
+    made: list[str] = []
+    note = sections.note
+
+    def counted(key: str, *given: Any) -> str:
+        made.append(key)
+        return note(key, *given)
+
+    monkeypatch.setattr(sections, "note", counted)
+    bob = memory.user("bob")
+    for number in range(20):
+        await bob.add_fact(f"thing {number}", f"value {number}")
+    first = await bob.get_context("What is thing 3?")
+    assert "value 3" in first.system
+    made.clear()
+    await bob.session("monday").add_message("user", "What a day.")
+    assert (await bob.get_context("What is thing 3?")).lasting == first.lasting
+    assert made == []
+
+
+async def test_notes_about_a_user_follow_every_change_and_the_clock(memory, clock):
+    bob = memory.user("bob")
+
+    async def told() -> str:
+        return (await bob.get_context("Where does Bob live?")).lasting
+
+    await bob.add_fact("city", "Oslo", valid_to=clock() + 50_000)
+    assert "Oslo" in await told()
+    await bob.add_fact("theme", "dark")
+    assert "dark" in await told()
+    await bob.add_fact("theme", "light")
+    assert "light" in await told()
+    assert "dark" not in await told()
+    clock.advance(seconds=49)
+    assert "Oslo" in await told()
+    clock.advance(seconds=1)
+    assert "Oslo" not in await told()
+    (theme,) = await bob.facts.get("theme")
+    await bob.quarantine(ids=[theme.id])
+    assert "light" not in await told()
+    await bob.release(ids=[theme.id])
+    assert "light" in await told()
+    await bob.forget(theme.id)
+    assert "light" not in await told()
