@@ -157,3 +157,38 @@ async def test_notes_about_a_user_follow_every_change_and_the_clock(memory, cloc
     assert "light" in await told()
     await bob.forget(theme.id)
     assert "light" not in await told()
+
+
+async def test_what_is_known_is_the_same_from_the_index_as_from_the_store(open_memory, tmp_path, monkeypatch):
+    url = f"sqlite:///{tmp_path}/known.db"
+    told = await open_memory(url)
+    bob = told.user("bob")
+    for key, value in (("city", "Oslo"), ("city", "Bergen"), ("hobby", "chess"), ("hobby", "rowing")):
+        await bob.add_fact(key, value)
+    await bob.update_preference("tone", "plain")
+    await bob.add_learning("Wants sources.", type="preference")
+    await bob.graph.add_entity("Ida", type="person", metadata={"tags": ["old"]})
+    await bob.graph.relate("Ida", "works_at", "Acme")
+    await told.work()
+    other = (await open_memory(url)).user("bob")
+
+    async def known(user: Any) -> list[Any]:
+        return [
+            await user.profile(),
+            await user.learnings.list(),
+            await user.graph.whole(),
+            await user.facts.get("hobby"),
+        ]
+
+    from_the_store = await known(other)
+    await other.search_memory("Where does Ida work?")
+    walked: list[object] = []
+    ledger = other._flow.ledger
+    walk = ledger.walk
+    monkeypatch.setattr(ledger, "walk", lambda where, **more: walked.append(where) or walk(where, **more))
+    assert await known(other) == from_the_store
+    assert walked == []
+    (await other.graph.find("Ida")).metadata["tags"].append("new")
+    whole = await other.graph.whole()
+    whole.entities[0].metadata["tags"].append("new")
+    assert await known(other) == from_the_store
