@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from recollect.conversation import copy_id
-from recollect.records import Partition, Record, Scope
+from recollect.records import Partition, Record
 
 if TYPE_CHECKING:
     from recollect.index import PartitionIndex
@@ -28,25 +27,29 @@ def copies_of(index: PartitionIndex, session: str, now: int) -> dict[str, str]:
     """The messages of a session that are said in one that branched off as well, each with the id of its copy there."""
     messages = index.session(session, now)
     found: dict[str, str] = {}
-    for branch in index.sessions:
-        head = index.head("session", replace(messages[0].scope, session=branch), now) if messages else None
-        if head is not None and head.data.get("parent") == session:
-            there = {record.id for record in index.session(branch, now)}
-            copies = {each.id: copy_id(branch, each.id) for each in messages}
-            found = {id: copy for id, copy in copies.items() if copy in there} | found
+    for branch in _branches(index, now, session) if messages else ():
+        there = {record.id for record in index.session(branch, now)}
+        copies = {each.id: copy_id(branch, each.id) for each in messages}
+        found = {id: copy for id, copy in copies.items() if copy in there} | found
     return found
 
 
 async def with_copies(indexes: Indexes, partition: Partition, records: Sequence[Record], now: int) -> list[Record]:
     """These records and the copies of their messages in sessions that branched off, step by step."""
-    index = await indexes.current(partition)
     found = {record.id: record for record in records}
     newest = [record for record in records if record.layer == "conversation"]
-    scope = Scope(*partition)
-    heads = {session: index.head("session", replace(scope, session=session), now) for session in index.sessions}
-    branches = [session for session, head in heads.items() if head is not None and "parent" in head.data]
+    if not newest:
+        return list(records)
+    index = await indexes.current(partition)
+    branches = _branches(index, now)
     while newest and branches:
         ids = {copy_id(session, each.id) for each in newest for session in branches}
         newest = [index.records[index.row_of[id]] for id in ids if id in index.row_of and id not in found]
         found |= {record.id: record for record in newest}
     return list(found.values())
+
+
+def _branches(index: PartitionIndex, now: int, parent: str | None = None) -> list[str]:
+    """The sessions that branched off, from any other or from one."""
+    heads = [head for head in index.held("session", now) if "parent" in head.data]
+    return [head.scope.session for head in heads if parent in (None, head.data["parent"])]

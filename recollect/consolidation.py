@@ -18,12 +18,14 @@ from recollect.index import PartitionIndex
 from recollect.indexes import Indexes
 from recollect.ledger import Ledger
 from recollect.policies.merging import Wordings, glance
-from recollect.policies.recurring import RESTS_ON, Recurring, memory_id, recurring, retold, told_in
+from recollect.policies.recurring import RESTS_ON, Recurring, Sayings, marked, memory_id, recurring, retold, told_in
 from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Scope, enrich_job
 from recollect.settings import Settings
 
 READ_AT_ONCE = 1_000
 """Memories that are looked at before others have a turn."""
+EPISODES_AT_ONCE = 50
+"""Episodes that are read before others have a turn: some milliseconds."""
 ALIKE_MAX = 50
 """Memories with the same words that are compared with each other: more are not doubles but a form."""
 
@@ -114,29 +116,40 @@ class Consolidation:
 
     async def _tell(self, partition: Partition, dry_run: bool) -> tuple[Record, ...]:
         """Memories of what several episodes have in common, new or told anew."""
+        sayings = Sayings()
         if dry_run:
-            return tuple(each.memory for each in await self._recurring(partition))
+            return tuple(each.memory for each in await self._recurring(partition, sayings))
         told: dict[str, Record] = {}
-        # One after the other: two topics may mark the same episode.
-        while found := [each for each in await self._recurring(partition) if each.memory.id not in told]:
-            if not await self._committed(self._telling(partition, found[0])):
-                break
-            told[found[0].memory.id] = found[0].memory
+        while found := [each for each in await self._recurring(partition, sayings) if each.memory.id not in told]:
+            # Two topics may mark the same episode: the second goes on from what the first has made of it.
+            written: dict[str, Record] = {}
+            for each in found:
+                before = [written.get(episode.id, episode) for episode in each.episodes]
+                changes = self._telling(partition, Recurring(each.memory, tuple(before)))
+                if not await self._committed(changes):
+                    return tuple(told.values())
+                told[each.memory.id] = each.memory
+                written |= {after.id: _as_written(after) for after in changes.put[1:] if after not in before}
         return tuple(told.values())
 
-    async def _recurring(self, partition: Partition) -> list[Recurring]:
+    async def _recurring(self, partition: Partition, sayings: Sayings) -> list[Recurring]:
         index = await self._indexes.current(partition)
         now = self._ledger.clock()
         held = {record.id: record for record in index.held("long_term", now) if RESTS_ON in record.data}
-        await asyncio.sleep(0)
-        return recurring(index.of_layer("episodic", now), held, Scope(*partition), now)
+        episodes = index.of_layer("episodic", now)
+        for place, episode in enumerate(episodes):
+            if place % EPISODES_AT_ONCE == 0:
+                await asyncio.sleep(0)
+            sayings.of(episode)
+        return recurring(episodes, held, Scope(*partition), now, sayings)
 
     def _telling(self, partition: Partition, found: Recurring) -> Changes:
         now = self._ledger.clock()
         id = found.memory.id
         job = enrich_job(partition, (id,), now)
         # All episodes are put, also those that stay as they are: none may have been set aside since they were read.
-        return Changes(partition, put=(found.memory, *found.episodes), enqueue=(job,))
+        episodes = (marked(each, str(found.memory.data["topic"])) for each in found.episodes)
+        return Changes(partition, put=(found.memory, *episodes), enqueue=(job,))
 
     async def retell(self, job: Job) -> Changes:
         """What a job of kind `retell` changes: a memory of what recurs is told by the episodes that are left."""
@@ -146,7 +159,7 @@ class Consolidation:
         told = [each for each in index.of_layer("episodic", now) if told_in(each).get(key) == memory_id(key)]
         heard = [each for each in told if each.trust == "trusted"]
         held = await self._ledger.get(job.partition, [memory_id(key)])
-        memory = retold(key, heard, held[0] if held else None, Scope(*job.partition), now) if heard else None
+        memory = retold(key, heard, held[0] if held else None, Scope(*job.partition), now, Sayings()) if heard else None
         if memory is None:
             return Changes(job.partition)
         used = tuple(each for each in heard if each.id in memory.data[RESTS_ON])
@@ -171,6 +184,10 @@ def _doubles(group: Sequence[Record], now: int) -> Iterator[Doubles]:
         if pair is None:
             stay.append(newer)
         else:
-            # The version is that which the commit before has given it.
-            stay[place] = pair[0].with_(version=pair[0].version + 1)
+            stay[place] = _as_written(pair[0])
             yield Doubles(*pair)
+
+
+def _as_written(record: Record) -> Record:
+    """A record with the version that its commit has given it."""
+    return record.with_(version=record.version + 1)

@@ -78,6 +78,7 @@ class Flow:
         self.indexes = Indexes(store, name, dimensions, settings.language, settings.index_mib << 20,
                                earlier.name if earlier else "", settings.index_awake or AWAKE)  # fmt: skip
         self.ledger.on_drop = self.indexes.dropped
+        self.ledger.index_of = self.indexes.at_hand
         self.indexing = Indexing(self.ledger, index, name, wanted=bool(settings.index and embedder))
         self.recall = Recall(
             self.indexes, self.indexing, embedder, settings.language, clock, earlier, word_vectors(embedder)

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 from recollect import validate
 from recollect.enrich import Found
 from recollect.errors import Conflict, NotFound, RecollectError, TooLarge, ValidationError
-from recollect.filters import Filter
 from recollect.ledger import Ledger
 from recollect.long_term import past_ids
 from recollect.policies import graphs
@@ -395,7 +394,7 @@ class Graph:
         return decided[0]
 
     async def _web(self, *layers: str, past: bool = False) -> Web:
-        records = [record async for record in self._ledger.walk(Filter(self._partition, layers=layers))]
+        records = await self._ledger.all_of(self._partition, *layers)
         ids = [id for record in records if past and record.layer == "relation" for id in past_ids(record)]
         return Web([*records, *await self._ledger.get(self._partition, ids)])
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +37,8 @@ WASTED_ROWS = 1_000
 """Rows that an index may hold in vain: to build it anew for fewer does not pay."""
 HEAD_BYTES = 1_600
 """What a record that is not searched costs in memory, about."""
+LINE_BYTES = 1_000
+"""What a line of the notes costs, with its records."""
 INDEX_BYTES, ROW_BYTES = 5_000, 130
 """What an index takes that holds nothing yet, and what the id of a row and its place in a session take, about."""
 UNHELD_LAYERS = ("past", "failure", "seal")
@@ -53,6 +57,25 @@ LIKE_ROWS = 8
 """Rows of each model from which on the scores of two models are brought to one scale."""
 
 _NO_ROWS = array("I")
+
+
+class Activity(NamedTuple):
+    """How many living messages a session has, and when the last of them was."""
+
+    session: str
+    messages: int
+    last_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Lines that were made of some layers, with the records that each stands for besides, and while they hold."""
+
+    lines: Sequence[Record]
+    also: Mapping[str, Sequence[Record]]
+    news: tuple[int, ...]
+    since: int
+    until: int
 
 
 class PartitionIndex:
@@ -101,6 +124,8 @@ class PartitionIndex:
         self._arrangement = Arrangement(self.sessions, partial(_is_held, self.records.ids, self.row_of))
         self._first_asked: int | None = None
         self._removed = self._ended = 0
+        self.notes: Notes | None = None
+        """What was made of some layers for the last question, as long as it holds."""
         self.laid_aside: object = None
         """What it was when it was laid aside last, as `state` tells it."""
         self.lacks_news = False
@@ -250,6 +275,7 @@ class PartitionIndex:
                 self._set_closed(gone.scope.session, closed=False)
         if row is None:
             return
+        self.records.news[self.records[row].layer] += 1
         self._alive[row], self._layer[row], self._until[row] = False, GONE, NEVER
         self._removed += 1
         self._arrangement.start_anew()
@@ -304,7 +330,9 @@ class PartitionIndex:
         rows = INDEX_BYTES + ROW_BYTES * len(self.records) + sum([each.nbytes for each in arrays])
         words = self._words.nbytes + self.kinship.nbytes
         vectors = self.vectors.nbytes + self._earlier.nbytes
-        return self.records.nbytes + rows + words + vectors + self._arrangement.nbytes + HEAD_BYTES * len(self.heads)
+        lines = len(self.notes.lines) if self.notes is not None else 0
+        told = self.records.nbytes + self.records.ties.nbytes + HEAD_BYTES * len(self.heads) + LINE_BYTES * lines
+        return told + rows + words + vectors + self._arrangement.nbytes
 
     @property
     def opened(self) -> int:
@@ -322,7 +350,7 @@ class PartitionIndex:
 
     def rest(self) -> None:
         """Let go of what the next question can make again."""
-        self._talk = None
+        self._talk = self.notes = None
         self.records.clear()
         self.vectors.rest()
         self._earlier.rest()
@@ -487,6 +515,11 @@ class PartitionIndex:
                 elsewhere.append(id)
         return found, elsewhere
 
+    def tied_to(self, id: str) -> list[Record]:
+        """The records that rest on an id, took it in or name it as an act, or did so once."""
+        records = self.records
+        return [records[row] for row in records.ties.to(id) if _is_held(records.ids, self.row_of, row)]
+
     def head(self, layer: str, scope: Scope, now: int, key: str = "") -> Record | None:
         """The living head of a keyed layer."""
         record = self.record(LAYERS[layer].head_id(scope, key), now)
@@ -495,7 +528,18 @@ class PartitionIndex:
     def of_layer(self, layer: str, now: int) -> list[Record]:
         """The current records of a layer, in order of birth."""
         living = (record for record in self.held(layer, now) if record.trust != "quarantined")
-        return sorted([record for record in living if is_current(record, now)], key=lambda record: record.born)
+        return sorted([record for record in living if is_current(record, now)], key=attrgetter("born"))
+
+    def news_of(self, layers: Iterable[str]) -> tuple[int, ...]:
+        """Other numbers after each change to what these layers hold."""
+        return tuple(self.records.news[layer] for layer in layers)
+
+    def next_end(self, layers: Iterable[str], now: int) -> int:
+        """When the next record of these layers expires or ends."""
+        numbers = [self._layers[layer] for layer in layers if layer in self._layers]
+        size = len(self.records)
+        until = self._until[:size][np.isin(self._layer[:size], numbers)]
+        return int(until[until > now].min(initial=NEVER))
 
     def held(self, layer: str, now: int) -> list[Record]:
         """All living records of a layer, also those that ended or were set aside."""
@@ -527,6 +571,34 @@ class PartitionIndex:
                 return
             if _lives(record := self.records[row], now):
                 yield record
+
+    def oldest(self, session: str, now: int) -> Iterator[Record]:
+        """All messages of a session from the oldest on, read only as far as somebody asks."""
+        return (record for row in self.sessions.get(session, _NO_ROWS) if _lives(record := self.records[row], now))
+
+    def activity(self, now: int, session: str | None = None) -> list[Activity]:
+        """All sessions with living messages, or one, the most recently active first. No message is unpacked for it."""
+        rows_of = self.sessions if session is None else {session: self.sessions.get(session, _NO_ROWS)}
+        held = {name: rows for name, rows in rows_of.items() if rows}
+        if not held:
+            return []
+        joined = array("I")
+        for each in held.values():
+            joined.extend(each)
+        rows = np.array(joined, np.intp)
+        starts = np.cumsum([0, *map(len, held.values())])[:-1]
+        living = self._living(rows, now)
+        counts = np.add.reduceat(living.astype(np.intp), starts)
+        last = np.maximum.reduceat(np.where(living, self._when[rows], -NEVER), starts)
+        found = [Activity(*each) for each in zip(held, counts.tolist(), last.tolist(), strict=True) if each[1]]
+        return sorted(found, key=lambda each: -each.last_at)
+
+    def _living(self, rows: NDArray[np.intp], now: int) -> NDArray[np.bool_]:
+        """Which of these rows live; what has ended may live on."""
+        living: NDArray[np.bool_] = self._until[rows] > now
+        if not living.all():
+            living[~living] = [_lives(self.records[row], now) for row in rows[~living].tolist()]
+        return living
 
     def neighbours(self, record: Record, now: int, reach: int = 1) -> tuple[Record, ...]:
         """The messages right before and after a message."""

@@ -71,6 +71,10 @@ class Indexes:
         """Whether the partition's index is at hand, so that catching up costs little."""
         return partition in self._held or (self._aside is not None and partition in self._aside)
 
+    async def at_hand(self, partition: Partition) -> PartitionIndex | None:
+        """The partition's index as `current` gives it, unless it would have to be made first."""
+        return await self.current(partition) if partition in self else None
+
     async def all_current(self, partitions: Sequence[Partition]) -> list[PartitionIndex]:
         """The indexes of some partitions, as `current` gives them: where a store can tell at one look that nothing was
         written to any of them, it is asked only once.

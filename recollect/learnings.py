@@ -14,7 +14,6 @@ from typing import Any
 from recollect import validate
 from recollect.enrich import Found
 from recollect.errors import Conflict, NotFound
-from recollect.filters import Filter
 from recollect.layers import is_current
 from recollect.ledger import Ledger
 from recollect.policies.learnings import (
@@ -239,8 +238,7 @@ class Learnings:
         return Learning.from_record(changed[0])
 
     async def _records(self) -> Sequence[Record]:
-        wheres = (Filter(partition, layers=("learning",)) for partition in self._partitions())
-        return [record for where in wheres async for record in self._ledger.walk(where)]
+        return [each for some in self._partitions() for each in await self._ledger.all_of(some, "learning")]
 
     def _partitions(self) -> Sequence[Partition]:
         return tuple(dict.fromkeys((self._partition, Partition(self._scope.org, ""))))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
@@ -32,7 +33,7 @@ from recollect.ledger import Ledger
 from recollect.long_term import LongTerm
 from recollect.models import ChatModel, Given, as_model, open_model
 from recollect.policies.masking import parse_kinds
-from recollect.policies.quarantine import heard
+from recollect.policies.quarantine import is_aside
 from recollect.profile import Fact, Facts, Profile, read_profile
 from recollect.records import (
     MINUTE_MS,
@@ -64,7 +65,7 @@ from recollect.working import Working
 if TYPE_CHECKING:
     from recollect.context import Context
     from recollect.flow import Flow
-    from recollect.index import PartitionIndex
+    from recollect.index import Activity, PartitionIndex
     from recollect.indexing import Reindexed
     from recollect.privacy import Privacy, Receipt
     from recollect.providers import Embedder
@@ -424,10 +425,7 @@ class User:
         validate.limit(limit)
         now = self._flow.ledger.clock()
         index = await self._flow.indexes.current(self._scope.partition)
-        scopes = [replace(self._scope, session=id) for id in index.sessions]
-        listed = [info for scope in scopes if (info := _session_info(index, scope, now)) is not None]
-        listed.sort(key=lambda info: info.last_activity, reverse=True)
-        return listed[:limit]
+        return [_session_info(index, self._scope, each, now) for each in index.activity(now)[:limit]]
 
     # ── what is known of the user ────────────────────────────────────────────────────────────────
 
@@ -999,11 +997,10 @@ class Session:
 
     async def info(self) -> SessionInfo:
         """The session as it is listed: title, counts, last activity. One that has no messages is `NotFound`."""
-        index = await self._flow.indexes.current(self._scope.partition)
-        info = _session_info(index, self._scope, self._flow.ledger.clock())
-        if info is None:
-            raise NotFound(field="session")
-        return info
+        index, now = await self._flow.indexes.current(self._scope.partition), self._flow.ledger.clock()
+        for activity in index.activity(now, self._scope.session):
+            return _session_info(index, self._scope, activity, now)
+        raise NotFound(field="session")
 
     async def rename(self, title: str) -> None:
         """Give the session a title."""
@@ -1063,25 +1060,30 @@ def _check_masking(setting: str) -> None:
         raise ValidationError(str(error), field="masking") from None
 
 
-def _session_info(index: PartitionIndex, scope: Scope, now: int) -> SessionInfo | None:
-    """A session as it is listed; None where it has no messages."""
-    messages = index.session(scope.session, now)
-    if not messages:
-        return None
+def _session_info(index: PartitionIndex, owner: Scope, activity: Activity, now: int) -> SessionInfo:
+    """A session as it is listed."""
+    scope = replace(owner, session=activity.session)
     head = index.head("session", scope, now)
-    shown = heard(messages)
-    first = next((m for m in shown if m.data["role"] == "user" and m.content), shown[0] if shown else None)
-    told = " ".join(first.content.split()) if first else scope.session
-    title = head.content if head and head.content else told if len(told) <= 60 else told[:59] + "…"
     return SessionInfo(
-        id=scope.session,
-        title=title,
-        agent=messages[-1].scope.agent,
-        messages=len(messages),
-        created_at=as_datetime(messages[0].when),
-        last_activity=as_datetime(max(message.when for message in messages)),
+        id=activity.session,
+        title=head.content if head and head.content else _opening(index, activity.session, now),
+        agent=next(index.newest(activity.session, now)).scope.agent,
+        messages=activity.messages,
+        created_at=as_datetime(next(index.oldest(activity.session, now)).when),
+        last_activity=as_datetime(activity.last_at),
         parent=head.data.get("parent") if head else None,
     )
+
+
+def _opening(index: PartitionIndex, session: str, now: int) -> str:
+    """What a session is called that was given no title: by what the user said first, or else by what was said."""
+    shown = (each for each in index.oldest(session, now) if not is_aside(each))
+    first = next(shown, None)
+    if first is None:
+        return session
+    said = next((each for each in chain((first,), shown) if each.data["role"] == "user" and each.content), first)
+    told = " ".join(said.content.split())
+    return told if len(told) <= 60 else told[:59] + "…"
 
 
 def _key(value: str | None) -> str | None:

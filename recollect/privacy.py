@@ -22,8 +22,8 @@ from recollect.layers import PUBLIC_LAYERS
 from recollect.learning import learn_jobs
 from recollect.ledger import ERASURES, Ledger, portions
 from recollect.long_term import past_ids
-from recollect.policies import graphs
 from recollect.policies.merging import merges_of, without_given, without_merge
+from recollect.policies.ties import rests_on
 from recollect.policies.unlearning import UNTRUE
 from recollect.policies.unlearning_graphs import without_names
 from recollect.policies.wholeness import is_whole
@@ -37,8 +37,6 @@ from recollect.views import Remaking, remake, remakings, resting_views
 if TYPE_CHECKING:
     from recollect.indexes import Indexes
 
-QUOTES = "quotes"
-"""The label of a reply under which stand the ids of what it quotes: it goes with them."""
 EXPORT_FORMAT = 1
 EXPORT_PAGE = 500
 """Records that an export reads at a time."""
@@ -242,11 +240,11 @@ class Privacy:
     async def _with_resting(self, records: Sequence[Record]) -> dict[str, Record]:
         """These records and all that were merged into them or say nothing without them, step by step."""
         index = await self._indexes.current(self._partition)
-        rests = {record.id: _rests_on(record) for row in index.row_of.values() for record in (index.records[row],)}
-        held = {id: on for id, on in rests.items() if on}
-        doomed = {record.id: record for record in records}
-        while more := [id for id, on in held.items() if id not in doomed and not doomed.keys().isdisjoint(on)]:
-            doomed |= {id: index.records[index.row_of[id]] for id in more}
+        doomed = newest = {record.id: record for record in records}
+        while newest:
+            resting = (each for id in newest for each in index.tied_to(id) if id in rests_on(each))
+            newest = {each.id: each for each in resting if each.id not in doomed}
+            doomed = doomed | newest
         return doomed
 
     async def _forget_failures(self, gone: Collection[str]) -> None:
@@ -268,21 +266,27 @@ class Privacy:
     async def _take_out_of_merges(self, doomed: Mapping[str, Record]) -> None:
         """What forgotten records gave to those they were merged into goes as well, however far it was handed on."""
         index = await self._indexes.current(self._partition)
-        held = {id: index.records[row] for id, row in index.row_of.items() if id not in doomed}
-        into = {merge.id: record.id for record in held.values() for merge in merges_of(record) if merge.id in doomed}
-        into |= {record.id: str(record.data["merged_into"]) for record in doomed.values() if _is_merged(record)}
-        for id, holder in into.items():
-            await self._take_out(doomed[id], holder, held)
 
-    async def _take_out(self, gone: Record, holder: str, held: Mapping[str, Record]) -> None:
-        await self._change_with_past(held.get(holder), lambda older: _alone(older, gone))
+        def held(id: str) -> Record | None:
+            row = index.row_of.get(id)
+            return None if row is None or id in doomed else index.records[row]
+
+        for id, gone in doomed.items():
+            holders = [each.id for each in index.tied_to(id) if each.id not in doomed and _took_in(each, id)]
+            into = str(gone.data["merged_into"]) if _is_merged(gone) else holders[-1] if holders else None
+            if into is not None:
+                await self._take_out(gone, into, held)
+
+    async def _take_out(self, gone: Record, holder: str, held: Callable[[str], Record | None]) -> None:
+        older = held(holder)
+        await self._change_with_past(older, lambda each: _alone(each, gone))
         seen = {gone.id}
-        while holder in held and holder not in seen and _is_merged(held[holder]):
+        while older is not None and holder not in seen and _is_merged(older):
             seen.add(holder)
-            into = str(held[holder].data["merged_into"])
             handed_on = partial(without_given, by=holder, metadata=gone.metadata)
-            await self._change_with_past(held.get(into), handed_on)
-            holder = into
+            holder = str(older.data["merged_into"])
+            older = held(holder)
+            await self._change_with_past(older, handed_on)
 
     async def _change_with_past(self, record: Record | None, change: Callable[[Record], Record]) -> None:
         """Change a record, and in the same way what it was before."""
@@ -401,13 +405,8 @@ async def erase_org(ledger: Ledger, indexes: Indexes, org: str) -> Receipt:
     return Receipt(dict(counts), iso(ledger.clock()), compacted=True, beside=beside)
 
 
-def _rests_on(record: Record) -> tuple[str, ...]:
-    """The records without which this one says nothing."""
-    if record.layer in ("entity", "relation"):
-        return graphs.rests_on(record)
-    if record.data.get("role") == "assistant" and isinstance(quoted := record.metadata.get(QUOTES), list):
-        return tuple(each for each in quoted if isinstance(each, str))
-    return (record.data["merged_into"],) if "merged_into" in record.data else ()
+def _took_in(record: Record, id: str) -> bool:
+    return any(merge.id == id for merge in merges_of(record))
 
 
 def _is_merged(record: Record) -> bool:

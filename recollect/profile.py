@@ -380,8 +380,7 @@ class Facts:
         if key is not None and not key.many:
             found = await self._ledger.get(self._partition, [self._id(key, "")])
         else:
-            where = Filter(self._partition, layers=(self._layer.name,))
-            found = [head async for head in self._ledger.walk(where)]
+            found = [*await self._ledger.all_of(self._partition, self._layer.name)]
         heads = [head for head in found if head.layer == self._layer.name and not is_aside(head)]
         return [head for head in heads if key is None or head.data["key"] == key.name]
 

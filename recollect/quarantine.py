@@ -100,8 +100,9 @@ class Quarantine:
     async def aside_by(self, act: str) -> list[Record]:
         """The messages that an act has set aside, and that still are."""
         index = await self._indexes.current(self._partition)
-        held = index.held("conversation", self._ledger.clock())
-        return [each for each in held if is_aside(each) and is_noted(each) and act_of(each)["undo"] == act]
+        held, _ = index.stored([each.id for each in index.tied_to(act)], self._ledger.clock())
+        aside = [each for each in held if each.layer == "conversation" and is_aside(each) and is_noted(each)]
+        return [each for each in aside if act_of(each)["undo"] == act]
 
     async def _close(self, session: str, note: Note) -> Note:
         """Note in the head of a session that it is set aside. Gives the note that counts."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from recollect.customizations import in_order
 from recollect.entities import named_in
 from recollect.episodes import covered
+from recollect.index import Notes, PartitionIndex
 from recollect.layers import LAYERS, SECTIONS
 from recollect.policies.facts import SURE, faded
 from recollect.policies.fencing import safe
@@ -22,10 +22,7 @@ from recollect.policies.keys import KEYS, key_of
 from recollect.policies.learnings import top
 from recollect.policies.merging import normal
 from recollect.policies.notes import TOGETHER, Noted, note
-from recollect.records import Hit, Record, Scope, as_datetime, iso
-
-if TYPE_CHECKING:
-    from recollect.index import PartitionIndex
+from recollect.records import HOUR_MS, Hit, Record, Scope, as_datetime, iso
 
 ENTITIES_MAX = 5
 """Entities of a question that are told about; a question that names more is a list."""
@@ -101,15 +98,36 @@ def _instructions(index: PartitionIndex, shared: PartitionIndex, scope: Scope, n
 # ── Who the user is ──────────────────────────────────────────────────────────────────────────────
 
 _ORDER = {name: place for place, name in enumerate(KEYS)}
+NOTED_LAYERS = ("fact", "preference")
+PROFILE_LAYERS = (*NOTED_LAYERS, "relation")
+"""What the notes about the user are made of."""
 
 
 def _profile(index: PartitionIndex, now: int, also: dict[str, Sequence[Record]]) -> list[Record]:
+    """The notes about the user, as they were made for the question before while nothing of them has changed.
+
+    How sure something is fades by the day, and is looked at once an hour.
+    """
+    notes, news = index.notes, index.news_of(PROFILE_LAYERS)
+    if notes is None or notes.news != news or not notes.since <= now < notes.until:
+        made: dict[str, Sequence[Record]] = {}
+        lines = _noted_lines(index, now, made)
+        begins = [record.valid_from for layer in NOTED_LAYERS for record in index.held(layer, now)]
+        ends = (index.next_end(PROFILE_LAYERS, now), (now // HOUR_MS + 1) * HOUR_MS)
+        until = min(*ends, *(begin for begin in begins if begin is not None and begin > now))
+        notes = index.notes = Notes(lines, made, news, now, until)
+    also.update(notes.also)
+    return list(notes.lines)
+
+
+def _noted_lines(index: PartitionIndex, now: int, also: dict[str, Sequence[Record]]) -> list[Record]:
     """Facts, then preferences, as notes: values of a set stand together, and so do keys that belong together."""
     lines: list[Record] = []
     kin = _kin(index, now)
-    for layer in ("fact", "preference"):
+    for layer in NOTED_LAYERS:
         by_key: dict[str, list[Record]] = {}
-        for record in index.of_layer(layer, now):
+        held = index.of_layer(layer, now)
+        for record in held:
             if "key" in record.data and (record.valid_from is None or record.valid_from <= now):
                 by_key.setdefault(record.data["key"], []).append(record)
         taken = {name for key in by_key for name in TOGETHER.get(key, ())}
@@ -124,7 +142,7 @@ def _profile(index: PartitionIndex, now: int, also: dict[str, Sequence[Record]])
             first, *rest = (*values, *(record for _, record in more))
             lines.append(first.with_(content=told))
             also[first.id] = rest
-        lines += [record for record in index.of_layer(layer, now) if "key" not in record.data]
+        lines += [record for record in held if "key" not in record.data]
     return lines
 
 
@@ -137,12 +155,11 @@ def _kin(index: PartitionIndex, now: int) -> dict[str, str]:
 def _noted(record: Record, kin: Mapping[str, str], now: int) -> Noted:
     """A value, with what a reader should know: what it is, since when if it may change, and that it is not sure."""
     key, value = key_of(record.data["key"]), str(record.data["value"])
-    kind = kin.get(normal(value), "").replace("_", " ")
-    told = as_datetime(record.event_at or record.created_at)
+    kind = kin.get(normal(value), "").replace("_", " ") if key.name in _KIN else ""
     return Noted(
         value,
-        kind if kind in _KIN and kind != key.name and key.name in _KIN else "",
-        "" if key.half_life_days is None else f"{told:%B %Y}",
+        kind if kind in _KIN and kind != key.name else "",
+        "" if key.half_life_days is None else f"{as_datetime(record.event_at or record.created_at):%B %Y}",
         is_sure=faded(record, now) >= SURE,
     )
 
@@ -175,8 +192,9 @@ def _is_hinted(names: Iterable[str], text: str, cached: Record | None = None) ->
 def _told_of(web: Web, index: PartitionIndex, asking: Asking, also: dict[str, Sequence[Record]]) -> list[Record]:
     lines = []
     named = [entity for entity in web.named_in(asking.text) if entity.name != USER]
-    relations = [each for each in web.relations(asking.now) if _is_believed(each, index, asking.now)] if named else []
-    relations = [each for each in relations if not (asking.knows_profile and _is_in_profile(each, index, asking.now))]
+    values = _values(index, asking.now) if named else {}
+    relations = [each for each in web.relations(asking.now) if _is_believed(each, values)] if named else []
+    relations = [each for each in relations if not (asking.knows_profile and _is_in_profile(each, values))]
     for entity in named[:ENTITIES_MAX]:
         record = index.record(entity.id, asking.now)
         known = [each for each in relations if entity.id in (each.subject, each.object)][:RELATIONS_MAX]
@@ -187,22 +205,24 @@ def _told_of(web: Web, index: PartitionIndex, asking: Asking, also: dict[str, Se
     return lines
 
 
-def _is_in_profile(relation: Relation, index: PartitionIndex, now: int) -> bool:
+def _values(index: PartitionIndex, now: int) -> dict[str, set[str]]:
+    """What the facts of each key say."""
+    values: dict[str, set[str]] = {}
+    for fact in index.of_layer("fact", now):
+        values.setdefault(fact.data.get("key", ""), set()).add(normal(str(fact.data.get("value", ""))))
+    return values
+
+
+def _is_in_profile(relation: Relation, values: Mapping[str, set[str]]) -> bool:
     """Whether the notes about the user say the same: who and what belongs to them, and where they live and work."""
-    if relation.names[0] != USER:
-        return False
-    known = _KEY_OF.get(relation.relation, "")
-    facts = (fact for fact in index.of_layer("fact", now) if fact.data.get("key") == known)
-    return any(normal(str(fact.data.get("value", ""))) == normal(relation.names[1]) for fact in facts)
+    known = values.get(_KEY_OF.get(relation.relation, ""), ())
+    return relation.names[0] == USER and normal(relation.names[1]) in known
 
 
-def _is_believed(relation: Relation, index: PartitionIndex, now: int) -> bool:
+def _is_believed(relation: Relation, values: Mapping[str, set[str]]) -> bool:
     """Not contradicted by the profile, which people correct: a prompt must not say both."""
     key = SAID_BY_FACTS.get(relation.relation) if relation.names[0] == USER else None
-    if key is None:
-        return True
-    values = [fact.data.get("value", "") for fact in index.of_layer("fact", now) if fact.data.get("key") == key]
-    return normal(relation.names[1]) in map(normal, values)
+    return key is None or normal(relation.names[1]) in values.get(key, ())
 
 
 def _entity_line(entity: Entity, relations: Sequence[Relation]) -> str:

@@ -9,9 +9,11 @@ that is much.
 from __future__ import annotations
 
 import marshal
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from recollect.records import Record, Scope, Vector, bare, record_with
+from recollect.ties import Ties
 
 UNPACKED_MAX = 2_000
 """Records of one index that lie packed and stay unpacked as well, from one question to the next."""
@@ -29,6 +31,9 @@ class Shelf(dict[int, Record]):
 
     def __init__(self, model: str, data_of: Callable[[int], bytes]) -> None:
         self.ids: list[str] = []
+        self.ties = Ties()
+        self.news: Counter[str] = Counter()
+        """How often a record of each layer was put here or went."""
         self.nbytes = 0
         self._model, self._data_of = model, data_of
         self._packed: list[bytes] = []
@@ -71,6 +76,8 @@ class Shelf(dict[int, Record]):
         self.nbytes += _size(record) - (_size(before) if before is not None else 0)
         self[row] = record
         self._new[row] = is_in_matrix
+        self.ties.note(row, record)
+        self.news[record.layer] += 1
 
     def clear(self) -> None:
         """Pack all."""

@@ -14,7 +14,7 @@ step finds by itself what is left to do: what is broken off anywhere, the worker
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,19 +24,21 @@ from recollect.layers import PUBLIC_LAYERS
 from recollect.learning import learn_jobs
 from recollect.ledger import Ledger
 from recollect.policies.facts import Telling
+from recollect.policies.ties import UNLEARNED
 from recollect.policies.unlearning import Gone, Undo
 from recollect.profile import is_old_value
 from recollect.quarantine import Quarantine
-from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Scope, iso, new_id
+from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Scope, Source, iso, new_id
 from recollect.seals import break_seals
 from recollect.stores.contract import LeaseLost
 from recollect.unlearning import Unlearning
 
 if TYPE_CHECKING:
+    from recollect.index import PartitionIndex
     from recollect.indexes import Indexes
 
-UNLEARNED = "unlearned"
-"""In the data of a message: the undos that took back what it taught, each with the extractor that it is about."""
+TRACES = ("session", *PUBLIC_LAYERS)
+"""Where it can be seen that a session or a message was here."""
 TAKEN_UP_MS = MINUTE_MS
 """When the worker looks whether something that was begun has come to its end."""
 
@@ -216,10 +218,11 @@ class Trust:
 
     async def _heard(self, choice: _Choice) -> tuple[list[str], Gone]:
         """The messages that an undo is about as a whole, and which tellings it means."""
-        index = await self._indexes.current(self._partition)
-        said = index.held("conversation", self._ledger.clock())
-        there = {message.id for message in said if message.scope.session == choice.session}
-        return [message.id for message in said if choice.hears(message)], choice.means(there)
+        index, now = await self._indexes.current(self._partition), self._ledger.clock()
+        there = [] if choice.session is None else index.session(choice.session, now)
+        found = [each for each in index.stored([choice.message_id or ""], now)[0] if each.layer == "conversation"]
+        said = found if choice.session is None else there
+        return [each.id for each in said if choice.hears(each)], choice.means({each.id for each in there})
 
     async def _take_back(self, means: Gone, undo: Undo, extractor: str, messages: Iterable[str] = ()) -> Counter[str]:
         """Undo what these tellings taught; nothing of it is learned anew, nor from these messages."""
@@ -239,8 +242,7 @@ class Trust:
     async def _let_teach_again(self, undo_id: str) -> int:
         """Take an undo off the messages that it was noted in. Gives how many there are."""
         index = await self._indexes.current(self._partition)
-        held = index.held("conversation", self._ledger.clock())
-        ids = [record.id for record in held if undo_id in record.data.get(UNLEARNED, {})]
+        ids = [record.id for record in index.tied_to(undo_id) if undo_id in record.data.get(UNLEARNED, {})]
         return await self._ledger.change_each(
             self._partition, ids, lambda message: _unnoted(message, undo_id), self._learning
         )
@@ -250,15 +252,10 @@ class Trust:
 
     async def _look_for(self, choice: _Choice) -> None:
         """A session or a message of which there is no trace was never here."""
-        index = await self._indexes.current(self._partition)
-        layers = ("session", *PUBLIC_LAYERS)
-        held = [record for layer in layers for record in index.held(layer, self._ledger.clock())]
-        sources = [record.source for record in held if record.source is not None]
-        sessions = {record.scope.session for record in held} | {source.session_id for source in sources}
-        if choice.session is not None and choice.session not in sessions:
+        index, now = await self._indexes.current(self._partition), self._ledger.clock()
+        if choice.session is not None and not _knows_session(index, choice.session, now):
             raise NotFound("there is no such session", field="session")
-        messages = {record.id for record in held} | {source.message_id for source in sources}
-        if choice.message_id is not None and choice.message_id not in messages:
+        if choice.message_id is not None and not _knows_message(index, choice.message_id, now):
             raise NotFound("there is no such message", field="message_id")
 
     # ── quarantine ───────────────────────────────────────────────────────────────────────────────
@@ -359,6 +356,29 @@ class Trust:
         except NotFound:
             pass  # it had come to its end, or what it is about is gone
         return Changes(self._partition)
+
+
+def _knows_session(index: PartitionIndex, session: str, now: int) -> bool:
+    """Whether something is left of a session: its messages, mostly, or else what was learned from it."""
+    if next(index.newest(session, now), None) is not None:
+        return True
+    return any(session in (each.scope.session, _source(each).session_id) for each in _traces(index, now))
+
+
+def _knows_message(index: PartitionIndex, id: str, now: int) -> bool:
+    """Whether a message is there, or something that was learned from it."""
+    if any(each.layer in TRACES for each in index.stored([id], now)[0]):
+        return True
+    return any(_source(each).message_id == id for each in _traces(index, now))
+
+
+def _traces(index: PartitionIndex, now: int) -> Iterator[Record]:
+    for layer in TRACES:
+        yield from index.held(layer, now)
+
+
+def _source(record: Record) -> Source:
+    return record.source or Source()
 
 
 def _undo_of(act: Act, choice: _Choice) -> Undo:

@@ -7,6 +7,7 @@ merge. What consolidation makes is in `consolidation.py`.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -133,6 +134,7 @@ class Upkeep:
         settings, now = self._settings, self._ledger.clock()
         index = await self._indexes.current(partition)
         age_min_ms = settings.prune_age_days * DAY_MS
+        await asyncio.sleep(0)
         memories = to_prune(
             index.of_layer("long_term", now),
             now,
@@ -140,6 +142,7 @@ class Upkeep:
             score_min=settings.prune_score,
             age_min_ms=age_min_ms,
         )
+        await asyncio.sleep(0)  # others have a turn: there may be thousands of each
         learnings = to_prune(
             index.of_layer("learning", now),
             now,
@@ -148,6 +151,7 @@ class Upkeep:
             age_min_ms=age_min_ms,
             score_of=learning_score,
         )
+        await asyncio.sleep(0)
         return [*memories, *learnings]
 
     async def _purge(self, partition: Partition) -> tuple[int, int | None]:

@@ -38,7 +38,7 @@ from recollect.interfaces.output import (
     visible,
 )
 from recollect.memory import Memory, Session, User
-from recollect.privacy import QUOTES
+from recollect.policies.ties import QUOTES
 from recollect.profile import Fact
 from recollect.records import Hit, new_id, system_clock
 from recollect.server.agents import DEFAULT, Agent

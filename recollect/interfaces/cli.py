@@ -27,6 +27,8 @@ from recollect.interfaces.output import (
 
 DEBUG = "RECOLLECT_DEBUG"
 """Set to see where an unexpected error came from. A traceback may hold memories: never the default."""
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "GOTO_NUM_THREADS")
+"""With these, whoever runs the program has decided themselves how many threads numpy computes with."""
 GUESSED = {
     **dict.fromkeys(("remember", "save", "store"), "add"),
     **dict.fromkeys(("find", "recall", "query", "ask"), "search"),
@@ -126,4 +128,14 @@ def start(
 
 def main() -> None:
     """Run the program."""
+    compute_on_one_core()
     app()
+
+
+def compute_on_one_core() -> None:
+    """Let numpy compute with one thread, unless somebody has said otherwise. It counts if numpy is not loaded yet.
+
+    Its others wait for the next product by spinning: a context took twice the CPU, half of it for nothing.
+    """
+    if not any(os.environ.get(name) for name in THREADS):
+        os.environ[THREADS[0]] = "1"

@@ -39,7 +39,7 @@ class Entity:
             name,
             record.data["type"],
             tuple(aliases),
-            dict(record.metadata),
+            record.apart().metadata if record.metadata else {},
             record.confidence,
             record.created_at,
             record.source,

@@ -7,11 +7,14 @@ time and does not fade. `key_of` gives every spelling of a key the same name.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from recollect.policies.patterns import pattern_of
 
 KEY_MAX = 64
 """Characters of a key. A longer one is a sentence, not a name."""
+NAMES_KEPT = 4_096
+"""Names whose key is kept at hand: every question reads a profile, which asks for each of its names three times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +153,7 @@ _NOT_IN_A_KEY = pattern_of(r"[\W_]+")
 _ARTICLE = pattern_of(r"(?:the|a|an) (?=\S)")
 
 
+@lru_cache(NAMES_KEPT)
 def key_of(name: str) -> Key:
     """The key that a free name means; an unknown one is open, with one value at a time.
 

@@ -47,10 +47,32 @@ _QUOTATION = pattern_of("“([^”]+)”")
 
 @dataclass(frozen=True, slots=True)
 class Recurring:
-    """A topic that recurs: the memory that tells it, and the episodes that it rests on, each marked with it."""
+    """A topic that recurs: the memory that tells it, and the episodes that it rests on, to be marked with it."""
 
     memory: Record
     episodes: tuple[Record, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the user says in an episode: every quotation with its stems, and the topics as `keys_of` gives them."""
+
+    quotes: tuple[tuple[str, frozenset[str]], ...]
+    keys: Mapping[str, str]
+
+
+class Sayings:
+    """What is said in each episode, read once."""
+
+    def __init__(self) -> None:
+        self._said: dict[tuple[str, str], Said] = {}
+
+    def of(self, episode: Record) -> Said:
+        known = self._said.get((episode.id, episode.content))
+        if known is None:
+            known = Said(tuple((quote, frozenset(terms(quote))) for quote in _of_user(episode)), keys_of(episode))
+            self._said[episode.id, episode.content] = known
+        return known
 
 
 @cache
@@ -69,40 +91,43 @@ def keys_of(episode: Record) -> dict[str, str]:
     return {key: name for name in said if (key := " ".join(terms(name)))}
 
 
-def recurring(episodes: Sequence[Record], known: Mapping[str, Record], scope: Scope, now: int) -> list[Recurring]:
+def recurring(
+    episodes: Sequence[Record], known: Mapping[str, Record], scope: Scope, now: int, sayings: Sayings
+) -> list[Recurring]:
     """What has come up often enough by now, of trusted episodes; `known` are the memories of this kind that live.
 
     A memory that was forgotten does not come back: the episodes that it was made of stay marked.
     """
-    by_key = _by_key([each for each in episodes if each.trust == "trusted"])
+    by_key = _by_key([each for each in episodes if each.trust == "trusted"], sayings)
     found: list[Recurring] = []
-    told: list[tuple[set[str], set[str]]] = []
+    told: dict[str, list[set[str]]] = {}
     for key in sorted(by_key, key=lambda key: (-len(key.split()), -len(by_key[key]), key)):
         held = known.get(memory_id(key))
         fresh = [each for each in by_key[key] if key not in told_in(each)]
         of_it = by_key[key] if held else fresh
         stems, ids = set(key.split()), {each.id for each in of_it or by_key[key]}
         # "Blue oven" tells of the oven already, where both come up on the same occasions.
-        if any(stems & others and ids <= theirs for others, theirs in told):
+        if any(ids <= theirs for stem in stems for theirs in told.get(stem, ())):
             continue
         is_edited = held is not None and "edits" in held.data
-        memory = retold(key, of_it, held, scope, now) if fresh and not is_edited else None
+        memory = retold(key, of_it, held, scope, now, sayings) if fresh and not is_edited else None
         if memory is not None or not fresh or is_edited:
-            told.append((stems, ids))
+            for stem in stems:
+                told.setdefault(stem, []).append(ids)
         if memory is not None:
             kept = {*memory.data[RESTS_ON]}
-            found.append(Recurring(memory, tuple(_marked(each, key) for each in of_it if each.id in kept)))
+            found.append(Recurring(memory, tuple(each for each in of_it if each.id in kept)))
     return found
 
 
-def _by_key(episodes: Sequence[Record]) -> dict[str, list[Record]]:
+def _by_key(episodes: Sequence[Record], sayings: Sayings) -> dict[str, list[Record]]:
     """Every topic, with the episodes in which it comes up, in the order of time."""
     ordered = sorted(episodes, key=lambda each: (each.when, each.id))
     places: dict[str, set[int]] = {}
     said: dict[str, set[int]] = {}
-    words = [[set(terms(quote)) for quote in _of_user(episode)] for episode in ordered]
+    words = [[stems for _, stems in sayings.of(episode).quotes] for episode in ordered]
     for place, episode in enumerate(ordered):
-        for key in keys_of(episode):
+        for key in sayings.of(episode).keys:
             places.setdefault(key, set()).add(place)
         for stem in set().union(*words[place]):
             said.setdefault(stem, set()).add(place)
@@ -114,13 +139,15 @@ def _by_key(episodes: Sequence[Record]) -> dict[str, list[Record]]:
     return {key: [ordered[place] for place in sorted(of_it)] for key, of_it in places.items()}
 
 
-def retold(key: str, episodes: Sequence[Record], held: Record | None, scope: Scope, now: int) -> Record | None:
+def retold(
+    key: str, episodes: Sequence[Record], held: Record | None, scope: Scope, now: int, sayings: Sayings
+) -> Record | None:
     """The memory of a topic from these episodes, in place of the one that is held; None if they are too few."""
     used = sorted(episodes, key=lambda each: (each.when, each.id))[-EPISODES_MAX:]
-    quotes = _quotes(key, used)
+    quotes = _quotes(key, used, sayings)
     if len({as_datetime(each.when).date() for each in used}) < DAYS_MIN or len(quotes) < QUOTES_MIN:
         return None
-    name = next((named for each in reversed(used) if (named := keys_of(each).get(key))), key)
+    name = next((named for each in reversed(used) if (named := sayings.of(each).keys.get(key))), key)
     lines = [f"The user came back to {name} {len(used)} times between {_day(used[0])} and {_day(used[-1])}."]
     lines += [f"On {_day(episode)}: “{quote}”" for episode, quote in quotes]
     data = {"topic": key, RESTS_ON: [each.id for each in used], "rated": True}
@@ -146,17 +173,17 @@ def told_in(episode: Record) -> dict[str, str]:
     return {key: id for key, id in value.items() if isinstance(id, str)} if isinstance(value, dict) else {}
 
 
-def _marked(episode: Record, key: str) -> Record:
+def marked(episode: Record, key: str) -> Record:
+    """An episode that was taken into the memory of a topic."""
     return episode.with_(data={**episode.data, TOLD_IN: told_in(episode) | {key: memory_id(key)}})
 
 
-def _quotes(key: str, episodes: Iterable[Record]) -> list[tuple[Record, str]]:
+def _quotes(key: str, episodes: Iterable[Record], sayings: Sayings) -> list[tuple[Record, str]]:
     """What the user said of the topic, one sentence of an episode, the newest first."""
     found: list[tuple[Record, str]] = []
-    seen: list[set[str]] = []
+    seen: list[frozenset[str]] = []
     for episode in reversed([*episodes]):
-        for quote in _of_user(episode):
-            words = set(terms(quote))
+        for quote, words in sayings.of(episode).quotes:
             fits = words.issuperset(key.split()) and not quote.endswith("?")
             if fits and all(len(words & others) < ALIKE * len(words) for others in seen):
                 found.append((episode, quote))

@@ -18,7 +18,7 @@ from recollect.errors import NotFound, Unavailable
 from recollect.interfaces.agent import MemoryAgent
 from recollect.memory import Session, User
 from recollect.models import ToolCall
-from recollect.privacy import QUOTES
+from recollect.policies.ties import QUOTES
 from recollect.server.agents import DEFAULT, Agent
 from recollect.server.alive import Alive
 from recollect.server.metrics import Metrics

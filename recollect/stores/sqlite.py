@@ -92,6 +92,17 @@ from due join jobs using (part, id) join partitions using (part) order by first,
 _OLDEST_MODELS = """
 select distinct model from (select model from records order by row limit 50) where model is not null
 """
+# All, less those that are over: both are counted along an index, and no row is read for it.
+_COUNTS = """
+with counted (layer, held) as (
+  select layer, held from (
+    select part, epoch, layer, count(*) as held from records where dropped = 0 group by part, epoch, layer)
+  join partitions using (part, epoch)
+  union all
+  select layer, -count(*) from partitions cross join records using (part, epoch)
+  where dropped = 0 and dead_at <= ? group by layer)
+select layer, sum(held) from counted group by layer having sum(held) > 0
+"""
 _LAYERS = """
 with recursive found (layer) as (
   select min(layer) from records where part = :part and epoch = :epoch and dropped = 0
@@ -280,13 +291,7 @@ class SqliteStore:
 
     async def survey(self, now: int) -> Survey:
         def work(db: Connection) -> Survey:
-            records = dict(
-                db.execute(
-                    """select layer, count(*) from records join partitions using (part, epoch)
-                       where dropped = 0 and (dead_at is null or dead_at > ?) group by layer""",
-                    (now,),
-                ).fetchall()
-            )
+            records = dict(db.execute(_COUNTS, (now,)).fetchall())
             waiting, running, scheduled, oldest = db.execute(
                 """select count(*) filter (where due_at <= :now), count(*) filter (where due_at > :now and attempt > 0),
                      count(*) filter (where due_at > :now and attempt = 0), min(due_at) from jobs""",
@@ -567,13 +572,11 @@ def _select(
     if high is not None:
         tests += " and born < ?"
         more.append(packed(high))
-    order = f"order by born {'desc' if newest_first else 'asc'} limit {count}"
-    one = f"select {_ROW} from records where {tests} {order}"
+    one = f"select {_ROW} from records where {tests}"
     values = [value for layer in layers for value in (part, epoch, layer, now, *more)]
-    # One walk alone is in order already: to sort it again would copy every row.
-    return one if len(
-        layers
-    ) == 1 else f"{' union all '.join([f'select * from ({one})'] * len(layers))} {order}", values
+    # Without limits of their own: SQLite then takes a row of one walk at a time, and sorts none.
+    order = f"order by born {'desc' if newest_first else 'asc'} limit {count}"
+    return f"{' union all '.join([one] * len(layers))} {order}", values
 
 
 def _changes(db: Connection, partition: Partition, mark: Mark | None, limit: int) -> Delta:

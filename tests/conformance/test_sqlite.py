@@ -9,10 +9,11 @@ import pytest
 from recollect import Memory
 from recollect.errors import Corrupt
 from recollect.filters import Filter
+from recollect.layers import PUBLIC_LAYERS
 from recollect.records import Changes, Job, Partition
 from recollect.stores import open_store, sqlite
 from recollect.stores.contract import forget_whole, is_veil
-from recollect.stores.sqlite import living_by_ids
+from recollect.stores.sqlite import _select, living_by_ids
 from recollect.testing.conformance import StoreConformance
 from recollect.testing.conformance.stage import ANN, BOB, NOW, mark_of, message, opened, put
 
@@ -32,6 +33,32 @@ async def test_records_are_looked_up_by_their_ids_however_many_a_user_has(tmp_pa
         query = f"explain query plan {living_by_ids(count)}"
         plan = [row[3] for row in db.execute(query, (1, 1, 0, *(str(n) for n in range(count))))]
     assert plan == ["SEARCH records USING INDEX records_id (part=? AND id=?)"]
+
+
+@pytest.mark.parametrize("session", [None, "monday"])
+async def test_a_page_of_many_layers_is_read_in_order_and_never_sorted(tmp_path: Path, session: str | None):
+    path = tmp_path / "plan.db"
+    store = await open_store(f"sqlite:///{path}")
+    await store.close()
+    query, values = _select(1, 1, PUBLIC_LAYERS, session, (3, 0), None, NOW, newest_first=True, count=21)
+    with closing(sqlite3.connect(path)) as db:
+        plan = [row[3] for row in db.execute(f"explain query plan {query}", values)]
+    assert any("SEARCH records USING INDEX" in step for step in plan)
+    assert not [step for step in plan if "TEMP B-TREE" in step or step.startswith("SCAN")]
+
+
+async def test_a_survey_counts_what_lives_and_nothing_else(tmp_path: Path):
+    async with opened(f"sqlite:///{tmp_path}/counted.db") as store:
+        await put(store, message("gone with ann"))
+        await forget_whole(store, ANN, NOW)
+        await put(store, message("a"), message("b"), message("c").with_(expires_at=NOW + 10))
+        await put(store, message("d", partition=BOB))
+        await store.commit(Changes(ANN, drop=("b",)), NOW)
+        assert (await store.survey(NOW)).records == {"conversation": 3}
+        assert (await store.survey(NOW + 10)).records == {"conversation": 2}
+        await store.commit(Changes(ANN, drop=("a",)), NOW)
+        await forget_whole(store, BOB, NOW)
+        assert (await store.survey(NOW + 10)).records == {}
 
 
 async def test_due_work_of_one_user_is_claimed_together_and_who_waits_longest_comes_first(tmp_path: Path):

@@ -281,3 +281,36 @@ async def test_beyond_a_number_the_least_sure_learnings_are_retired(open_memory)
     added = [await ann.learnings.add(f"habit number {n}", confidence=n / 10) for n in (9, 3, 6)]
     (told,) = (await ann.maintain()).retired
     assert told.record.id == added[1].id
+
+
+async def test_topics_of_the_same_days_are_told_together_and_read_for_once(by_hand, clock, monkeypatch):
+    said = {
+        "bakery": (
+            "The bakery in Porto needs two ovens.",
+            "We painted the bakery green.",
+            "The bakery sold forty loaves.",
+        ),
+        "violin": ("My violin lost a string.", "I play the violin on Sundays.", "The violin was made in Cremona."),
+        "garden": ("The garden has eleven roses.", "Snow fell on the garden.", "Rabbits came into the garden."),
+    }
+    for day in range(3):
+        chat = by_hand.user("ann").session(f"day {day}")
+        for topic, lines in said.items():
+            await chat.add_interaction(lines[day], f"Good for the {topic}.")
+        await by_hand.work()
+        clock.advance(hours=26)
+        await by_hand.work()
+    consolidation = by_hand._flow.upkeep._consolidation
+    read = consolidation._recurring
+    rounds = []
+
+    async def counted(*given):
+        rounds.append(await read(*given))
+        return rounds[-1]
+
+    monkeypatch.setattr(consolidation, "_recurring", counted)
+    told = (await by_hand.user("ann").maintain()).consolidated.recurring
+    topics = {record.data["topic"] for record in told}
+    assert len(topics) > 2
+    assert len(rounds) == 2, "once for all of them, and once to see that nothing is left"
+    assert all(set(record.data["told_in"]) == topics for record in await episodes(by_hand))

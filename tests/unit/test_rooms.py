@@ -28,6 +28,7 @@ FLOW = {
     "kinship",
     "postings",
     "shelf",
+    "ties",
     "aside",
     "indexes",
     "vectors",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -46,5 +47,6 @@ async def graph(request: Request, owner: Owner, entity: str = USER, depth: int =
         near = await owner.graph.neighbours(entity, depth=depth, limit=DRAWN)
         relations = await owner.graph.relations(entity, ended=True)
     start = near.entities[0] if near.entities else None
-    view = GraphPage(start, depth, picture(near, owner.id), tuple(relations), tuple(everything))
+    drawn = await asyncio.to_thread(picture, near, owner.id)  # where to write what is a lot of arithmetic
+    view = GraphPage(start, depth, drawn, tuple(relations), tuple(everything))
     return page(request, "graph", view)

@@ -1,0 +1,38 @@
+"""What ties a record to others: what it says nothing without, what it took in, and what was done to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recollect.policies import graphs
+from recollect.policies.quarantine import QUARANTINED
+from recollect.records import Record
+
+QUOTES = "quotes"
+"""The label of a reply under which stand the ids of what it quotes: it goes with them."""
+UNLEARNED = "unlearned"
+"""In the data of a message: the undos that took back what it taught, each with the extractor that it is about."""
+
+
+def rests_on(record: Record) -> tuple[str, ...]:
+    """The records without which this one says nothing."""
+    if record.layer in ("entity", "relation"):
+        return graphs.rests_on(record)
+    if record.data.get("role") == "assistant" and isinstance(quoted := record.metadata.get(QUOTES), list):
+        return tuple(each for each in quoted if isinstance(each, str))
+    return (record.data["merged_into"],) if "merged_into" in record.data else ()
+
+
+def tied_to(record: Record) -> tuple[str, ...]:
+    """The ids through which a record is looked for: of what it rests on, of what was merged into it, and of the acts
+    that set it aside or took back what it taught.
+    """
+    data = record.data
+    ids: list[Any] = [*rests_on(record)]
+    if "merged" in data:
+        ids += [each["id"] for each in data["merged"] if isinstance(each, dict) and "id" in each]
+    if isinstance(undone := data.get(UNLEARNED), dict):
+        ids += undone
+    if isinstance(note := data.get(QUARANTINED), dict):
+        ids.append(note.get("undo"))
+    return tuple(id for id in ids if isinstance(id, str)) if ids else ()
