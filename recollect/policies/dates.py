@@ -28,6 +28,7 @@ _NAMES_OF_MONTHS = {name: number for number, name in enumerate(_MONTHS, 1)} | {
 }
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """The month each begins with, in the north."""
+_SEASONS_OR = f"(?:{'|'.join(_SEASONS)})"
 _MONTH = "|".join(sorted(_NAMES_OF_MONTHS, key=len, reverse=True))
 COUNT = rf"\d{{1,3}}|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))}"
 """How a number is said in a question."""
@@ -41,8 +42,8 @@ _AGO = pattern_of(rf"\b(?P<count>{COUNT}) (?P<unit>day|week|weekend|month|year)s
 _PAST = pattern_of(rf"\bthe (?:last|past) (?:(?P<count>{COUNT}) )?(?P<unit>day|week|month|year)s?\b(?! of)")
 _LAST = pattern_of(rf"\b(?:last|this past) (week(?! of)|weekend|month|year|{'|'.join(_DAYS)}|{_MONTH})\b")
 _SEASON = pattern_of(
-    r"\b(?:(?P<last>last|this past)|this|in (?:the )?(?:early |late )?|during (?:the )?|since)\s*"
-    rf"\b(?P<season>{'|'.join(_SEASONS)})\b(?:\s+(?:of\s+)?(?P<year>\d{{4}}))?"
+    r"(?:\b(?:(?P<last>last|this past)|this|in (?:the )?(?:early |late )?|during (?:the )?|since)\s*"
+    rf"\b|\b(?={_SEASONS_OR} (?:of )?\d{{4}}))(?P<season>{_SEASONS_OR})\b(?:\s+(?:of\s+)?(?P<year>\d{{4}}))?"
 )
 _NEAR = pattern_of(r"\b(today|yesterday|(?:earlier )?this (?:week|month|year))\b")
 _COMING = pattern_of(

@@ -32,6 +32,7 @@ ASKED = int(datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp() * 1000)  # a Sund
         ("What did I do a couple of weeks ago?", "2026-10-29", "2026-11-05"),
         ("Where did we swim last summer?", "2026-06-01", "2026-09-01"),
         ("What did I learn in the spring of 2024?", "2024-03-01", "2024-06-01"),
+        ("What happened towards the end of summer 2024?", "2024-06-01", "2024-09-01"),
         ("How often did I run in the past two weeks?", "2026-11-01", "2026-11-16"),
         ("What have I bought since March?", "2026-03-01", "2026-11-16"),
         ("What did I own before May 2023?", "0001-01-02", "2023-05-01"),
