@@ -492,7 +492,7 @@ REASONS = {
     "surroundings": "stands beside what fits",
     "session": "its conversation is about this",
     "speaker": "said by the one who is asked about",
-    "time": "falls into the time that is asked about",
+    "time": "is of the time that is asked about, or tells of it",
     "reranker": "a second look finds that it fits",
 }
 """What each leg that hangs on the question says, in plain words."""
