@@ -97,7 +97,7 @@ async def test_a_file_that_cannot_be_read_any_more_is_not_left_open_at_every_try
             with pytest.raises(Corrupt):
                 await store.list(Filter(ANN), NOW)
             files.append(len(list(Path("/proc/self/fd").iterdir())))
-        assert files[-1] == files[2], "SQLite itself keeps one or two, to open them again"
+        assert files[-1] <= files[2], "SQLite itself keeps one or two, to open them again"
         with path.open("r+b") as file:
             file.write(header)
         await put(store, message("again"))
