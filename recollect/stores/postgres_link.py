@@ -104,7 +104,8 @@ def translated(error: psycopg.Error) -> RecollectError:
     if state.startswith("53"):
         return Unavailable("the server has no room: disk, memory or connections", field="store")
     if state.startswith("42"):
-        return Unavailable(f"the schema is not as it should be ({state}); run `recollect doctor`", field="store")
+        advice = "run `recollect doctor`; if another version migrated it, restart with that one"
+        return Unavailable(f"the schema is not as it should be ({state}): {advice}", field="store")
     if isinstance(error, psycopg.DataError):
         return ValidationError(f"PostgreSQL cannot keep this text or number ({state})", field="changes")
     if not state or state in _LOST or state.startswith("08"):

@@ -274,7 +274,14 @@ async def _has_column(db: Connection) -> bool:
 
 
 async def _lock(db: Connection, schema: str) -> None:
+    """Wait for whoever changes the schema now, and have as long as it takes: tables may be large.
+
+    Only tables are waited for no longer than usual: those who come behind us would have to wait, too.
+    """
+    await db.execute("set local statement_timeout = 0")
+    await db.execute("set local lock_timeout = 0")
     await db.execute("select pg_advisory_xact_lock(hashtextextended('recollect migrations ' || %s, 0))", (schema,))
+    await db.execute("set local lock_timeout to default")
 
 
 async def _row(db: Connection, statement: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...]:
