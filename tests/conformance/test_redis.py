@@ -11,7 +11,8 @@ pytest.importorskip("redis", reason="no Redis driver here: install recollect[red
 import redis
 
 from recollect.filters import Filter
-from recollect.stores.contract import forget_whole, is_veil
+from recollect.stores import open_store
+from recollect.stores.contract import OtherVersion, forget_whole, is_veil
 from recollect.testing.conformance import StoreConformance
 from recollect.testing.conformance.stage import ANN, BOB, NOW, mark_of, message, opened, put
 from recollect.testing.servers.redis import fresh_url
@@ -31,6 +32,19 @@ class TestValkey(StoreConformance):
     def store_url(self) -> Iterator[str]:
         with fresh_url("valkey") as url:
             yield url
+
+
+@pytest.mark.xdist_group("redis")
+async def test_a_store_of_a_newer_layout_is_refused_and_not_touched():
+    with fresh_url("redis") as url, redis.Redis.from_url(url.partition("?")[0]) as client:
+        async with opened(url):
+            pass
+        home = f"{url.rpartition('prefix=')[2]}:{{0}}:store"
+        client.hset(home, "layout", 2)
+        as_it_was = client.hgetall(home)
+        with pytest.raises(OtherVersion, match="upgrade Recollect"):
+            await open_store(url)
+        assert client.hgetall(home) == as_it_was
 
 
 @pytest.mark.xdist_group("redis")
