@@ -115,7 +115,7 @@ class Indexing:
         try:
             if job.kind == CLEARING:
                 await self._clear(self._index, Partition(*job.refs))
-            elif job.refs:
+            elif job.refs and await self._knows(self._index, job.partition, job.refs):
                 await self._feed(self._index, job.partition, job.refs)
             else:
                 await self._compare(self._index, job.partition)
@@ -123,6 +123,15 @@ class Indexing:
             self._tell(error.message)
             return Changes(job.partition, enqueue=self._later(job))
         return Changes(job.partition)
+
+    async def _knows(self, index: VectorIndex, partition: Partition, ids: Sequence[str]) -> bool:
+        """Whether the index has heard of a partition; if not, these records alone would hide all others from it.
+
+        It has not where it was set, emptied, or begun anew by another version, after the others had come.
+        """
+        found = await self._ledger.get(partition, ids)
+        meant = next((record.vector for record in found if self._is_meant(record)), None)
+        return meant is None or bool(await index.near(partition, floats(meant), 1))
 
     def _later(self, job: Job) -> tuple[Job, ...]:
         """What to do when the index is back: however much of a partition it missed, one job brings all of it."""

@@ -118,7 +118,7 @@ class LongTerm:
         except Conflict as conflict:
             if conflict.field != "key":
                 raise
-            return await self._added_before(records)
+            return await self._added_before(records, key or "")
         return adding.stored(revision)
 
     async def _add_new(self, adding: _Adding, key: str | None) -> int | None:
@@ -146,7 +146,7 @@ class LongTerm:
         jobs = (enrich_job(self._partition, refs, now), *lives_jobs(self._partition, records, known, now))
         return Changes(self._partition, put=records, enqueue=jobs, key=key and f"caller:{key}")
 
-    async def _added_before(self, records: Sequence[Record]) -> list[Record]:
+    async def _added_before(self, records: Sequence[Record], key: str) -> list[Record]:
         """The same call again is answered as before; another one under its key is a conflict."""
         asked = [record.id for record in records]
         known: dict[str, Record] = {}
@@ -155,7 +155,7 @@ class LongTerm:
             known |= {record.id: record for record in await self._ledger.get(self._partition, further)}
             further = _further(known, records, asked)
             asked.extend(further)
-        found = [_told_by(known, record) for record in records]
+        found = [_told_by(known, record, key) for record in records]
         if None in found:
             raise Conflict("this idempotency key was used for other memories, or they are gone", field="key")
         return [record for record in found if record is not None]
@@ -163,14 +163,18 @@ class LongTerm:
     async def get(self, id: str) -> Record:
         """One memory of any public layer, or `NotFound`."""
         record = await self._ledger.one(self._partition, validate.identifier(id, "id"))
-        if not self._ledger.layers[record.layer].public:
+        if not self._is_public(record):
             raise NotFound(field="id")
         return record
 
     async def get_many(self, ids: Sequence[str]) -> list[Record]:
         """Those of these memories that are there, in the order asked."""
         found = await self._ledger.get(self._partition, [validate.identifier(id, "ids") for id in ids])
-        return [record for record in found if self._ledger.layers[record.layer].public]
+        return [record for record in found if self._is_public(record)]
+
+    def _is_public(self, record: Record) -> bool:
+        layer = self._ledger.layers.get(record.layer)  # a newer version may have brought one that we do not know
+        return layer is not None and layer.public
 
     async def update(self, edits: Sequence[Edit]) -> list[Record]:
         """Change memories in one commit, all or none; what they were before is kept in their history."""
@@ -269,16 +273,24 @@ def _further(known: Mapping[str, Record], records: Sequence[Record], asked: Sequ
     return [id for id in dict.fromkeys((*into, *homes)) if id not in asked]
 
 
-def _told_by(known: Mapping[str, Record], record: Record) -> Record | None:
+def _told_by(known: Mapping[str, Record], record: Record, key: str) -> Record | None:
     """The memory that a call has told before, whatever became of its text; None if it told none of these."""
-    call = record.data["keys"][0]
+    call, call_of_then = record.data["keys"][0], _call_of_then(key)
     places = [known[id] for id in takewhile(known.__contains__, _places(record))]
     into = [known[id] for each in places if (id := each.data.get("merged_into", "")) in known]
     if told := [each for each in (*places, *into) if call in each.data.get("keys", ())]:
         return told[0]
     # Of a text that is told over and over only the last calls are known: it is there, as this one wanted.
-    same = [each for each in (*places, *into) if _same_text(each, record)]
-    return next((each for each in same if len(each.data.get("keys", ())) >= KEYS_KEPT), None)
+    for each in (*places, *into):
+        calls = each.data.get("keys", ())
+        if _same_text(each, record) and (len(calls) >= KEYS_KEPT or call_of_then in calls):
+            return each
+    return None
+
+
+def _call_of_then(key: str) -> str:
+    """How 0.1.0 wrote down the call of a key, which says nothing of its text: it may be repeated after an upgrade."""
+    return derived_id("key", key)[:KEY_DIGITS]
 
 
 def _home(known: Mapping[str, Record], record: Record) -> str:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 from recollect.agreement import Agreement
@@ -38,8 +38,9 @@ log = logging.getLogger("recollect.worker")
 
 CONFLICT_TRIES = 3
 """How often a job reads and decides again when what it read was changed meanwhile."""
-CONFLICT_PATIENCE = 4
-"""How many times the usual attempts a job has that others were faster than: that is no fault of its own."""
+PATIENCE = 4
+"""How many times the usual attempts a job has that others were faster than, or that workers of another version will
+know: that is no fault of its own."""
 TOGETHER_RECORDS = 30
 """Records that several jobs of one partition may enrich in one commit: each may bring an older one and end a job."""
 
@@ -48,10 +49,21 @@ WAITING_PER_QUESTION = 4
 GIVEN_BACK_MS = 5 * SECOND_MS
 """After how long a job for which there was no place is claimed again."""
 
+NOT_HERE = "no chat model is set, which jobs of kind {} need", "this version does not know jobs of kind {}"
+"""Why a job cannot be done here. Records of failures begin with the kind of error and end so, also those of before."""
+
 GIVE_WAY_S = 0.05
 """How long a worker lets those go first who write in this process."""
 
 Handler = Callable[[Job], Awaitable[Changes]]
+
+
+class UnknownKind(Unavailable):
+    """Work that nobody here can do: workers of a newer version know it, or those who have a chat model."""
+
+    def __init__(self, kind: str) -> None:
+        unmodelled, unknown = (telling.format(kind) for telling in NOT_HERE)
+        super().__init__(unmodelled if kind in KINDS else unknown, field="kind")
 
 
 class Worker:
@@ -250,7 +262,7 @@ class Worker:
     async def _attempt(self, job: Job) -> None:
         handler = self._handlers.get(job.kind)
         if handler is None:
-            raise Unavailable(f"this version does not know jobs of kind {job.kind}", field="kind")
+            raise UnknownKind(job.kind)
         for attempt in range(CONFLICT_TRIES):
             async with asyncio.timeout(self._settings.job_timeout_s):
                 changes = await handler(job)
@@ -295,7 +307,7 @@ class Worker:
         now = self._ledger.clock()
         changes = Changes(job.partition, finish=(job,))
         usual = self._settings.job_attempts_max
-        attempts_max = usual * CONFLICT_PATIENCE if isinstance(error, Conflict) else usual
+        attempts_max = usual * PATIENCE if isinstance(error, Conflict | UnknownKind) else usual
         if job.attempt < attempts_max:
             wait_s = max(self._settings.retry_s * 2 ** (min(job.attempt, usual) - 1), getattr(error, "after_s", 0.0))
             changes = changes.and_(enqueue=(replace(job, due_at=now + int(wait_s * SECOND_MS)),))
@@ -370,7 +382,16 @@ class Worker:
     async def _upkeep(self, job: Job) -> Changes:
         """Purge, consolidate and prune, and come back when there may be something to do."""
         due_at = await self._tending.tend(job.partition)
+        await self._take_up_again(job.partition)
         return Changes(job.partition, enqueue=() if due_at is None else (upkeep_job(job.partition, due_at),))
+
+    async def _take_up_again(self, partition: Partition) -> None:
+        """Try again what workers of an earlier version gave up because they did not know it."""
+        for failure in await self.failures(partition):
+            kind = failure.data["kind"]
+            if kind in self._handlers and failure.content.endswith(tuple(each.format(kind) for each in NOT_HERE)):
+                with suppress(NotFound):  # somebody was faster
+                    await self.retry(partition, failure.id)
 
 
 def reason_of(error: BaseException) -> str:

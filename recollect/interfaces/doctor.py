@@ -23,8 +23,8 @@ from recollect.models import Ask, open_model
 from recollect.records import HOUR_MS, system_clock
 from recollect.settings import FILE_NAME, Settings, misspelt, variables_in
 from recollect.stores import open_store
-from recollect.stores.contract import DURABLE, FAIL, OK, WARN, Survey
-from recollect.stores.sqlite_file import SQLITE_VERSION
+from recollect.stores.contract import DURABLE, FAIL, OK, WARN, OtherVersion, Survey
+from recollect.stores.sqlite_file import MIGRATIONS, SQLITE_VERSION
 
 PYTHON_MIN = (3, 11)
 SQLITE_MIN = (3, 35)
@@ -35,6 +35,7 @@ STUCK_MS = HOUR_MS
 """Work that has been due for this long is not being done by anyone."""
 ANSWER_S = 15.0
 """How long an endpoint may take for a word; who waits before a terminal waits no longer."""
+UPGRADE = "start a server, or run a command that writes: it is brought up to date by whoever opens it first"
 CORRECT = "correct recollect.toml or the RECOLLECT_ variable"
 _IN_SETTINGS = frozenset(each.name for each in fields(Settings)) - {"url"}
 
@@ -124,8 +125,12 @@ def _nothing_yet(url: str, state: str) -> list[Check]:
 
 
 def _for_reading(url: str) -> str:
-    is_file = url.startswith("sqlite://") and not url.endswith("?mode=ro")
-    return f"{url}?mode=ro" if is_file else url
+    """The same store, opened so that it stays of the version that it is."""
+    if url.startswith("sqlite://") and not url.endswith("?mode=ro"):
+        return f"{url}?mode=ro"
+    if url.startswith(("postgresql://", "postgres://")):
+        return f"{url}{'&' if '?' in url else '?'}migrate=no"
+    return url
 
 
 def _at_least(name: str, have: tuple[int, ...], least: tuple[int, ...]) -> Check:
@@ -147,6 +152,9 @@ def _settings(environ: Mapping[str, str]) -> Check:
 
 
 def _not_opened(where: str, error: RecollectError) -> Check:
+    if isinstance(error, OtherVersion):
+        advice = "" if error.is_newer else f"back it up, then {UPGRADE}"
+        return Check(FAIL if error.is_newer else WARN, "store", f"{where}: {error.message}", advice)
     advice = "check --url, RECOLLECT_URL and recollect.toml; a new file is made on first use"
     if isinstance(error, Corrupt):
         advice = "keep a copy as it is, and bring back a backup or an export"
@@ -168,7 +176,7 @@ def _salvage(path: Path) -> Check:
 async def _look_inside(memory: Memory, settings: Settings) -> AsyncIterator[Check]:
     described = memory.describe()
     store = described["store"]
-    yield Check(OK, "store", f"{absolute(store)} opens, and its schema is this version's")
+    yield _version(store)
     findings = await memory.examine()
     for finding in findings:
         yield Check(finding.state, finding.name, finding.found, finding.advice)
@@ -190,6 +198,15 @@ async def _look_inside(memory: Memory, settings: Settings) -> AsyncIterator[Chec
         yield _index(described["vectors"])
     for check in _work(await memory.survey()):
         yield check
+
+
+def _version(store: Mapping[str, Any]) -> Check:
+    """Whether a store is as this version has it. What a file of an earlier one holds is looked at all the same."""
+    version, newest = store.get("schema_version"), len(MIGRATIONS)
+    if store.get("store") == "sqlite" and version != newest:
+        found = f"{absolute(store)} opens, and has schema version {version} of {newest}"
+        return Check(WARN, "store", found, f"`recollect backup` copies it as it is; then {UPGRADE}")
+    return Check(OK, "store", f"{absolute(store)} opens, and its schema is this version's")
 
 
 def _meaning(embedder: str, others: Sequence[str], settings: Settings) -> Check:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
 from zlib import crc32
 
-from recollect.errors import Conflict, TooLarge, ValidationError
+from recollect.errors import Conflict, TooLarge, Unavailable, ValidationError
 from recollect.filters import Filter, Reach
 from recollect.records import DAY_MS, Changes, Job, Partition, Record, Vector, digest_of, payload_of
 
@@ -69,6 +69,15 @@ ABILITIES = {
 
 class LeaseLost(Conflict):
     """The job was finished or taken by another worker. Stop; nothing was written."""
+
+
+class OtherVersion(Unavailable):
+    """Another version of Recollect wrote this store; it was not touched. See docs/how-to/upgrading.md."""
+
+    def __init__(self, what: str, found: int, known: int, advice: str = "") -> None:
+        self.is_newer = found > known
+        told = "upgrade Recollect" if self.is_newer else advice
+        super().__init__(f"{what} {found}, this Recollect knows {known}: {told}; nothing was touched", field="store")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 from azure.cosmos.exceptions import CosmosBatchOperationError
 
 from recollect.errors import Busy, RecollectError, TooLarge, Unavailable, ValidationError
+from recollect.stores.contract import OtherVersion
 from recollect.stores.cosmos_url import CosmosUrl
 
 LAYOUT = 1
@@ -231,8 +232,10 @@ class CosmosLink:
         name = "=store"  # no partition is called so: '=' is always escaped in their names
         await self.send(name, [Operation("create", {"id": "store", "partition": name, "layout": LAYOUT})])
         known = await self.read(name, "store")
-        if known is None or known["layout"] != LAYOUT:
-            raise Unavailable("another version of Recollect wrote this store; it was not touched", field="store")
+        if known is None:
+            raise Unavailable("the container lost what it was just told; try again", field="store")
+        if known["layout"] != LAYOUT:
+            raise OtherVersion("the store has layout", int(known["layout"]), LAYOUT, "use the version that wrote it")
 
     # ── what came of it ──────────────────────────────────────────────────────────────────────────
 

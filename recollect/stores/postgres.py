@@ -67,7 +67,8 @@ async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> PostgresStore:
     link = Link(read_address(url), busy_timeout_s)
 
     async def first(db: Connection) -> tuple[Found, TypeInfo | None]:
-        found = await prepare_schema(db, link.address.schema, with_vectors=link.address.pgvector)
+        of = link.address
+        found = await prepare_schema(db, of.schema, with_vectors=of.pgvector, migrates=of.migrates)
         return found, await TypeInfo.fetch(db, "halfvec") if found.pgvector else None
 
     found, halfvec = await link.first(first)

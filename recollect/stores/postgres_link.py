@@ -57,6 +57,7 @@ class Address:
     statement_s: float = STATEMENT_S
     pgvector: bool = True
     compacts_fully: bool = False
+    migrates: bool = True
 
 
 def read_address(url: str) -> Address:
@@ -68,6 +69,7 @@ def read_address(url: str) -> Address:
         pool_min, pool_max = int(given.pop("pool_min", 1)), int(given.pop("pool_max", POOL_MAX))
         statement_s = float(given.pop("statement_timeout_s", STATEMENT_S))
         pgvector, compact = given.pop("pgvector", "on"), given.pop("compact", "plain")
+        migrate = given.pop("migrate", "yes")
         conninfo = parts._replace(query=urlencode(given, quote_via=quote)).geturl()
         psycopg.conninfo.conninfo_to_dict(conninfo)
     except (ValueError, psycopg.Error):
@@ -78,12 +80,14 @@ def read_address(url: str) -> Address:
         raise ValidationError("a schema is named by up to 51 small letters, digits and _", field="url")
     if not 0 <= pool_min <= pool_max or pool_max < 1 or not 0 < statement_s < 86_400:
         raise ValidationError("pool_min, pool_max or statement_timeout_s is out of range", field="url")
-    if pgvector not in ("on", "off") or compact not in ("plain", "full"):
-        raise ValidationError("pgvector is on or off, compact is plain or full", field="url")
+    if pgvector not in ("on", "off") or compact not in ("plain", "full") or migrate not in ("yes", "no"):
+        raise ValidationError("pgvector is on or off, compact is plain or full, migrate is yes or no", field="url")
     at = parts.netloc.rpartition("@")[2]
     user = unquote(parts.username or "")
     shown = f"postgresql://{f'{user}@' if user else ''}{at}{parts.path}?schema={schema}"
-    return Address(conninfo, shown, schema, pool_min, pool_max, statement_s, pgvector == "on", compact == "full")
+    return Address(
+        conninfo, shown, schema, pool_min, pool_max, statement_s, pgvector == "on", compact == "full", migrate == "yes"
+    )  # fmt: skip
 
 
 def translated(error: psycopg.Error) -> RecollectError:
@@ -100,7 +104,8 @@ def translated(error: psycopg.Error) -> RecollectError:
     if state.startswith("53"):
         return Unavailable("the server has no room: disk, memory or connections", field="store")
     if state.startswith("42"):
-        return Unavailable(f"the schema is not as it should be ({state}); run `recollect doctor`", field="store")
+        advice = "run `recollect doctor`; if another version migrated it, restart with that one"
+        return Unavailable(f"the schema is not as it should be ({state}): {advice}", field="store")
     if isinstance(error, psycopg.DataError):
         return ValidationError(f"PostgreSQL cannot keep this text or number ({state})", field="changes")
     if not state or state in _LOST or state.startswith("08"):

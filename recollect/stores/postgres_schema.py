@@ -16,7 +16,7 @@ from psycopg.sql import SQL, Identifier
 
 from recollect.errors import Unavailable
 from recollect.records import Partition
-from recollect.stores.contract import veil_of
+from recollect.stores.contract import OtherVersion, veil_of
 from recollect.stores.postgres_functions import FUNCTIONS, commit_function
 
 Connection = AsyncConnection[Any]
@@ -182,19 +182,16 @@ class Found:
     read_only: bool
 
 
-async def prepare_schema(db: Connection, schema: str, *, with_vectors: bool) -> Found:
+async def prepare_schema(db: Connection, schema: str, *, with_vectors: bool, migrates: bool = True) -> Found:
     """Bring the schema up to date and say what is there. A schema of a newer version is not touched."""
     check_server(db.info.server_version)
     found = await look(db, schema)
-    if found.version > len(MIGRATIONS):
-        raise Unavailable(
-            f"the schema has version {found.version}, this Recollect knows {len(MIGRATIONS)}: "
-            "upgrade Recollect; nothing was touched",
-            field="store",
-        )
-    if found.read_only:
-        if found.version < len(MIGRATIONS):
-            raise Unavailable("the schema must be migrated; open it for writing once", field="store")
+    newest = len(MIGRATIONS)
+    may_change = not found.read_only and (migrates or not found.version)
+    if found.version > newest or (found.version < newest and not may_change):
+        advice = "open it for writing once, without migrate=no, to migrate it"
+        raise OtherVersion("the schema has version", found.version, newest, advice)
+    if not may_change:
         return found
     if found.version < len(MIGRATIONS):
         await migrate(db, schema)
@@ -277,7 +274,14 @@ async def _has_column(db: Connection) -> bool:
 
 
 async def _lock(db: Connection, schema: str) -> None:
+    """Wait for whoever changes the schema now, and have as long as it takes: tables may be large.
+
+    Only tables are waited for no longer than usual: those who come behind us would have to wait, too.
+    """
+    await db.execute("set local statement_timeout = 0")
+    await db.execute("set local lock_timeout = 0")
     await db.execute("select pg_advisory_xact_lock(hashtextextended('recollect migrations ' || %s, 0))", (schema,))
+    await db.execute("set local lock_timeout to default")
 
 
 async def _row(db: Connection, statement: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...]:

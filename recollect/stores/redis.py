@@ -39,6 +39,7 @@ from recollect.stores.contract import (
     Forgotten,
     LeaseLost,
     Mark,
+    OtherVersion,
     Page,
     Prepared,
     Sealed,
@@ -160,7 +161,8 @@ class RedisStore:
         check_limit(limit)
         shard, keys, name = self._place(where.partition)
         if where.dead_before is not None:
-            count, left, next_at = await self._run(_PURGE, shard, keys, where.dead_before, min(limit, PAGE_MAX))
+            names = _listed(where.partition), _listed(veil_of(where.partition))
+            count, left, next_at = await self._run(_PURGE, shard, keys, where.dead_before, min(limit, PAGE_MAX), *names)
             return Forgotten(count, done=left == 0, next_at=None if next_at is None else int(next_at))
         if not where.is_whole:
             return await forget_part(self, where, now, limit)
@@ -402,7 +404,9 @@ async def _generation(nodes: Nodes, where: RedisUrl) -> str:
     markers = await _markers(nodes, where)
     (home,) = _keys(where.prefix, 0, "store")
     layout, shards, name, made = await nodes.command(0, "HMGET", home, "layout", "shards", "generation", "made")
-    if layout is not None and (int(layout), int(shards)) != (LAYOUT, SHARDS):
+    if layout is not None and int(layout) != LAYOUT:
+        raise OtherVersion("the store has layout", int(layout), LAYOUT, "use the version that wrote it")
+    if shards is not None and int(shards) != SHARDS:
         raise Unavailable("another version of Recollect wrote this store; it was not touched", field="store")
     if name is None and not markers and not where.create:
         raise Unavailable("this Redis holds nothing, and create=no says that it should", field="store")

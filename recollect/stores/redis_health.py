@@ -24,6 +24,8 @@ FULL = 0.8
 """From where on it is time to look at how full a server is."""
 COMPACT_PAUSE_S = 0.1
 COMPACT_LIMIT_S = 600.0
+COMPACT_TRIES = 20
+"""How often others may have the files written anew just before us."""
 _PROMISES = {
     "always": "on disk (AOF, fsync) when a call returns",
     "everysec": "on disk within a second (AOF everysec): up to 2 s of writes are lost when the server dies",
@@ -184,13 +186,17 @@ async def rewrite_files(nodes: Nodes) -> None:
 async def _rewrite(nodes: Nodes, command: str, signs: tuple[str, ...]) -> None:
     loop = asyncio.get_running_loop()
     until = loop.time() + COMPACT_LIMIT_S
-    # One that runs already may have begun before the forgetting: ours comes after it.
-    await _until_quiet(nodes, signs, until)
-    for reply in await nodes.everywhere(command):
-        if isinstance(reply, Failure):
-            raise Unavailable(f"this Redis does not let us run {command}; its files keep what was forgotten until "
-                              "it writes them anew", field="store")  # fmt: skip
-    await _until_quiet(nodes, signs, until)
+    for _ in range(COMPACT_TRIES):
+        # One that runs already may have begun before the forgetting: ours comes after it.
+        await _until_quiet(nodes, signs, until)
+        failures = [reply for reply in await nodes.everywhere(command) if isinstance(reply, Failure)]
+        if not failures:
+            await _until_quiet(nodes, signs, until)
+            return
+        if any(failure.code != "ERR" for failure in failures):
+            break  # else another process that forgets may have been faster by a moment
+    raise Unavailable(f"this Redis does not let us run {command}; its files keep what was forgotten until "
+                      "it writes them anew", field="store")  # fmt: skip
 
 
 async def _until_quiet(nodes: Nodes, signs: tuple[str, ...], until: float) -> None:

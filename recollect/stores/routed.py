@@ -137,6 +137,7 @@ class RoutedStore:
         self, changes: Changes, parts: Mapping[int, Changes], rests_on: Sequence[str], now: int
     ) -> int:
         """Commit each part in its store; what ends a job last, and elsewhere before home."""
+        parts, rests_on = await self._with_needs(changes.partition, parts, rests_on, now)
         revisions: dict[int, int] = {}
         for place in sorted(parts, key=lambda place: (bool(parts[place].finish), -place)):
             part = parts[place]
@@ -187,6 +188,22 @@ class RoutedStore:
         """What a store has to hold: of what is put those that it gets, and at home all that is not put."""
         homes = {record.id: self._place(record.layer) for record in changes.put}
         return tuple(id for id in changes.needs if homes.get(id, HOME) == place)
+
+    async def _with_needs(
+        self, partition: Partition, parts: Mapping[int, Changes], rests_on: Sequence[str], now: int
+    ) -> tuple[Mapping[int, Changes], Sequence[str]]:
+        """The parts, each with what it needs of its own store, as a relation needs entities; and what is at home."""
+        beside: dict[str, int] = {}
+        for place in parts:
+            wanted = [id for id in rests_on if id not in beside] if place != HOME else []
+            beside |= {record.id: place for record in await self._living(place, partition, wanted, now)}
+        if not beside:
+            return parts, rests_on
+        needs = {place: [id for id in part.needs if id not in beside] for place, part in parts.items()}
+        for id, place in beside.items():
+            needs[place].append(id)
+        settled = {place: replace(part, needs=tuple(needs[place])) for place, part in parts.items()}
+        return settled, [id for id in rests_on if id not in beside]
 
     # ── fences ───────────────────────────────────────────────────────────────────────────────────
     # What is learned from a message is written to another store than the message is forgotten in. So

@@ -331,6 +331,7 @@ class SqliteStore:
             "url": f"sqlite:///{self._file.path}",
             "durability": "on disk (fsync) when a call returns",
             "read_only": self._file.read_only,
+            "schema_version": self._file.version,
         }
 
     def _models_of_oldest(self) -> frozenset[str]:
@@ -661,6 +662,7 @@ def _purge_dead(db: Connection, partition: Partition, before: int, limit: int) -
     floor = max([head.floor, *(row[3] for row in rows)])
     db.execute("update partitions set floor = ? where part = ?", (floor, part))
     db.execute("delete from once where part = ? and at < ?", (part, before))
+    _veil_erased(db, partition, part)
     next_at = db.execute(
         """select min(at) from (select min(dead_at) as at from records
              where part = ?1 and epoch = ?2 and dead_at is not null
@@ -669,6 +671,16 @@ def _purge_dead(db: Connection, partition: Partition, before: int, limit: int) -
     ).fetchone()[0]
     done = removed < limit and len(rows) < room
     return Forgotten(removed + len(rows), done, next_at)
+
+
+def _veil_erased(db: Connection, partition: Partition, part: int) -> None:
+    """Let an erased partition keep no name, although a process of an earlier version erased it, which left one."""
+    db.execute(
+        """update or ignore partitions set usr = ? where part = ? and forgot = revision and forgot > 0
+             and not exists (select 1 from records r where r.part = partitions.part)
+             and not exists (select 1 from jobs j where j.part = partitions.part)""",
+        (veil_of(partition).user, part),
+    )
 
 
 def _records(partition: Partition, rows: Sequence[tuple[Any, ...]]) -> list[Record]:

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from recollect.errors import Busy, Corrupt, RecollectError, Unavailable, ValidationError
 from recollect.records import Partition
-from recollect.stores.contract import veil_of
+from recollect.stores.contract import OtherVersion, veil_of
 
 T = TypeVar("T")
 Connection = sqlite3.Connection
@@ -90,6 +90,8 @@ def migrate_2(db: Connection) -> None:
 
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (migrate_1, migrate_2)
 """In order; the file's `user_version` says how many of them it has had."""
+READABLE = 1
+"""The oldest version that can be read as it is: later steps changed names in rows, and no table."""
 
 
 def _identity(place: Path) -> tuple[int, int] | None:
@@ -145,13 +147,14 @@ class SqliteFile:
         self._syncs = True
         self._writer_lock = threading.Lock()
         try:
-            version = self._check_version(self._read_version() if version is None else version)
+            version = self.version = self._check_version(self._read_version() if version is None else version)
             self._peeker = self._connect()
             self._peeker.execute("select part from partitions limit 1").fetchone()
             self._place = path.absolute()
             self._identity = _identity(self._place)
             if version < len(MIGRATIONS) and not self.read_only:
                 migrate(self._peeker)
+                self.version = len(MIGRATIONS)
         except sqlite3.Error as error:
             self._release()
             raise translated(error) from error
@@ -353,14 +356,10 @@ class SqliteFile:
 
     def _check_version(self, version: int) -> int:
         """Refuse a schema that we do not know, before anything can write. What is refused is left as it is."""
-        if version > len(MIGRATIONS):
-            raise Unavailable(
-                f"the file has schema version {version}, this Recollect knows {len(MIGRATIONS)}: "
-                "upgrade Recollect; the file was not touched",
-                field="store",
+        if version > len(MIGRATIONS) or (version < READABLE and self.read_only):
+            raise OtherVersion(
+                "the file has schema version", version, len(MIGRATIONS), "open it for writing once, to migrate it"
             )
-        if version < len(MIGRATIONS) and self.read_only:
-            raise Unavailable("the file must be migrated; open it for writing once", field="store")
         return version
 
 

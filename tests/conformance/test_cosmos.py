@@ -17,7 +17,7 @@ from recollect.errors import Busy, RecollectError, Unavailable, ValidationError
 from recollect.filters import Filter
 from recollect.records import Changes, Partition, Vector, payload_of
 from recollect.stores import open_store
-from recollect.stores.contract import OPERATIONS_MAX, PAYLOAD_MAX_BYTES, Store
+from recollect.stores.contract import OPERATIONS_MAX, PAYLOAD_MAX_BYTES, OtherVersion, Store
 from recollect.stores.cosmos_url import KEY_VARIABLE, read_url
 from recollect.testing.conformance import StoreConformance
 from recollect.testing.conformance.stage import ANN, LEASE_S, NOW, listed, message, one, opened, put, work
@@ -156,7 +156,7 @@ async def test_a_container_of_another_version_is_refused_and_not_touched(store_u
         container = client.get_database_client(where.database).get_container_client(where.container)
         newer = {"id": "store", "partition": "=store", "layout": 2}
         container.replace_item("store", newer)
-        with pytest.raises(Unavailable, match="another version"):
+        with pytest.raises(OtherVersion, match="upgrade Recollect"):
             await open_store(store_url)
         assert container.read_item("store", "=store")["layout"] == 2
 

@@ -15,7 +15,7 @@ from recollect.errors import Unavailable
 from recollect.filters import Reach
 from recollect.records import Changes, Partition, Vector
 from recollect.stores import open_store
-from recollect.stores.contract import forget_whole, is_veil, prepare
+from recollect.stores.contract import OtherVersion, forget_whole, is_veil, prepare
 from recollect.stores.postgres_schema import LEAVES, MIGRATIONS, TABLES, migrate
 from recollect.testing.conformance.stage import (
     ANN,
@@ -283,6 +283,41 @@ async def test_a_schema_of_a_newer_version_is_refused_and_not_touched(url):
         db.execute("insert into migrations values (99)")
     with pytest.raises(Unavailable, match="upgrade Recollect"):
         await open_store(url)
+
+
+async def test_a_schema_of_an_earlier_version_is_refused_and_not_touched_where_the_url_says_so(url):
+    async with opened(url) as store:
+        await put(store, message("a"))
+    with _connect(url) as db:
+        db.execute("delete from migrations where number = %s", (len(MIGRATIONS),))
+    with pytest.raises(OtherVersion, match="migrate it") as refused:
+        await open_store(f"{url}&migrate=no")
+    assert not refused.value.is_newer
+    assert _all(url, "select max(number) from migrations") == [(len(MIGRATIONS) - 1,)]
+    for asked in (url, f"{url}&migrate=no"):
+        async with opened(asked) as store:
+            assert (await one(store, "a")).content == "hello"
+
+
+async def test_a_migration_may_take_longer_than_a_call_and_those_who_start_meanwhile_wait_for_it(url):
+    async with opened(url):
+        pass
+    plain, schema = _parts(url)
+    options = f"-c search_path={schema},public -c statement_timeout=100 -c lock_timeout=100"
+    taken = []
+
+    async def take_long(db):
+        taken.append(db)
+        await db.execute("select pg_sleep(0.5)")
+
+    async def upgrade():
+        async with await psycopg.AsyncConnection.connect(plain, autocommit=True, options=options) as db:
+            await migrate(db, schema, (*MIGRATIONS, take_long))
+            return await (await db.execute("show lock_timeout")).fetchone()
+
+    assert await asyncio.gather(upgrade(), upgrade(), upgrade()) == [("100ms",)] * 3
+    assert len(taken) == 1
+    assert _all(url, "select max(number) from migrations") == [(len(MIGRATIONS) + 1,)]
 
 
 async def test_a_migration_that_fails_leaves_the_version_from_before(url):

@@ -14,8 +14,9 @@ from recollect.records import Changes, Job, Partition
 from recollect.stores import open_store, sqlite
 from recollect.stores.contract import forget_whole, is_veil
 from recollect.stores.sqlite import _select, living_by_ids
+from recollect.stores.sqlite_file import MIGRATIONS
 from recollect.testing.conformance import StoreConformance
-from recollect.testing.conformance.stage import ANN, BOB, NOW, mark_of, message, opened, put
+from recollect.testing.conformance.stage import ANN, BOB, NOW, mark_of, message, one, opened, put
 
 
 class TestSqlite(StoreConformance):
@@ -139,3 +140,35 @@ async def test_who_was_erased_before_veils_were_known_loses_the_name_when_the_fi
         assert await mark_of(store) == before
         await put(store, message("a", "new"))
         assert (await mark_of(store)).revision == before.revision + 1
+
+
+async def test_who_a_process_of_before_veils_has_erased_loses_the_name_when_the_file_is_looked_after(tmp_path: Path):
+    path = tmp_path / "shared.db"
+    async with opened(f"sqlite:///{path}") as store:
+        await put(store, message("a"))
+        await put(store, message("b", partition=BOB))
+        await forget_whole(store, ANN, NOW)
+        before = await mark_of(store)
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute("update partitions set usr = 'ann' where usr like '{erased}%'")
+        for each in (ANN, BOB):
+            await store.forget(Filter(each, dead_before=NOW), NOW)
+        assert [each for each in await store.partitions() if not is_veil(each)] == [BOB]
+        assert await mark_of(store) == before
+
+
+async def test_a_file_of_the_first_version_can_be_read_and_copied_as_it_is(tmp_path: Path):
+    path, copy = tmp_path / "old.db", tmp_path / "copy.db"
+    async with opened(f"sqlite:///{path}") as store:
+        await put(store, message("a"))
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("pragma user_version = 1")
+    as_it_was = path.read_bytes()
+    async with opened(f"sqlite:///{path}?mode=ro") as store:
+        assert store.describe()["schema_version"] == 1
+        assert (await one(store, "a")).content == "hello"
+        await store.backup(copy)
+    assert path.read_bytes() == as_it_was
+    async with opened(f"sqlite:///{copy}") as store:
+        assert store.describe()["schema_version"] == len(MIGRATIONS)
+        assert (await one(store, "a")).content == "hello"

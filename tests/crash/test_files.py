@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import Corrupt, RecollectError, Unavailable, ValidationError
+from recollect.stores.contract import OtherVersion
 from recollect.stores.sqlite_file import MIGRATIONS
 from recollect.testing.faults import ended, start
 from recollect.testing.scenes import opened, set_stage
@@ -53,7 +54,7 @@ async def refuses(path: Path, error: type[RecollectError]) -> str:
 
 async def test_a_file_of_a_newer_schema_is_refused_and_not_touched(path):
     changed(path, f"pragma user_version = {len(MIGRATIONS) + 1}")
-    assert "upgrade Recollect" in await refuses(path, Unavailable)
+    assert "upgrade Recollect" in await refuses(path, OtherVersion)
 
 
 async def test_a_newer_file_whose_last_writer_was_killed_keeps_its_log_too(path):
@@ -64,7 +65,7 @@ async def test_a_newer_file_whose_last_writer_was_killed_keeps_its_log_too(path)
     for name in (path.name, f"{path.name}-wal"):
         shutil.copy(path.parent / name, crashed)
     writer.close()
-    assert "upgrade Recollect" in await refuses(crashed / path.name, Unavailable)
+    assert "upgrade Recollect" in await refuses(crashed / path.name, OtherVersion)
     assert (crashed / f"{path.name}-wal").stat().st_size > 0
 
 

@@ -280,6 +280,14 @@ async def test_no_trace_of_the_forgotten_is_left_in_the_files_after_compaction(s
         assert [record.content for record in await everything(store)] == ["kept"]
 
 
+async def test_processes_that_compact_at_the_same_moment_all_end_with_files_written_anew(server):
+    async with opened(server.url()) as store, opened(server.url()) as other:
+        await store.commit(Changes(ANN, put=(message("a", "a secret that must not stay"),)), NOW)
+        await store.forget(Filter(ANN, ids=("a",)), NOW)
+        await asyncio.gather(*(each.compact() for each in (store, other, store, other)))
+        assert traces(server) == []
+
+
 def traces(server: RedisServer) -> list[str]:
     files = [path for path in server.folder.rglob("*") if path.is_file()]
     return [path.name for path in files if b"a secret" in path.read_bytes()]

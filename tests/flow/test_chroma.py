@@ -62,6 +62,22 @@ async def found(user, query="tea"):
     return [hit.content for hit in await user.search_memory(query)]
 
 
+async def test_an_index_that_begins_after_the_memories_hears_of_all_of_a_user_with_the_first_change(
+    open_memory, store_url, index_url, index
+):
+    store = await open_store(store_url)
+    before = await open_memory(store)
+    older = await before.user("ann").add_memories([f"Ann pays invoice {n}" for n in range(5)])
+    theirs = await before.user("bob").add_memory("Bob drinks tea")
+    await before.work()
+    memory = await open_memory(store, index=index_url)
+    new = await memory.user("ann").add_memory("Ann drinks green tea")
+    await memory.work()
+    assert (await index.held(ANN)).keys() == {record.id for record in (*older, new)}
+    assert await index.held(BOB) == {}, "all of Bob's are compared, as long as it has none of them"
+    assert await found(memory.user("bob")) == [theirs.content]
+
+
 async def test_what_is_stored_edited_and_forgotten_is_so_in_the_index_too(memory, index):
     ann = memory.user("ann")
     tea = await ann.add_memory("Ann drinks green tea")

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
+from recollect.records import Changes, derived_id
 from recollect.stores import open_store
 from recollect.testing.fakes import MeddlingStore
 
@@ -305,6 +306,28 @@ async def test_a_retried_add_is_not_said_again(memory, clock):
             )
         assert caught.value.field == "key"
     assert sorted(await listed(ann)) == ["known already", "one"]
+
+
+async def test_a_retried_add_is_known_although_an_earlier_version_stored_it(memory):
+    ann = memory.user("ann")
+    told = await ann.add_memory("Tea is at five.", idempotency_key="first")
+    # 0.1.0 made the mark of a call from its key alone.
+    old = told.with_(data={**told.data, "keys": [derived_id("key", "first")[:8]]})
+    await memory._running.ledger.store.commit(Changes(told.scope.partition, put=(old,)), told.created_at)
+    assert (await ann.add_memory("Tea is at five.", idempotency_key="first")).id == told.id
+    assert await listed(ann) == ["Tea is at five."]
+    with pytest.raises(Conflict, match="used for other memories"):
+        await ann.add_memory("Tea is at six.", idempotency_key="first")
+
+
+async def test_a_record_of_a_layer_that_only_a_newer_version_knows_is_no_memory_here(memory):
+    ann = memory.user("ann")
+    told = await ann.add_memory("Tea is at five.")
+    dream = told.with_(id="d1", layer="dream", version=0)
+    await memory._running.ledger.store.commit(Changes(told.scope.partition, put=(dream,)), told.created_at)
+    with pytest.raises(NotFound):
+        await ann.get_memory("d1")
+    assert [each.id for each in await ann.get_memories([told.id, "d1"])] == [told.id]
 
 
 async def test_a_retried_add_is_known_however_often_others_told_the_same(memory):

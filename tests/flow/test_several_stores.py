@@ -112,6 +112,15 @@ async def told(memory: Memory) -> dict[str, Any]:
     }
 
 
+async def test_entities_that_are_known_are_related_by_hand(memory):
+    graph = memory.user("ann").graph
+    zora, acme = await graph.add_entity("Zora", type="person"), await graph.add_entity("Acme", type="organization")
+    assert (await graph.relate(zora, "works_at", acme)).names == ("Zora", "Acme")
+    await memory.user("ann").forget(acme.id)
+    with pytest.raises(NotFound):
+        await graph.relate(zora, "left", acme)
+
+
 async def test_a_memory_in_two_stores_answers_as_one_in_a_single_store_does(memory, open_memory):
     single = await open_memory("memory://")
     for each in (memory, single):

@@ -14,7 +14,7 @@ from recollect.learning import Learning
 from recollect.records import DAY_MS, Changes, Job, Partition, Record, Scope, as_datetime
 from recollect.stores.in_memory import InMemoryStore
 from recollect.testing.fakes import CountingStore, FailingEmbedder, GatedEmbedder, HashingEmbedder
-from recollect.worker import CONFLICT_TRIES, GIVE_WAY_S, Worker
+from recollect.worker import CONFLICT_TRIES, GIVE_WAY_S, PATIENCE, Worker
 
 ANN = Partition("default", "ann")
 
@@ -213,11 +213,37 @@ async def test_one_bad_job_does_not_hold_up_the_others(open_memory):
 
 async def test_work_of_a_kind_that_this_version_does_not_know_is_shown(memory, clock):
     await memory._flow.ledger.commit(Changes(ANN, enqueue=(Job("j1", ANN, "teleport"),)))
-    for _ in range(5):
+    for _ in range(5 * PATIENCE):
+        assert await memory.user("ann").failures() == [], "a worker that knows it may come by"
         await memory.work()
         clock.advance(minutes=10)
     (failure,) = await memory.user("ann").failures()
-    assert "teleport" in failure.content
+    assert failure.content.endswith("this version does not know jobs of kind teleport")
+
+
+async def test_work_that_an_earlier_version_gave_up_because_it_did_not_know_it_is_taken_up_again(memory, clock):
+    ann = memory.user("ann")
+    message = await ann.session("s").add_message("user", "I live in Bergen.")
+    (job,) = await memory._flow.ledger.store.claim(clock(), 60, 1)
+    given_up, kept = (
+        Record(f"f{n}", "failure", Scope(*ANN), why, {"job": f"j{n}", "kind": job.kind, "refs": list(job.refs)})
+        for n, why in enumerate((f"Unavailable: kind: this version does not know jobs of kind {job.kind}", "TypeError"))
+    )
+    await memory._flow.ledger.commit(Changes(ANN, put=(given_up, kept), finish=(job,)))
+    clock.advance(days=2)
+    await memory.work()
+    assert [failure.id for failure in await ann.failures()] == [kept.id]
+    assert (await ann.get_memory(message.id)).vector is not None
+
+
+async def test_work_for_a_model_where_there_is_none_says_so(open_memory, clock):
+    memory = await open_memory(job_attempts_max=1)
+    await memory._flow.ledger.commit(Changes(ANN, enqueue=(Job("r1", ANN, "read", ("m1",)),)))
+    for _ in range(PATIENCE):
+        await memory.work()
+        clock.advance(minutes=10)
+    (failure,) = await memory.user("ann").failures()
+    assert failure.content.endswith("no chat model is set, which jobs of kind read need")
 
 
 async def test_a_message_that_was_forgotten_meanwhile_is_not_brought_back(open_memory):

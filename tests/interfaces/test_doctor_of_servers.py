@@ -11,7 +11,7 @@ pytest.importorskip("redis", reason="no Redis driver here: install recollect[red
 
 from recollect.errors import Unavailable
 from recollect.stores.contract import clock_finding
-from recollect.stores.postgres_schema import check_server
+from recollect.stores.postgres_schema import MIGRATIONS, check_server
 from recollect.testing.conformance.stage import opened
 from recollect.testing.servers.postgres import PostgresServer, shared_server
 from recollect.testing.servers.redis import RedisServer
@@ -36,6 +36,22 @@ def test_a_postgresql_is_examined_from_version_to_clock(recollect):
     assert found["clock"]["found"].endswith("as good as equal")
     names = ("version", "extensions", "durability", "migrations", "role", "connections", "vacuum", "clock", "data")
     assert {name: found[name]["state"] for name in names} == dict.fromkeys(names, "ok")
+
+
+@pytest.mark.xdist_group("postgresql")
+def test_a_postgresql_of_an_earlier_version_is_told_and_left_as_it_is(recollect):
+    with fresh_url("postgresql") as url:
+        recollect("add", "Ann's bicycle is green.", at=url)
+        schema = url.rpartition("schema=")[2]
+        with shared_server().admin() as admin:
+            admin.execute(f"delete from {schema}.migrations where number = {len(MIGRATIONS)}")
+            ran = recollect("doctor", "--json", at=url)
+            newest = admin.execute(f"select max(number) from {schema}.migrations").fetchone()
+    store = checks(ran)["store"]
+    assert (ran.code, store["state"]) == (0, "warn")
+    assert f"has version {len(MIGRATIONS) - 1}, this Recollect knows {len(MIGRATIONS)}" in store["found"]
+    assert "brought up to date by whoever opens it first" in store["advice"]
+    assert newest == (len(MIGRATIONS) - 1,)
 
 
 @pytest.mark.xdist_group("postgresql")

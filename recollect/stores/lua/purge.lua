@@ -32,4 +32,12 @@ for _, dated in ipairs({DROPPED, EXPIRING, KEPT}) do
   local first = redis.call('ZRANGE', dated, 0, 0, 'WITHSCORES')[2]
   if first and (not next_at or tonumber(first) < tonumber(next_at)) then next_at = first end
 end
+
+-- An earlier version left the name of who was erased. Whoever came back since has a floor as high as their revision,
+-- once all that they had is purged.
+local epoch, revision = unpack(redis.call('HMGET', HEAD, 'epoch', 'revision'))
+local was_erased = tonumber(epoch or 1) > 1 and floor < tonumber(revision)
+if was_erased and not veiled and redis.call('EXISTS', METAS, OWN_JOBS) == 0 then
+  rename(PLAIN, VEIL, ARGV[4], ARGV[5])
+end
 return {count, left, next_at}
