@@ -76,3 +76,26 @@ async def test_reading_takes_the_same_few_round_trips_whatever_the_user_has(kind
             await tell(memory, start, end)
             seen = {name: await trips_of(way, ann, verb) for name, verb in VERBS.items()}
             assert seen == dict(zip(VERBS, TRIPS[kind], strict=True))
+
+
+async def received_by(way: Proxy, call: Awaitable[object]) -> int:
+    """The bytes that came back for a call."""
+    *_, before = way.traffic.so_far
+    await call
+    *_, after = way.traffic.so_far
+    return after - before
+
+
+@pytest.mark.parametrize("kind", KINDS[:2])
+async def test_a_page_by_a_label_does_not_bring_all_that_has_another(kind):
+    async with beside(kind) as (way, memory):
+        ann = memory.user("ann")
+        for start in range(0, 400, 80):
+            items = [{"content": f"Lamp {n}. " * 20, "metadata": {"topic": f"t{n}"}} for n in range(start, start + 80)]
+            await ann.add_memories(items)
+        await memory.work()
+        everything = await received_by(way, ann.list_memories(limit=400))
+        where = {"metadata.topic": {"in": ["t7", "t399"]}}
+        assert await received_by(way, ann.list_memories(where=where)) < everything / 4
+        found, _ = await ann.list_memories(where=where)
+        assert [memory.content[:9] for memory in found] == ["Lamp 7. L", "Lamp 399."]
