@@ -9,7 +9,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from recollect import Memory
+from recollect.filters import Filter
 from recollect.memory import User
+from recollect.stores.contract import Store
+from recollect.testing.conformance.stage import ANN, NOW, message, put
 from recollect.testing.fakes import HashingEmbedder
 from recollect.testing.proxy import Proxy
 from recollect.testing.stores import fresh_url
@@ -99,3 +102,26 @@ async def test_a_page_by_a_label_does_not_bring_all_that_has_another(kind):
         assert await received_by(way, ann.list_memories(where=where)) < everything / 4
         found, _ = await ann.list_memories(where=where)
         assert [memory.content[:9] for memory in found] == ["Lamp 7. L", "Lamp 399."]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_pages_of_many_layers_bring_each_record_once(kind):
+    layers = ("conversation", "long_term", "fact", "learning", "entity")
+
+    async def walk(store: Store, where: Filter) -> list[str]:
+        ids: list[str] = []
+        after: str | None = None
+        while after is not None or not ids:
+            page = await store.list(where, NOW, limit=50, after=after)
+            ids += [record.id for record in page.records]
+            after = page.after
+        return ids
+
+    async with beside(kind) as (way, memory):
+        store = memory._flow.ledger.store
+        for start in range(0, 300, 60):
+            made = [message(f"m{n}", "hello " * 50, layer=layers[n % 5]) for n in range(start, start + 60)]
+            await put(store, *made)
+        everything = await received_by(way, walk(store, Filter(ANN)))
+        assert await received_by(way, walk(store, Filter(ANN, layers=layers))) < 1.2 * everything
+        assert await walk(store, Filter(ANN, layers=layers)) == [f"m{n}" for n in range(300)]
