@@ -585,9 +585,9 @@ class _Row(NamedTuple):
 
 
 def _row(written: bytes) -> _Row:
-    version, revision, birth, place, state, size, rest = written.split(b" ", 6)
+    version, revision, birth, _, _, _, place, has_body, size, rest = written.split(b" ", 9)
     end = int(size)
-    return _Row(int(version), int(revision), birth, place, rest[:end], rest[end:] if state == b"b" else None)
+    return _Row(int(version), int(revision), birth, place, rest[:end], rest[end:] if has_body == b"b" else None)
 
 
 def _stored(row: _Row) -> Stored:
