@@ -195,7 +195,7 @@ class PostgresStore:
         self, where: Filter, now: int, newest_first: bool, low: Born | None, high: Born | None, count: int,
         traces: Traces,
     ) -> Rows:  # fmt: skip
-        """The next rows in order; those without the traces of what is looked for come without what they hold."""
+        """The next rows in order; of those without the traces of what is looked for comes only where they stand."""
         name = page_name(newest_first=newest_first, of_session=bool(where.session))
         types = ("text", "text", "bigint", "text[]", "text", "bigint", "bigint", "integer")
         layers = list(dict.fromkeys(where.layers)) or None
@@ -339,9 +339,8 @@ async def _one(db: Connection, sql: bytes, values: Sequence[Any]) -> tuple[Any, 
 
 
 def _only_meant(columns: str) -> str:
-    """These columns, without what is large in rows that are not meant."""
-    large = ("payload", "vector", "embedding")
-    return ", ".join(f"case when is_meant then {name} end" if name in large else name for name in columns.split(", "))
+    """These columns; of rows that are not meant only where they stand."""
+    return ", ".join(name if name == "born" else f"case when is_meant then {name} end" for name in columns.split(", "))
 
 
 def _meant(groups: int) -> bytes:
