@@ -576,12 +576,12 @@ async def test_what_is_over_is_not_read_again_with_every_question(open_memory, s
     assert store.rows == 0
 
 
-async def test_who_cannot_be_told_what_is_new_is_told_that_and_nothing_goes_on_behind(open_memory, store_url, caplog):
+async def test_who_cannot_be_told_what_is_new_is_told_that_and_nothing_goes_on_behind(open_memory, store_url):
     class AwayStore(CountingStore):
-        """One that tells nobody what has changed, each a little later."""
+        """One that does not tell what has changed, and takes its time to say so of the org."""
 
         async def changes(self, partition, mark, limit=1_000):
-            await asyncio.sleep(0.01 if partition.user else 0)
+            await asyncio.sleep(0 if partition.user else 60)
             raise Unavailable("away", field="store")
 
     ann = (await open_memory(AwayStore(await open_store(store_url)))).user("ann")
@@ -591,8 +591,6 @@ async def test_who_cannot_be_told_what_is_new_is_told_that_and_nothing_goes_on_b
         with pytest.raises(Unavailable):
             await ask("kettle")
     assert asyncio.all_tasks() == before
-    gc.collect()
-    assert not [record for record in caplog.records if record.name == "asyncio"]
 
 
 async def test_a_write_while_a_question_waits_for_its_vector_spoils_no_search(open_memory):
