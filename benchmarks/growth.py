@@ -1,10 +1,12 @@
-"""What a user who has been here for years costs: the CPU of each verb for one with few records and one with many.
+"""What a user who has been here for years costs: each verb for one with few records and for one with many.
 
 A verb should cost what it touches. What grows with the user is said in the last column; a search and a whole
-listing must, an add must not.
+listing must, an add must not. On a server, which is started here, the way there is measured as well: round trips
+and bytes read. `RECOLLECT_TEST_POSTGRES` and its like name servers of your own.
 
     python benchmarks/growth.py                       # 2,000 and 20,000 records: some two minutes
     python benchmarks/growth.py --sizes 2000 60000
+    python benchmarks/growth.py --store postgresql --sizes 2000 10000
 """
 
 from __future__ import annotations
@@ -14,24 +16,27 @@ import asyncio
 import json
 import os
 import statistics
-import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+from metering import Meter, metered
 from timing import say, table
 
 from recollect import Memory
 from recollect.memory import Session, User
 from recollect.records import DAY_MS, HOUR_MS
+from recollect.testing.stores import KINDS, fresh_url
 
 TALKS = Path(__file__).resolve().parents[1] / "training" / "talks"
 SESSION_TURNS = 20
+SETTLE_S = 0.06
+"""What a call leaves behind is over by then, as the wake-up of workers that PostgreSQL sends after a commit."""
 CALLS = 9
 """Calls of each verb; the median counts, and the first is left out."""
 ASKED = (
@@ -64,12 +69,32 @@ class Scene:
     chat: Session
     said: Iterator[str]
     clock: Clock
+    meter: Meter
 
     def asked(self, number: int) -> str:
         return ASKED[number % len(ASKED)]
 
 
 Call = Callable[[Scene, int], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What a call took: the processor here, the clock, the way to a server and what came back along it."""
+
+    cpu_ms: float
+    wall_ms: float
+    trips: float
+    received_kb: float
+
+
+TOLD = {
+    "cpu_ms": ("CPU of a verb here", "{:.2f} ms"),
+    "wall_ms": ("until it has answered", "{:.2f} ms"),
+    "trips": ("round trips to the server", "{:.0f}"),
+    "received_kb": ("read from the server", "{:.1f} KB"),
+}
+"""What each of the costs is called, and how it is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +116,11 @@ async def _noted(scene: Scene, number: int) -> None:
 
 async def _said_so(scene: Scene, number: int) -> None:
     await scene.user.add_fact(f"known_{number}", f"value {number}")
+
+
+async def _let_go(scene: Scene, number: int) -> None:
+    """Drop the user's index, as if another user's had taken its place."""
+    scene.memory._flow.indexes.drop(scene.user._scope.partition)
 
 
 async def _next_day(scene: Scene, number: int) -> None:
@@ -124,6 +154,7 @@ VERBS = (
     Verb("the ten latest sessions", lambda scene, _: scene.user.sessions(limit=10)),
     Verb("one session as it is listed", lambda scene, _: scene.chat.info()),
     Verb("search", lambda scene, n: scene.user.search_memory(scene.asked(n), limit=10)),
+    Verb("first search of a user", lambda scene, n: scene.user.search_memory(scene.asked(n), limit=10), _let_go),
     Verb("context of 4,000 tokens", lambda scene, n: scene.chat.get_context(scene.asked(n))),
     Verb("the whole profile", lambda scene, _: scene.user.profile()),
     Verb("what is near an entity", lambda scene, _: scene.user.graph.neighbours(_name(3))),
@@ -181,54 +212,64 @@ async def _add(scene: Scene, kind: str, place: int) -> None:
         await user.add_learning(f"Learned {place}: {next(scene.said)[:200]}")
 
 
-async def measure(verb: Verb, scene: Scene) -> float:
-    """Milliseconds of CPU, the median of some calls."""
-    taken: list[int] = []
+async def measure(verb: Verb, scene: Scene) -> Costs:
+    """What a verb costs, the median of some calls."""
+    taken: list[Costs] = []
     for number in range(CALLS + 1):
         if verb.before is not None:
             await verb.before(scene, number)
-        started = time.process_time_ns()
+        await asyncio.sleep(SETTLE_S if scene.meter.counts else 0)
+        trips, _, received = scene.meter.so_far
+        cpu, wall = time.process_time_ns(), time.perf_counter_ns()
         await verb.call(scene, number)
-        taken.append(time.process_time_ns() - started)
-    return statistics.median(taken[1:]) / 1e6
+        cpu, wall = time.process_time_ns() - cpu, time.perf_counter_ns() - wall
+        trips_now, _, received_now = scene.meter.so_far
+        taken.append(Costs(cpu / 1e6, wall / 1e6, trips_now - trips, (received_now - received) / 1e3))
+    columns = zip(*(asdict(each).values() for each in taken[1:]), strict=True)
+    return Costs(*(statistics.median(column) for column in columns))
 
 
-async def run(folder: Path, size: int) -> dict[str, float]:
+async def run(kind: str, size: int) -> dict[str, Costs]:
     """What each verb takes with so many records."""
-    say(f"growth: filling {size:,} records")
+    say(f"growth on {kind}: filling {size:,} records")
     clock = Clock()
-    url = f"sqlite:///{folder}/growth-{size}.db"
-    async with Memory.open(url, worker=False, clock=clock, conversation_days=36_500) as memory:
-        user = memory.user("ann")
-        scene = Scene(memory, user, user.session("talk-0"), cycle(lines()), clock)
-        await fill(scene, size)
-        await user.get_context(ASKED[0])  # reads the index in
-        say(f"growth: measuring at {size:,}")
-        return {verb.name: await measure(verb, scene) for verb in VERBS}
+    with fresh_url(kind) as home, metered(home) as (url, meter):
+        async with Memory.open(url, worker=False, clock=clock, conversation_days=36_500) as memory:
+            user = memory.user("ann")
+            scene = Scene(memory, user, user.session("talk-0"), cycle(lines()), clock, meter)
+            await fill(scene, size)
+            await user.get_context(ASKED[0])  # reads the index in
+            say(f"growth on {kind}: measuring at {size:,}")
+            return {verb.name: await measure(verb, scene) for verb in VERBS}
 
 
-def show(figures: dict[int, dict[str, float]]) -> None:
+def show(kind: str, figures: dict[int, dict[str, Costs]]) -> None:
     first, *_, last = figures
-    rows = [
-        [name, *(f"{each[name]:.2f} ms" for each in figures.values()), f"{figures[last][name] / few:.1f}x"]
-        for name, few in figures[first].items()
-    ]
     header = ["", *(f"{size:,} records" for size in figures), "that is"]
-    print(table("CPU of a verb, by what the user has", header, rows), flush=True)
+    for cost in fields(Costs):
+        title, form = TOLD[cost.name]
+        rows = []
+        for name in figures[first]:
+            found = [getattr(each[name], cost.name) for each in figures.values()]
+            times = f"{found[-1] / found[0]:.1f}x" if found[0] else ""
+            rows.append([name, *map(form.format, found), times])
+        if any(getattr(each, cost.name) for each in figures[last].values()):
+            print(table(f"{kind}: {title}, by what the user has", header, rows), flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--store", choices=sorted(KINDS), default="sqlite", help="where it is kept")
     parser.add_argument("--sizes", type=int, nargs="+", default=[2_000, 20_000], help="records of the user, each time")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     given = parser.parse_args()
     if min(given.sizes) < 1_000:
         parser.error("below 1,000 records there are not enough sessions to measure with")
-    with tempfile.TemporaryDirectory() as folder:
-        figures = {size: asyncio.run(run(Path(folder), size)) for size in given.sizes}
-    show(figures)
+    figures = {size: asyncio.run(run(given.store, size)) for size in given.sizes}
+    show(given.store, figures)
     if given.json is not None:
-        given.json.write_text(json.dumps(figures, indent=2), encoding="utf-8")
+        plain = {size: {name: asdict(costs) for name, costs in each.items()} for size, each in figures.items()}
+        given.json.write_text(json.dumps(plain, indent=2), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ from recollect.policies.fitting import Item, LeftOut, Section
 from recollect.policies.tokens import TokenCounter, message_tokens
 from recollect.policies.trimming import trimmed
 from recollect.policies.words import terms
-from recollect.recall import Question, Recall
-from recollect.records import Clock, Hit, Partition, Record, Scope, iso
+from recollect.recall import Question, Recall, asked_partitions
+from recollect.records import Clock, Hit, Record, Scope, iso
 from recollect.reranking import Reranker
 from recollect.sections import FOUND_SECTIONS, Asking, dated_line, gather, line_of
 
@@ -302,7 +302,9 @@ class ContextBuilder:
     ) -> Context:
         """The context for a question, never above `max_tokens`."""
         now, layers = self._clock(), wanted.layers
-        index = await self._indexes.current(scope.partition)
+        # All of it is of one moment, and the store is asked for it once.
+        indexes = await self._indexes.all_current(asked_partitions(scope))
+        index, shared = indexes[0], indexes[-1]
         summary: Record | None = None
         recent: list[Record] = []
         if conversation is not None and wanted.is_told:
@@ -311,9 +313,8 @@ class ContextBuilder:
         hits: Sequence[Hit] = ()
         if wanted.is_found:
             hits = await self._recall.search(
-                scope, question, layers=_searched(layers), limit=FOUND_MAX, reranker=reranker
+                scope, question, layers=_searched(layers), limit=FOUND_MAX, reranker=reranker, indexes=indexes
             )
-        shared = await self._indexes.current(Partition(scope.org, ""))
         knows_profile = wanted.has("profile") and (not layers or "fact" in layers)
         asking = Asking(scope, question.text, now, summary, recent, knows_profile)
         gathered = gather(index, shared, asking, hits).only(layers, wanted.sections)

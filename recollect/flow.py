@@ -138,7 +138,9 @@ class Flow:
         context = await builder.build(scope, conversation, replace(question, text=text), budget, wanted, reranker)
         # What stands at the end only because there was room for it is not called used.
         found = {hit.id for hit in context.hits[:USED_HITS]}
-        own = await self.indexes.current(scope.partition)
+        own = self.indexes.as_left(scope.partition)
+        if own is None:
+            return context  # let go already: a count is not worth reading it all again
         for source in context.sources:
             if source.layer == "learning" or (source.layer == "long_term" and source.id in found):
                 self._note_use(scope.partition if source.id in own.row_of else Partition(scope.org, ""), source.id)

@@ -75,18 +75,35 @@ class Indexes:
         """The partition's index as `current` gives it, unless it would have to be made first."""
         return await self.current(partition) if partition in self else None
 
+    def as_left(self, partition: Partition) -> PartitionIndex | None:
+        """The partition's index as it was when it was last used, if it is at hand. The store is not asked."""
+        return self._at_hand(partition)
+
     async def all_current(self, partitions: Sequence[Partition]) -> list[PartitionIndex]:
         """The indexes of some partitions, as `current` gives them: where a store can tell at one look that nothing was
-        written to any of them, it is asked only once.
+        written to any of them, it is asked only once; one on a server is asked for all of them at the same time.
         """
         held = [(partition, self._at_hand(partition)) for partition in partitions]
         marks = {each: index.mark for each, index in held if index is not None and index.mark and not index.is_wasteful}
-        if self._unchanged is None or len(marks) < len(held) or not self._unchanged(marks):
+        if self._unchanged is None:
+            return await self._all_at_once(*partitions)
+        if len(marks) < len(held) or not self._unchanged(marks):
             return [await self.current(partition) for partition in partitions]
         self._hits += len(held)
         used = [self._used(partition, index) for partition, index in held if index is not None]
         self._make_room()
         return used
+
+    async def _all_at_once(self, first: Partition, *others: Partition) -> list[PartitionIndex]:
+        """Look for all of them at the same time, which takes as long as the slowest look."""
+        looks = [asyncio.ensure_future(self.current(partition)) for partition in others]
+        try:
+            return [await self.current(first), *[await look for look in looks]]
+        except BaseException:
+            for look in looks:
+                look.cancel()
+            await asyncio.gather(*looks, return_exceptions=True)
+            raise
 
     async def current(self, partition: Partition) -> PartitionIndex:
         """The partition's index with everything in it that was committed before this call."""

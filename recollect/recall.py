@@ -261,12 +261,17 @@ class Recall:
         test: Condition | None = None,
         limit: int,
         reranker: Reranker | None = None,
+        indexes: Sequence[PartitionIndex] | None = None,
     ) -> list[Hit]:
-        """The best records, each with its place and reasons; a reranker looks at the first of them again."""
+        """The best records, each with its place and reasons; a reranker looks at the first of them again.
+
+        `indexes` are those of the partitions that are asked, where the caller has them already.
+        """
         now = self._clock()
         scored = []
-        partitions = list(dict.fromkeys((scope.partition, Partition(scope.org, ""))))
-        for partition, index in zip(partitions, await self._indexes.all_current(partitions), strict=True):
+        partitions = asked_partitions(scope)
+        indexes = await self._indexes.all_current(partitions) if indexes is None else indexes
+        for partition, index in zip(partitions, indexes, strict=True):
             if len(index):
                 await _read_much(index)
                 await self._read_new(index)
@@ -330,6 +335,11 @@ class Recall:
         again.sort(key=lambda each: -each.score)
         lowest = again[-1].score
         return again + [each._replace(score=min(each.score, lowest)) for each in chosen[len(again) :]]
+
+
+def asked_partitions(scope: Scope) -> list[Partition]:
+    """Where a question of this scope is looked for: among what is the user's, and what is the org's."""
+    return list(dict.fromkeys((scope.partition, Partition(scope.org, ""))))
 
 
 class Chosen(NamedTuple):

@@ -66,7 +66,7 @@ from recollect.stores.cosmos_documents import (
     partition_name,
     plain,
     record_name,
-    record_of,
+    records_of,
     taken,
     touched_names,
     veil_head,
@@ -78,6 +78,8 @@ from recollect.stores.cosmos_url import read_url
 
 READS_MAX = 5
 """How often a read that met a commit half way looks again for one moment's view."""
+WALKS_MAX = 4
+"""Layers that a list walks along apart from each other."""
 _ALIVE = "(NOT IS_DEFINED(c.dead_at) OR c.dead_at > @now)"
 _METAS = ", ".join(f"c.{name}" for name in META_FIELDS)
 
@@ -157,7 +159,7 @@ class CosmosStore:
         with self._link.use():
             epoch, found = await self._documents(partition_name(partition), ids)
             living = {id: document for id, document in found.items() if lives(document, epoch, now)}
-            return [record_of(partition, living[id]) for id in ids if id in living]
+            return records_of(partition, (living[id] for id in ids if id in living))
 
     async def list(
         self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
@@ -206,7 +208,7 @@ class CosmosStore:
             # The mark is never ahead of the head that was read first, whatever was written since.
             end = min(rows[cut - 1]["revision"], head.revision) if more else head.revision
             told = {row["record"]: row for row in rows[:cut]}
-            put = tuple(record_of(partition, row) for row in told.values() if "dropped" not in row)
+            put = tuple(records_of(partition, (row for row in told.values() if "dropped" not in row)))
             dropped = tuple(id for id, row in told.items() if "dropped" in row)
             return Delta(Mark(head.epoch, end, floor_seen), put, dropped, reset, more)
 
@@ -393,7 +395,11 @@ class CosmosStore:
         self, where: Filter, now: int, forgot: int, low: tuple[int, int] | None, high: tuple[int, int] | None,
         newest_first: bool, count: int,
     ) -> Sequence[Record]:  # fmt: skip
-        """The next living records: one ordered walk for each layer, merged. Costs the page, not the partition."""
+        """The next living records: one ordered walk for each layer, merged. Costs the page, not the partition.
+
+        Who names many layers means most of what there is: then it is one walk along all of them, since each of many
+        would bring a page of which little is used.
+        """
         # What was born up to the last whole forget is forgotten, whether it was removed yet or not.
         tests = ["c.partition = @partition", "c.born > @low", _ALIVE]
         values: dict[str, object] = {"low": max(end_of(forgot), pack(low) if low else 0), "now": now}
@@ -401,7 +407,12 @@ class CosmosStore:
             tests.append("c.born < @high")
             values["high"] = pack(high)
         order = ["c.partition"]
-        if where.layers:
+        layers = list(dict.fromkeys(where.layers))
+        choices: list[dict[str, object]] = [{"layer": layer} for layer in layers] or [{}]
+        if len(layers) > WALKS_MAX:
+            choices = [{f"layer{number}": layer for number, layer in enumerate(layers)}]
+            tests.append(f"c.layer IN ({', '.join(f'@{name}' for name in choices[0])})")
+        elif layers:
             tests.append("c.layer = @layer")
             order.append("c.layer")
         if where.session is not None:
@@ -412,10 +423,9 @@ class CosmosStore:
         ordered = ", ".join(f"{each}{way}" for each in (*order, "c.born"))
         sql = f"SELECT TOP {count} * FROM c WHERE {' AND '.join(tests)} ORDER BY {ordered}"
         name = partition_name(where.partition)
-        choices: list[dict[str, object]] = [{"layer": layer} for layer in dict.fromkeys(where.layers)] or [{}]
         walks = await asyncio.gather(*(self._link.ask(sql, name, **values, **choice) for choice in choices))
         rows = heapq.merge(*walks, key=lambda row: int(row["born"]), reverse=newest_first)
-        return [record_of(where.partition, row) for row in islice(rows, count)]
+        return records_of(where.partition, islice(rows, count))
 
     async def _changed(self, partition: Partition, revision: int, epoch: int, count: int) -> Sequence[Document]:
         return await self._link.ask(

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 from urllib.parse import quote
 
 from recollect.errors import Corrupt
-from recollect.records import Job, Partition, Record, Vector, digest_of, record_from
+from recollect.records import Job, Partition, Record, Stored, Vector, digest_of, records_from
 from recollect.stores.contract import (
     KEY_LIFE_MS,
     Head,
@@ -124,24 +124,26 @@ def lives(document: Document, epoch: int, now: int) -> bool:
     return "born" in document and document["epoch"] == epoch and (dead_at is None or dead_at > now)
 
 
-def record_of(partition: Partition, document: Document) -> Record:
-    """The record in a document."""
+def records_of(partition: Partition, documents: Iterable[Document]) -> list[Record]:
+    """The records in documents of one partition."""
     try:
-        vector = None
-        if "vector" in document:
-            vector = Vector(document["model"], b64decode(document["vector"]))
-        return record_from(
-            partition, document["record"], document["layer"], document["session"], _payload(document), vector,
-            document["version"], _unpack(document["born"]),
-        )  # fmt: skip
+        return records_from(partition, [_stored(document) for document in documents])
     except (ValueError, TypeError, LookupError):
         raise Corrupt("a stored record cannot be read; run `recollect doctor`", field="store") from None
+
+
+def _stored(document: Document) -> Stored:
+    vector = Vector(document["model"], b64decode(document["vector"])) if "vector" in document else None
+    return (
+        document["record"], document["layer"], document["session"], _payload(document), vector, document["version"],
+        _unpack(document["born"]),
+    )  # fmt: skip
 
 
 def is_whole(partition: Partition, document: Document) -> bool:
     """Whether a document still is what was written."""
     try:
-        record = record_of(partition, document)
+        (record,) = records_of(partition, [document])
     except Corrupt:
         return False
     return bool(digest_of(record, _payload(document)).hex() == document["digest"])

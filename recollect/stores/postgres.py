@@ -15,7 +15,7 @@ from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.types import TypeInfo
 
 from recollect.errors import Corrupt, Unavailable, ValidationError
-from recollect.filters import Filter, Reach, has_traces, traces_of
+from recollect.filters import Filter, Reach, Traces, traces_of
 from recollect.records import Changes, Job, Partition, Record, Vector, digest_of, records_from
 from recollect.stores.contract import (
     BLOCK_ROWS,
@@ -176,8 +176,8 @@ class PostgresStore:
         traces = traces_of(where.test)
         while True:
             block = min(BLOCK_ROWS, SCAN_MAX_ROWS - scanned) if filtered else limit - len(found)
-            rows = await self._block(where, now, newest_first, low, high, block + 1)
-            kept = [row for row in rows[:block] if has_traces(row[_PAYLOAD], traces)] if traces else rows[:block]
+            rows = await self._block(where, now, newest_first, low, high, block + 1, traces)
+            kept = [row for row in rows[:block] if row[_PAYLOAD] is not None]
             for row, record in read_rows(kept, lambda some: _records(where.partition, some), limit):
                 if where.holds(record):
                     found.append(record)
@@ -193,14 +193,20 @@ class PostgresStore:
             low, high = (low, edge) if newest_first else (edge, high)
 
     async def _block(
-        self, where: Filter, now: int, newest_first: bool, low: Born | None, high: Born | None, count: int
-    ) -> Rows:
+        self, where: Filter, now: int, newest_first: bool, low: Born | None, high: Born | None, count: int,
+        traces: Traces,
+    ) -> Rows:  # fmt: skip
+        """The next rows in order; of those without the traces of what is looked for comes only where they stand."""
         name = page_name(newest_first=newest_first, of_session=bool(where.session))
         types = ("text", "text", "bigint", "text[]", "text", "bigint", "bigint", "integer")
         layers = list(dict.fromkeys(where.layers)) or None
         between = (_pack(low) if low else _FIRST, _pack(high) if high else _LAST)
         values = (*where.partition, now, layers, where.session, *between, count)
-        return await self._rows(call(self._columns, name, types), values)
+        if not traces:
+            return await self._rows(call(self._columns, name, types), values)
+        sought = self._link.arrays.written(("text[]",) * len(traces), traces)
+        sql = call(_only_meant(self._columns), name, types) + _meant(len(traces))
+        return await self._rows(sql, (*values, *sought))
 
     async def changes(self, partition: Partition, mark: Mark | None, limit: int = 1_000) -> Delta:
         check_limit(limit, CHANGES_MIN)
@@ -331,6 +337,17 @@ class PostgresStore:
 async def _one(db: Connection, sql: bytes, values: Sequence[Any]) -> tuple[Any, ...]:
     (row,) = await (await db.execute(sql, values)).fetchall()
     return tuple(row)
+
+
+def _only_meant(columns: str) -> str:
+    """These columns; of rows that are not meant only where they stand."""
+    return ", ".join(name if name == "born" else f"case when is_meant then {name} end" for name in columns.split(", "))
+
+
+def _meant(groups: int) -> bytes:
+    """What says of each row whether its payload has a trace of every group."""
+    has = "exists (select from unnest(%b::text[]) as t (trace) where strpos(payload, trace) > 0)"
+    return f" cross join lateral (select {' and '.join([has] * groups)} as is_meant) as m".encode()
 
 
 def _pack(born: Born) -> int:

@@ -7,7 +7,9 @@ transaction, so revisions have no gaps and no reader can miss one.
 
 Functions that read are declared stable, which gives the head and the rows one snapshot. Plans are
 generic and made once, perhaps while all tables are empty: every query names a partition and has an
-index of its own, which is the only one that fits it.
+index of its own, which is the only one that fits it. What is looked for by its id is never joined, since
+a plan for empty tables may as well walk past all there is for each of them: it is looked for one by one
+(`lateral`, `limit 1`), or by a list that was made before.
 """
 
 from __future__ import annotations
@@ -90,8 +92,9 @@ _CHECK = f"""
     return;
   end if;
   if ended is not null and exists (
-    select from unnest(ended, ended_attempts) as e (id, attempt) where not exists (
-      select from jobs j where j.org = of_org and j.usr = of_usr and j.id = e.id and j.attempt = e.attempt))
+    select from unnest(ended, ended_attempts) as e (id, attempt) left join lateral (
+      select j.attempt from jobs j where j.org = of_org and j.usr = of_usr and j.id = e.id limit 1) j on true
+    where j.attempt is distinct from e.attempt)
   then
     outcome := 'finish';
     return;
@@ -201,10 +204,10 @@ def _write_records(*, with_vectors: bool) -> str:
     get diagnostics written = row_count;
   end if;
   if drop_ids is not null then
+    drop_ids := array(select p.id from unnest(drop_ids) as p (id) cross join lateral ({_LIVING}) r);
     update records set revision = reached, dropped = true, dead_at = at_time, digest = '', payload = '',
       model = null, vector = null{clear}
-    from unnest(drop_ids) as p (id) cross join lateral ({_LIVING}) r
-    where records.org = of_org and records.usr = of_usr and records.id = p.id;
+    where org = of_org and usr = of_usr and id = any(drop_ids);
     get diagnostics buried = row_count;
   end if;"""
 
@@ -227,21 +230,23 @@ begin
   free := array(
     select pg_try_advisory_xact_lock(hashtextextended(orgs[n] || chr(31) || usrs[n], 0))
     from generate_series(1, cardinality(orgs)) as n order by n);
-  with moved as (
-    update heads h set revision = h.revision + counts[n]
-      from generate_series(1, cardinality(orgs)) as n
-      where h.org = orgs[n] and h.usr = usrs[n] and free[n] and n <> all(array(
+  select array_agg(h.epoch order by n), array_agg(h.revision order by n) into epochs, starts
+    from generate_series(1, cardinality(orgs)) as n left join lateral (
+      select h.epoch, h.revision from heads h where h.org = orgs[n] and h.usr = usrs[n] limit 1) h
+      on free[n] and n <> all(array(
         select key_owners[n] from generate_series(1, cardinality(key_hashes)) as n cross join lateral (
           select from once o
           where o.org = orgs[key_owners[n]] and o.usr = usrs[key_owners[n]] and o.key = key_hashes[n] limit 1) o
         union all
         select put_owners[n] from generate_series(1, cardinality(put_ids)) as n cross join lateral (
           select from records r
-          where r.org = orgs[put_owners[n]] and r.usr = usrs[put_owners[n]] and r.id = put_ids[n] limit 1) r))
-      returning n, h.epoch, h.revision - counts[n] as start)
-  select array_agg(m.epoch order by n), array_agg(m.start order by n) into epochs, starts
-    from generate_series(1, cardinality(orgs)) as n left join moved m using (n);
-  with put as (
+          where r.org = orgs[put_owners[n]] and r.usr = usrs[put_owners[n]] and r.id = put_ids[n] limit 1) r));
+  with moved as (
+    insert into heads (org, usr, epoch, revision, floor, forgot)
+    select orgs[n], usrs[n], epochs[n], starts[n] + counts[n], 0, 0
+    from generate_series(1, cardinality(orgs)) as n where starts[n] is not null
+    on conflict (org, usr) do update set revision = excluded.revision),
+  put as (
     insert into records (
       org, usr, id, epoch, revision, born, version, layer, session, dropped, dead_at, digest, payload)
     select orgs[p.owner], usrs[p.owner], put_ids[n], epochs[p.owner], p.revision,
@@ -366,10 +371,10 @@ end $$"""
 
 
 _PURGE_GARBAGE = """
-  delete from records r using (
-    select g.id from records g
-    where g.org = of_org and g.usr = of_usr and g.revision < head.forgot and g.revision > 0 limit most) g
-  where r.org = of_org and r.usr = of_usr and r.id = g.id;
+  doomed := array(
+    select id from records
+    where org = of_org and usr = of_usr and revision < head.forgot and revision > 0 limit most);
+  delete from records where org = of_org and usr = of_usr and id = any(doomed);
   get diagnostics removed = row_count;"""
 
 # Rows that wait to be removed still stand under the plain name: the veil falls when the last of them is gone.
@@ -388,6 +393,7 @@ language plpgsql {_PLANS} as $$
 declare
   head heads%rowtype;
   named text;
+  doomed text[];
 begin
   {_ENTER}
   {_LOCK}
@@ -416,18 +422,19 @@ language plpgsql {_PLANS} as $$
 declare
   head heads%rowtype;
   named text;
+  doomed text[];
   highest bigint;
 begin
   {_ENTER}
   {_LOCK}
   {_HEAD}
   {_PURGE_GARBAGE}
+  doomed := array(
+    select id from records
+    where org = of_org and usr = of_usr and dead_at < before and epoch = head.epoch
+    limit greatest(most - removed, 1));
   with gone as (
-    delete from records r using (
-      select d.id from records d
-      where d.org = of_org and d.usr = of_usr and d.dead_at < before and d.epoch = head.epoch
-      limit greatest(most - removed, 1)) d
-    where r.org = of_org and r.usr = of_usr and r.id = d.id returning r.revision)
+    delete from records where org = of_org and usr = of_usr and id = any(doomed) returning revision)
   select count(*), max(revision) into purged, highest from gone;
   -- In the same transaction: a reader from below the floor has to start again.
   update heads set floor = highest where org = of_org and usr = named and floor < highest;

@@ -145,6 +145,10 @@ async def migrate_4(db: Connection) -> None:
 async def migrate_5(db: Connection) -> None:
     """Remembered keys have one index: who clears them away, once a day, looks at all that a partition has."""
     await db.execute("drop index if exists once_at")
+
+
+async def migrate_6(db: Connection) -> None:
+    """What is looked for by its id is found by it, also by plans that were made for empty tables."""
     for statement in (*FUNCTIONS, commit_function(with_vectors=await _has_column(db))):
         await db.execute(statement.encode())
 
@@ -155,6 +159,7 @@ MIGRATIONS: tuple[Callable[[Connection], Awaitable[None]], ...] = (
     migrate_3,
     migrate_4,
     migrate_5,
+    migrate_6,
 )
 """In order; the table `migrations` says how many of them the schema has had."""
 

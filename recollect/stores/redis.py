@@ -14,15 +14,26 @@ import logging
 import secrets
 import struct
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from recollect.errors import Conflict, Corrupt, RecollectError, Unavailable, ValidationError
-from recollect.filters import Filter, Reach
-from recollect.records import DAY_MS, Changes, Job, Partition, Record, Vector, canonical_json, digest_of, record_from
+from recollect.filters import Filter, Reach, traces_of
+from recollect.records import (
+    DAY_MS,
+    Changes,
+    Job,
+    Partition,
+    Record,
+    Stored,
+    Vector,
+    canonical_json,
+    digest_of,
+    records_from,
+)
 from recollect.stores.contract import (
     BLOCK_ROWS,
     CHANGES_MIN,
@@ -192,7 +203,7 @@ class RedisStore:
             raise ValidationError(f"at most {IDS_MAX} ids", field="ids")
         shard, keys, _ = self._place(partition)
         rows = await self._run(_GET, shard, keys[:_READS], now, *ids)
-        return [_record(partition, row) for row in rows]
+        return _records(partition, map(_row, rows))
 
     async def list(
         self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
@@ -223,8 +234,12 @@ class RedisStore:
     async def _block(
         self, where: Filter, now: int, newest_first: bool, count: int
     ) -> tuple[Sequence[Record], tuple[int, int] | None]:
-        """The living of the next rows, and where they end if there may be more."""
+        """The living of the next rows that may be meant, and where they end if there may be more."""
         shard, keys, _ = self._place(where.partition)
+        layers = [_quoted(layer) for layer in dict.fromkeys(where.layers)]
+        sought: list[Value] = []
+        for texts in (layers, *traces_of(where.test)):
+            sought += (len(texts), *texts)
         rows, edge = await self._run(
             _LIST,
             shard,
@@ -235,9 +250,9 @@ class RedisStore:
             "" if where.born_before is None else _birth(where.born_before),
             int(newest_first),
             count,
-            *(_quoted(layer) for layer in dict.fromkeys(where.layers)),
+            *sought,
         )
-        return [_record(where.partition, row) for row in rows], _born(edge) if edge else None
+        return _records(where.partition, map(_row, rows)), _born(edge) if edge else None
 
     async def _among(self, where: Filter, rest: Filter, now: int, newest_first: bool, limit: int) -> Page:
         """A page of records that are named by id: they are read, not looked for."""
@@ -257,18 +272,19 @@ class RedisStore:
             marked, floor_seen = divmod(mark.floor_seen, _TURN)
             epoch, revision = mark.epoch, mark.revision
         arguments = (self._generation, epoch, revision, floor_seen, limit)
-        (*head, stale, rows), turn = await self._nodes.ask(_CHANGES, shard, keys[:_READS], *arguments)
+        (*head, stale, written), turn = await self._nodes.ask(_CHANGES, shard, keys[:_READS], *arguments)
         if marked is not None and marked != turn:
             # Another server, or the same one restarted: it may have lost the end of what the mark has seen,
             # and given the same revisions to something else since.
             return await self.changes(partition, None, limit)
         if stale:
             floor_seen = head[2]
-        cut = whole_revisions([row[5] for row in rows], limit)
+        rows = [_row(each) for each in written]
+        cut = whole_revisions([row.revision for row in rows], limit)
         more = cut < len(rows)
-        end = rows[cut - 1][5] if more else head[1]
-        put = tuple(_record(partition, row) for row in rows[:cut] if row[4] is not None)
-        dropped = tuple(row[0].decode() for row in rows[:cut] if row[4] is None)
+        end = rows[cut - 1].revision if more else head[1]
+        put = tuple(_records(partition, [row for row in rows[:cut] if row.body is not None]))
+        dropped = tuple(row.id.decode() for row in rows[:cut] if row.body is None)
         return Delta(Mark(head[0], end, floor_seen + turn * _TURN), put, dropped, bool(stale), more)
 
     async def search(
@@ -561,12 +577,34 @@ def _parts(body: bytes) -> tuple[str, Vector | None]:
     return body[middle:end].decode(), Vector(body[start:middle].decode(), body[end:])
 
 
-def _record(partition: Partition, row: Sequence[Any]) -> Record:
-    id, version, birth, place, body, _ = row
+class _Row(NamedTuple):
+    """What a script tells of a record. One that was dropped has no body."""
+
+    version: int
+    revision: int
+    birth: bytes
+    place: bytes
+    id: bytes
+    body: bytes | None
+
+
+def _row(written: bytes) -> _Row:
+    version, revision, birth, _, _, _, place, has_body, size, rest = written.split(b" ", 9)
+    end = int(size)
+    return _Row(int(version), int(revision), birth, place, rest[:end], rest[end:] if has_body == b"b" else None)
+
+
+def _stored(row: _Row) -> Stored:
+    if row.body is None:
+        raise LookupError("a record without its body")
+    layer, session = _unquoted(row.place)
+    payload, vector = _parts(row.body)
+    return row.id.decode(), layer, session, payload, vector, row.version, _born(row.birth)
+
+
+def _records(partition: Partition, rows: Iterable[_Row]) -> list[Record]:
     try:
-        layer, session = _unquoted(place)
-        payload, vector = _parts(body)
-        return record_from(partition, id.decode(), layer, session, payload, vector, version, _born(birth))
+        return records_from(partition, [_stored(row) for row in rows])
     except (ValueError, TypeError, LookupError, struct.error, AttributeError):
         raise Corrupt("a stored record cannot be read; run `recollect doctor`", field="store") from None
 
@@ -574,7 +612,7 @@ def _record(partition: Partition, row: Sequence[Any]) -> Record:
 def _is_whole(partition: Partition, id: bytes, meta: bytes, body: bytes) -> bool:
     version, _, birth, _, _, digest, place = meta.split(b" ")
     try:
-        record = _record(partition, (id, int(version), birth, place, body, 0))
+        (record,) = _records(partition, [_Row(int(version), 0, birth, place, id, body)])
         return digest_of(record, _parts(body)[0]) == bytes.fromhex(digest.decode())
     except RecollectError:
         return False

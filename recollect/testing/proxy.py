@@ -1,10 +1,11 @@
-"""A way to a server that can be cut and mended: what a broken network is to a store."""
+"""A way to a server that can be cut and mended, and that counts what goes along it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import ssl
+from collections.abc import Callable, MutableSequence
 from contextlib import suppress
 from types import TracebackType
 
@@ -13,13 +14,36 @@ from recollect.testing.servers import free_port
 BLOCK_BYTES = 1 << 16
 
 
+class Traffic:
+    """What went along a way: round trips, and bytes to the server and back.
+
+    A round trip is whatever is sent before the next answer. The numbers may lie where another process reads them.
+    """
+
+    NUMBERS = 3
+
+    def __init__(self, numbers: MutableSequence[int] | None = None) -> None:
+        self._numbers: MutableSequence[int] = [0] * self.NUMBERS if numbers is None else numbers
+
+    @property
+    def so_far(self) -> tuple[int, int, int]:
+        """Round trips, bytes sent and bytes received."""
+        trips, sent, received = self._numbers
+        return trips, sent, received
+
+    def count(self, *, trips: int = 0, sent: int = 0, received: int = 0) -> None:
+        for place, more in enumerate((trips, sent, received)):
+            self._numbers[place] += more
+
+
 class Proxy:
     """Passes bytes between its own port and a server's. `cut` hangs up on everyone and lets nobody in until `mend`.
 
     With a certificate (`tls`) its own side is encrypted, as that of a server with TLS is.
     """
 
-    def __init__(self, port: int, *, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, port: int, *, tls: ssl.SSLContext | None = None, traffic: Traffic | None = None) -> None:
+        self.traffic = traffic or Traffic()
         self._target = port
         self._tls = tls
         self.port = free_port()
@@ -52,12 +76,32 @@ class Proxy:
         with suppress(OSError, asyncio.CancelledError):  # cancelled: the loop ends, and with it the way
             there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._target)
             self._writers |= {writer, there_writer}
-            await asyncio.gather(_pass_on(reader, there_writer), _pass_on(there_reader, writer))
+            spoken = _Spoken(self.traffic)
+            await asyncio.gather(
+                _pass_on(reader, there_writer, spoken.asked), _pass_on(there_reader, writer, spoken.answered)
+            )
 
 
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+class _Spoken:
+    """One connection: a question begins when the last word was an answer."""
+
+    def __init__(self, traffic: Traffic) -> None:
+        self._traffic = traffic
+        self._is_answered = True
+
+    def asked(self, block: bytes) -> None:
+        self._traffic.count(trips=int(self._is_answered), sent=len(block))
+        self._is_answered = False
+
+    def answered(self, block: bytes) -> None:
+        self._traffic.count(received=len(block))
+        self._is_answered = True
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, count: Callable[[bytes], None]) -> None:
     with suppress(OSError):
         while block := await reader.read(BLOCK_BYTES):
+            count(block)
             writer.write(block)
             await writer.drain()
     writer.close()

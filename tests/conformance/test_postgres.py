@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 
 import psycopg
@@ -12,9 +12,9 @@ import pytest
 
 from recollect.errors import Conflict, Unavailable, ValidationError
 from recollect.filters import Filter, Reach
-from recollect.records import Changes, Partition, Vector
+from recollect.records import DAY_MS, Changes, Job, Partition, Vector
 from recollect.stores import open_store
-from recollect.stores.contract import SHARED, VECTOR_SEARCH
+from recollect.stores.contract import SHARED, VECTOR_SEARCH, Mark
 from recollect.stores.postgres import PostgresStore
 from recollect.stores.postgres_health import durability
 from recollect.stores.postgres_link import read_address
@@ -170,6 +170,80 @@ async def test_several_recollects_share_one_database_by_schema(url):
         assert not await theirs.claim(NOW, LEASE_S, 10)
         assert (await one(mine, "a")).content == "mine"
         assert (await one(theirs, "a")).content == "theirs"
+
+
+# ── what is read ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def _blocks_read(store: PostgresStore) -> int:
+    """Blocks of tables and indexes that the one connection of a store has looked at so far."""
+
+    async def count(db: psycopg.AsyncConnection) -> int:
+        await db.execute("select pg_stat_force_next_flush()")
+        found = await db.execute(
+            """select sum(heap_blks_read + heap_blks_hit + coalesce(idx_blks_read + idx_blks_hit, 0))::bigint
+               from pg_statio_user_tables where schemaname = current_schema()"""
+        )
+        ((blocks,),) = await found.fetchall()
+        return blocks
+
+    return await store._link.run(count)
+
+
+async def _cost(store: PostgresStore, call: Awaitable[object]) -> int:
+    before = await _blocks_read(store)
+    await call
+    return await _blocks_read(store) - before
+
+
+async def _costs_beside(count: int) -> dict[str, int]:
+    """What calls read that are about a few of so many records and jobs, by plans from before any of them was there."""
+    ids = [f"m{n}" for n in range(count)]
+    named = tuple(ids[:: count // 20][:20])
+    jobs: list[Job] = []
+
+    async def claim() -> None:
+        jobs.extend(await store.claim(NOW, LEASE_S, 20))
+
+    calls: dict[str, Callable[[], Awaitable[object]]] = {
+        "claim": claim,
+        "get": lambda: store.get(ANN, named, NOW),
+        "list": lambda: store.list(Filter(ANN, session="s1"), NOW, newest_first=True, limit=20),
+        "changes": lambda: store.changes(ANN, Mark(1, store_revision - 1, 0)),
+        "finish": lambda: store.commit(Changes(ANN, finish=tuple(jobs)), NOW),
+        "purge": lambda: store.forget(Filter(ANN, dead_before=NOW + 2), NOW + 2),
+        "drop": lambda: store.commit(Changes(ANN, drop=(ids[1], ids[2])), NOW),
+        "add": lambda: put(store, message("new")),
+    }
+    with fresh_url() as url:
+        async with opened(url.replace("schema=", "pool_max=1&schema=")) as store:
+            store_revision = await put(store, message("first"))
+            for call in calls.values():
+                await call()
+            await store.commit(Changes(ANN, drop=("new",)), NOW)
+            for start in range(0, count, 45):
+                some = ids[start : start + 45]
+                records = [message(id, expires_at=NOW + 1 + (id not in named) * DAY_MS) for id in some]
+                waiting = [work(f"of {id}", refs=(id,)) for id in some]
+                store_revision = await store.commit(Changes(ANN, put=tuple(records), enqueue=tuple(waiting)), NOW)
+            return {name: await _cost(store, call()) for name, call in calls.items()}
+
+
+async def test_what_is_named_is_found_by_its_name_also_by_plans_that_were_made_for_empty_tables():
+    few, many = await _costs_beside(180), await _costs_beside(3_600)
+    # Twenty names may stand on as many pages, and an index be a step deeper.
+    assert {name: blocks for name, blocks in many.items() if blocks - few[name] > 120} == {}
+
+
+async def test_additions_of_many_users_look_at_none_of_the_others(url):
+    async with opened(url.replace("schema=", "pool_max=1&schema=")) as store:
+        seen = []
+        for number, users in enumerate((100, 2_000)):
+            for start in range(users // 20, users, 100):
+                await _answers(store, *(_addition("a", f"user {n}") for n in range(start, start + 100)))
+            again = [_addition(f"again {number}", f"user {n}") for n in range(users // 20, users // 20 + 20)]
+            seen.append(await _cost(store, _answers(store, *again)))
+        assert seen[1] < 2 * seen[0]
 
 
 # ── wake-ups ─────────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ import weakref
 import numpy as np
 import pytest
 
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, Unavailable
 from recollect.records import Changes, Partition, Record, Scope, Vector, iso
 from recollect.stores import open_store
 from recollect.testing.fakes import (
@@ -574,6 +574,23 @@ async def test_what_is_over_is_not_read_again_with_every_question(open_memory, s
     store.reset()
     assert await found(ann, "lamp") == ["The kettle is blue."]
     assert store.rows == 0
+
+
+async def test_who_cannot_be_told_what_is_new_is_told_that_and_nothing_goes_on_behind(open_memory, store_url):
+    class AwayStore(CountingStore):
+        """One that does not tell what has changed, and takes its time to say so of the org."""
+
+        async def changes(self, partition, mark, limit=1_000):
+            await asyncio.sleep(0 if partition.user else 60)
+            raise Unavailable("away", field="store")
+
+    ann = (await open_memory(AwayStore(await open_store(store_url)))).user("ann")
+    await ann.add_memory("The kettle is blue.")
+    before = asyncio.all_tasks()
+    for ask in (ann.search_memory, ann.get_context):
+        with pytest.raises(Unavailable):
+            await ask("kettle")
+    assert asyncio.all_tasks() == before
 
 
 async def test_a_write_while_a_question_waits_for_its_vector_spoils_no_search(open_memory):

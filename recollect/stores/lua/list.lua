@@ -1,10 +1,18 @@
 -- A block in order of birth: one walk along the index for each layer, merged. Gives the living rows of the
--- block, and the birth it ends with where more may follow.
+-- block that have a trace of every group, and the birth it ends with where more may follow.
 if emptied(MARKER) then return redis.error_reply(EMPTIED) end
 local now, session, low, high, newest_first = tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5], ARGV[6] == '1'
-local count = tonumber(ARGV[7])
-local layers = {}
-for n = 8, #ARGV do layers[n - 7] = ARGV[n] end
+local count, cursor = tonumber(ARGV[7]), 8
+
+local function next_texts()
+  local texts = {}
+  for n = 1, tonumber(ARGV[cursor]) do texts[n] = ARGV[cursor + n] end
+  cursor = cursor + 1 + #texts
+  return texts
+end
+
+local layers, groups = next_texts(), {}
+while cursor <= #ARGV do groups[#groups + 1] = next_texts() end
 if #layers == 0 then layers = layers_here(INDEX) end
 
 local found = {}
@@ -30,4 +38,4 @@ table.sort(found, function(one, other)
 end)
 local ids = {}
 for n = 1, math.min(count, #found) do ids[n] = found[n][2] end
-return {told(ids, now), #found > count and found[count][1] or ''}
+return {told(ids, now, groups), #found > count and found[count][1] or ''}

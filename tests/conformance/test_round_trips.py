@@ -1,0 +1,127 @@
+"""How often a verb goes to a server and back: as often for who has much as for who has little."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from recollect import Memory
+from recollect.filters import Filter
+from recollect.memory import User
+from recollect.stores.contract import Store
+from recollect.testing.conformance.stage import ANN, NOW, message, put
+from recollect.testing.fakes import HashingEmbedder
+from recollect.testing.proxy import Proxy
+from recollect.testing.stores import fresh_url
+
+KINDS = [pytest.param(kind, marks=pytest.mark.xdist_group(kind)) for kind in ("postgresql", "redis", "cosmos")]
+CALLS = 4
+Verb = Callable[[User], Awaitable[object]]
+VERBS: dict[str, Verb] = {
+    "the last 50 messages": lambda ann: ann.session("s").window(messages=50),
+    "the newest memories": lambda ann: ann.list_memories(limit=20, newest_first=True),
+    "the sessions": lambda ann: ann.sessions(limit=10),
+    "a search": lambda ann: ann.search_memory("Where is the kettle?"),
+    "a context": lambda ann: ann.session("s").get_context("Where is the kettle?"),
+    "the profile": lambda ann: ann.profile(),
+}
+TRIPS = {
+    "postgresql": (1, 1, 1, 2, 2, 3),
+    "redis": (1, 1, 1, 1, 1, 3),  # what is asked for at the same time goes there together
+    "cosmos": (2, 2, 1, 3, 3, 4),  # a list reads the head of the partition first; an org that has nothing may be erased
+}
+"""What each of the verbs takes of a user who is held; a search and a context ask for what the user and the org have."""
+
+
+@asynccontextmanager
+async def beside(kind: str) -> AsyncIterator[tuple[Proxy, Memory]]:
+    """A memory on a server, and the way there."""
+    with fresh_url(kind) as url:
+        port = re.search(r"127\.0\.0\.1:(\d+)", url)
+        if port is None:
+            pytest.skip("the server is elsewhere")
+        async with Proxy(int(port[1])) as way:
+            there = url.replace(port[0], f"127.0.0.1:{way.port}")
+            async with Memory.open(there, embedder=HashingEmbedder(), worker=False) as memory:
+                yield way, memory
+
+
+async def tell(memory: Memory, start: int, end: int) -> None:
+    """Say much, and let it be enriched."""
+    ann = memory.user("ann")
+    said = [{"role": "user", "content": f"The kettle number {n} is in room {n}."} for n in range(start, end)]
+    await ann.session("s").add_messages(said)
+    await ann.add_memories([f"The lamp number {n} is in room {n}." for n in range(start, end)])
+    for n in range(start, end, 10):
+        await ann.add_fact(f"room_{n}", f"blue {n}")
+    await memory.work()
+
+
+async def trips_of(way: Proxy, ann: User, verb: Verb) -> int:
+    """What it takes once the index is read in, connections are open and the server knows its scripts and statements."""
+    seen = []
+    for _ in range(CALLS):
+        before, *_ = way.traffic.so_far
+        await verb(ann)
+        after, *_ = way.traffic.so_far
+        seen.append(after - before)
+    return min(seen)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_reading_takes_the_same_few_round_trips_whatever_the_user_has(kind):
+    async with beside(kind) as (way, memory):
+        ann = memory.user("ann")
+        for start, end in ((0, 30), (30, 110)):
+            await tell(memory, start, end)
+            seen = {name: await trips_of(way, ann, verb) for name, verb in VERBS.items()}
+            assert seen == dict(zip(VERBS, TRIPS[kind], strict=True))
+
+
+async def received_by(way: Proxy, call: Awaitable[object]) -> int:
+    """The bytes that came back for a call."""
+    *_, before = way.traffic.so_far
+    await call
+    *_, after = way.traffic.so_far
+    return after - before
+
+
+@pytest.mark.parametrize("kind", KINDS[:2])
+async def test_a_page_by_a_label_does_not_bring_all_that_has_another(kind):
+    async with beside(kind) as (way, memory):
+        ann = memory.user("ann")
+        for start in range(0, 400, 80):
+            items = [{"content": f"Lamp {n}. " * 20, "metadata": {"topic": f"t{n}"}} for n in range(start, start + 80)]
+            await ann.add_memories(items)
+        await memory.work()
+        everything = await received_by(way, ann.list_memories(limit=400))
+        where = {"metadata.topic": {"in": ["t7", "t399"]}}
+        assert await received_by(way, ann.list_memories(where=where)) < everything / 4
+        found, _ = await ann.list_memories(where=where)
+        assert [memory.content[:9] for memory in found] == ["Lamp 7. L", "Lamp 399."]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_pages_of_many_layers_bring_each_record_once(kind):
+    layers = ("conversation", "long_term", "fact", "learning", "entity")
+
+    async def walk(store: Store, where: Filter) -> list[str]:
+        ids: list[str] = []
+        after: str | None = None
+        while after is not None or not ids:
+            page = await store.list(where, NOW, limit=50, after=after)
+            ids += [record.id for record in page.records]
+            after = page.after
+        return ids
+
+    async with beside(kind) as (way, memory):
+        store = memory._flow.ledger.store
+        for start in range(0, 300, 60):
+            made = [message(f"m{n}", "hello " * 50, layer=layers[n % 5]) for n in range(start, start + 60)]
+            await put(store, *made)
+        everything = await received_by(way, walk(store, Filter(ANN)))
+        assert await received_by(way, walk(store, Filter(ANN, layers=layers))) < 1.2 * everything
+        assert await walk(store, Filter(ANN, layers=layers)) == [f"m{n}" for n in range(300)]
