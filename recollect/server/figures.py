@@ -18,7 +18,7 @@ routes = router("", "figures")
 @routes.get("/metrics", response_class=PlainTextResponse, openapi_extra=ADMIN)
 async def metrics(service: Here) -> Response:
     """Figures in the text format of Prometheus."""
-    survey = await service.memory.survey()
+    survey = await service.surveys.latest()
     text = service.figures_of_all().text(_gauges(service, survey))
     return PlainTextResponse(text, media_type=MEDIA_TYPE)
 
@@ -35,6 +35,7 @@ def _gauges(service: Service, survey: Survey) -> Iterator[Gauge]:
     for layer, count in sorted(survey.records.items()):
         yield Gauge("records", "Records in the store, by layer.", count, {"layer": layer})
     yield Gauge("partitions", "Users and orgs that have something.", survey.partitions)
+    yield Gauge("survey_age_seconds", "How long ago records, jobs and users were counted.", service.surveys.age_s)
     if survey.bytes is not None:
         yield Gauge("store_bytes", "Size of the store.", survey.bytes)
     index = service.memory.describe()["index"]

@@ -95,7 +95,7 @@ async def export_lines(owner: User) -> AsyncIterator[bytes]:
 @routes.get("/api/stats", responses=shapes(schemas.StatsShape), openapi_extra=ADMIN)
 async def stats(service: Here) -> Response:
     """How much is remembered in the whole store, what waits, and what is in use."""
-    survey = await service.memory.survey()
+    survey = await service.surveys.latest()
     uses = _without_addresses(service.describe())
     jobs = {"waiting": survey.jobs_waiting, "running": survey.jobs_running, "scheduled": survey.jobs_scheduled}
     jobs_told = jobs | {"oldest_at": iso(survey.waits_since)}

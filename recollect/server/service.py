@@ -25,6 +25,7 @@ from recollect.server.limits import Rate
 from recollect.server.metrics import Metrics, Shared
 from recollect.server.quotas import Quotas, read_quotas
 from recollect.server.seats import Seats, secret_of
+from recollect.server.surveys import Surveys
 from recollect.server.timing import TimedStore
 from recollect.settings import Settings, read_file
 from recollect.stores.contract import Store
@@ -86,6 +87,7 @@ class Service:
         self._llm = llm
         self._open = AsyncExitStack()
         self._memory: Memory | None = None
+        self._surveys: Surveys | None = None
         self._quotas: Quotas | None = None
         self._keys: Keys | None = None
         self._seats: Seats | None = None
@@ -116,6 +118,8 @@ class Service:
         except BaseException:
             await store.close()
             raise
+        self._surveys = Surveys(self._memory.survey)
+        self._open.push_async_callback(self._surveys.close)
         self._open.push_async_callback(self.executors.close)
         if self._quotas.are_set:
             await self._open.enter_async_context(self._quotas.kept())
@@ -201,6 +205,12 @@ class Service:
         if self._memory is None:
             raise _not_open()
         return self._memory
+
+    @property
+    def surveys(self) -> Surveys:
+        if self._surveys is None:
+            raise _not_open()
+        return self._surveys
 
     @property
     def keys(self) -> Keys:

@@ -61,7 +61,7 @@ class Overview:
 @routes.get("/overview", openapi_extra=ADMIN)
 async def overview(request: Request, service: Here, caller: Caller, chosen: Chosen = "") -> Response:
     """Figures about the whole store, and about the users of the org."""
-    survey = await service.memory.survey()
+    survey = await service.surveys.latest()
     users = [each.user for each in await service.memory.users() if each.org == caller.org and each.user]
     found = await _records(service, caller.org, users[:USERS_READ])
     return page(request, "overview", _overview(service, survey, found, len(users) > USERS_READ))
