@@ -90,7 +90,8 @@ class Arrangement:
         self._read = max(self._read, size)
         for session, count in new.items():
             rows = self._sessions[session]
-            self._link(rows if rows[-1] < size else [row for row in rows if row < size], first, count)
+            # Rows came in another order than they were born in: one for later may stand among the first.
+            self._link(rows if size == len(records) else [row for row in rows if row < size], first, count)
 
     def _link(self, session: Sequence[int], first: int, new: int) -> None:
         """Put the new rows of a session behind those before them; all in order, where one came in between."""

@@ -1,0 +1,173 @@
+"""An index that is read in portions, while others write, forget, erase and give up, is as one read in one go."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recollect.index import PartitionIndex
+from recollect.policies.quarantine import is_aside
+from recollect.policies.words import query_terms
+from recollect.stores import open_store
+from recollect.stores.contract import OPERATIONS_MAX
+from tests.flow.test_index import ANN, WORDS, Program
+
+pytestmark = pytest.mark.usefixtures("small_portions")
+
+ROUNDS, AT_ONCE = 12, 8
+
+
+@pytest.fixture
+def small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So few rows in a portion that a short story takes many of them, and codes for vectors from the first on."""
+    for module in ("index", "recall"):
+        monkeypatch.setattr(f"recollect.{module}.READ_ROWS", 2)
+    monkeypatch.setattr("recollect.index.ENCODED_ROWS", 3)
+    for name in ("indexes.PAGE", "stores.in_memory.CHANGES_MIN", "stores.sqlite.CHANGES_MIN"):
+        monkeypatch.setattr(f"recollect.{name}", OPERATIONS_MAX)
+    for name in ("CODES_FROM_ROWS", "RESCORED_ROWS"):
+        monkeypatch.setattr(f"recollect.vectors.{name}", 4)
+
+
+class Crowd(Program):
+    """A program that does several things at once, and asks in between."""
+
+    async def say(self) -> None:
+        roles, marks = ("user", "assistant"), ".?"
+        chosen = [(self.dice.choice(roles), self.dice.choice(marks)) for _ in range(self.dice.choice((1, 5, 30)))]
+        await self.chat.add_messages([{"role": role, "content": f"The {self.word}{mark}"} for role, mark in chosen])
+
+    async def forget(self) -> None:
+        await self.ann.forget(await self.some())
+
+    async def set_aside(self) -> None:
+        await self.ann.quarantine(ids=[await self.some()])
+
+    async def release(self) -> None:
+        """Also of what was never set aside; what was comes behind all others when they are read anew."""
+        ids = [each.id for each in (await self.kept()).held("conversation", self.clock()) if is_aside(each)]
+        await self.ann.release(ids=ids[:1] or ["nobody"])
+
+    async def delete(self) -> None:
+        if self.dice.random() < 0.2:
+            await super().delete()
+
+    async def some(self) -> str:
+        """The id of something that was said."""
+        held = (await self.kept()).held("conversation", self.clock())
+        return self.dice.choice(held).id if held else "nobody"
+
+    async def ask(self) -> None:
+        await self.ann.search_memory(f"Where is the {self.word}?")
+
+    async def look(self) -> None:
+        await self.ann.get_context(f"Where is the {self.word}?")
+        await self.ann.sessions()
+        await self.ann.profile()
+
+    async def rest(self) -> None:
+        (await self.kept()).rest()
+
+    async def leave(self) -> None:
+        self.memory._flow.indexes.drop(ANN)
+
+    async def all_at_once(self) -> None:
+        """Some of it is broken off, and nothing but what the library says may come of it."""
+        steps = [
+            self.step,
+            *self.dice.choices((self.step, self.ask, self.ask, self.look, self.rest, self.leave), k=AT_ONCE),
+        ]
+        tasks = [asyncio.create_task(each()) for each in steps]
+        for task in tasks:
+            for _ in range(self.dice.randrange(4)):
+                await asyncio.sleep(0)
+            if self.dice.random() < 0.2:
+                task.cancel()
+        for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+            assert outcome is None or isinstance(outcome, asyncio.CancelledError), outcome
+
+
+def told(index: PartitionIndex, now: int) -> dict[str, Any]:
+    """What an index says of words, neighbours and voices, by the ids of what may be found."""
+    ids = found(index, now)
+    talk = index.talk()
+    said = [row for row in ids if index.records[row].layer == "conversation"]
+    names = dict(enumerate(index.records.ids))
+    words = {word: index.words(query_terms(word, index.language)).nonzero()[0].tolist() for word in WORDS}
+    return {
+        "words": {word: {ids[row] for row in rows if row in ids} for word, rows in words.items()},
+        "before": {ids[row]: names.get(int(talk.before[row])) for row in said},
+        "after": {ids[row]: names.get(int(talk.after[row])) for row in said},
+        "together": {frozenset(ids[row] for row in said if talk.session[row] == group) for group in talk.session[said]},
+        "users": {ids[row] for row in said if talk.user[row]},
+        "asks": {ids[row] for row in said if talk.asks[row]},
+    }
+
+
+def found(index: PartitionIndex, now: int) -> dict[int, str]:
+    alive = index.alive(now)
+    return {row: id for id, row in index.row_of.items() if alive[row]}
+
+
+def near(index: PartitionIndex, now: int) -> dict[str, float]:
+    """How near everything is to something that has nothing to do with it."""
+    query = np.full(index.vectors.dimensions, index.vectors.dimensions**-0.5, np.float32)
+    scores = index.vectors.scores(query, len(index.records), np.ones(len(index.records), np.bool_))
+    return {id: float(scores[row]) for row, id in found(index, now).items()}
+
+
+async def check(program: Program) -> None:
+    """That the index which a program has kept is as one that is made of the store now."""
+    kept, anew, now = await program.kept(), await program.built_anew(), program.clock()
+    assert told(kept, now) == told(anew, now)
+    assert near(kept, now) == pytest.approx(near(anew, now), abs=0.05)
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_what_is_read_in_portions_while_it_changes_is_as_what_is_read_in_one_go(
+    open_memory, store_url, clock, seed
+):
+    store, dice = await open_store(store_url), random.Random(seed)
+    one, two = [Crowd(await open_memory(store, conversation_days=365), clock, dice) for _ in range(2)]
+    for _ in range(60):
+        await dice.choice((one, two)).step()
+        kept = await one.kept()
+        for _ in range(dice.randrange(6)):
+            kept.read_on()
+        if dice.random() < 0.2:
+            kept.rest()
+        if dice.random() < 0.3:
+            await check(one)
+    while kept.read_on():
+        pass
+    assert kept.unread == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_whatever_is_done_at_once_and_broken_off_leaves_a_whole_index(open_memory, store_url, clock, seed):
+    store, dice = await open_store(store_url), random.Random(seed)
+    one, two = [Crowd(await open_memory(store, conversation_days=365), clock, dice) for _ in range(2)]
+    for _ in range(ROUNDS):
+        await asyncio.gather(one.all_at_once(), two.all_at_once())
+        for each in (one, two):
+            await check(each)
+
+
+async def test_a_talk_whose_first_words_were_touched_last_is_read_in_its_order(open_memory, store_url):
+    store = await open_store(store_url)
+    ann = (await open_memory(store)).user("ann")
+    said = [{"role": "user", "content": f"The boat number {number}"} for number in range(150)]
+    ids = [
+        each.id for start in range(0, 150, 75) for each in await ann.session("s").add_messages(said[start : start + 75])
+    ]
+    for some in (ids[:75], ids[75:-1]):
+        await ann.quarantine(ids=some)
+        await ann.release(ids=some)
+    anew = (await open_memory(store)).user("ann")
+    hits = await anew.search_memory("Which boat is number 77?")
+    assert hits[0].content == "The boat number 77"
+    assert [each.content for each in hits[0].neighbours] == ["The boat number 76", "The boat number 78"]
