@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from recollect import Memory
 from recollect.index import PartitionIndex
 from recollect.policies.quarantine import is_aside
 from recollect.policies.words import query_terms
+from recollect.records import Partition
 from recollect.stores import open_store
 from recollect.stores.contract import OPERATIONS_MAX
 from tests.flow.test_index import ANN, WORDS, Program
@@ -19,6 +21,7 @@ from tests.flow.test_index import ANN, WORDS, Program
 pytestmark = pytest.mark.usefixtures("small_portions")
 
 ROUNDS, AT_ONCE = 12, 8
+BOB = Partition("default", "bob")
 
 
 @pytest.fixture
@@ -171,3 +174,44 @@ async def test_a_talk_whose_first_words_were_touched_last_is_read_in_its_order(o
     hits = await anew.search_memory("Which boat is number 77?")
     assert hits[0].content == "The boat number 77"
     assert [each.content for each in hits[0].neighbours] == ["The boat number 76", "The boat number 78"]
+
+
+async def talkative(memory: Memory, user: str) -> None:
+    """Have a user say more than fits in three pages of changes."""
+    for _ in range(4):
+        said = [{"role": "user", "content": f"The boat of {user}"} for _ in range(OPERATIONS_MAX - 6)]
+        await memory.user(user).session("s").add_messages(said)
+
+
+async def test_what_was_read_before_somebody_gave_up_is_counted_and_read_on(open_memory, store_url):
+    store = await open_store(store_url)
+    await talkative(await open_memory(store), "ann")
+    indexes = (await open_memory(store))._flow.indexes
+    reading = asyncio.create_task(indexes.current(ANN))
+    while ANN not in indexes._held or indexes._held[ANN].mark is None:
+        await asyncio.sleep(0)
+    reading.cancel()
+    await asyncio.wait([reading])
+    half = indexes._held[ANN]
+    assert 0 < len(half) < 4 * (OPERATIONS_MAX - 6)
+    assert indexes._bytes == half.nbytes
+    assert await indexes.current(ANN) is half
+    assert len(half) == 4 * (OPERATIONS_MAX - 6)
+
+
+async def test_much_is_read_to_its_end_also_where_memory_is_short_and_others_keep_asking(open_memory, store_url):
+    store = await open_store(store_url)
+    memory = await open_memory(store)
+    for user in ("ann", "bob"):
+        await talkative(memory, user)
+    indexes = (await open_memory(store))._flow.indexes
+    indexes._bytes_max = 1
+    await indexes.current(BOB)
+    reading = asyncio.create_task(indexes.current(ANN))
+    asked = 0
+    while not reading.done() and asked < 1_000:
+        await indexes.current(BOB)
+        await asyncio.sleep(0)
+        asked += 1
+    assert reading.done()
+    assert len(await reading) == 4 * (OPERATIONS_MAX - 6)
