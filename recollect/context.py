@@ -301,21 +301,21 @@ class ContextBuilder:
         reranker: Reranker | None = None,
     ) -> Context:
         """The context for a question, never above `max_tokens`."""
-        now, layers = self._clock(), wanted.layers
-        index = await self._indexes.current(scope.partition)
-        summary: Record | None = None
-        recent: list[Record] = []
-        if conversation is not None and wanted.is_told:
-            summary, recent = await conversation.recent(max_tokens, index)
-            recent = recent if wanted.has("recent") else []
+        layers = wanted.layers
         hits: Sequence[Hit] = ()
         if wanted.is_found:
             hits = await self._recall.search(
                 scope, question, layers=_searched(layers), limit=FOUND_MAX, reranker=reranker
             )
-        shared = await self._indexes.current(Partition(scope.org, ""))
+        # After the search, which may take its time: what was forgotten meanwhile is not told.
+        index, shared = await self._indexes.all_current((scope.partition, Partition(scope.org, "")))
+        summary: Record | None = None
+        recent: list[Record] = []
+        if conversation is not None and wanted.is_told:
+            summary, recent = await conversation.recent(max_tokens, index)
+            recent = recent if wanted.has("recent") else []
         knows_profile = wanted.has("profile") and (not layers or "fact" in layers)
-        asking = Asking(scope, question.text, now, summary, recent, knows_profile)
+        asking = Asking(scope, question.text, self._clock(), summary, recent, knows_profile)
         gathered = gather(index, shared, asking, hits).only(layers, wanted.sections)
         asked = _asked(question.text, recent)
         found = _Found.of(question, hits, index, gathered.also)
