@@ -16,7 +16,9 @@ from recollect.policies.quarantine import is_aside
 from recollect.policies.words import query_terms
 from recollect.records import Partition
 from recollect.stores import open_store
-from recollect.stores.contract import OPERATIONS_MAX
+from recollect.stores.contract import OPERATIONS_MAX, Delta, Mark
+from recollect.testing.fakes import HashingEmbedder, ManualClock
+from recollect.testing.faults import ended, start
 from tests.flow.test_index import ANN, WORDS, Program
 
 pytestmark = pytest.mark.usefixtures("small_portions")
@@ -204,21 +206,26 @@ async def test_what_was_read_before_somebody_gave_up_is_counted_and_read_on(open
     assert len(half) == TALK
 
 
-async def test_much_is_read_to_its_end_also_where_memory_is_short_and_others_keep_asking(open_memory, store_url):
+async def test_much_is_read_to_its_end_though_memory_is_short_and_others_ask(open_memory, store_url, monkeypatch):
     store = await open_store(store_url)
     memory = await open_memory(store)
     for user in ("ann", "bob"):
         await talkative(memory, user)
     indexes = (await open_memory(store))._flow.indexes
     indexes._bytes_max = 1
+    changes, begun = store.changes, []
+
+    async def counted(partition: Partition, mark: Mark | None, limit: int) -> Delta:
+        begun.extend([partition] if mark is None else [])
+        return await changes(partition, mark, limit)
+
+    monkeypatch.setattr(store, "changes", counted)
     await indexes.current(BOB)
     reading = asyncio.create_task(indexes.current(ANN))
-    asked = 0
-    while not reading.done() and asked < 1_000:
+    while not reading.done():
         await indexes.current(BOB)
         await asyncio.sleep(0)
-        asked += 1
-    assert reading.done()
+        assert begun.count(ANN) <= 1
     assert len(await reading) == TALK
 
 
@@ -250,3 +257,35 @@ async def test_who_is_reading_while_the_memory_closes_is_answered_or_told_so(ope
         assert {hit.content for hit in await asking} == {"The boat of ann"}
     except Unavailable:
         pass
+
+
+class Elsewhere(Crowd):
+    """A program in another process, with a clock that agrees with ours."""
+
+    async def wait(self) -> None:
+        pass
+
+
+async def live(url: str, seed: int) -> None:
+    """What another process does to ann: it says, forgets, sets aside, erases."""
+    clock = ManualClock()
+    async with Memory.open(url, embedder=HashingEmbedder(), worker=False, clock=clock, conversation_days=365) as memory:
+        program = Elsewhere(memory, clock, random.Random(seed))
+        for _ in range(60):
+            await program.step()
+
+
+@pytest.mark.parametrize("store_name", ["sqlite"])
+@pytest.mark.parametrize("seed", range(2))
+async def test_what_is_read_while_another_process_writes_is_as_what_is_read_in_one_go(
+    open_memory, store_url, clock, seed
+):
+    reader = Crowd(await open_memory(conversation_days=365), clock, random.Random(seed))
+    await talkative(reader.memory, "ann")
+    other = start(live, store_url, seed)
+    while other.exitcode is None:
+        await reader.leave()
+        await asyncio.gather(reader.ask(), reader.look(), reader.ask())
+        await check(reader)
+    assert ended(other) == 0
+    await check(reader)
