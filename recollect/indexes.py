@@ -128,7 +128,11 @@ class Indexes:
                 return self._used(partition, index)
             if delta.reset and mark is not None:
                 index = self._fresh(partition)
-            index.apply(delta)
+            try:
+                index.apply(delta)
+            except BaseException:
+                self.drop(partition)  # half of a page is nothing to go on from
+                raise
             self._used(partition, index)
             self._count(index)
             if not delta.more:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ def small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     """So few rows in a portion that a short story takes many of them, and codes for vectors from the first on."""
     for module in ("recall", "index"):
         monkeypatch.setattr(f"recollect.{module}.READ_ROWS", 2)
+    monkeypatch.setattr("recollect.postings.TOGETHER", 2)
     monkeypatch.setattr("recollect.index.ENCODED_ROWS", 3)
     for name in ("indexes.PAGE", "stores.in_memory.CHANGES_MIN", "stores.sqlite.CHANGES_MIN"):
         monkeypatch.setattr(f"recollect.{name}", OPERATIONS_MAX)
@@ -289,3 +291,29 @@ async def test_what_is_read_while_another_process_writes_is_as_what_is_read_in_o
         await check(reader)
     assert ended(other) == 0
     await check(reader)
+
+
+@pytest.mark.parametrize(
+    "fails", ["index.PartitionIndex._fill", "postings.Words._keys", "arrangement.Arrangement._link"]
+)
+async def test_what_fails_in_the_middle_leaves_nothing_half_read_behind(
+    open_memory, store_url, clock, monkeypatch, fails
+):
+    store = await open_store(store_url)
+    await talkative(await open_memory(store), "ann")
+    program = Crowd(await open_memory(store), clock, random.Random(0))
+    holder, name = resolve_name(f"recollect.{fails.rpartition('.')[0]}"), fails.rpartition(".")[2]
+    whole, calls = getattr(holder, name), 0
+
+    def short_of_memory(*given: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise MemoryError
+        return whole(*given)
+
+    monkeypatch.setattr(holder, name, short_of_memory)
+    with pytest.raises(MemoryError):
+        await program.ask()
+    await program.ask()
+    await check(program)
