@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_index import ANN, WORDS, Program
 
 from recollect import Memory
 from recollect.errors import Unavailable
@@ -20,7 +21,6 @@ from recollect.stores import open_store
 from recollect.stores.contract import OPERATIONS_MAX, Delta, Mark
 from recollect.testing.fakes import HashingEmbedder, ManualClock
 from recollect.testing.faults import ended, start
-from tests.flow.test_index import ANN, WORDS, Program
 
 pytestmark = pytest.mark.usefixtures("small_portions")
 
