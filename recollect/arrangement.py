@@ -86,11 +86,12 @@ class Arrangement:
             self._places[row, SESSION] = self._group(record.scope.session if in_session else None)
             if in_session:
                 new[record.scope.session] += 1
-        self._size = size
         self._read = max(self._read, size)
         for session, count in new.items():
             rows = self._sessions[session]
-            self._link(rows if rows[-1] < size else [row for row in rows if row < size], first, count)
+            # Rows came in another order than they were born in: one for later may stand among the first.
+            self._link(rows if size == len(records) else [row for row in rows if row < size], first, count)
+        self._size = size
 
     def _link(self, session: Sequence[int], first: int, new: int) -> None:
         """Put the new rows of a session behind those before them; all in order, where one came in between."""

@@ -15,7 +15,6 @@ from typing import Any
 from recollect.conversation import Conversation, Message, spoken
 from recollect.errors import Unavailable
 from recollect.index import PartitionIndex
-from recollect.indexes import Indexes
 from recollect.layers import LASTING, LAYERS, SECTIONS
 from recollect.policies import fitting, scoring
 from recollect.policies.fencing import fenced, shown
@@ -23,7 +22,7 @@ from recollect.policies.fitting import Item, LeftOut, Section
 from recollect.policies.tokens import TokenCounter, message_tokens
 from recollect.policies.trimming import trimmed
 from recollect.policies.words import terms
-from recollect.recall import Question, Recall, asked_partitions
+from recollect.recall import Question, Recall
 from recollect.records import Clock, Hit, Record, Scope, iso
 from recollect.reranking import Reranker
 from recollect.sections import FOUND_SECTIONS, Asking, dated_line, gather, line_of
@@ -281,15 +280,14 @@ class _Found:
 class ContextBuilder:
     """Builds contexts: asks every layer, packs, renders. It writes nothing."""
 
-    def __init__(self, indexes: Indexes, recall: Recall, count: TokenCounter, clock: Clock) -> None:
-        self._indexes = indexes
+    def __init__(self, recall: Recall, count: TokenCounter, clock: Clock) -> None:
         self._recall = recall
         self._count = count
         self._clock = clock
 
     def counting(self, count: TokenCounter) -> ContextBuilder:
         """The same with another way to count tokens."""
-        return ContextBuilder(self._indexes, self._recall, count, self._clock)
+        return ContextBuilder(self._recall, count, self._clock)
 
     async def build(
         self,
@@ -301,22 +299,24 @@ class ContextBuilder:
         reranker: Reranker | None = None,
     ) -> Context:
         """The context for a question, never above `max_tokens`."""
-        now, layers = self._clock(), wanted.layers
+        layers = wanted.layers
         # All of it is of one moment, and the store is asked for it once.
-        indexes = await self._indexes.all_current(asked_partitions(scope))
+        indexes = await self._recall.read(scope)
+        hits: Sequence[Hit] = ()
+        if wanted.is_found:
+            hits = await self._recall.search(
+                scope, question, layers=_searched(layers), limit=FOUND_MAX, reranker=reranker, indexes=indexes
+            )
+            if reranker is not None:  # which takes its time: what was forgotten meanwhile is not told
+                indexes = await self._recall.read(scope)
         index, shared = indexes[0], indexes[-1]
         summary: Record | None = None
         recent: list[Record] = []
         if conversation is not None and wanted.is_told:
             summary, recent = await conversation.recent(max_tokens, index)
             recent = recent if wanted.has("recent") else []
-        hits: Sequence[Hit] = ()
-        if wanted.is_found:
-            hits = await self._recall.search(
-                scope, question, layers=_searched(layers), limit=FOUND_MAX, reranker=reranker, indexes=indexes
-            )
         knows_profile = wanted.has("profile") and (not layers or "fact" in layers)
-        asking = Asking(scope, question.text, now, summary, recent, knows_profile)
+        asking = Asking(scope, question.text, self._clock(), summary, recent, knows_profile)
         gathered = gather(index, shared, asking, hits).only(layers, wanted.sections)
         asked = _asked(question.text, recent)
         found = _Found.of(question, hits, index, gathered.also)

@@ -83,7 +83,7 @@ class Flow:
         self.recall = Recall(
             self.indexes, self.indexing, embedder, settings.language, clock, earlier, word_vectors(embedder)
         )
-        self.contexts = ContextBuilder(self.indexes, self.recall, self.count, clock)
+        self.contexts = ContextBuilder(self.recall, self.count, clock)
         self._counted: dict[TokenCounter, ContextBuilder] = {}
         rules = Rules()
         learning = Learning(self.ledger, self.indexes, rules if settings.learn else None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -63,6 +63,8 @@ class Indexes:
         self._awake: OrderedDict[Partition, PartitionIndex] = OrderedDict()
         # Those that rest in memory and may be laid aside.
         self._resting: OrderedDict[Partition, PartitionIndex] = OrderedDict()
+        # Those that somebody waits for: who asks others meanwhile does not make them begin anew.
+        self._reading: Counter[Partition] = Counter()
         self._bytes = self._resting_bytes = 0
         self._vocabularies: list[Vocabulary] = []
         self._hits = self._misses = 0
@@ -111,6 +113,21 @@ class Indexes:
             self._hits += 1
         else:
             self._misses += 1
+        self._reading[partition] += 1
+        try:
+            index = await self._caught_up(partition)
+            self._make_room()
+        finally:
+            self._reading[partition] -= 1
+            if not self._reading[partition]:
+                del self._reading[partition]
+        return index
+
+    async def _caught_up(self, partition: Partition) -> PartitionIndex:
+        """The partition's index after all that the store has to tell of it, page by page.
+
+        Whoever gives up in between leaves the pages that were taken in: the next one goes on from there.
+        """
         while True:
             index = self._at_hand(partition)
             if index is None or index.is_wasteful:
@@ -125,19 +142,20 @@ class Indexes:
             if index.mark is not mark or self._held.get(partition) is not index:
                 continue  # another caller took the page in meanwhile
             if (delta.mark is mark or delta.mark == mark) and not delta.reset:
-                self._used(partition, index)
-                break
+                return self._used(partition, index)
             if delta.reset and mark is not None:
                 index = self._fresh(partition)
-            index.apply(delta)
+            try:
+                index.apply(delta)
+            except BaseException:
+                self.drop(partition)  # half of a page is nothing to go on from
+                raise
+            self._used(partition, index)
+            self._count(index)
             if not delta.more:
                 self.tell_of(index.other_models)
-                self._used(partition, index)
-                self._count(index)
-                break
+                return index
             await asyncio.sleep(0)  # a store in memory would not let others have their turn
-        self._make_room()
-        return index
 
     def _used(self, partition: Partition, index: PartitionIndex) -> PartitionIndex:
         """The index that is asked now."""
@@ -272,4 +290,7 @@ class Indexes:
         while self._bytes > self._bytes_max and len(self._awake) > AWAKE_LEAST:
             self._lay_to_rest()
         while self._bytes > self._bytes_max and len(self._held) > 1:
-            self.drop(next(iter(self._held)))
+            oldest = next((each for each in self._held if each not in self._reading), None)
+            if oldest is None:
+                break
+            self.drop(oldest)

@@ -264,7 +264,8 @@ class Words:
         """Read the texts of the next rows."""
         first = len(self._lengths)
         if len(texts) >= TOGETHER:
-            self._portions += [self._keys(texts[at : at + PORTION]) for at in range(0, len(texts), PORTION)]
+            for at in range(0, len(texts), PORTION):
+                self._portions.append(self._keys(texts[at : at + PORTION]))
         else:
             for text in texts:
                 self._add(text)
@@ -283,8 +284,8 @@ class Words:
             numbers = np.concatenate((numbers[~odd], np.fromiter(chain.from_iterable(found), np.int64)))
             rows = np.concatenate((rows[~odd], np.repeat(rows[odd], [*map(len, found)])))
         standing, counts = np.unique(numbers << ROW_BITS | rows + len(self._lengths), return_counts=True)
-        self._lengths.extend(np.bincount(rows, minlength=len(texts)).tolist())
         keys: NDArray[np.int64] = standing << COUNT_BITS | np.minimum(counts, COUNT_MAX)
+        self._lengths.extend(np.bincount(rows, minlength=len(texts)).tolist())
         return keys
 
     def _cut(self, text: str) -> list[str]:

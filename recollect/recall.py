@@ -35,6 +35,8 @@ EMBED_WAIT_S = 2.0
 """How long a question waits for its vector. A person is waiting too, and words alone find most of it."""
 NOT_FOUND = -9.0
 """The score of a row that may not be found: under every score that the legs can give."""
+READ_TRIES = 3
+"""How often an index is looked at anew after much of it was read: others may write as much meanwhile."""
 READ_AT_ONCE = 64
 """New rows that a search reads for itself; more are left to the worker."""
 SORTED_ROWS = 512
@@ -265,15 +267,13 @@ class Recall:
     ) -> list[Hit]:
         """The best records, each with its place and reasons; a reranker looks at the first of them again.
 
-        `indexes` are those of the partitions that are asked, where the caller has them already.
+        `indexes` are those of the partitions that are asked, where the caller has read them already.
         """
-        now = self._clock()
         scored = []
-        partitions = asked_partitions(scope)
-        indexes = await self._indexes.all_current(partitions) if indexes is None else indexes
-        for partition, index in zip(partitions, indexes, strict=True):
+        indexes = await self.read(scope) if indexes is None else indexes
+        now = self._clock()
+        for partition, index in zip(asked_partitions(scope), indexes, strict=True):
             if len(index):
-                await _read_much(index)
                 await self._read_new(index)
                 question = await self._with_earlier(question, index)
                 asked = await self._with_near(partition, question)
@@ -283,6 +283,15 @@ class Recall:
             return _hits(scored, _select(scored, question, test, limit), now)
         chosen = _select(scored, question, test, max(limit, CANDIDATES))
         return _hits(scored, await self._reranked(reranker, scored, question, chosen), now)[:limit]
+
+    async def read(self, scope: Scope) -> list[PartitionIndex]:
+        """The indexes of those who are asked, with all that was committed, also while much of it was read."""
+        partitions = asked_partitions(scope)
+        for _ in range(READ_TRIES):
+            indexes = await self._indexes.all_current(partitions)
+            if not any([await _read_much(index) for index in indexes]):
+                break
+        return indexes
 
     async def _looked_again(self, first: _Scored, question: Question, layers: Sequence[str], now: int) -> _Scored:
         """The rows by what they have of the question, or of it together with the names that its first hits tell.
@@ -506,15 +515,18 @@ def add_kin(
     features[scoring.KIN, rows] = scoring.kin_features(talk, rows, nearest, index.rarities(asked))
 
 
-async def _read_much(index: PartitionIndex) -> None:
+async def _read_much(index: PartitionIndex) -> bool:
     """Read what came since the last question where that is much, as for one who has long not been here.
 
-    Others have their turn in between. Where it changes all the time, what is left is read in one go.
+    Others have their turn in between: says whether they had. Where it changes all the time, what is left is read in
+    one go.
     """
-    for _ in range(4 * (index.unread // READ_ROWS)):
+    turns = 4 * (index.unread // READ_ROWS)
+    for _ in range(turns):
         if not index.read_on():
             break
         await asyncio.sleep(0)
+    return turns > 0
 
 
 def _ordered(total: Scores, count: int) -> NDArray[np.intp]:

@@ -22,6 +22,8 @@ WIDE_ROWS = 1_000
 CODES_FROM_ROWS = 10_000
 """From here on a byte per dimension is compared first and the best are compared again exactly."""
 RESCORED_ROWS = 256
+CODE_MAX, CUT_OFF = 127, 1.25
+"""The largest code, and how much larger than that a number may be before all are coded anew: it would be cut off."""
 HALF_BYTES, BLOCK_ROWS = 2, 8
 INFINITE = 0x7C00
 """The bits of infinity in two bytes; above it, without the sign, is what is no number."""
@@ -89,6 +91,8 @@ class Vectors:
             self._wide[rows] = new
         if self._lately is not None:
             self._lately[rows] = new
+        if self._scale and _largest(new) * self._scale > CUT_OFF * CODE_MAX:
+            self._scale, self._coded = 0.0, 0
         if again := [row for row in rows if row < self._coded]:
             self._codes[again] = self._code(self.matrix(self._coded)[again])
         return [rows[place] for place in damaged]
@@ -134,10 +138,11 @@ class Vectors:
         """The cosine of each row with the question: exact for all that can be among the best."""
         if len(query) != self.dimensions:
             return np.zeros(size, np.float32)  # nothing here that could be compared with it
-        if size < CODES_FROM_ROWS:
+        if size >= CODES_FROM_ROWS:
+            self._encode(size, size)
+        if size < CODES_FROM_ROWS or not self._scale:
             exact: Scores = self.matrix(size) @ query
             return exact
-        self._encode(size, size)
         code = self._code(query)[None, :]
         near: Scores = np.asarray(simsimd.cdist(code, self._codes[:size], metric="inner"))[0].astype(np.float32)
         near *= np.float32(1 / (self._scale * self._scale))
@@ -157,12 +162,15 @@ class Vectors:
         if size < CODES_FROM_ROWS or not self.dimensions:
             return False
         self._encode(size, most)
-        return self._coded < size
+        return bool(self._scale) and self._coded < size
 
     def _encode(self, size: int, most: int) -> None:
+        """Make codes; none while no row has a vector, since nobody knows yet how large their numbers are."""
         matrix = self.matrix(size)
-        if self._scale == 0.0:
-            self._scale = 127.0 / max(float(matrix.max()), -float(matrix.min()), 1e-6)
+        if not self._scale and (largest := _largest(matrix)):
+            self._scale = CODE_MAX / max(largest, 1e-6)
+        if not self._scale:
+            return
         if size > len(self._codes):
             self._codes = grown(self._codes, size)
         end = min(size, self._coded + most)
@@ -171,8 +179,12 @@ class Vectors:
             self._coded = end
 
     def _code(self, values: Floats) -> NDArray[np.int8]:
-        code: NDArray[np.int8] = np.clip(np.rint(values * np.float32(self._scale)), -127, 127).astype(np.int8)
+        code: NDArray[np.int8] = np.clip(np.rint(values * np.float32(self._scale)), -CODE_MAX, CODE_MAX).astype(np.int8)
         return code
+
+
+def _largest(numbers: NDArray[Any]) -> float:
+    return max(float(numbers.max(initial=0)), -float(numbers.min(initial=0)))
 
 
 def without_numbers(halves: NDArray[np.float16]) -> list[int]:

@@ -7,6 +7,7 @@ is meant. Weeks begin on Monday; all times are UTC. The stretch is [start, end) 
 from __future__ import annotations
 
 import re
+from calendar import isleap
 from datetime import UTC, datetime, timedelta
 
 from recollect.policies.patterns import pattern_of
@@ -36,18 +37,20 @@ _DATE = pattern_of(
     rf"\b(?:(?P<day_first>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?(?P<month>{_MONTH})\b\.?"
     r"(?:\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?!\d))?(?:,?\s+(?:of\s+)?(?P<year>\d{4}))?"
 )
-_ISO = pattern_of(r"\b(\d{4})-(\d{2})-(\d{2})\b")
-_YEAR = pattern_of(r"\b(?:in|during|since|of|year|before|after|until)\s+((?:19|20)\d\d)\b")
-_AGO = pattern_of(rf"\b(?P<count>{COUNT}) (?P<unit>day|week|weekend|month|year)s? ago\b")
+_ISO = pattern_of(r"\b(\d{4})-(\d{2})-(\d{2})(?:\b|(?=t\d))")
+_YEAR = pattern_of(r"\b(?:in|during|since|of|year|before|after|until)\s+((?:19|20)\d\d)\b(?!\.\d)")
+_AGO = pattern_of(rf"(?<!half )\b(?P<count>{COUNT}) (?P<unit>day|week|weekend|month|year)s? ago\b")
 _PAST = pattern_of(rf"\bthe (?:last|past) (?:(?P<count>{COUNT}) )?(?P<unit>day|week|month|year)s?\b(?! of)")
-_LAST = pattern_of(rf"\b(?:last|this past) (week(?! of)|weekend|month|year|{'|'.join(_DAYS)}|{_MONTH})\b")
+_LAST = pattern_of(rf"\b(?:last|this past) (week|weekend|month|year|{'|'.join(_DAYS)}|{_MONTH})\b(?! of)")
 _SEASON = pattern_of(
-    r"(?:\b(?:(?P<last>last|this past)|this|in (?:the )?(?:early |late )?|during (?:the )?|since)\s*"
-    rf"\b|\b(?={_SEASONS_OR} (?:of )?\d{{4}}))(?P<season>{_SEASONS_OR})\b(?:\s+(?:of\s+)?(?P<year>\d{{4}}))?"
+    r"(?:\b(?:(?P<last>last|this past)|(?P<this>this)|in (?:the )?(?:early |late )?|during (?:the )?|since)\s*"
+    rf"\b|\b(?={_SEASONS_OR} (?:of )?\d{{4}}))(?P<season>{_SEASONS_OR})\b(?! of \D)"
+    r"(?:\s+(?:of\s+)?(?P<year>\d{4}))?"
 )
 _NEAR = pattern_of(r"\b(today|yesterday|(?:earlier )?this (?:week|month|year))\b")
 _COMING = pattern_of(
-    rf"\b(?:tomorrow|next (?P<next>week|weekend|month|year|{'|'.join(_DAYS)})"
+    r"\b(?:tomorrow|(?:(?:in|over|for|during|within) the |(?<!the ))"
+    rf"next (?P<next>week|weekend|month|year|{'|'.join(_DAYS)})"
     rf"|this (?:coming )?(?P<this>weekend|{'|'.join(_DAYS)}))\b"
 )
 _BETWEEN = pattern_of(r"\b(?:between|from) (?P<first>[^,?]{3,30}?) (?:and|to|until) (?P<second>[^,?]{3,30})")
@@ -55,13 +58,21 @@ _ANY = pattern_of(rf"\d|\b(?:{_MONTH}|{'|'.join(_SEASONS)}|last|past|ago|today|y
 """Without one of these no time is named: most questions are told apart from the others by this alone."""
 _ENDLESS = datetime(9999, 1, 1, tzinfo=UTC)
 _BEGINNING = datetime(1, 1, 2, tzinfo=UTC)
+_LEAP_DAY = 2, 29
 _LENGTH_DAYS = {"day": 1, "week": 7, "weekend": 7, "month": 30, "year": 365}
 QUESTION_CHARACTERS = 500
 TOLD_MS = 10 * DAY_MS
 """Who says "last week" may mean any day of it."""
 _A_DAY = frozenset({*_DAYS, "weekend", "week", "day", "night", "evening"})
 """Before a "before" they mean one of the days next to it."""
-_BEFORE_A_MONTH = ("in", "since", "during", "of", "last", "early", "late", "around", "before", "after", "until", "mid")
+_BEFORE_A_MONTH = ("in", "since", "during", "last", "early", "late", "around", "before", "after", "until", "mid")
+_OF_A_MONTH = frozenset({
+    *_DAYS, "beginning", "start", "middle", "end", "half", "part", "rest", "most", "all", "month", "weekend", "week",
+    "weeks", "day", "days", "first", "second", "third",
+})  # fmt: skip
+"""What may stand before "of" and a month. The mother of June, and what is known of April, are of no month."""
+_BESIDE = frozenset({"the", "this", "last", "early", "late", "mid", "about", "around", "of", "in"})
+"""What may stand between "before" and a time. Before work yesterday is yesterday."""
 Stretch = tuple[datetime, datetime]
 
 
@@ -79,7 +90,7 @@ def span_of(question: str, at: int) -> Span | None:
         return None
     now = as_datetime(at)
     found = _between(text, now) or _first(text, now)
-    return None if found is None else (as_ms(found[0]), as_ms(found[1]))
+    return None if found is None or found[0] >= found[1] else (as_ms(found[0]), as_ms(found[1]))
 
 
 def tells_of(text: str, said_at: int, span: Span) -> bool:
@@ -102,8 +113,11 @@ def span_around(moment: int, side: str, count: str = "", unit: str = "") -> Span
     """The time `before` or `after` a moment; with a count and a unit, about that long before or after it."""
     if count:
         back = _length_of(count, unit) * (-1 if side == "before" else 1)
-        start, end = _around(as_datetime(moment) + back, unit)
-        return as_ms(start), as_ms(end)
+        try:
+            start, end = _around(as_datetime(moment) + back, unit)
+            return as_ms(start), as_ms(end)
+        except OverflowError:
+            pass  # beyond all calendars: before or after it is all that can be said
     return (as_ms(_BEGINNING), moment) if side == "before" else (moment, as_ms(_ENDLESS))
 
 
@@ -117,10 +131,10 @@ def _first(text: str, now: datetime) -> Stretch | None:
     for read in (_iso, _past, _last, _ago, _near, _coming, _season, _date, _year):
         try:
             found = read(text, now)
+            if found is not None:
+                return _opened(found[0], text, found[1], now)
         except (ValueError, OverflowError):
             continue  # a day that no calendar has
-        if found is not None:
-            return _opened(found[0], text, found[1], now)
     return None
 
 
@@ -139,6 +153,8 @@ def _opened(match: re.Match[str], text: str, found: Stretch, now: datetime) -> S
     """The stretch as the word before it means it: since then, before then, after then."""
     lead = (text[: match.start()] + re.split(r"\W", match[0])[0]).rstrip().split()[-3:]
     week = timedelta(days=7) if _A_DAY.intersection(lead) else None
+    if len(lead) > 2 and lead[1] not in _BESIDE:
+        lead = lead[1:]
     if "since" in lead:
         return found[0], now + timedelta(days=1)
     if "before" in lead or "until" in lead:
@@ -204,12 +220,14 @@ def _around(moment: datetime, unit: str) -> Stretch:
 
 
 def _season(text: str, now: datetime) -> Read | None:
-    """A season of a year, or the latest that has begun; "last" is one that is over."""
+    """A season of a year, or the latest that has begun; "last" is one that is over, "this" may be to come."""
     match = _SEASON.search(text)
     if match is None:
         return None
     month = _SEASONS[match["season"]]
     year = int(match["year"]) if match["year"] else _latest(month, now)
+    if match["this"] and not match["year"] and (month < 12 or now.month > 2):
+        year = now.year
     start = datetime(year, month, 1, tzinfo=UTC)
     end = (start + timedelta(days=93)).replace(day=1)
     if match["last"] and end > now:
@@ -243,7 +261,8 @@ def _coming(text: str, now: datetime) -> Read | None:
     if word is None:
         return match, _day(today + timedelta(days=1))
     if word in _DAYS:
-        return match, _day(today + timedelta(days=(_DAYS.index(word) - today.weekday() - 1) % 7 + 1))
+        ahead = (_DAYS.index(word) - today.weekday()) % 7
+        return match, _day(today + timedelta(days=ahead or (7 if match["next"] else 0)))
     monday = today + timedelta(days=7 - today.weekday())
     if word == "week":
         return match, (monday, monday + timedelta(days=7))
@@ -259,14 +278,16 @@ def _date(text: str, now: datetime) -> Read | None:
     for match in _DATE.finditer(text):
         day, year = match["day_first"] or match["day"], match["year"]
         # "May" and "march" are words too: alone they need a preposition before them.
-        before = text[: match.start()].rstrip().rpartition(" ")[2]
-        if not (day or year or before in _BEFORE_A_MONTH):
+        *_, first, before = "", "", *text[: match.start()].split()[-2:]
+        if not (day or year or before in _BEFORE_A_MONTH or (before == "of" and first in _OF_A_MONTH)):
             continue
         month = _NAMES_OF_MONTHS[match["month"]]
         if day is None:
             return match, _month(month, int(year) if year else None, now)
-        start = datetime(int(year) if year else _latest(month, now), month, int(day), tzinfo=UTC)
-        return match, _day(start)
+        told = int(year) if year else _latest(month, now)
+        while not year and (month, int(day)) == _LEAP_DAY and not isleap(told):
+            told -= 1
+        return match, _day(datetime(told, month, int(day), tzinfo=UTC))
     return None
 
 

@@ -29,8 +29,8 @@ def tied_to(record: Record) -> tuple[str, ...]:
     """
     data = record.data
     ids: list[Any] = [*rests_on(record)]
-    if "merged" in data:
-        ids += [each["id"] for each in data["merged"] if isinstance(each, dict) and "id" in each]
+    if isinstance(taken_in := data.get("merged"), list):
+        ids += [each.get("id") for each in taken_in if isinstance(each, dict)]
     if isinstance(undone := data.get(UNLEARNED), dict):
         ids += undone
     if isinstance(note := data.get(QUARANTINED), dict):

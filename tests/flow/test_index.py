@@ -300,6 +300,28 @@ async def test_what_is_forgotten_is_not_in_the_file_either(open_memory, forget):
     )
 
 
+@in_a_file
+@pytest.mark.usefixtures("none_rests_in_memory")
+async def test_nor_is_what_was_forgotten_when_the_answer_was_lost(open_memory, monkeypatch):
+    memory = await open_memory(index_awake=1)
+    ann = memory.user("ann")
+    message = await ann.session("s").add_message("user", "The xylophonist lives in Zwolle.")
+    await ann.search_memory("Who lives in Zwolle?")
+    await memory.user("bob").search_memory("And now somebody else?")
+    assert b"xylophonist" in laid_aside(memory)
+    store = memory._flow.ledger.store
+    commit = store.commit
+
+    async def lost(changes, now):
+        await commit(changes, now)
+        raise Unavailable("the line was cut", field="store")
+
+    monkeypatch.setattr(store, "commit", lost)
+    with pytest.raises(Unavailable):
+        await ann.forget(message.id)
+    assert b"xylophonist" not in laid_aside(memory)
+
+
 def laid_aside(memory):
     """All that is in the file of the indexes that rest."""
     file = memory._flow.indexes._aside._file

@@ -427,6 +427,15 @@ async def test_what_was_done_on_a_day_is_found_where_it_was_told_of_the_day_afte
     assert first.legs["time"].share > 0
 
 
+@pytest.mark.parametrize("day", ["0001-01-01", "9999-12-30"])
+async def test_a_day_at_the_end_of_all_calendars_is_a_day_like_others(memory, clock, day):
+    ann, chat = memory.user("ann"), memory.user("ann").session("s")
+    await chat.add_message("user", f"The counter stood at the day before {day}, or in the week after {day}.")
+    await memory.work()
+    for asked in (f"What was the day before {day}?", f"What was in the week after {day}?", f"And {iso(clock())[:10]}?"):
+        assert [hit.record.layer for hit in await ann.search_memory(f"The counter: {asked}")] == ["conversation"]
+
+
 async def test_a_word_of_near_meaning_is_found(memory):
     ann, chat = memory.user("ann"), memory.user("ann").session("s")
     said = (

@@ -17,9 +17,10 @@ SAID = st.sampled_from(["We met in May.", "Two of them?", "Fine.", "At 10:30", "
 NAMES = st.sampled_from(["", "Ana", "Tom Reed", " "])
 STEPS = st.one_of(
     st.tuples(st.just("say"), st.sampled_from("abc"), SAID, NAMES, st.booleans()),
+    st.tuples(st.just("say_all"), st.sampled_from("abc"), st.lists(SAID, min_size=10, max_size=30)),
     st.tuples(st.just("note"), SAID),
     st.tuples(st.just("go"), st.integers(0, 30)),
-    st.tuples(st.just("take"), st.integers(0, 30)),
+    st.tuples(st.just("take"), st.integers(0, 60)),
     st.tuples(st.just("ask")),
 )
 
@@ -42,6 +43,10 @@ class Rows:
         data = {"role": "user" if row % 2 else "assistant", "name": name}
         self.records.append(Record(f"m{row}", "conversation", Scope(session=session), text, data, born=born))
         insort(self.sessions.setdefault(session, []), row, key=lambda each: self.records[each].born)
+
+    def say_all(self, session: str, texts: list[str]) -> None:
+        for text in texts:
+            self.say(session, text, "", True)
 
     def note(self, text: str) -> None:
         self.records.append(Record(f"n{len(self.records)}", "long_term", Scope(), text))
@@ -73,6 +78,15 @@ def test_rows_that_came_one_by_one_stand_as_rows_that_came_together(steps):
     rows = Rows()
     for name, *values in [*steps, ("ask",)]:
         getattr(rows, name)(*values)
+
+
+def test_rows_that_are_not_arranged_yet_may_stand_among_the_first():
+    rows = Rows()
+    rows.say("a", "The last word.", "", late=False)
+    rows.say_all("a", ["Said before it."] * 40)
+    for size in range(1, 42):
+        rows.take(size)
+    rows.ask()
 
 
 def test_neighbours_voices_and_signs_are_those_of_the_conversation():

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recollect import validate
 from recollect.policies.dates import span_around, span_of, tells_of
 from recollect.records import iso
 
@@ -48,6 +49,16 @@ ASKED = int(datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp() * 1000)  # a Sund
         ("What is planned for next weekend?", "2026-11-14", "2026-11-23"),
         ("What is due next month?", "2026-12-01", "2027-01-01"),
         ("Where do I move next year?", "2027-01-01", "2028-01-01"),
+        ("What is planned for the next week?", "2026-11-16", "2026-11-23"),
+        ("Who comes this Sunday?", "2026-11-15", "2026-11-16"),
+        ("Where do we ski this winter?", "2026-12-01", "2027-03-01"),
+        ("Where did we swim this summer?", "2026-06-01", "2026-09-01"),
+        ("What did I do on February 29?", "2024-02-29", "2024-03-01"),
+        ("What was logged at 2026-02-01T10:30:00Z?", "2026-02-01", "2026-02-02"),
+        ("What did we do on the last Friday of May?", "2026-05-01", "2026-06-01"),
+        ("Where was I at the end of June?", "2026-06-01", "2026-07-01"),
+        ("Whom did I meet after work yesterday?", "2026-11-14", "2026-11-15"),
+        ("What did I own before the summer of 2024?", "0001-01-02", "2024-06-01"),
     ],
 )
 def test_a_named_time_is_a_stretch_of_days(question, start, end):
@@ -67,6 +78,16 @@ def test_a_named_time_is_a_stretch_of_days(question, start, end):
         "On 31 February 2024?",
         "How are you?",
         "Who saw the fall of Rome?",
+        "Who was there during the fall of Rome?",
+        "What did we do the next week?",
+        "Who is the mother of June?",
+        "What do I know of April?",
+        "What is new in 2024.1.3?",
+        "Who taught me in the last year of school?",
+        "Where did I live half a year ago?",
+        "What have I done since 2031?",
+        "What was the day before 0001-01-01?",
+        "What comes in the week after 9999-12-30?",
     ],
 )
 def test_words_that_are_no_time_give_none(question):
@@ -103,7 +124,28 @@ def test_what_is_said_at_another_time_tells_of_a_time_in_its_own_words(asked, sa
     assert tells_of(said, ASKED, span) is tells
 
 
-@given(st.text(max_size=300), st.integers(0, 4_000_000_000_000))
+WORDS = [
+    "before", "after", "since", "until", "between", "from", "and", "to", "in", "on", "of", "the", "day", "week",
+    "weekend", "month", "year", "friday", "may", "march", "february", "29", "31", "winter", "fall", "spring",
+    "summer", "last", "past", "this", "next", "tomorrow", "yesterday", "today", "ago", "half", "few", "999",
+    "years", "0001-01-01", "9999-12-31", "0001", "9999", "2024", "1900", "2024-02-29", "early", "mid", ",", "?",
+]  # fmt: skip
+TIMES = st.one_of(
+    st.integers(validate.LIMITS.moment_min_ms, validate.LIMITS.moment_max_ms),
+    st.sampled_from((validate.LIMITS.moment_min_ms, validate.LIMITS.moment_max_ms)),
+)
+TEXTS = st.one_of(st.text(max_size=300), st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join))
+
+
+@settings(max_examples=2_000)
+@given(TEXTS, TIMES)
 def test_any_text_is_read_without_trouble(text, at):
     span = span_of(text, at)
     assert span is None or span[0] < span[1]
+
+
+@given(
+    TIMES, st.sampled_from(("before", "after")), st.integers(0, 999), st.sampled_from(("day", "week", "month", "year"))
+)
+def test_time_is_counted_from_any_event(moment, side, count, unit):
+    span_around(moment, side, str(count), unit)

@@ -60,3 +60,23 @@ def test_a_damaged_vector_counts_as_none_and_changes_nothing_for_others(count, n
     anew = Vectors(DIMENSIONS)
     anew.put(range(count), [Vector("m", broken.tobytes()) if row == 3 else one for row, one in enumerate(each)])
     assert anew.scores(query, count, alive).tolist() == before
+
+
+@pytest.mark.parametrize("larger", [1, 40])
+def test_many_vectors_that_come_after_the_first_question_are_compared_as_those_that_were_there(larger):
+    count = CODES_FROM_ROWS + 1
+    wide = np.random.default_rng(7).normal(size=(count, DIMENSIONS)).astype("<f2")
+    wide[count // 2 :] *= larger
+    each, alive = [Vector("m", row.tobytes()) for row in wide], np.ones(count, np.bool_)
+    query = wide[7].astype(np.float32)
+    late, there = Vectors(DIMENSIONS), Vectors(DIMENSIONS)
+    late.put(range(count), [None] * count)
+    assert not late.encode(count, count)
+    assert not late.scores(query, count, alive).any()
+    for rows in (range(count // 2), range(count // 2, count)):
+        late.put(rows, [each[row] for row in rows])
+        while late.encode(count, 4_000):
+            pass
+    there.put(range(count), each)
+    exactly = there.scores(query, count, alive)
+    assert np.abs(late.scores(query, count, alive) - exactly).max() < 0.02 * exactly.max()
