@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from fastembed import TextEmbedding
 
 from recollect.errors import EmbeddingError
 from recollect.providers import Floats
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # before the import: onnxruntime would send figures to its makers
+
+from fastembed import TextEmbedding
 
 TEXTS_AT_ONCE = 16
 

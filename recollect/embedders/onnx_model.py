@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from recollect.embedders.models import MODEL_FILE, REPAIR, TOKENIZER_FILE
 from recollect.errors import EmbeddingError
 from recollect.providers import Floats
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # before the import: it would send figures to its makers
+
+import onnxruntime
 
 TOKENS_MAX = 256
 """Tokens of a text that are read: what all-MiniLM-L6-v2 was trained for."""

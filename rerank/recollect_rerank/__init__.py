@@ -7,15 +7,19 @@ True
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # before the import: it would send figures to its makers
+
+import onnxruntime
 
 QUESTION_TOKENS = 48
 TOKENS_MAX = {"large": 128, "small": 64}

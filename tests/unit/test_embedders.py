@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import math
+import os
+import subprocess
+import sys
 import zipfile
 from typing import Any
 
@@ -163,6 +166,17 @@ async def test_a_model_that_gives_a_vector_for_each_token_is_averaged(folder):
     rows = await OnnxEmbedder("tokens", folder).embed(["cat", "the cat sat on my mat"])
     ids = tiny_bert.tokenizer().encode("cat").ids
     assert np.allclose(rows[0], table[ids].mean(axis=0), atol=1e-6)
+
+
+@pytest.mark.parametrize("module", ["recollect.embedders.onnx_model", "recollect_rerank"])
+def test_the_runtime_of_models_notes_nothing_for_its_makers(tmp_path, module):
+    pytest.importorskip(module)
+    around = {name: each for name, each in os.environ.items() if not name.startswith(("ORT_", "XDG_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {module}"], env=around | {"HOME": str(tmp_path)}, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert [*tmp_path.rglob("*")] == []
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
