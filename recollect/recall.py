@@ -272,7 +272,7 @@ class Recall:
         scored = []
         indexes = await self.read(scope) if indexes is None else indexes
         now = self._clock()
-        for partition, index in zip(asked_partitions(scope), indexes, strict=True):
+        for partition, index in zip(_asked_partitions(scope), indexes, strict=True):
             if len(index):
                 await self._read_new(index)
                 question = await self._with_earlier(question, index)
@@ -286,7 +286,7 @@ class Recall:
 
     async def read(self, scope: Scope) -> list[PartitionIndex]:
         """The indexes of those who are asked, with all that was committed, also while much of it was read."""
-        partitions = asked_partitions(scope)
+        partitions = _asked_partitions(scope)
         for _ in range(READ_TRIES):
             indexes = await self._indexes.all_current(partitions)
             if not any([await _read_much(index) for index in indexes]):
@@ -346,7 +346,7 @@ class Recall:
         return again + [each._replace(score=min(each.score, lowest)) for each in chosen[len(again) :]]
 
 
-def asked_partitions(scope: Scope) -> list[Partition]:
+def _asked_partitions(scope: Scope) -> list[Partition]:
     """Where a question of this scope is looked for: among what is the user's, and what is the org's."""
     return list(dict.fromkeys((scope.partition, Partition(scope.org, ""))))
 
