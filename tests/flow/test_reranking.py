@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import threading
 
 import numpy as np
 import pytest
@@ -61,6 +63,26 @@ async def test_a_setting_turns_it_on_and_a_call_turns_it_off(open_memory):
 async def test_a_context_is_chosen_with_it_too(open_memory):
     ann = await told(await open_memory(reranker=WordReranker({"dear": 9.0})))
     assert (await ann.get_context("Which cat?", quality="best")).hits[0].content == "Cat food is dear."
+
+
+async def test_the_profile_of_who_is_erased_during_the_second_look_is_not_told(open_memory):
+    class Slow(WordReranker):
+        begun, may_end = threading.Event(), threading.Event()
+
+        def score(self, question, passages):
+            self.begun.set()
+            assert self.may_end.wait(30)
+            return super().score(question, passages)
+
+    ann = await told(await open_memory(reranker=Slow()))
+    await ann.add_fact("city", "Oslo")
+    layers = ["long_term", "fact"]
+    assert "Oslo" in (await ann.get_context("Which cat?", layers=layers)).system
+    asking = asyncio.create_task(ann.get_context("Which cat?", layers=layers, quality="best"))
+    await asyncio.to_thread(Slow.begun.wait, 30)
+    await ann.erase()
+    Slow.may_end.set()
+    assert "Oslo" not in (await asking).system
 
 
 async def test_filters_and_layers_hold_for_the_second_look(open_memory):
