@@ -169,7 +169,7 @@ def clauses(sentence: Sentence) -> Iterator[Clause]:
         if ends <= begins or (_REPORTED if turned else _REPORTED_OR_SUPPOSED if reason else _UNSAFE).search(before):
             continue
         run_on = low[joint:begins].isspace() and before and not _PARTICIPLES.match(low, begins)
-        if run_on and _leads_elsewhere(before, low[begins:ends]):
+        if run_on and (_leads_elsewhere(before, low[begins:ends]) or _IN_A_TITLE.search(text, first, begins + 4)):
             continue
         if low.startswith("having ", begins) and not _MAIN_CLAUSE.match(low, ends):
             continue
@@ -179,6 +179,8 @@ def clauses(sentence: Sentence) -> Iterator[Clause]:
         yield Clause(lead + text[begins:ends], lead.lower() + low[begins:ends], at - len(lead), at)
 
 
+_IN_A_TITLE = re.compile(r"(?<![^\W_])(?P<word>[A-Z]\w+) im (?!(?P=word)\w)[A-Z]\Z")
+"""German, and no "I'm": "Spiegel im Spiegel"."""
 _DONE_THERE = re.compile(r"i (?:(?:mostly|mainly|usually|only|always|also) )?(?:use|speak|write|code|drive|do)\b")
 
 
@@ -196,16 +198,25 @@ def _joints(low: str, first: int) -> list[tuple[int, int, str]]:
     lead = _first_lead(low[first:], low)
     joints = [(first, first, lead)]
     subject = ("i'm" if lead.startswith("I'm") else "i") if lead else _subject(low[first:])
+    closes = 0
     for match in _JOINED.finditer(low, first):
+        if match.start() < closes:
+            continue
         part = low[match.end() :]
         left_out = _lead(part, subject)
         if match["role"]:
             left_out = "I'm a " if subject == "i'm" and _is_occupation(match["role"]) else None
         if left_out is None or (match["participle"] and _last_word(low, match.start()) in _NOT_BEFORE_PARTICIPLE):
             continue
+        if left_out and "(" in match.group() and _MARKED.search(low, joints[-1][1], match.start()):
+            closes = low.find(")", match.end())  # of another: "I have two candidates, Faiz (24, retired) and ..."
+            continue
         joints.append((match.start(), match.end(), left_out))
         subject = left_out.strip().lower() or _subject(part)
     return joints
+
+
+_MARKED = re.compile("[,;:]")
 
 
 def _is_occupation(words_: str) -> bool:

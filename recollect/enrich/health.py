@@ -103,6 +103,8 @@ _NOT_AN_ALLERGY = words(
     pet, mild
     """
 )
+_SPOKEN_OF = re.compile(r"\b(?:about|on|regarding|with|of|for)\Z")
+"""Allergies are the subject, and not the user's: "I've a question about allergies"."""
 
 
 def allergic(said: Said, match: Match) -> Drafts:
@@ -154,7 +156,7 @@ def allergen(clause: Clause, at: int) -> Value | None:
 def allergy(said: Said, match: Match) -> Drafts:
     """'I have a peanut allergy', 'I'm lactose intolerant'."""
     what = match["what"].strip()
-    if what in NOT_ALLERGENS or what.split()[0] in _NOT_AN_ALLERGY or len(what.split()) > 3:
+    if what in NOT_ALLERGENS or what.split()[0] in _NOT_AN_ALLERGY or len(what.split()) > 3 or _SPOKEN_OF.search(what):
         return
     first = match.start("what")
     text = said.clause.text[first : first + len(what)]

@@ -79,6 +79,8 @@ def lives_in(said: Said, match: Match) -> Drafts:
     perfect = verb != "lived" or re.search(r"\b(?:i've|ive|we've|have)\b", low[: match.start() + 5]) is not None
     if (not perfect and not said.ended) or _VISIT.search(low) or "outside" in match.group():
         return
+    if verb == "stay" and said.kind == "we":
+        return  # for some nights, mostly
     if (
         verb == "lived"
         and not said.ended
@@ -99,11 +101,15 @@ _NOT_A_HOME = re.compile(
     r"'s\b| (?:office|team|side|branch|section|tab|folder|page|department|desk|role|account|server|version|division"
     r"|campus|store|location|warehouse|region's)\b"
 )
+_TITLED = re.compile(r"(?:dr|mr|mrs|ms|prof)\b", re.I)
+"""Another doctor or teacher is no other town: "we've moved to Dr Okafor"."""
 _BUILDING = re.compile(r" (?:Palace|Castle|House|Hotel|Tower|Street|Road|Avenue|Lane|Apartments|Building|Hall)\Z")
 
 
 def _residence(said: Said, at: int, confidence: float) -> Drafts:
     began = None if said.ended else since(said.clause.low, said.at)
+    if _TITLED.match(said.clause.text, at):
+        return
     for place in places(said.clause, at):
         if _NOT_A_HOME.match(said.clause.low, place.value.last) or _BUILDING.search(place.value.text):
             return

@@ -144,7 +144,7 @@ def i_am_name(said: Said, match: Match) -> Drafts:
     """'I'm Piyush': only what looks like a name and like nothing else."""
     clause, at = said.clause, match.start("name")
     found = person(clause, at)
-    if found is None or _somebody_else(said, found):
+    if found is None or _somebody_else(said, found) or clause.low.endswith(" now ", 0, at):
         return
     first = found.text.split()[0].lower()
     everyday = first in NATIONALITIES or first in COUNTRIES or first in OCCUPATIONS or first in _NOT_I_AM
@@ -273,7 +273,7 @@ AM_AGE = re.compile(
     rf"{_AGE_NUMBER}(?: ?[mf]\b)?(?P<sure>[ -]?(?:years?[ -](?:old|young)|yrs?[ -]old|y/?o\b|years? of age"
     r"|yr old))?(?=[\s\x00]*(?:[,.;!)(\x00]|\Z|and\b(?! (?:\d|over|up|under|a half|counting))|(?:but|so|from|now"
     r"|male|female|btw|today|lol|haha|already|tomorrow|this year|f|m|living|with|years? old|which|not"
-    r"|turning|going on|as of|next)\b))(?! ?(?:%|[.,]\d|/))"
+    r"|turning|going on|as of)\b))(?! ?(?:%|[.,]\d|/))"
 )
 AGED = re.compile(r"(?:an? |as an? )?(?P<age>\d{1,3})(?:[ -]?(?:years?|yrs?|yr)[ -](?:old|young)| ?yo| ?y/o)\b")
 TURNED = re.compile(
@@ -307,6 +307,10 @@ _NOT_BY_YEARS = re.compile(
     r"\b(?:at heart|inside|in spirit|mentally|in (?:dog|cat|internet) years|in my (?:head"
     r"|mind))\b"
 )
+
+
+MEASURED = re.compile(r"\b(?:lost|gained|dropped|put on)\b[^.]{0,20}\b(?:kgs?|kilos?|lbs?|pounds|stone)\b|\bsize \d+")
+"""After this "I'm 86" is said of a weight or a size."""
 
 
 def age_in_words(said: Said, match: Match) -> Drafts:

@@ -83,6 +83,8 @@ def occupation(said: Said, match: Match) -> Drafts:
         return
     if found.text.split()[-1].lower() in _SAID_OF_ANYBODY and not _ROLE_END.match(said.clause.low, found.last):
         return
+    if _AT_PLAY.search(found.text.lower()) or (match.group().strip() == "the" and _AMONG_OURSELVES.match(found.text)):
+        return
     opening = found.text.split()[0].lower()
     if opening in FORMER:
         rest = found.text[len(opening) :].strip(" -")
@@ -93,6 +95,14 @@ def occupation(said: Said, match: Match) -> Drafts:
     yield from _employer_after(said, found)
 
 
+_AT_PLAY = re.compile(
+    r"\b(?:point|shooting|left|right|offensive|defensive) guard\Z|\bcertified (?:\w+ )?(?:diver|instructor|lifeguard)\Z"
+)
+"""What somebody is in a game or has a certificate for, beside their work."""
+_AMONG_OURSELVES = re.compile(
+    r"(?:cook|chef|driver|cleaner|baker|barber|photographer|nurse|treasurer|secretary)\Z", re.I
+)
+"""Who does what at home or in a club: "He shall stay with us. I am the cook"."""
 _NOT_A_JOB_AFTER = re.compile(r" of\b")
 _SUPPOSED = re.compile(r" (?:would|might|could|may|should|does|do|did|says?|said|of the (?:year|month|week|day))\b")
 """'As a teacher would say' is said by anybody."""
@@ -108,7 +118,7 @@ _SAID_OF_ANYBODY = words(
 )
 _ROLE_END = re.compile(
     r"[\s\x00]*(?:[,.;!()\x00]|\Z|in (?!the\b|a\b|this\b|my\b)|(?:and|but|so|at|for|with|who|by|from|here|now|since"
-    r"|because|too|working|living|based)\b)"
+    r"|because|too|working|living|based|near)\b)"
 )
 _NOT_MEANT = re.compile(
     r"\b(?:according to|basically|practically|pretty much|almost|at this point|at heart|of life"
@@ -304,7 +314,7 @@ STARTED_AT = re.compile(
     r"(?:have )?(?:just |recently |finally |newly )?(?:started(?: (?:working|a (?:new )?(?:job|position|role|gig)"
     r"|my (?:new )?(?:job|gig|role|position)|work))? (?:at|with)|joined|(?:got|accepted|landed|took|have"
     r"|found)(?: (?:a|an|the|my)(?: new| dream)?)? (?:job|position|offer|role|internship)(?: offer)? (?:at|with|from)"
-    r"|got hired (?:at|by)|was hired (?:at|by)|signed with) (?:an? (?:\w+ ){0,3}(?:called|named) )?"
+    r"|got hired (?:at|by)|was hired (?:at|by)) (?:an? (?:\w+ ){0,3}(?:called|named) )?"
 )
 EMPLOYER_IS = re.compile(
     r"my (?:employer|company|workplace|firm|startup|current employer)(?:(?:'s name)?(?:'s| is)(?: called| named)?"

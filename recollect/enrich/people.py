@@ -64,6 +64,7 @@ _RELATIONS = {
 }
 KEY_OF_RELATION = {word: key for key, phrases in _RELATIONS.items() for word in words(phrases)}
 _ANY = "|".join(sorted(map(re.escape, KEY_OF_RELATION), key=len, reverse=True))
+TOLD_OF = re.compile(rf"\b(?:{_ANY})\b")
 _PLURAL = words(
     """
     kids, boys, girls, children, sons, daughters, twins, parents, sisters, brothers, siblings, friends, colleagues,
@@ -289,6 +290,10 @@ def have(said: Said, match: Match) -> Drafts:
 _ARTICLE = re.compile(r"(?:an?|the|some|any|all|most) ")
 
 
+_DOES_SOMETHING = re.compile(r" (?!and\b|or\b)[a-z]")
+"""The one name behind several people begins something else: "I went to see my parents, Tim was sick on the way"."""
+
+
 def _people(said: Said, match: Match) -> Drafts:
     relation = match["relation"]
     many = relation in _PLURAL
@@ -299,6 +304,8 @@ def _people(said: Said, match: Match) -> Drafts:
     found = list(listed(said.clause, match.end(), reader, most=6 if many else 1))
     if found and many and reader is _only_name:
         found = list(listed(said.clause, match.end(), _lone_name, most=6))
+    if many and len(found) == 1 and groups["joint"] == ", " and _DOES_SOMETHING.match(said.clause.low, found[0].last):
+        return
     for value in found:
         yield _person(said, relation, value, 0.92 if groups["named"] else 0.85)
     if not found and groups["joint"] == " " and (small := _small_name(said.clause, match.end())):

@@ -353,7 +353,7 @@ def read(text: str, at: int, *, answered: str = "") -> list[Draft]:
 
 def _read(text: str, at: int, answered: str) -> list[Draft]:
     stated = sentences(text)
-    found = [draft for sentence in stated for draft in _of_sentence(sentence, at)]
+    found = [draft for sentence in _own(stated) for draft in _of_sentence(sentence, at)]
     if not any(draft.key == "name" for draft in found):
         found += names_put_right(stated, answered)
     found += corrections(stated, answered, found)
@@ -372,11 +372,26 @@ def _read(text: str, at: int, answered: str) -> list[Draft]:
     return _distinct(found)
 
 
+_ANOTHERS_NAME = re.compile(r"name's ")
+
+
+def _own(stated: Sequence[Sentence]) -> Iterator[Sentence]:
+    """The sentences without those that name whom the one before told of: "Got a dog! Name's Hattie, from a shelter"."""
+    before = ""
+    for sentence in stated:
+        if not (_ANOTHERS_NAME.match(sentence.low) and people.TOLD_OF.search(before)):
+            yield sentence
+        before = sentence.low
+
+
 def _of_sentence(sentence: Sentence, at: int) -> list[Draft]:
     facts = [corrected(draft, sentence) for clause in clauses(sentence) for draft in _facts(clause, at)]
     whole = Said(Clause(sentence.text, sentence.low, sentence.start, sentence.start), "other", 0, at)
     if " and " in sentence.low and people.PARTING.search(sentence.low):
         facts = _parted(whole, facts)
+    if measured := identity.MEASURED.search(sentence.low):
+        after = sentence.start + measured.end()
+        facts = [draft for draft in facts if draft.key != "age" or draft.span[0] < after]
     facts += _told_behind(whole)
     facts += _put_right(sentence, at)
     if tastes.TOPPED.search(sentence.low):

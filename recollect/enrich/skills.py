@@ -368,12 +368,20 @@ _IN_HAND = re.compile(
 """What one has to do with for a while, and does not own: "I've got a Focus to fix"."""
 
 
+_RIDDEN = re.compile(
+    r"\b(?:motor(?:cycle|bike)|bike|scooter|rid(?:e|ing)|mt-?\d+|r[1367]|xsr\d*|yzf\S*|nmax|t[ée]n[ée]r[ée])\b"
+)
+"""Who makes motorcycles as well as pianos makes this a motorcycle."""
+
+
 def vehicles(said: Said, match: Match) -> Drafts:
     """'I drive a Tesla Model 3': a make that is known, with its model."""
     dated = _YEAR.match(said.clause.low, match.end()) is not None
     by_model = said.ended or dated or match.re is SOLD or match.group().startswith(("drive ", "driving "))
     found = _vehicle(said.clause, match.end()) or (_model(said.clause, match.end()) if by_model else None)
     if found is None or not _VEHICLE_END.match(said.clause.low, found.last):
+        return
+    if found.text.lower().startswith("yamaha") and not (_RIDDEN.search(said.clause.low) or by_model):
         return
     if _IN_HAND.match(said.clause.low, found.last):
         return

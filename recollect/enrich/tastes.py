@@ -86,6 +86,14 @@ _NOT_THINGS = words(
     also, really, actually, quite, pretty, rather, almost, only, always, never, ever
     """
 )
+_QUALITIES = words(
+    """
+    big, bold, bright, cheap, clever, cute, dark, deep, easy, fast, fresh, fun, funny, gentle, happy, honest, large,
+    light, long, loud, new, nice, old, plain, quick, quiet, sad, scary, serious, short, silly, simple, slow, small,
+    smart, weird, witty
+    """
+)
+"""What a thing is like, and no thing: of the books that are asked for, "I like clever, sad, funny"."""
 _PASSING = re.compile(
     r"\b(?:tonight|today|this (?:time|week|one|morning|evening)|right now|for (?:dinner|lunch|breakfast) (?:tonight"
     r"|today)|at first|the other day|yesterday|in (?:this|that|the) (?:case|recipe|story|book|movie|photo|picture"
@@ -236,7 +244,8 @@ def _thing(clause: Clause, first: int, last: int) -> Value | None:
     if named != text and not all(part[0].isupper() for part in named.split()):
         return None
     known_as = len(parts) == 1 and (parts[0] in FIRST_NAMES or parts[0].rstrip("s") in CALENDAR or parts[0] in CALENDAR)
-    if known_as or not _NOT_THINGS.isdisjoint(parts) or len(text) < 3:
+    quality = len(parts) == 1 and parts[0] in _QUALITIES
+    if known_as or quality or not _NOT_THINGS.isdisjoint(parts) or len(text) < 3:
         return None
     if any(part.endswith("'s") for part in parts[:-1]) or (parts[0].endswith("ing") and len(parts) > 1):
         return None
