@@ -19,6 +19,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.policies.inflections import WORD_OF
 from recollect.policies.scoring import K1, RARITY_ROWS, B, Scores, rarity
 from recollect.policies.words import STEMMED_MAX, beginnings, forms, is_stemmed, kept_by, pieces, split, stem, terms
 
@@ -80,6 +81,8 @@ class Vocabulary(dict[str, int]):
             found = split(word) if word.isascii() else [word]
             if found != [word]:
                 number = self._one_for(self.numbers(found))
+            elif self._by_stem and word in WORD_OF:
+                number = self[WORD_OF[word]]
             elif self._by_stem and is_stemmed(word):
                 self._unread.setdefault(word[:2], {}).setdefault(word[:GROUPED], []).append(word)
                 number = self._next()

@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from recollect.policies.inflections import WORD_OF
 from recollect.policies.patterns import pattern_of
 
 TEXT_MAX = 2**18
@@ -215,6 +216,7 @@ def _stems(word: str) -> tuple[str, ...]:
 
 def _stem(word: str) -> str:
     """The stem of a word; itself at once where nothing can be cut off."""
+    word = WORD_OF.get(word, word)
     stemmed: str = _english().stemWord(word) if word.endswith(_ENDINGS) else word
     return stemmed
 

@@ -10,13 +10,19 @@ import snowballstemmer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.policies.inflections import WORD_OF
 from recollect.policies.scoring import K1, B, rarity
 from recollect.policies.words import STEMMED_MAX, beginnings, kept_by, query_terms, stem, terms
 from recollect.postings import TOGETHER, Vocabulary, Words
 
 SAID = """(paint), well... a,b 1,000 f#? paint paints painting dying die dye sky skies a aing
-    node.js u.s.a 3.5 c++ it's _ Zoë 日本語"""
+    went go going bought children Children's node.js u.s.a 3.5 c++ it's _ Zoë 日本語"""
 ENDINGS = "ing ed ies ly s ization ational fulness iviti bility ousli alism logist li ying eed ication ement less y e"
+REGULAR = (
+    st.tuples(st.text(string.ascii_lowercase, min_size=1, max_size=12), st.sampled_from(["", *ENDINGS.split()]))
+    .map("".join)
+    .filter(lambda word: word not in WORD_OF)
+)
 LINES = st.lists(st.sampled_from(SAID.split()), max_size=9).map(" ".join)
 
 
@@ -54,17 +60,22 @@ def test_rows_are_scored_as_by_the_book_also_those_that_came_after_a_question_or
         assert dict(zip(map(int, rows), map(int, times), strict=True)) == standing
 
 
-@given(st.text(string.ascii_lowercase, min_size=1, max_size=12), st.sampled_from(["", *ENDINGS.split()]))
-def test_a_word_is_looked_for_where_its_stem_begins(beginning, ending):
-    word = beginning + ending
+@given(REGULAR)
+def test_a_word_is_looked_for_where_its_stem_begins(word):
     assert beginnings(stem(word), {word[:2]}) == [word[:2]]
     assert word.startswith(kept_by(stem(word)))
 
 
-@given(st.text(string.ascii_lowercase, min_size=1, max_size=12), st.sampled_from(["", *ENDINGS.split()]))
-def test_a_stem_is_what_the_stemmer_says_also_where_it_is_not_asked(beginning, ending):
-    word = beginning + ending
+@given(REGULAR)
+def test_a_stem_is_what_the_stemmer_says_also_where_it_is_not_asked(word):
     assert stem(word) == snowballstemmer.stemmer("english").stemWord(word)
+
+
+@pytest.mark.parametrize("form", WORD_OF)
+def test_an_irregular_form_is_found_by_its_word_and_finds_it(form):
+    word = WORD_OF[form]
+    assert stem(form) == stem(word)
+    assert all(score > 0 for score in scored([f"They {form}.", f"Then {word} it."], stem(form)))
 
 
 @pytest.mark.parametrize("word", ["dying", "lying", "tying", "skies", "eing", "aed", "ying", "yes", "iing", "y", "oed"])
