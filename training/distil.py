@@ -1,0 +1,147 @@
+"""Trains `small` to say what `large` says: without the teacher that taught `large`, from the file that is shipped.
+
+    python training/distil.py --pairs pairs.json.gz --large rerank/recollect_rerank/large.onnx \
+        --tokenizer rerank/recollect_rerank/tokenizer.json --out build
+
+`large` gives a number to every candidate. `small` begins with half of its layers, and learns to share its favour among
+the candidates in the same way, and to put the right one first. Three are trained from other seeds, and the mean of
+their weights is `small`. Needs torch and onnx; a few minutes on one GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from onnx import numpy_helper
+from tokenizers import Tokenizer
+from train import (
+    SEEDS,
+    SMALL_TOKENS_MAX,
+    Pairs,
+    Recipe,
+    Reranker,
+    lessons,
+    mean_of,
+    often,
+    report,
+    save,
+    scores_of,
+    student_of,
+    taught,
+)
+
+SMALL = Recipe(layers=3, epochs=4, rate=2e-4, soft=0.8, alone=0.35)
+PRODUCTS = (("query", "key", "value"), ("mix",), ("wide",), ("narrow",))
+"""The products of a layer, in the order of the file; the first is three in one."""
+NORMS = ("first_norm", "second_norm")
+
+
+class Written:
+    """A file that `export.py` wrote, read back: its bytes as the numbers that they stand for."""
+
+    def __init__(self, path: Path) -> None:
+        graph = onnx.load(path).graph
+        self._nodes = list(graph.node)
+        self._held = {each.name: numpy_helper.to_array(each) for each in graph.initializer}
+
+    def weights(self) -> dict[str, Any]:
+        """All weights, under the names that `train.py` gives them."""
+        found = self._tables() | self._score()
+        norms = iter([node for node in self._nodes if node.op_type == "LayerNormalization"])
+        found |= self._norm("norm", next(norms))
+        products = [node for node in self._nodes if node.op_type == "MatMulInteger"]
+        for place, node in enumerate(products):
+            number, part = divmod(place, len(PRODUCTS))
+            weight, bias = self._product(node)
+            names = PRODUCTS[part]
+            for name, rows, line in zip(names, np.split(weight, len(names)), np.split(bias, len(names)), strict=True):
+                found |= {f"layers.{number}.{name}.weight": rows, f"layers.{number}.{name}.bias": line}
+        for place, node in enumerate(norms):
+            found |= self._norm(f"layers.{place // 2}.{NORMS[place % 2]}", node)
+        return found
+
+    def _tables(self) -> dict[str, Any]:
+        words, scales, kinds = [self._constant(node) for node in self._of("Gather") if node.input[0] in self._held][:3]
+        (places,) = [self._constant(node) for node in self._of("Slice")]
+        return {"words.weight": words * scales, "kinds.weight": kinds, "places.weight": places}
+
+    def _score(self) -> dict[str, Any]:
+        (product,) = [node for node in self._of("MatMul") if node.input[1] in self._held]
+        return {"score.weight": self._held[product.input[1]].T, "score.bias": self._added(product.output[0])}
+
+    def _norm(self, name: str, node: Any) -> dict[str, Any]:
+        return {f"{name}.weight": self._held[node.input[1]], f"{name}.bias": self._held[node.input[2]]}
+
+    def _product(self, node: Any) -> tuple[Any, Any]:
+        """The matrix of a product on integers (out, in), and its bias."""
+        (cast,) = self._after(node.output[0])
+        (scaled,) = self._after(cast.output[0])
+        (factor,) = [each for each in self._of("Mul") if each.output[0] == scaled.input[1]]
+        weight = self._held[node.input[1]].T * self._held[factor.input[1]][:, None]
+        return weight, self._added(scaled.output[0])
+
+    def _added(self, name: str) -> Any:
+        (node,) = self._after(name)
+        return self._held[node.input[1]]
+
+    def _of(self, operator: str) -> Iterator[Any]:
+        return (node for node in self._nodes if node.op_type == operator)
+
+    def _after(self, name: str) -> list[Any]:
+        return [node for node in self._nodes if name in node.input]
+
+    def _constant(self, node: Any) -> Any:
+        return self._held[node.input[0]].astype(np.float32)
+
+
+def read_back(path: Path) -> Reranker:
+    """The model that was written to this file."""
+    weights = Written(path).weights()
+    layers = len({name.split(".")[1] for name in weights if name.startswith("layers.")})
+    model = Reranker(Recipe(layers=layers))
+    model.load_state_dict({name: torch.tensor(value) for name, value in weights.items()})
+    return model.eval()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=Path, nargs="+", required=True, help="what prepare.py wrote")
+    parser.add_argument("--large", type=Path, required=True, help="the ONNX file to learn from")
+    parser.add_argument("--tokenizer", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True, help="folder for small.npz")
+    parser.add_argument("--hold-out", action="store_true", help="leave questions out, and measure with them")
+    options = parser.parse_args()
+    device, started = "cuda" if torch.cuda.is_available() else "cpu", time.time()
+    tokenizer = Tokenizer.from_file(str(options.tokenizer))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    options.out.mkdir(parents=True, exist_ok=True)
+    large = read_back(options.large).to(device)
+    judged = options.out / "judged.npz"
+    pairs = Pairs(options.pairs, tokenizer)
+    np.savez(judged, scores=np.concatenate(scores_of(large, pairs, pairs.all(), device, reach=0)))
+    print(f"judged: {time.time() - started:.0f} s", flush=True)
+    pairs = Pairs(options.pairs, tokenizer, SMALL_TOKENS_MAX)
+    learned, measured_with = lessons(pairs, taught(pairs, [judged]), options.hold_out)
+    questions = [question for question in learned for _ in range(often(question))]
+    seeds = [replace(SMALL, seed=seed) for seed in range(1, SEEDS + 1)]
+    trained = []
+    for recipe in seeds:
+        trained.append(student_of(pairs, questions, large, recipe, device))
+        print(f"{len(questions)} questions in a round, {time.time() - started:.0f} s", flush=True)
+        report(f"seed {recipe.seed}", trained[-1], pairs, measured_with, device)
+    small = mean_of(trained)
+    report("small", small, pairs, measured_with, device)
+    save(small, options.out / "small.npz")
+
+
+if __name__ == "__main__":
+    main()
