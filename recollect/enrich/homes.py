@@ -16,10 +16,16 @@ Drafts = Iterator[Draft]
 
 # ── Places ───────────────────────────────────────────────────────────────────────────────────────
 
+_WITH_SOMEONE = (
+    r"(?: with (?:my|our|the|a|an|some|two|three|four) "
+    r"(?:(?!(?:in|at|out|outside|who|whose|that|which|is|was|are|works?|worked|lives?|lived|has|had|but|so)\b)"
+    r"[\w'’&,-]+ (?:in[ -]law )?){1,8}?(?=in\b(?![ -]law\b)))"
+)
+"""Who lives there too: "I live with my mum and my sister in Cardiff"."""
 LIVES_IN = re.compile(
     r"(?:live|lived|living|reside|residing|based|located|stay|staying permanently|settled)(?: (?:alone|together|here"
     r"|now|currently|full[- ]time|permanently|down|just outside|abroad|at present|happily|these days"
-    r"|since (?:\w+ ){1,2}(?:years?|months?)))? (?:in|at|out of|outside)"
+    rf"|since (?:\w+ ){{1,2}}(?:years?|months?)))?(?:{_WITH_SOMEONE}| )(?:in|at|out of|outside)"
     r"(?: (?:the )?(?:city|town|heart|center|centre|suburbs|outskirts|middle|north|south|east|west|area"
     r"|state|village|countryside)(?: side)? (?:of|in))?(?: (?:downtown|central|sunny|rainy|beautiful|lovely|upstate"
     r"|rural|cold|northern|southern|eastern|western|north|south|east|west|inner|greater))? (?:(?:a|an|the"

@@ -479,13 +479,14 @@ def left(said: Said, match: Match) -> Drafts:
         yield said.ended_fact("employer", found, 0.88 if surely_a_job else 0.75)
 
 
-AT_NOW = re.compile(r"at (?=[a-z&.' -]{2,30} (?:now|these days|currently)\b)")
+AT_NOW = re.compile(r"at (?=[a-z&.' -]{2,30} (?:now|these days|currently)\b)|(?:(?<=now )|(?<=currently ))at ")
 
 
 def at_now(said: Said, match: Match) -> Drafts:
     """'I'm at Lyft now': only a company that is known as one, for one is also at places."""
     found = known(ORGANISATIONS, said.clause, match.end())
-    if found and re.match(r" (?:now|these days|currently)", said.clause.low[found.last :]):
+    before = said.clause.low[: match.start()].endswith(("now ", "currently "))
+    if found and (before or re.match(r" (?:now|these days|currently)", said.clause.low[found.last :])):
         yield said.fact("employer", found, 0.75)
 
 
@@ -569,6 +570,9 @@ def in_industry(said: Said, match: Match) -> Drafts:
         yield said.fact("industry", Value(said.clause.text[first:last], first, last), 0.8)
 
 
+_EMPLOYED_AT = re.compile(r" (?:at|for) ")
+
+
 def works_in(said: Said, match: Match) -> Drafts:
     """'I work in finance': closed list, since one also works in the mornings."""
     found = _industry(said.clause, match.end())
@@ -582,3 +586,5 @@ def works_in(said: Said, match: Match) -> Drafts:
     )
     if verb in ("work", "working", "employed", "career", "background", "job") or trade or still:
         yield said.fact("industry", found, 0.85)
+    if verb in ("work", "working", "employed") and (there := _EMPLOYED_AT.match(said.clause.low, found.last)):
+        yield from _employment(said, there.end(), 0.88)

@@ -145,6 +145,9 @@ _RULES: tuple[_Rule, ...] = (
         rf"\b(?:keep|like|prefer|want) (?:my |your |ur |the "
         rf"|all )?{_ANSWERS} (?:\w+ )?(?:more )?{_SHORT}\b", True, 0.85),
     _rule("verbosity", "concise",
+        rf"(?:\A|\bso )(?:just |only )?{_SHORT} (?:answers|replies|responses|messages|sentences)"
+        r"(?:,? (?:please|pls|for me))\W*\Z", True, 0.8),
+    _rule("verbosity", "concise",
         rf"\b(?:be|keep (?:it|things|them|everything)|answer|reply|respond)(?: more| very)? (?:{_SHORT}|briefly"
         r"|concisely)\b"),
     _rule("verbosity", "concise",
@@ -167,6 +170,10 @@ _RULES: tuple[_Rule, ...] = (
     _rule("theme", "dark",
         r"\b(?:prefer|like|love|use|using|always use|set|i'm a|am a|everything in|fan of|turn on|switch to|go with"
         r"|want)\b.{0,16}\bdark[- ]?(?:mode|themes?)\b|\bdark mode (?:person|user|always)\b"),
+    *(_rule("theme", theme,
+        r"\A(?:please |pls |can you |could you |ok |and )*(?:switch|change|set|turn)(?: (?:it|me|everything|the \w+))?"
+        rf" (?:to|on)(?: the| a)? {theme}[- ]?(?:mode|theme)(?:,? (?:please|pls|for me))?\W*\Z", True, 0.75)
+      for theme in ("dark", "light")),
     _rule("theme", "dark",
         r"\Adark[- ]?(?:mode|theme)(?:,? please)?,? (?:everywhere|for everything|always|that's (?:the one"
         r"|what) i prefer)\b", True),
@@ -185,8 +192,8 @@ _RULES: tuple[_Rule, ...] = (
     *(_rule("tone", value,
         r"\bprefer (?:it )?if you (?:were|are|could be|would be|sounded|stayed) (?:more |a bit more "
         rf"|a little more )?(?:{words})\b", True) for value, words in _TONES.items()),
-    _rule("reply_language", "British English", r"\buse british (?:english|spelling)\b", True),
-    _rule("reply_language", "American English", r"\buse american (?:english|spelling)\b", True),
+    _rule("reply_language", "British English", r"\b(?:use|prefer|want) british (?:english|spelling)\b", True),
+    _rule("reply_language", "American English", r"\b(?:use|prefer|want) american (?:english|spelling)\b", True),
     _rule("tone", "direct", r"\b(?:don't|do not|dont|no need to|never) sugar-?coat\b", True, 0.8),
     *(_rule("currency", value,
         rf"\b(?:prices?|costs?|amounts|money|currency)\b.{{0,24}}\bin (?:{words})\b|\buse (?:{words}) (?:for"
@@ -201,6 +208,10 @@ _RULES: tuple[_Rule, ...] = (
         rf"\b(?:{_USE}|in|give .{{0,30}} in)(?: the| only)? (?:{words})\b(?! to\b)", False, 0.85)
       for value, words in _UNITS.items()),
     *(_rule("units", value,
+        rf"\bi (?:prefer|use|like|want) [\w -]{{3,30}},? and (?:the )?(?:{words})(?=[\s\x00]*(?:[,.;!]|\Z))",
+        True, 0.85)
+      for value, words in _UNITS.items()),
+    *(_rule("units", value,
         rf"\A(?:please |pls |and |so )*use (?:the )?(?:{words})(?: please| pls| only)?(?:\W*\Z|,? (?:not|instead of"
         rf"|rather than)\b)"
         rf"|\A(?:{words}) only(?:,? please)?\W*\Z|\A(?:please |only )*(?:{words}) (?:for me|only"
@@ -208,7 +219,8 @@ _RULES: tuple[_Rule, ...] = (
       for value, words in _UNITS.items()),
     *(_rule("format", f"no {value}", rf"\b{_AVOID} (?:{words})\b", True, 0.82) for value, words in _THINGS.items()),
     *(_rule("format", value,
-        rf"\b{_USE}(?: (?:your|the|my|more|some|lots of|me|using|with|in|answers? (?:in|as|with)|responses? (?:in|as"
+        rf"\b{_USE}(?: (?:your|the|my|more|some|lots of|me|using|with|in|(?:answers?|explanations?) (?:in|as|with)"
+        rf"|responses? (?:in|as"
         r"|with)|it (?:in|as)|things (?:in|as)|to use|when you use|using|having|seeing|a|to see"
         rf"|short))* (?:{words})\b") for value, words in _THINGS.items()),
     *(_rule("format", value,
@@ -320,7 +332,8 @@ _VERB = (
 )
 _INSTRUCTION = re.compile(
     r"(?:please |pls |can you |could you )*(?:(?:from now on|going forward|in (?:the )?future|by default|every time"
-    rf"|always|never),? (?:please |you should |always |never |don't |do not |only )*{_VERB}\b|stop (?:apologi[sz]ing"
+    rf"|always|never|don't ever|do not ever|dont ever),? (?:please |you should |always |never |don't |do not "
+    rf"|only )*{_VERB}\b|stop (?:apologi[sz]ing"
     r"|repeating|asking|giving|saying|adding|starting|ending|lecturing|being|suggesting|recommending"
     r"|calling)\b).{3,150}"
 )

@@ -29,6 +29,7 @@ _DONE = {
     "likes": ("like", "liked"),
     "dislikes": ("do not like", "did not like"),
     "allergy": ("are allergic to", "were allergic to"),
+    "medication": ("take", "took"),
     "goal": ("want to", "wanted to"),
 }
 """You DO it, you DID it."""

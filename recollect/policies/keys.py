@@ -72,6 +72,7 @@ _FACTS = (
     Key("allergy", many=True, label="is allergic to"),
     # Many conditions stay for life, and a wrong "no longer" does more harm than a stale "still".
     Key("medical_condition", many=True, label="has the condition"),
+    Key("medication", many=True, half_life_days=_GEAR, label="takes the medicine"),
     Key("goal", many=True, half_life_days=_GOAL, label="wants to"),
 )
 
@@ -135,6 +136,7 @@ _SPELLINGS = {
     "diet": "dietary_preference dietary_preferences dietary_restriction dietary_restrictions eating_habits",
     "allergy": "allergies allergic_to allergic food_allergy food_allergies intolerance",
     "medical_condition": "medical_conditions condition health_condition illness disease diagnosis health",
+    "medication": "medications medicine medicines meds med pills tablets prescription prescriptions drug drugs",
     "goal": "goals objective objectives aim ambition resolution dream",
     "tone": "style voice communication_style manner",
     "verbosity": "length answer_length reply_length response_length detail level_of_detail conciseness",

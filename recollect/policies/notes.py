@@ -44,6 +44,7 @@ _WORDS = {
     "dislikes": "Does not like {}",
     "allergy": "Allergic to {}",
     "medical_condition": "Health: {}",
+    "medication": "Takes {}",
 }
 _MANY = {"child": "Children", "goal": "Goals"} | {
     name: f"{name.capitalize()}s" for name in ("parent", "sibling", "relative", "friend", "colleague", "pet", "device")

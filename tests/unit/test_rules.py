@@ -415,11 +415,12 @@ OTHER_WORDS = {
     "birthday": "birth bday b-day born may turn",
     "occupation": "teach",
     "medical_condition": "coeliac diabetic dyslexic hashimotos",
-    "diet": "don't can't gave",
+    "diet": "don't dont can't gave",
     "goal": "saving becoming",
     "hobby": "collect paint",
     "verbosity": "short brief point",
     "emoji": "emoji",
+    "reply_language": "spelling",
     "format": "never skip don't stop",
     "tone": "casual formal blunt",
 }
