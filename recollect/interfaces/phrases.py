@@ -53,6 +53,8 @@ _WISHED = {
     "time_format": "times as {}",
 }
 """You prefer ..."""
+_WITHOUT = {"emoji": ("emoji", "answers {}"), "code_comments": ("comments", "code {}")}
+"""What somebody wants there to be or not."""
 
 _AM_OR_DO = r"(?:'m|’m| am| do| did| was)"
 _ASKED = (
@@ -66,10 +68,15 @@ _ASKED = (
     ("birthday", r"when(?:'s| is| was) my birthday\b|when was I born\b"),
     ("partner", r"who am I (?:married|engaged) to\b"),
     ("name", r"what(?:'s| is| am) (?:my name|I called)\b"),
+    *((key, r"\bmy (?:whole |entire )?family\b") for key in ("partner", "child", "parent", "sibling", "relative")),
+    ("allergy", r"\bam I allergic to (?:anything|something)\b|\bdo I have any allergies\b"),
+    ("medication", r"\bwh(?:at|ich)\b.*\b(?:meds?|medicines?|medications?|pills|tablets|drugs)\b"),
 )  # fmt: skip
 """Questions that do not name the key they are about."""
 _QUESTIONS = tuple((key, re.compile(pattern, re.IGNORECASE)) for key, pattern in _ASKED)
 _BESIDE = "current currently now these days please remember remind know recall tell again called kind of sort"
+_BY_NAME = "name names"
+"""What is asked of everybody: "what is my husband's name?" is about the husband."""
 """Words of a question that do not tell what it is about."""
 _OF_A_WISH = "like prefer want wish favour"
 _BEFORE = re.compile(
@@ -122,6 +129,7 @@ def keys_asked(question: str, known: Sequence[tuple[str, str]]) -> list[str]:
     if by_question:
         return list(dict.fromkeys(key for key, _ in known if key in by_question))
     wanted = {term for term in query_terms(question) if term not in _stems(_BESIDE)}
+    wanted = wanted - _stems(_BY_NAME) or wanted
     if asks_of_before(question):
         wanted -= _stems(_OF_BEFORE)
     for key, value in known:
@@ -143,16 +151,33 @@ def listed(values: Sequence[str]) -> str:
 def _said(key: str, values: Sequence[str], *, was: bool) -> str:
     told = listed(values)
     if key in PREFERENCES:
-        verb = "preferred" if was else "prefer"
-        return f"You {verb} {_WISHED[key].format(told)}" if key in _WISHED else f"Your {_named(key)[0]}: {told}"
+        return f"You {'preferred' if was else 'prefer'} {_wish(key, told)}"
     if key == "occupation":
         return f"You {'worked' if was else 'work'} as {listed([_with_article(value) for value in values])}"
+    if key == "vehicle":
+        told = listed([_with_article(value) for value in values])
+    if key == "diet" and told.startswith("no "):
+        return f"You {'avoided' if was else 'avoid'} {told.removeprefix('no ')}"
+    if key == "age" and told.isdigit():
+        return f"You {'were' if was else 'are'} {told} years old"
     if key in _DONE:
         return f"You {_DONE[key][was]} {told}"
     one, many = _named(key)
     is_one = len(values) == 1 and one != many
     verb = ("was" if is_one else "were") if was else ("is" if is_one else "are")
     return f"Your {one if is_one else many} {verb} {told}"
+
+
+def _wish(key: str, told: str) -> str:
+    """How somebody wants it: "answers without tables", "code with comments"."""
+    thing, form = _WITHOUT.get(key, ("", "{}"))
+    if thing and told in ("none", "no", "off"):
+        return f"{form.format('without')} {thing}"
+    if thing and told in ("yes", "on"):
+        return f"{form.format('with')} {thing}"
+    if key == "format" and told.startswith("no "):
+        return f"answers without {told.removeprefix('no ')}"
+    return _WISHED[key].format(told) if key in _WISHED else f"{told} as {_named(key)[0]}"
 
 
 def _named(key: str) -> tuple[str, str]:
