@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from recollect import Memory
 from recollect.layers import SECTIONS
 from recollect.policies.tokens import counter, message_tokens
-from recollect.records import Changes, Partition, Record, Scope
+from recollect.records import Changes, Partition, Record, Scope, as_datetime
 from recollect.testing.fakes import HashingEmbedder, ManualClock
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"where": "in the cellar"}'}}
@@ -124,17 +124,65 @@ async def test_what_is_known_reads_like_notes_of_a_careful_assistant(memory, clo
     await memory.work()
     profile = next(s for s in (await ann.get_context("Plan my weekend.")).sections if s.name == "profile")
     assert profile.text.splitlines() == [
-        "## About the user",
+        "## About the user (as of March 2026)",
         "- Name: Teodora, called Teo",
-        "- Lives in Kansas City, Missouri (as of March 2026)",
-        "- Occupation: nurse at Harrogate General (as of March 2026)",
+        "- Lives in Kansas City, Missouri",
+        "- Occupation: nurse at Harrogate General",
         "- Sibling: Ileana (sister)",
         "- Relative: Mihai (cousin)",
-        "- Pet: Wafer (as of March 2026)",
+        "- Pet: Wafer",
         "- Allergic to hazelnuts",
-        "- Goal: improve their French (as of March 2026)",
+        "- Goal: improve their French",
         "- Length of answers: concise",
     ]
+
+
+async def test_a_note_of_another_month_than_most_says_its_own(memory, clock):
+    ann = memory.user("ann")
+    await ann.session("s").add_interaction("I live in Oslo. I work as a nurse.", "I see.")
+    await memory.work()
+    clock.advance(days=40)
+    await ann.session("t").add_interaction("I drive a Volvo.", "I see.")
+    await memory.work()
+    profile = next(s for s in (await ann.get_context("Plan my weekend.")).sections if s.name == "profile")
+    assert profile.text.splitlines() == [
+        "## About the user (as of March 2026)",
+        "- Lives in Oslo",
+        "- Occupation: nurse",
+        "- Drives Volvo (as of April 2026)",
+    ]
+
+
+@pytest.mark.parametrize("max_tokens", [100, 150, 300])
+async def test_a_small_budget_has_room_for_the_best_of_what_was_found(memory, max_tokens):
+    ann = memory.user("ann")
+    for said in (
+        "I live in Oslo. I work as a nurse at Harrogate General. I drive a Volvo. I speak Norwegian and French.",
+        "I love chess, opera and rye bread. I hate cilantro. I have a dog called Wafer. I'm allergic to hazelnuts.",
+        "Ballet is on Tuesdays at five.",
+        "I prefer short answers from now on.",
+    ):
+        await ann.session("monday").add_interaction(said, "I see.")
+    await memory.work()
+    context = await ann.session("s").get_context("When is ballet?", max_tokens=max_tokens)
+    assert "Ballet is on Tuesdays at five." in context.system
+    assert context.tokens <= max_tokens
+    assert "".join(message["content"] for message in context.messages).count("<memory>") == 1
+    assert (context.lasting, context.found) == (context.system, "")
+
+
+async def test_of_one_moment_what_was_said_first_is_told_first(memory, clock):
+    ann = memory.user("ann")
+    said = [
+        "The test of the van is due on 12 December.",
+        "Actually the test of the van is due on the 2nd.",
+        "A new van.",
+    ]
+    for text in said:
+        await ann.session("s").add_message("user", text, created_at=as_datetime(clock()))
+    await memory.work()
+    system = (await ann.session("t").get_context("When is the test of the van due?")).system
+    assert system.index(said[0]) < system.index(said[1])
 
 
 async def test_what_is_remembered_is_told_as_it_happened_without_what_says_nothing(memory, clock):
