@@ -130,11 +130,25 @@ async def test_what_is_known_reads_like_notes_of_a_careful_assistant(memory, clo
         "- Occupation: nurse at Harrogate General",
         "- Sibling: Ileana (sister)",
         "- Relative: Mihai (cousin)",
-        "- Pet: Wafer",
+        "- Pet: Wafer (dog)",
         "- Allergic to hazelnuts",
         "- Goal: improve their French",
         "- Length of answers: concise",
     ]
+
+
+async def test_the_notes_tell_dogs_from_cats_and_grandchildren_from_cousins(memory):
+    ann = memory.user("ann")
+    for said in (
+        "We have a dog, a beagle called Biscoito, and two cats, Miso and Tofu.",
+        "I have a parrot called Kiki.",
+        "I have two grandchildren, Aoife and Cian, and a cousin, Sorcha.",
+    ):
+        await ann.session("s").add_interaction(said, "I see.")
+    await memory.work()
+    (profile,) = (s.text for s in (await ann.get_context("Hello.")).sections if s.name == "profile")
+    assert "Pets: Biscoito (dog), Miso (cat), Tofu (cat), Kiki (as of" in profile
+    assert "Relatives: Aoife (grandchild), Cian (grandchild), Sorcha (cousin)" in profile
 
 
 async def test_a_note_of_another_month_than_most_says_its_own(memory, clock):
@@ -213,7 +227,7 @@ async def test_who_is_in_the_profile_is_not_told_of_once_more(memory):
     assert system.count("Wafer") == 2, "in the profile, and where it was said"
     assert "- Ileana (person): lives in Ghent\n" in system, "what only the graph knows is told, and nothing else"
     alone = (await ann.get_context("How old is Wafer?", layers=["entity", "relation"])).system
-    assert "Wafer (pet): the user's pet" in alone
+    assert "Wafer (dog): the user's pet" in alone
 
 
 async def test_instructions_for_another_agent_are_not_given(memory):
