@@ -81,6 +81,19 @@ def not_eaten(said: Said, match: Match) -> Drafts:
         yield said.fact("diet", Value(f"no {said.clause.low[first:last]}", first, last), 0.75)
 
 
+EATS_AGAIN = re.compile(
+    r"(?:have )?(?:just |recently |finally )*(?:(?:started|began|back to|went back to|gone back to) )?(?:eat|eating) "
+    r"(?:(?:a (?:bit|little) of|some) )?(?P<what>[a-z]+(?: and [a-z]+)?) again\b(?! (?:tonight|today|this (?:week"
+    r"|evening)))"
+)
+
+
+def eats_again(said: Said, match: Match) -> Drafts:
+    """'I eat meat again': the end of whatever diet it was."""
+    if not NOT_EATEN.isdisjoint(match["what"].split()):
+        yield said.ended_fact("diet", Value("", match.start(), match.end()), 0.8)
+
+
 ALLERGIC = re.compile(
     r"(?:also |deathly |severely |highly |very |extremely |mildly |slightly |quite |badly |terribly |really |super "
     r"|a (?:bit|little) )*(?:allergic|intolerant|sensitive) to "

@@ -296,6 +296,15 @@ def head_of(said: Said, match: Match) -> Drafts:
     yield from _employer_after(said, role)
 
 
+RETIRED = re.compile(
+    r"(?:have )?(?P<what>retired)(?=(?: early)? (?:last|this|in \d|in (?:jan|feb|mar|apr|may\b|jun|jul|aug|sep|oct"
+    r"|nov|dec)"
+    r"|(?:two|three|four|five|\d+|a few|a couple of|an?) (?:days?|weeks?|months?|years?) ago|yesterday|today)\b"
+    r"|(?<=just retired)|(?<=recently retired)|(?<=finally retired)|(?<=officially retired))"
+)
+"""With a time, or it is told of another time: "the year I retired we moved"."""
+
+
 def status(said: Said, match: Match) -> Drafts:
     """'I'm retired', 'I'm self-employed'."""
     first, last = match.span("what")

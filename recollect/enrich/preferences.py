@@ -255,6 +255,12 @@ _REPLY_IN = re.compile(
     r"|in) (?:your|all) )|\bmy (?:preferred|default) language (?:is|for answers is) "
     r"|\Ain (?=[a-z]+,? (?:please,? )?(?:all |for all )?(?:your|from now on|always)\b)"
 )
+_BACK = re.compile(
+    r"\b(?:(?:switch|go|change|come)(?: it)? back|back) to (?P<back>[a-z]+)(?=(?:,? (?:please|pls|now|then|thanks"
+    r"|again))*\W*\Z)"
+    r"|\b(?:answer|reply|respond|speak|talk|write)(?: (?:to )?me| back)? in (?P<again>[a-z]+) again\b"
+)
+"""What lasted is over: "ok, switch back to English"."""
 _PREFERS = re.compile(
     r"\bi(?: really| generally| usually| much| definitely| still"
     r"| always)* (?P<verb>prefer) (?P<what>[\w'’-]+(?: [\w'’-]+){0,4}?) (?:over|to|rather than|instead of"
@@ -291,7 +297,7 @@ def preferences(sentence: Sentence) -> Iterator[Draft]:
             continue
         seen.add(rule.key)
         yield Draft("preference", rule.key, rule.value, _confidence(rule, low), _span(sentence, match))
-    if lasting and "reply_language" not in seen and (draft := _reply_language(sentence)):
+    if (lasting or _BACK.search(low)) and "reply_language" not in seen and (draft := _reply_language(sentence)):
         seen.add(draft.key)
         yield draft
     if not seen:
@@ -318,6 +324,8 @@ def _span(sentence: Sentence, match: re.Match[str]) -> tuple[int, int]:
 
 def _reply_language(sentence: Sentence) -> Draft | None:
     clause = Clause(sentence.text, sentence.low, sentence.start, sentence.start)
+    if (back := _BACK.search(sentence.low)) and (name := back["back"] or back["again"]) in LANGUAGES:
+        return Draft("preference", "reply_language", LANGUAGES[name], 0.85, clause.span(*back.span()))
     for match in _REPLY_IN.finditer(sentence.low):
         language = known(LANGUAGES, clause, match.end())
         if language and not _NEGATED.search(sentence.low, 0, match.start() + 1):

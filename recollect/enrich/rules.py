@@ -69,6 +69,9 @@ _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
             r"(?:i|i've|i have) (?:stopped|quit|gave up|given up) (?:being |(?!being|eating|drinking|using"
             r"|smoking)(?=[a-z]+ing\b))"),
         ("do", True, r"(?:i|we) (?:used to|no longer) "),
+        ("do", True,
+            r"(?:i|we) (?:can no longer |(?:can't|cannot|cant) (?=.*\bany ?(?:more|longer)\b))"
+            rf"(?=(?:{interests.HOBBY_VERBS})\b)"),
         ("do", True, r"(?:i|we) (?:don't|do not|dont)(?= .*\bany ?(?:more|longer)\b)(?: really| even)? "),
         ("do", True,
             r"(?:i|we) (?:haven't|have not|havent) (?=(?:worked|lived|used|driven|spoken|played)\b.*\bsince\b)"),
@@ -130,6 +133,7 @@ _AM: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (skills.WRITE_CODE, skills.codes_in),
     (health.DIET, health.diet),
     (health.WENT, health.diet),
+    (health.EATS_AGAIN, health.eats_again),
     (health.ALLERGIC, health.allergic),
     (health.ALLERGIC_BEHIND, health.allergic_behind),
     (health.INTOLERANT, health.allergy),
@@ -170,6 +174,7 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (livelihood.FOUNDED, livelihood.employer_is),
     (livelihood.LEFT, livelihood.left),
     (livelihood.LOST_JOB, livelihood.lost_job),
+    (livelihood.RETIRED, livelihood.status),
     (livelihood.BECAME, livelihood.open_occupation),
     (livelihood.PROMOTED, livelihood.open_occupation),
     (livelihood.TEACH, livelihood.teaches),
@@ -194,6 +199,7 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (skills.SOLD, skills.sold_device),
     (health.WENT, health.diet),
     (health.NOT_EAT, health.not_eaten),
+    (health.EATS_AGAIN, health.eats_again),
     (health.ALLERGY, health.allergy),
     (health.ALLERGY_TO, health.allergic),
     (health.TAKES, health.takes),
@@ -205,6 +211,7 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (interests.PLAY, interests.plays),
     (interests.IN_SPARE_TIME, interests.in_spare_time),
     (interests.GAVE_UP, interests.gave_up),
+    (interests.VERB_OVER, interests.verb_over),
     (skills.LEARNING, skills.learns),
     (interests.TRYING, interests.goal),
     (tastes.LIKE, tastes.likes),
@@ -500,13 +507,20 @@ def _otherwise(text: str, at: int, answered: str) -> Iterator[Draft]:
             yield replace(draft, span=other.span("value"), corrects=True, instead_of=wrong[0].value)
 
 
+_MARKED = re.compile(r"\s*[,;:–—-]\s*")
+
+
 def _age_beside_birthday(stated: Sequence[Sentence], found: Sequence[Draft], at: int) -> Iterator[Draft]:
     """'It's my birthday today! 28 and already creaky'."""
     days = [draft for draft in found if draft.key == "birthday" and not draft.ends]
     if not days or any(draft.key == "age" for draft in found):
         return
     for sentence in stated:
-        if sentence.start >= days[0].span[1] and (match := identity.YEARS_NOW.match(sentence.low)):
+        told = max(0, days[0].span[1] - sentence.start)
+        # In the sentence of the birthday itself, what comes behind it: "it's my birthday today, 35!"
+        marked = _MARKED.match(sentence.low, told)
+        begins = marked.end() if marked else told
+        if match := identity.YEARS_NOW.match(sentence.low, begins):
             said = Said(Clause(sentence.text, sentence.low, sentence.start, sentence.start), "other", 0, at)
             yield from identity.age(said, match)
             return

@@ -436,6 +436,11 @@ _LISTS = pattern_of(
     r"|(?:my )?fav(?:ou?rite|e)? \w+)\b"
 )
 _JOKED = pattern_of(r"\b(?:jk|j/k|kidding|joking|sarcasm|just messing|not really|obviously not|as a joke)\b")
+_JOKE_OVER = pattern_of(
+    r"(?:(?:haha\w*|lol|ok|okay|no|nah)[\s,]+){0,2}(?:(?:i'm |im |i am )?(?:just |only )?(?:kidding|joking)|jk|j/k"
+    r"|(?:all )?(?:jokes|kidding|joking) aside)[,.:!\s–—-]{1,3}(?=(?:i|i'm|im|my|we|it's|actually|in reality)\b)"
+)
+"""After a joke, what is meant: "just kidding, I live in Milan"."""
 _JOKED_BY_SIGN = pattern_of(r"(?<!\w)/[sj]\b")
 
 
@@ -487,6 +492,10 @@ def sentences(text: str) -> list[Sentence]:
         sentence = low[first:last]
         if (before := _WHEN_YOU.match(sentence)) and not _made_up(before.group()):
             first += before.end()
+            sentence = low[first:last]
+        if (serious := _JOKE_OVER.match(sentence)) and not _JOKED.search(sentence, serious.end()):
+            found.clear()  # what was said before was the joke
+            first += serious.end()
             sentence = low[first:last]
         if _JOKED.search(sentence) or ("/" in sentence and _JOKED_BY_SIGN.search(sentence)):
             found.clear()

@@ -101,6 +101,21 @@ FOLLOWERS = {"city": ("region", "country", "timezone")}
 OPPOSITES = {"likes": ("dislikes",), "hobby": ("dislikes",), "dislikes": ("likes", "hobby")}
 """Keys that do not go together: who likes something dislikes it no more, and the other way round."""
 
+_WITHOUT_WORK = frozenset(
+    ("unemployed", "retired", "between jobs", "out of work", "housewife", "househusband", "homemaker")
+)
+
+
+def is_without_work(occupation: str) -> bool:
+    """Whether somebody with this occupation works for nobody.
+
+    >>> is_without_work("Retired"), is_without_work("stay-at-home dad"), is_without_work("freelancer")
+    (True, True, False)
+    """
+    low = occupation.casefold()
+    return low in _WITHOUT_WORK or low.startswith(("stay-at-home", "stay at home"))
+
+
 _SPELLINGS = {
     "name": "full_name first_name given_name user_name real_name called",
     "nickname": "nick_name preferred_name goes_by call_me",

@@ -417,7 +417,7 @@ OTHER_WORDS = {
     "medical_condition": "coeliac diabetic dyslexic hashimotos",
     "diet": "don't dont can't gave",
     "goal": "saving becoming",
-    "hobby": "collect paint",
+    "hobby": "collect paint run swim",
     "verbosity": "short brief point",
     "emoji": "emoji",
     "reply_language": "spelling",
