@@ -189,7 +189,7 @@ def allergy(said: Said, match: Match) -> Drafts:
 
 HAVE_CONDITION = re.compile(
     r"(?:also |currently )*(?:have(?: had)?|(?<=i've )had|(?<=ive )had"
-    r"|'ve got|got|suffer from|live with|living with|struggle with|struggling with"
+    r"|'ve got|got|suffer (?:from|with)|live with|living with|struggle with|struggling with"
     r"|deal with|dealing with|battling|battle|suffering from|manage)(?: (?:severe|bad|mild|really bad"
     r"|terrible|a mild case of|some|pretty bad|a history of|serious|high-functioning"
     r"|low-grade))* "

@@ -36,6 +36,14 @@ MOVED_TO = re.compile(
     r"|here|away|house|down|up|out|in together|permanently))?(?: from (?P<old>[\w .'-]{2,40}?))? to "
 )
 MOVED_OUT = re.compile(r"(?:have |had )?(?:just |recently )?(?:moved (?:out of|away from)|moved from|left) (?!to\b)")
+MOVED_IN = re.compile(
+    r"(?:have |just |recently |finally )*moved in with (?:my|our) (?:(?!in\b|who\b|and\b)[\w'’-]+ ){1,3}in (?!law\b)"
+)
+RENTS = re.compile(
+    r"(?:(?:currently|now|still) )*(?:rent|renting|share|sharing) (?:a|an|my|the|our|this) (?:[\w-]+ ){0,2}?(?:flat"
+    r"|apartment"
+    r"|house|room|studio|bedsit|place)(?: with (?:(?!in\b|who\b)[\w'’-]+ ){1,4})? ?in (?!the\b)"
+)
 FROM = re.compile(
     r"(?:(?:originally|actually|really|born) )?(?:from|come from|came from|hail from) (?:an? (?:\w+ ){1,3}(?:called"
     r"|named) )?"
@@ -94,6 +102,15 @@ def lives_in(said: Said, match: Match) -> Drafts:
     ):
         return
     yield from _residence(said, match.end(), 0.92)
+
+
+_FOR_OTHERS = re.compile(r"\b(?:to|for|out|during|over|every|when)\b")
+
+
+def rents(said: Said, match: Match) -> Drafts:
+    """'I rent a flat in Bristol': not for a holiday, and not to others."""
+    if not _VISIT.search(said.clause.low) and not _FOR_OTHERS.search(said.clause.low, match.end()):
+        yield from _residence(said, match.end(), 0.8)
 
 
 def been_in(said: Said, match: Match) -> Drafts:

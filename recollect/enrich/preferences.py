@@ -343,7 +343,7 @@ _INSTRUCTION = re.compile(
     rf"|always|never|don't ever|do not ever|dont ever),? (?:please |you should |always |never |don't |do not "
     rf"|only )*{_VERB}\b|stop (?:apologi[sz]ing"
     r"|repeating|asking|giving|saying|adding|starting|ending|lecturing|being|suggesting|recommending"
-    r"|calling)\b).{3,150}"
+    r"|calling)\b).{3,150}|stop (?:apologi[sz]ing|lecturing(?: me)?|repeating yourself)(?=\W*\Z)"
 )
 
 

@@ -159,6 +159,8 @@ _AM: tuple[tuple[re.Pattern[str], Rule], ...] = (
 _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (homes.LIVES_IN, homes.lives_in),
     (homes.CALL_HOME, homes.call_home),
+    (homes.MOVED_IN, homes.rents),
+    (homes.RENTS, homes.rents),
     (homes.MOVED_TO, homes.moved_to),
     (homes.MOVED_OUT, homes.moved_out),
     (homes.FROM, homes.comes_from),
@@ -246,6 +248,7 @@ _WAS: tuple[tuple[re.Pattern[str], Rule], ...] = (
 )
 _WE: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (homes.LIVES_IN, homes.lives_in),
+    (homes.RENTS, homes.rents),
     (homes.MOVED_TO, homes.moved_to),
     (people.HAVE, people.have),
     (people.WE_PARTED, people.we_parted),

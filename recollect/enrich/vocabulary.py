@@ -241,6 +241,8 @@ ADJECTIVE_CONDITIONS = {
     "diabetic": "diabetes",
     "type 1 diabetic": "type 1 diabetes",
     "type 2 diabetic": "type 2 diabetes",
+    "t1 diabetic": "type 1 diabetes",
+    "t2 diabetic": "type 2 diabetes",
     "epileptic": "epilepsy",
     "asthmatic": "asthma",
     "autistic": "autism",

@@ -21,7 +21,6 @@ _DONE = {
     "employer": ("work at", "worked at"),
     "industry": ("work in", "worked in"),
     "colleague": ("work with", "worked with"),
-    "language": ("speak", "spoke"),
     "programming_language": ("program in", "programmed in"),
     "tool": ("use", "used"),
     "vehicle": ("drive", "drove"),

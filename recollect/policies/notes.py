@@ -36,7 +36,6 @@ _WORDS = {
     "timezone": "Time zone: {}",
     "employer": "Works at {}",
     "industry": "Works in {}",
-    "language": "Speaks {}",
     "programming_language": "Programs in {}",
     "tool": "Uses {}",
     "vehicle": "Drives {}",
@@ -48,7 +47,8 @@ _WORDS = {
     "medication": "Takes {}",
 }
 _MANY = {"child": "Children", "goal": "Goals"} | {
-    name: f"{name.capitalize()}s" for name in ("parent", "sibling", "relative", "friend", "colleague", "pet", "device")
+    name: f"{name.capitalize()}s"
+    for name in ("parent", "sibling", "relative", "friend", "colleague", "pet", "device", "language")
 }
 _OWN = {"my": "their", "our": "their", "me": "them", "us": "them", "myself": "themselves", "mine": "theirs"}
 _AS_OF = re.compile(r" \(as of ([A-Z][a-z]+ \d{4})\)\Z")

@@ -151,6 +151,13 @@ async def test_the_notes_tell_dogs_from_cats_and_grandchildren_from_cousins(memo
     assert "Relatives: Aoife (grandchild), Cian (grandchild), Sorcha (cousin)" in profile
 
 
+async def test_who_learns_a_language_is_not_said_to_speak_it(memory):
+    ann = memory.user("ann")
+    await ann.session("s").add_interaction("I'm learning Welsh. I speak English.", "I see.")
+    await memory.work()
+    assert "- Languages: Welsh, English" in (await ann.get_context("Hello.")).system
+
+
 async def test_a_note_of_another_month_than_most_says_its_own(memory, clock):
     ann = memory.user("ann")
     await ann.session("s").add_interaction("I live in Oslo. I work as a nurse.", "I see.")

@@ -225,7 +225,7 @@ async def test_what_was_so_at_a_time_is_told_for_that_time():
         ("What food should I avoid?", "You are allergic to walnuts. "),
         ("What do I do for a living?", "You work as a baker. "),
         ("Where do I work?", "You work at Equinor. "),
-        ("Which languages do I speak?", "You speak Portuguese and Norwegian. "),
+        ("Which languages do I speak?", "Your languages are Portuguese and Norwegian. "),
     ],
 )
 async def test_what_the_profile_knows_is_said_in_a_plain_sentence(question, answer):
