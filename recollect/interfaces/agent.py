@@ -87,6 +87,12 @@ _WHO_IS = re.compile(
     r"(?:and |so )?who(?:'s|’s| is| was) (?P<name>[^\W\d_][\w'’-]*(?: [A-Z][\w'’-]*)?)\W*$", re.IGNORECASE
 )
 _PAST = re.compile(r"\b(?:did|was|were|had)\b", re.IGNORECASE)
+_TAKES_BACK = re.compile(
+    r"(?:(?:ok|okay|oh|so|no|wait|hey|hmm|and|but|well)[\s,]+)*(?:scratch that|forget that|actually|sorry|correction"
+    r"|i meant"
+    r"|update|change of plans?|they(?:'ve| have)? (?:changed|moved)|it's now|now it's)\b",
+    re.IGNORECASE,
+)
 _OWN = re.compile(r"\b(?:I|my|me|mine|I'm|I've)\b", re.IGNORECASE)
 
 
@@ -187,7 +193,17 @@ class MemoryAgent:
         if facts:
             return Answer(told, (), context, facts), True
         hits, sure = _that_answer(asked, await self._found(chat, context, at))
+        hits = await self._in_their_words(chat, hits)
         return Answer(_said(asked, hits, sure, now), tuple(hits), context), sure
+
+    async def _in_their_words(self, chat: Session, hits: Sequence[Hit]) -> list[Hit]:
+        """What was noted as it was said, which tells more; each message once."""
+        sources = {hit.id: source for hit in hits if (source := _source_of(hit.record))}
+        if not sources or not self._policy.quotes:
+            return list(hits)
+        known = {record.id: record for record in await chat.user.get_memories([*sources.values()])}
+        told = [hit._replace(record=known.get(sources.get(hit.id, ""), hit.record)) for hit in hits]
+        return list({hit.id: hit for hit in told[::-1]}.values())[::-1]
 
     async def _found(self, chat: Session, context: Context, at: datetime | None) -> Sequence[Hit]:
         """What may be quoted: of a context with limits, only what stands in it."""
@@ -245,6 +261,8 @@ async def _from_profile(chat: Session, question: str, now: datetime, policy: Pol
     past = await _of_then(chat, question, current[0].key, now)
     if past is not None:
         return past, _told_of_then(past, current, now)
+    if asks_of_before(question):
+        return (), ""  # what is so now is no answer to it
     return current, await _told_now(chat, current, now, policy)
 
 
@@ -403,10 +421,29 @@ def _that_answer(question: str, hits: Sequence[Hit]) -> tuple[list[Hit], bool]:
     usable = [hit for hit in hits if _may_be_quoted(hit.record, question)]
     sure = [hit for hit in usable if hit.relevance >= SURE]
     if sure:
-        return [hit for hit in sure if hit.score >= RUNNER_UP * sure[0].score][:QUOTES_MAX], True
+        best = [hit for hit in sure if hit.score >= RUNNER_UP * sure[0].score][:QUOTES_MAX]
+        later = [hit for hit in _put_right(question, sure[0], usable) if hit not in best]
+        return [*best[: QUOTES_MAX - len(later)], *later], True
     # The profile has one answer to each question or none: what it knows besides is not close to it.
     near = [hit for hit in usable if hit.relevance >= NEAR and hit.record.layer not in PROFILE]
     return near[:1], False
+
+
+def _source_of(record: Record) -> str | None:
+    return record.source.message_id if record.layer in PROFILE and record.source else None
+
+
+def _put_right(question: str, best: Hit, hits: Sequence[Hit]) -> list[Hit]:
+    """What was said soon after the best one to put it right: "scratch that, ballet is on Fridays now"."""
+    wanted, said = set(query_terms(question)), best.record
+    return [
+        hit
+        for hit in hits
+        if hit.record.scope.session == said.scope.session
+        and (hit.record.when, hit.record.born) > (said.when, said.born)
+        and _TAKES_BACK.match(hit.content)
+        and not wanted.isdisjoint(terms(hit.content))
+    ][:1]
 
 
 def _may_be_quoted(record: Record, question: str) -> bool:

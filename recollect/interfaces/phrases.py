@@ -57,7 +57,7 @@ _WITHOUT = {"emoji": ("emoji", "answers {}"), "code_comments": ("comments", "cod
 
 _AM_OR_DO = r"(?:'m|’m| am| do| did| was)"
 _ASKED = (
-    ("employer", rf"where{_AM_OR_DO} I (?:use to |used to )?(?:employed|work)"),
+    ("employer", rf"where{_AM_OR_DO} I (?:use to |used to )?(?:employed|work)|whom? do I work for\b"),
     ("occupation", rf"what{_AM_OR_DO} I (?:use to |used to )?(?:do for|do\W*$|working as|work as)"),
     ("city", rf"where{_AM_OR_DO} I (?:use to |used to )?(?:liv|based)|where(?:'s| is) my home\b"),
     ("hometown", rf"where{_AM_OR_DO} I (?:come |born|grow up|grew up|from)"),
@@ -77,6 +77,12 @@ _BESIDE = "current currently now these days please remember remind know recall t
 _BY_NAME = "name names"
 """What is asked of everybody: "what is my husband's name?" is about the husband."""
 """Words of a question that do not tell what it is about."""
+_AN = re.compile(r"[AEFHILMNORSX](?:[A-Z]|\b)|(?i:(?!uni|use|usa|us\b|uk\b|ux|eur|one\b)[aeiou])")
+"""What takes "an": an engineer, an HR manager; but a UX researcher and a university lecturer."""
+_OF_MORE = re.compile(
+    r"\s*(?:and |so |but )?(?:when|why|how (?:often|long|much|far|do|did|can|should))\b", re.IGNORECASE
+)
+"""What a value is no answer to: "when do I work?" is not what somebody works as."""
 _OF_A_WISH = "like prefer want wish favour"
 _BEFORE = re.compile(
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|used? to|in the past|once|earlier|until recently)\b", re.IGNORECASE
@@ -127,6 +133,8 @@ def keys_asked(question: str, known: Sequence[tuple[str, str]]) -> list[str]:
     by_question = {key for key, pattern in _QUESTIONS if pattern.search(question)}
     if by_question:
         return list(dict.fromkeys(key for key, _ in known if key in by_question))
+    if _OF_MORE.match(question):
+        return []
     wanted = {term for term in query_terms(question) if term not in _stems(_BESIDE)}
     wanted = wanted - _stems(_BY_NAME) or wanted
     if asks_of_before(question):
@@ -187,7 +195,7 @@ def _named(key: str) -> tuple[str, str]:
 def _with_article(value: str) -> str:
     if value.lower().startswith(("a ", "an ", "the ")):
         return value
-    return f"{'an' if value[:1].lower() in 'aeiou' else 'a'} {value}"
+    return f"{'an' if _AN.match(value) else 'a'} {value}"
 
 
 @lru_cache

@@ -125,16 +125,37 @@ async def test_who_asks_what_was_talked_about_hears_how_the_conversations_began(
     assert await _ask("What did we talk about?", told=()) == "This is our first conversation."
 
 
+async def test_what_was_noted_is_told_in_the_words_it_was_noted_from_and_once():
+    told = ("We have two kids, Inês who is 7 and Leo who is 4.",)
+    assert await _ask("How old is Leo?", told=told) == f"On Monday 2 November you said: “{told[0]}”"
+
+
+async def test_what_was_put_right_is_quoted_with_what_puts_it_right():
+    told = ("Inês has ballet on Tuesdays and Thursdays at five.", "Ok, scratch that, ballet is on Fridays now.")
+    said = await _ask("When does Inês have ballet?", told=told)
+    assert told[0] in said and said.index(told[1]) > said.index(told[0])
+
+
+async def test_what_is_so_now_is_no_answer_to_what_was_before_or_when_it_is_done():
+    told = ("I live in Porto.", "I work as a radiographer.")
+    assert "You live in" not in await _ask("Where did I live before Porto?", told=told)
+    assert "You work as" not in await _ask("When do I work?", told=told)
+
+
 @pytest.mark.parametrize(
     "key, value, said",
     [
+        ("occupation", "UX researcher", "You work as a UX researcher"),
+        ("occupation", "HR manager", "You work as an HR manager"),
+        ("occupation", "university lecturer", "You work as a university lecturer"),
+        ("occupation", "usher", "You work as an usher"),
         ("format", "no bullet points", "You prefer answers without bullet points"),
         ("format", "tables", "You prefer answers in the form of tables"),
         ("emoji", "none", "You prefer answers without emoji"),
         ("code_comments", "yes", "You prefer code with comments"),
     ],
 )
-def test_a_wish_for_answers_is_said_as_people_say_it(key, value, said):
+def test_what_is_known_is_said_as_people_say_it(key, value, said):
     assert holds(key, [value]) == said
 
 
