@@ -41,8 +41,7 @@ MOVED_IN = re.compile(
 )
 RENTS = re.compile(
     r"(?:(?:currently|now|still) )*(?:rent|renting|share|sharing) (?:a|an|my|the|our|this) (?:[\w-]+ ){0,2}?(?:flat"
-    r"|apartment"
-    r"|house|room|studio|bedsit|place)(?: with (?:(?!in\b|who\b)[\w'’-]+ ){1,4})? ?in (?!the\b)"
+    r"|apartment|house|room|bedsit)(?: with (?:(?!in\b|who\b)[\w'’-]+ ){1,4})? ?in (?!the\b)"
 )
 FROM = re.compile(
     r"(?:(?:originally|actually|really|born) )?(?:from|come from|came from|hail from) (?:an? (?:\w+ ){1,3}(?:called"
