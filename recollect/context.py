@@ -482,6 +482,9 @@ class ContextBuilder:
             sections.sort(key=lambda section: SECTIONS.index(section.name))
         by_id |= {message.id: message for message in said}
         listed = [Kept(name, item.id, item.tokens, item.whole) for name in SECTIONS for item in kept.get(name, ())]
+        # What stands among the messages is not left out because it is not remembered as well.
+        stands = {message.id for message in said}
+        left_out = tuple(out for out in left_out if out.id not in stands)
         return Context(
             query=found.question.text,
             system=prompt.system,
