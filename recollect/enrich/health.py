@@ -323,9 +323,13 @@ _NOT_REGULARLY = re.compile(
 """What is taken now and then is no medication of somebody's, nor is what they only write about."""
 
 
+_WAS_ON = re.compile(r"i was (?:\w+ )?(?:on|taking) ")
+"""What somebody took once, and may take no more."""
+
+
 def takes(said: Said, match: Match) -> Drafts:
     """'I take warfarin', 'I'm on metformin 500 mg': a closed list, of what is taken day by day."""
-    if _NOT_REGULARLY.search(said.clause.low):
+    if _NOT_REGULARLY.search(said.clause.low) or _WAS_ON.match(said.clause.low):
         return
     for value in listed(said.clause, match.end(), _medicine, most=6):
         yield said.fact("medication", value, 0.88)

@@ -318,7 +318,7 @@ def have(said: Said, match: Match) -> Drafts:
 
 def named_next(said: Said, told: Match, match: Match) -> Drafts:
     """'We have a cat. Her name is Miso': of whom the sentence before told."""
-    if TOLD_OF.search(told["rest"]):
+    if TOLD_OF.search(told["rest"]) or _ARTICLE.match(said.clause.low, match.end()):
         return
     many = told["relation"] in _PLURAL
     for value in listed(said.clause, match.end(), _sure_name, most=6 if many else 1):
