@@ -144,7 +144,8 @@ class Context:
 
     `messages` are for a chat model as they are. For who puts a prompt together otherwise, `system` has all that is
     known and remembered as one text; or `lasting` has what seldom changes, for the beginning, and `found` what was
-    found for this question, for the end, with the `recent` messages between them.
+    found for this question, for the end, with the `recent` messages between them. Of a budget below 400 tokens all is
+    `lasting`.
     """
 
     query: str
