@@ -19,6 +19,7 @@ from recollect.layers import LASTING, LAYERS, SECTIONS
 from recollect.policies import fitting, scoring
 from recollect.policies.fencing import fenced, shown
 from recollect.policies.fitting import Item, LeftOut, Section
+from recollect.policies.notes import common_month, undated
 from recollect.policies.tokens import TokenCounter, message_tokens
 from recollect.policies.trimming import trimmed
 from recollect.policies.words import terms
@@ -63,6 +64,9 @@ else and by themselves: if others made room for them or took it, they would chan
 FOUND_SHARE, RECENT_LEAST = 0.35, 0.25
 """What the recent messages leave to what is found and to the question, whether these need it or not, for the same
 reason; and what they get where what lasts takes most of the rest."""
+SMALL, SMALL_SHARE = 400, 0.4
+"""In a budget below this all that is known stands in one fence, since a second one would take a tenth of it and more;
+and what lasts takes no more than this share, so that the best of what was found has room. No cache is needed there."""
 RECENT_FLOOR = 400
 """Tokens that the newest messages get in any case, if the budget has them."""
 FLOORS = {
@@ -140,7 +144,8 @@ class Context:
 
     `messages` are for a chat model as they are. For who puts a prompt together otherwise, `system` has all that is
     known and remembered as one text; or `lasting` has what seldom changes, for the beginning, and `found` what was
-    found for this question, for the end, with the `recent` messages between them.
+    found for this question, for the end, with the `recent` messages between them. Of a budget below 400 tokens all is
+    `lasting`.
     """
 
     query: str
@@ -332,8 +337,12 @@ class ContextBuilder:
         window: int | None,
     ) -> Context:
         question_tokens = sum(message_tokens(self._count, "user", m["content"]) for m in asked)
-        room = max_tokens - self._frames(records)
-        lasting = self._fit_lasting(records, room, alone=not recent)
+        small = max_tokens < SMALL
+        room = max_tokens - self._frames(records, small)
+        most = int((SMALL_SHARE if small else LASTING_SHARE if recent else LASTING_ALONE) * room)
+        if small:
+            most = min(most, room - question_tokens - self._best(records["knowledge"]))
+        lasting = self._fit_lasting(records, room, most)
         recent, out = self._window(recent, room, lasting.tokens, window)
         out += lasting.left_out
         if asked and question_tokens > max_tokens // 2:
@@ -360,23 +369,30 @@ class ContextBuilder:
             item = kept[name].pop()
             out.append(LeftOut(name, item.id, item.tokens, "no room once everything was put together"))
 
-    def _frames(self, records: dict[str, list[Record]]) -> int:
+    def _best(self, found: Sequence[Record]) -> int:
+        """Tokens of the best of what was found, with its heading. A long text can be shortened."""
+        if not found:
+            return 0
+        return self._heading_tokens("knowledge") + min(self._count(dated_line(found[0])) + 1, LINE_LEAST)
+
+    def _frames(self, records: dict[str, list[Record]], small: bool) -> int:
         """Tokens of the fences: one around what lasts and one around what was found, where there is any."""
         fences = [
             any(records[name] for name in LASTING),
             any(records[name] for name in SECTIONS if name not in LASTING),
         ]
-        return sum(fences) * self._system_tokens(fenced([]))
+        return (any(fences) if small else sum(fences)) * self._system_tokens(fenced([]))
 
-    def _fit_lasting(self, records: dict[str, list[Record]], room: int, *, alone: bool) -> fitting.Packed:
+    def _fit_lasting(self, records: dict[str, list[Record]], room: int, most: int) -> fitting.Packed:
         """What seldom changes, by nothing but itself and the budget: the same turn after turn."""
         shares = sum(SHARES[name] for name in LASTING)
+        month = common_month([record.content for record in records["profile"]])
         sections = [
-            Section(name, tuple(self._item(name, record) for record in records[name]), SHARES[name] / shares)
+            Section(name, tuple(self._item(name, record, month) for record in records[name]), SHARES[name] / shares)
             for name in LASTING
         ]
-        most = max(int((LASTING_ALONE if alone else LASTING_SHARE) * room), 0)
-        return fitting.pack([_floored(each, room) for each in sections], most, self._heading_tokens, PRIORITY)
+        packing = [_floored(each, room) for each in sections]
+        return fitting.pack(packing, max(most, 0), lambda name: self._heading_tokens(name, month), PRIORITY)
 
     def _window(
         self, recent: Sequence[Record], room: int, lasting: int, most: int | None
@@ -411,8 +427,9 @@ class ContextBuilder:
         sections.append(self._knowledge_section(found, records["knowledge"], share, scale))
         return fitting.pack([_floored(each, room) for each in sections], max(left, 0), self._heading_tokens, PRIORITY)
 
-    def _item(self, section: str, record: Record) -> Item:
+    def _item(self, section: str, record: Record, month: str = "") -> Item:
         text = line_of(section, record)
+        text = undated(text, month) if section == "profile" else text
         return Item(record.id, text, self._count(text) + 1)
 
     def _knowledge_section(self, found: _Found, records: Sequence[Record], room: int, scale: float) -> Section:
@@ -446,17 +463,19 @@ class ContextBuilder:
         left_out: tuple[LeftOut, ...],
     ) -> Context:
         by_id = {record.id: record for held in records.values() for record in held}
-        # What is remembered is told as it happened: what was so later stands after what was so before.
-        told = kept | {"knowledge": sorted(kept.get("knowledge", ()), key=lambda item: by_id[item.id].when)}
+        # What is remembered is told as it happened: what was so later stands after what was so before. Of one moment,
+        # as messages of an import often are, what was written first was said first.
+        told = kept | {"knowledge": sorted(kept.get("knowledge", ()), key=lambda item: _order(by_id[item.id]))}
+        month = common_month([record.content for record in records["profile"]])
         texts = {
-            name: f"## {HEADINGS[name]}\n" + "\n".join(item.text for item in told[name])
+            name: f"## {_heading(name, month)}\n" + "\n".join(item.text for item in told[name])
             for name in SECTIONS
             if name != "recent" and kept.get(name)
         }
         first = {item.id for item in kept.get("recent", ())}
         said = [message for unit in fitting.units(recent) if unit[0].id in first for message in unit]
         spoken_before = [Message.from_record(message).to_openai() for message in said]
-        prompt = _Prompt.of(texts, spoken_before, asked, found.question.text)
+        prompt = _Prompt.of(texts, spoken_before, asked, found.question.text, in_one=max_tokens < SMALL)
         sections = [ContextSection(name, text, self._count(text), len(kept[name])) for name, text in texts.items()]
         if said:
             spoken_text = "\n".join(f"{message.data['role']}: {spoken(message)}" for message in said)
@@ -464,6 +483,9 @@ class ContextBuilder:
             sections.sort(key=lambda section: SECTIONS.index(section.name))
         by_id |= {message.id: message for message in said}
         listed = [Kept(name, item.id, item.tokens, item.whole) for name in SECTIONS for item in kept.get(name, ())]
+        # What stands among the messages is not left out because it is not remembered as well.
+        stands = {message.id for message in said}
+        left_out = tuple(out for out in left_out if out.id not in stands)
         return Context(
             query=found.question.text,
             system=prompt.system,
@@ -492,8 +514,17 @@ class ContextBuilder:
     def _system_tokens(self, text: str) -> int:
         return message_tokens(self._count, "system", text)
 
-    def _heading_tokens(self, name: str) -> int:
-        return 0 if name == "recent" else self._count(f"\n\n## {HEADINGS[name]}\n") + 1
+    def _heading_tokens(self, name: str, month: str = "") -> int:
+        return 0 if name == "recent" else self._count(f"\n\n## {_heading(name, month)}\n") + 1
+
+
+def _heading(section: str, month: str) -> str:
+    """What stands above a section: above the notes about the user also of when most of them are."""
+    return f"{HEADINGS[section]} (as of {month})" if section == "profile" and month else HEADINGS[section]
+
+
+def _order(record: Record) -> tuple[int, tuple[int, int]]:
+    return record.when, record.born
 
 
 def _without_the_far(found: _Found, records: dict[str, list[Record]]) -> tuple[dict[str, list[Record]], list[LeftOut]]:
@@ -558,11 +589,17 @@ class _Prompt:
 
     @classmethod
     def of(
-        cls, texts: dict[str, str], said: Sequence[dict[str, Any]], asked: Sequence[dict[str, Any]], question: str
+        cls,
+        texts: dict[str, str],
+        said: Sequence[dict[str, Any]],
+        asked: Sequence[dict[str, Any]],
+        question: str,
+        *,
+        in_one: bool,
     ) -> _Prompt:
         system = _fenced(texts)
-        lasting = _fenced({name: text for name, text in texts.items() if name in LASTING})
-        found = _fenced({name: text for name, text in texts.items() if name not in LASTING})
+        lasting = _fenced({name: text for name, text in texts.items() if in_one or name in LASTING})
+        found = _fenced({name: text for name, text in texts.items() if not in_one and name not in LASTING})
         last = tuple([*said, *asked][-1:])
         if not last or last[0]["role"] != "user" or last[0]["content"] != question:
             # Whoever has the question puts it behind all this; two messages of a user in a row are one too many.

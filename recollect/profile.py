@@ -32,7 +32,7 @@ from recollect.policies.facts import (
     text_mark,
 )
 from recollect.policies.graphs import SAID_BY_FACTS
-from recollect.policies.keys import FOLLOWERS, OPPOSITES, Key, key_of, same_value
+from recollect.policies.keys import FOLLOWERS, OPPOSITES, Key, is_without_work, key_of, same_value
 from recollect.policies.merging import normal
 from recollect.policies.quarantine import heard, is_aside
 from recollect.policies.unlearning import UNTRUE
@@ -311,7 +311,7 @@ class Facts:
     async def _outdated(self, row: Sequence[Claim], all_rows: Sequence[Sequence[Claim]]) -> list[Claim]:
         """What is over with a new value: who likes something dislikes it no more.
 
-        Who moves to another city has left its region, unless it is said again.
+        Who moves to another city has left its region, unless it is said again. Who has no work has no employer.
         """
         ends: list[Claim] = []
         for claim in row:
@@ -324,7 +324,23 @@ class Facts:
                 said = {each.key.name for other in all_rows for each in other if each.text == claim.text}
                 over = replace(claim, value="", kind="ends", valid_from=None, valid_to=claim.since, reason="moved")
                 ends += [replace(over, key=key_of(name)) for name in follow if name not in said]
+            ends += await self._at_odds(claim, all_rows) if claim.kind == "says" else ()
         return ends
+
+    async def _at_odds(self, claim: Claim, all_rows: Sequence[Sequence[Claim]]) -> list[Claim]:
+        """The employer of who is retired or out of work now, or that of who has an employer; not if both are said."""
+        name, other = claim.key.name, {"occupation": "employer", "employer": "occupation"}.get(claim.key.name)
+        if other is None or (name == "occupation" and not is_without_work(claim.value)):
+            return []
+        if any(each.key.name == other and each.text == claim.text for row in all_rows for each in row):
+            return []
+        key = key_of(other)
+        over = replace(claim, key=key, kind="ends", valid_from=None, valid_to=claim.since)
+        return [
+            replace(over, value=head.data["value"])
+            for head in await self._heads(key)
+            if name == "occupation" or is_without_work(head.data["value"])
+        ]
 
     async def _claims(self, found: Found, extractor: str) -> list[Claim]:
         """What a draft claims: of a set, about each of the values that it concerns."""

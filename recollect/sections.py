@@ -149,7 +149,11 @@ def _noted_lines(index: PartitionIndex, now: int, also: dict[str, Sequence[Recor
 def _kin(index: PartitionIndex, now: int) -> dict[str, str]:
     """What people are to the user, by name, where the graph knows it more exactly than the profile: a sister."""
     told = ((record.data.get("names"), record.data.get("relation")) for record in index.of_layer("relation", now))
-    return {normal(names[1]): str(relation) for names, relation in told if names and names[0] == USER}
+    kin = {normal(names[1]): str(relation) for names, relation in told if names and names[0] == USER}
+    animals = (record.data for record in index.of_layer("entity", now) if record.data.get("type") in _ANIMALS)
+    return kin | {
+        normal(name): str(data["type"]) for data in animals for name in data["names"] if kin.get(normal(name)) == "pet"
+    }
 
 
 def _noted(record: Record, kin: Mapping[str, str], now: int) -> Noted:
@@ -246,9 +250,11 @@ _KIN = frozenset((
     "partner", "wife", "husband", "spouse", "girlfriend", "boyfriend", "fiance", "child", "son", "daughter", "parent",
     "mother", "father", "sibling", "sister", "brother", "relative", "grandmother", "grandfather", "aunt", "uncle",
     "cousin", "niece", "nephew", "half sister", "half brother", "grandson", "granddaughter",
-    "friend", "colleague", "boss", "roommate", "neighbour", "pet", "dog", "cat",
+    "grandchild", "friend", "colleague", "boss", "roommate", "neighbour", "pet", "dog", "cat",
 ))  # fmt: skip
 """Relations that are what somebody is to somebody."""
+_ANIMALS = frozenset(("dog", "cat"))
+"""What a pet may be, by the type of its entity."""
 _KEY_OF = {
     "lives_in": "city", "works_at": "employer", "comes_from": "hometown", "owns": "device", "drives": "vehicle",
     "uses": "tool", "partner": "partner", "friend": "friend", "colleague": "colleague", "pet": "pet",
@@ -256,8 +262,8 @@ _KEY_OF = {
     **dict.fromkeys(("parent", "mother", "father"), "parent"),
     **dict.fromkeys(("sibling", "sister", "brother", "half_sister", "half_brother"), "sibling"),
     **dict.fromkeys(
-        ("relative", "grandmother", "grandfather", "grandson", "granddaughter", "aunt", "uncle", "cousin", "niece",
-         "nephew"), "relative"),
+        ("relative", "grandmother", "grandfather", "grandchild", "grandson", "granddaughter", "aunt", "uncle", "cousin",
+         "niece", "nephew"), "relative"),
 }  # fmt: skip
 """By which key the profile knows what a relation of the user says."""
 

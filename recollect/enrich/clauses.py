@@ -54,7 +54,7 @@ _ELIDED_AM = (
     r"(?:an? [a-z]|(?:also |severely |deathly |very )?allergic to|married to|engaged to|(?:newly |recently )?retired"
     r"|unemployed|self-employed|fluent in"
     r"|conversational in|into|vegan|vegetarian|pescatarian|diabetic|lactose intolerant|learning|dating"
-    r"|originally from|from|\d\d ?[mf]?(?=[,. ]|\Z)|now an? [a-z])"
+    r"|now retired|originally from|from|\d\d ?[mf]?(?=[,. ]|\Z)|now an? [a-z])"
 )
 _MARK = r"(?:\s{0,3}[,;:(–—\x00]+\s{0,3}|\s-+\s)"
 _WORD = (
@@ -114,6 +114,14 @@ _REPORTED = re.compile(
     r"|texted|asked|asks|heard"
     r"|insists?|insisted|suspects?|reckons?|jokes?|joked|argues?|argued|according|dreamt|dreamed|until|when|whenever)\b"
 )
+_DIAGNOSED = re.compile(
+    r"(?:my |the )?(?:dr\.?|doctor|doc|gp|consultant|specialist|allergist|dermatologist|neurologist|cardiologist"
+    r"|psychiatrist)(?: [a-z]+)?(?: now| just)? (?:says?|said|told me|tells me)(?: that)?,?\Z"
+)
+_ILL = re.compile(
+    r"(?:i've(?: got)?|i have(?: got)?|i got|i'm|im|i am) (?!(?:a|an|the|to|not|no|fine|ok|okay|going|gonna)\b)"
+)
+"""What a doctor says that one has is so, other than what a friend does: "the doctor says I have asthma"."""
 _GIVES_REASON = re.compile(r"\b(?:because|cause|cuz|coz|bc)[\s,]{1,3}\Z")
 _REPORTED_OR_SUPPOSED = re.compile(rf"{_REPORTED.pattern}|\b(?:if|wish|wishes|unless|whether|would|he|she|they)\b")
 _CONFIRMED = re.compile(
@@ -151,25 +159,35 @@ _MAIN_CLAUSE = re.compile(r"[,\s]{1,3}(?:i|i'm|im|i've|ive|i'd|we)\b")
 """Of whom "having finished ..." is said."""
 
 
-def clauses(sentence: Sentence) -> Iterator[Clause]:
+def clauses(sentence: Sentence, *, introduced: bool = False) -> Iterator[Clause]:
     """The things that a statement says of the user, one after the other.
 
     A clause that leaves "I" out ("I'm 29 and live in Oslo") gets it back. What follows a doubt, a
-    report or a condition ("she said", "if") is not given.
+    report or a condition ("she said", "if") is not given. Who is `introduced` has just told their name: what they
+    do may then stand alone.
     """
     low, text = sentence.low, sentence.text
     opened = OPENERS.match(low)
     first = opened.end() if opened else 0
-    joints = _joints(low, first)
+    alone = _ROLE_ALONE.match(text, first) if introduced else None
+    if alone and _is_occupation(alone["role"].lower()):
+        lead = "I'm a "
+        text = text[:first] + _small(alone["role"]) + text[alone.end("role") :]
+    else:
+        lead = _first_lead(low[first:], low)
+    joints = _joints(low, first, lead)
     for (joint, begins, lead), (ends, _, _) in zip(joints, [*joints[1:], (len(low), 0, "")], strict=True):
         before = low[first:joint]
         # What comes after a "but" is so again: "if I were rich I'd have a Porsche, but I drive a Fiat".
         # What comes after "because" is so as well, unless all of it is supposed.
         turned, reason = _TURNS.search(low, first, begins), _GIVES_REASON.search(low, first, begins)
-        if ends <= begins or (_REPORTED if turned else _REPORTED_OR_SUPPOSED if reason else _UNSAFE).search(before):
+        doubt = _REPORTED if turned else _REPORTED_OR_SUPPOSED if reason else _UNSAFE
+        diagnosed = _DIAGNOSED.match(before) is not None and _ILL.match(low, begins) is not None
+        if ends <= begins or (doubt.search(before) and not diagnosed):
             continue
         run_on = low[joint:begins].isspace() and before and not _PARTICIPLES.match(low, begins)
-        if run_on and (_leads_elsewhere(before, low[begins:ends]) or _IN_A_TITLE.search(text, first, begins + 4)):
+        elsewhere = _leads_elsewhere(before, low[begins:ends]) and not diagnosed
+        if run_on and (elsewhere or _IN_A_TITLE.search(text, first, begins + 4)):
             continue
         if low.startswith("having ", begins) and not _MAIN_CLAUSE.match(low, ends):
             continue
@@ -193,9 +211,15 @@ def _leads_elsewhere(before: str, clause: str) -> bool:
     return _UNSAFE_LAST.search(before) is not None and _CONFIRMED.search(before) is None
 
 
-def _joints(low: str, first: int) -> list[tuple[int, int, str]]:
-    """Where clauses end and begin, with the subject that a clause left out."""
-    lead = _first_lead(low[first:], low)
+_ROLE_ALONE = re.compile(
+    r"(?P<role>[A-Za-z]+(?: [a-z]+){0,3})(?:,? (?:at|in|from|for|with) (?:the )?[A-Z][\w'’&.-]*"
+    r"(?: (?:[A-Z][\w'’&.-]*|of|in|and|&))*)?[\s\x00.!]*\Z"
+)
+"""What somebody does, after their name: "Raj here. Product manager at Zomato in Gurgaon."."""
+
+
+def _joints(low: str, first: int, lead: str) -> list[tuple[int, int, str]]:
+    """Where clauses end and begin, with the subject that a clause left out; `lead` is that of the first."""
     joints = [(first, first, lead)]
     subject = ("i'm" if lead.startswith("I'm") else "i") if lead else _subject(low[first:])
     closes = 0
@@ -208,6 +232,8 @@ def _joints(low: str, first: int) -> list[tuple[int, int, str]]:
             left_out = "I'm a " if subject == "i'm" and _is_occupation(match["role"]) else None
         if left_out is None or (match["participle"] and _last_word(low, match.start()) in _NOT_BEFORE_PARTICIPLE):
             continue
+        if part.startswith(("my ", "our ")) and _ACCOMPANIED.search(low, joints[-1][1], match.start()):
+            continue
         if left_out and "(" in match.group() and _MARKED.search(low, joints[-1][1], match.start()):
             closes = low.find(")", match.end())  # of another: "I have two candidates, Faiz (24, retired) and ..."
             continue
@@ -217,6 +243,13 @@ def _joints(low: str, first: int) -> list[tuple[int, int, str]]:
 
 
 _MARKED = re.compile("[,;:]")
+_ACCOMPANIED = re.compile(r"\b(?:live|lives|lived|living) with (?:my|our) [\w' ]{2,30}\Z")
+"""One more of those whom one lives with, and nothing new: "I live with my parents and my sister in Leeds"."""
+
+
+def _small(role: str) -> str:
+    """A role as it stands inside a sentence: "Product manager" is "product manager", "UX designer" stays."""
+    return role if role[1:2].isupper() else role[0].lower() + role[1:]
 
 
 def _is_occupation(words_: str) -> bool:
@@ -241,7 +274,8 @@ _STARTS = re.compile(
     r"|did my (?:phd|masters?|master's|mba|degree|bachelors?|bachelor's)|(?:don't|dont) (?:live|work|drive|speak"
     r"|own)(?= .*\bany ?(?:more|longer)\b)"
     r"|(?P<am>saving up for|doing my (?:phd|masters?|master's|mba|degree) in|studying(?= [\w ]{3,40} at )"
-    r"|(?:also |severely |deathly )?allergic to|trying to(?= (?:run|lose|save|learn|quit)\b)|not(?= .*\bany ?(?:more"
+    r"|(?:also |severely |deathly )?allergic to|(?:also )?(?:lactose|gluten|dairy)[ -]intolerant|trying to(?= (?:run"
+    r"|lose|save|learn|quit)\b)|not(?= .*\bany ?(?:more"
     r"|longer)\b)"
     r"|no longer (?:a )?(?:vegan|vegetarian)|not (?:really )?a (?:big |huge )?fan of))\b"
 )
@@ -264,6 +298,8 @@ _FINITE = re.compile(
 _DANGLING = re.compile(r"[^,]{2,30}, (?:this|that|the|these|those|it|he|she|they|his|her|its|my|our)\b")
 """Somebody or something else is meant: "originally from Lagos, this dish ..."."""
 _BECAUSE = re.compile(r" (?:since|because|when|after|until|and|but) ")
+_RETIRED = re.compile(r"(?:now )?retired(?: now)?[\s\x00]*(?:[,.;!]|\Z)")
+"""What one is after all that was told: "I was a teacher for 38 years, retired now"."""
 _LEFT_OUT, _LEFT_OUT_AM = re.compile(rf"(?:{_ELIDED})\b"), re.compile(_ELIDED_AM)
 
 
@@ -276,7 +312,7 @@ def _subject(part: str) -> str:
 def _lead(part: str, subject: str) -> str | None:
     """The subject that a later clause left out; empty when it has its own, None when it cannot be told."""
     if _LEFT_OUT_AM.match(part):
-        return "I'm " if subject == "i'm" else None
+        return "I'm " if subject == "i'm" or (subject and _RETIRED.match(part)) else None
     if _LEFT_OUT.match(part):
         return "I " if subject else None
     return ""

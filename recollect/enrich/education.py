@@ -46,7 +46,7 @@ _NOT_SUBJECTS = words(
     """
     hard, abroad, for, at, in, from, with, late, all, the, a, an, it, that, this, my, more, together, online,
     tonight, today, now, every, until, better, by, alone, on, how, what, everything, harder, too, about, as,
-    them, these, those, their, your, his, her, part, full
+    them, these, those, their, your, his, her, part, full, to
     """
 )
 _SCHOOL_KINDS = re.compile(r"\b(?:university|college|school|institute|academy|polytechnic)\b", re.I)

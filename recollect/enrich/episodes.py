@@ -131,23 +131,27 @@ _DATE = pattern_of(
 )
 # Words that nothing is about: of talking, wanting, liking and doing, of time and amount, of advice.
 _DULL_WORDS = """
-    able actually add adding adds advice amazing anything appreciate around ask asking based best better bit bring
-    came case check come consider considering could couple create curious current currently day days definitely
-    different don't during eight else enjoy enjoying even ever every exactly example excited experience
-    experimenting explain explore favorite favourite feel feeling few figure find finding first five found four
-    generate get getting give given go going gonna good got great guess happy healthy hear heard hello help helpful
-    hey hi hoping hour hours i'd i'll i'm i've idea ideas improve include information interested interesting issue
-    issues it's keep keeping kind know last lately later learn learning less let let's like list little long look
-    looking lot lots love made make making many maybe mean mention mentioned might mind minute minutes month months
-    more most move much need needs new next nice nine now often okay one ones option options other part people
-    perfect plan planning playing popular possible prefer pretty professional provide put question questions read
-    reading ready real really recently recommend recommendation recommendations regarding remember resources rest
-    right said say second see seem seen set seven share show since six someone something soon sound sounds speaking
-    special specific specifically start started starting still stuff suggest suggestion suggestions sure take taking
-    talk ten thank thanks that's there's they're thing things think thinking third thought three time times tip tips
-    today together tomorrow topic treat tried trouble try trying two understand upcoming use used useful using
-    usually various want wanted way ways we're week weekend weeks well went what's whole without wondering work
-    working works worth wow write wrote year years yes yesterday yet you're
+    able actually add adding adds advice ago amazing anything appreciate around ask asking ate based best better
+    bit bought bring btw buy buying call called calling calls came care case changed check come consider
+    considering cos could couple create curious current currently cuz day days definitely different don't due
+    during eat eating eats eight else ended enjoy enjoying even ever every exactly example excited experience
+    experimenting explain explore favorite favourite feel feeling felt few figure find finding fine first five
+    found four generate get getting give given go going gonna good got great guess haha happy hate hates healthy
+    hear heard hello help helpful hey hi hoping hour hours i'd i'll i'm i've idea ideas improve include
+    information interested interesting isn't issue issues it's keep keeping kept kind know last lately later learn
+    learning leave left less let let's like list little live lived lives living lol long look looking lost lot
+    lots love loved loves made make making many maybe mean mention mentioned might mind minute minutes month
+    months more most move much name need needs never new next nice nine nobody now often okay old one ones option
+    options other own paid part pay people perfect plan planning playing popular possible prefer pretty
+    professional provide put question questions quit read reading ready real really recently recommend
+    recommendation recommendations regarding remember resources rest right said say says second see seem seen set
+    seven share show since sit six someone something soon sound sounds speaking special specific specifically
+    spend spent start started starting stay staying still stop stopped stuff suggest suggestion suggestions sure
+    take taking talk tell tells ten thank thanks that's there's they're thing things think thinking third thought
+    three time times tip tips today together told tomorrow topic treat tried trouble try trying turn turned
+    turning two understand upcoming use used useful using usually various wait wanna want wanted way ways we're
+    week weekend weeks well went what's whatever whole without wondering work working works worth wow write wrote
+    yeah year years yes yesterday yet you're
 """
 _DULL = frozenset(_DULL_WORDS.split())
 

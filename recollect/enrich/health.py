@@ -16,6 +16,7 @@ from recollect.enrich.vocabulary import (
     ALLERGEN_WORDS,
     CONDITIONS,
     DIETS,
+    MEDICATIONS,
     NOT_ALLERGENS,
     NOT_EATEN,
 )
@@ -80,9 +81,25 @@ def not_eaten(said: Said, match: Match) -> Drafts:
         yield said.fact("diet", Value(f"no {said.clause.low[first:last]}", first, last), 0.75)
 
 
+EATS_AGAIN = re.compile(
+    r"(?:have )?(?:just |recently |finally )*(?:(?:started|began|back to|went back to|gone back to) )?(?:eat|eating) "
+    r"(?:(?:a (?:bit|little) of|some) )?(?P<what>[a-z]+(?: and [a-z]+)?) again\b(?! (?:tonight|today|this (?:week"
+    r"|evening)))"
+)
+
+
+def eats_again(said: Said, match: Match) -> Drafts:
+    """'I eat meat again': the end of whatever diet it was."""
+    if not NOT_EATEN.isdisjoint(match["what"].split()):
+        yield said.ended_fact("diet", Value("", match.start(), match.end()), 0.8)
+
+
 ALLERGIC = re.compile(
     r"(?:also |deathly |severely |highly |very |extremely |mildly |slightly |quite |badly |terribly |really |super "
     r"|a (?:bit|little) )*(?:allergic|intolerant|sensitive) to "
+)
+ALLERGIC_BEHIND = re.compile(
+    r"(?:also |deathly |severely |highly |very |mildly |slightly )*(?P<what>[a-z]+(?: [a-z]+)?)[ -]allergic\b(?! to\b)"
 )
 ALLERGY = re.compile(
     r"(?:also )?(?:(?<=i've )|(?:have|have got|suffer from|got) )(?:a |an |some |many |multiple |several )?(?:severe "
@@ -117,7 +134,8 @@ def allergic(said: Said, match: Match) -> Drafts:
 
 _ALLERGEN_END = re.compile(
     r"\s*(?:[,.;:!?()\x00/]|\s(?:and|or|but|so|because|which|that|as|since|if|when|in|btw|lol|haha|too|though|plus"
-    r"|with|for|at|by|from|it|except|not|now|unfortunately|sadly|please|pls|also|like|who|any ?(?:more|longer)"
+    r"|with|for|at|by|from|it|except|not|now|unfortunately|sadly|technically|apparently|tho|actually|badly|please"
+    r"|pls|also|like|who|any ?(?:more|longer)"
     r"|after all"
     r"|at all)\b|\s[-–—&]|\Z)"
 )
@@ -153,6 +171,12 @@ def allergen(clause: Clause, at: int) -> Value | None:
     return Value(text, at, at + len(text))
 
 
+def allergic_behind(said: Said, match: Match) -> Drafts:
+    """'I'm penicillin allergic': only what is known to be an allergen."""
+    if match["what"] in ALLERGEN_WORDS:
+        yield from allergy(said, match)
+
+
 def allergy(said: Said, match: Match) -> Drafts:
     """'I have a peanut allergy', 'I'm lactose intolerant'."""
     what = match["what"].strip()
@@ -165,7 +189,7 @@ def allergy(said: Said, match: Match) -> Drafts:
 
 HAVE_CONDITION = re.compile(
     r"(?:also |currently )*(?:have(?: had)?|(?<=i've )had|(?<=ive )had"
-    r"|'ve got|got|suffer from|live with|living with|struggle with|struggling with"
+    r"|'ve got|got|suffer (?:from|with)|live with|living with|struggle with|struggling with"
     r"|deal with|dealing with|battling|battle|suffering from|manage)(?: (?:severe|bad|mild|really bad"
     r"|terrible|a mild case of|some|pretty bad|a history of|serious|high-functioning"
     r"|low-grade))* "
@@ -279,3 +303,58 @@ def diagnosed(said: Said, match: Match) -> Drafts:
 def am_condition(said: Said, match: Match) -> Drafts:
     """'I'm diabetic'."""
     yield said.fact("medical_condition", Value(ADJECTIVE_CONDITIONS[match["what"]], *match.span("what")), 0.85)
+
+
+_DOSE = r"(?:(?:a|an|my|some|daily|low[- ]dose|oral|weekly) )*(?:\d[\d.,]* ?(?:mg|mcg|g|ml|units) (?:of )?)?"
+TAKES = re.compile(
+    r"(?:have )?(?:(?:also|still|currently|now|just|recently) )*(?:take|taking|on|been (?:on|taking|prescribed)"
+    r"|prescribed"
+    rf"|started(?: taking| on)?|got put on|got prescribed|inject|injecting) {_DOSE}"
+)
+OFF = re.compile(rf"(?:now |finally |completely )*(?:off|done with) (?:the )?{_DOSE}")
+PUT_ON = re.compile(
+    r"(?:my |the )?(?:dr\.?|doctor|doc|gp|consultant|specialist|neurologist|cardiologist|psychiatrist)(?: [a-z]+)?"
+    rf"(?: has| just| now)* (?:put me on|prescribed me|prescribed|started me on|switched me to) {_DOSE}"
+)
+_NOT_REGULARLY = re.compile(
+    r"\b(?:sometimes|occasionally|rarely|when|whenever|if|tonight|yesterday|once|as needed|before (?:a|my|the)|should"
+    r"|instead|or|test|quiz|exam|course|class|article|paper|essay|project|research)\b"
+)
+"""What is taken now and then is no medication of somebody's, nor is what they only write about."""
+
+
+_WAS_ON = re.compile(r"i was (?:\w+ )?(?:on|taking) ")
+"""What somebody took once, and may take no more."""
+
+
+def takes(said: Said, match: Match) -> Drafts:
+    """'I take warfarin', 'I'm on metformin 500 mg': a closed list, of what is taken day by day."""
+    if _NOT_REGULARLY.search(said.clause.low) or _WAS_ON.match(said.clause.low):
+        return
+    for value in listed(said.clause, match.end(), _medicine, most=6):
+        yield said.fact("medication", value, 0.88)
+
+
+def off(said: Said, match: Match) -> Drafts:
+    """'I'm off the antidepressants now'."""
+    for value in listed(said.clause, match.end(), _medicine, most=6):
+        yield said.ended_fact("medication", value, 0.85)
+
+
+_DOSED = re.compile(r",? \(?\d[\d.,]* ?(?:mg|mcg|g|ml|units)\b\)?")
+
+
+_MEDICINE_END = re.compile(
+    r"[\s\x00]*(?:[,.;!()&/\x00]|\Z|(?:and|but|so|for|since|twice|once|every|daily|each|in the|at|now|too|also|because"
+    r"|plus|with|tablets?|pills?|injections?|these days|again|btw|which|after|until|last|this|right now|any ?more"
+    r"|to (?:control|treat|manage|help))\b)"
+)
+"""What follows a medicine, other than what it is only in: "lithium batteries"."""
+
+
+def _medicine(clause: Clause, at: int) -> Value | None:
+    """A medicine with the dose behind it, which is not part of its name: doses change, and the name is what matters."""
+    found = known(MEDICATIONS, clause, at)
+    if found and (dosed := _DOSED.match(clause.low, found.last)):
+        found = Value(found.text, found.first, dosed.end())
+    return found if found and _MEDICINE_END.match(clause.low, found.last) else None

@@ -16,10 +16,16 @@ Drafts = Iterator[Draft]
 
 # ── Places ───────────────────────────────────────────────────────────────────────────────────────
 
+_WITH_SOMEONE = (
+    r"(?: with (?:my|our|the|a|an|some|two|three|four) "
+    r"(?:(?!(?:in|at|out|outside|who|whose|that|which|is|was|are|works?|worked|lives?|lived|has|had|but|so)\b)"
+    r"[\w'’&,-]+ (?:in[ -]law )?){1,8}?(?=in\b(?![ -]law\b)))"
+)
+"""Who lives there too: "I live with my mum and my sister in Cardiff"."""
 LIVES_IN = re.compile(
     r"(?:live|lived|living|reside|residing|based|located|stay|staying permanently|settled)(?: (?:alone|together|here"
     r"|now|currently|full[- ]time|permanently|down|just outside|abroad|at present|happily|these days"
-    r"|since (?:\w+ ){1,2}(?:years?|months?)))? (?:in|at|out of|outside)"
+    rf"|since (?:\w+ ){{1,2}}(?:years?|months?)))?(?:{_WITH_SOMEONE}| )(?:in|at|out of|outside)"
     r"(?: (?:the )?(?:city|town|heart|center|centre|suburbs|outskirts|middle|north|south|east|west|area"
     r"|state|village|countryside)(?: side)? (?:of|in))?(?: (?:downtown|central|sunny|rainy|beautiful|lovely|upstate"
     r"|rural|cold|northern|southern|eastern|western|north|south|east|west|inner|greater))? (?:(?:a|an|the"
@@ -30,6 +36,13 @@ MOVED_TO = re.compile(
     r"|here|away|house|down|up|out|in together|permanently))?(?: from (?P<old>[\w .'-]{2,40}?))? to "
 )
 MOVED_OUT = re.compile(r"(?:have |had )?(?:just |recently )?(?:moved (?:out of|away from)|moved from|left) (?!to\b)")
+MOVED_IN = re.compile(
+    r"(?:have |just |recently |finally )*moved in with (?:my|our) (?:(?!in\b|who\b|and\b)[\w'’-]+ ){1,3}in (?!law\b)"
+)
+RENTS = re.compile(
+    r"(?:(?:currently|now|still) )*(?:rent|renting|share|sharing) (?:a|an|my|the|our|this) (?:[\w-]+ ){0,2}?(?:flat"
+    r"|apartment|house|room|bedsit)(?: with (?:(?!in\b|who\b)[\w'’-]+ ){1,4})? ?in (?!the\b)"
+)
 FROM = re.compile(
     r"(?:(?:originally|actually|really|born) )?(?:from|come from|came from|hail from) (?:an? (?:\w+ ){1,3}(?:called"
     r"|named) )?"
@@ -88,6 +101,15 @@ def lives_in(said: Said, match: Match) -> Drafts:
     ):
         return
     yield from _residence(said, match.end(), 0.92)
+
+
+_FOR_OTHERS = re.compile(r"\b(?:to|for|out|during|over|every|when)\b")
+
+
+def rents(said: Said, match: Match) -> Drafts:
+    """'I rent a flat in Bristol': not for a holiday, and not to others."""
+    if not _VISIT.search(said.clause.low) and not _FOR_OTHERS.search(said.clause.low, match.end()):
+        yield from _residence(said, match.end(), 0.8)
 
 
 def been_in(said: Said, match: Match) -> Drafts:

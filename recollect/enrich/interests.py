@@ -183,6 +183,24 @@ def gave_up(said: Said, match: Match) -> Drafts:
             yield said.ended_fact("hobby", value, 0.8)
 
 
+_GERUNDS = {
+    "run": "running", "swim": "swimming", "cycle": "cycling", "climb": "climbing", "dance": "dancing", "ski": "skiing",
+    "hike": "hiking", "knit": "knitting", "paint": "painting", "sing": "singing", "surf": "surfing", "bake": "baking",
+    "sew": "sewing", "row": "rowing", "fish": "fishing", "skate": "skating", "jog": "jogging",
+}  # fmt: skip
+HOBBY_VERBS = "|".join(_GERUNDS)
+VERB_OVER = re.compile(
+    rf"(?P<verb>{HOBBY_VERBS})(?=[\s\x00]*(?:[,.;!]|\Z|(?:any ?more|any longer|because|since|due|and|but|at all"
+    rf"|these)\b))"
+)
+
+
+def verb_over(said: Said, match: Match) -> Drafts:
+    """'I no longer run', 'I can't swim any more': the end of a hobby that was told as one."""
+    if said.ended:
+        yield said.ended_fact("hobby", Value(_GERUNDS[match["verb"]], *match.span("verb")), 0.8)
+
+
 GIVEN_UP = re.compile(r"(?=[a-z]+ing\b)")
 
 

@@ -296,6 +296,15 @@ def head_of(said: Said, match: Match) -> Drafts:
     yield from _employer_after(said, role)
 
 
+RETIRED = re.compile(
+    r"(?:have )?(?P<what>retired)(?=(?: early)? (?:last|this|in \d|in (?:jan|feb|mar|apr|may\b|jun|jul|aug|sep|oct"
+    r"|nov|dec)"
+    r"|(?:two|three|four|five|\d+|a few|a couple of|an?) (?:days?|weeks?|months?|years?) ago|yesterday|today)\b"
+    r"|(?<=just retired)|(?<=recently retired)|(?<=finally retired)|(?<=officially retired))"
+)
+"""With a time, or it is told of another time: "the year I retired we moved"."""
+
+
 def status(said: Said, match: Match) -> Drafts:
     """'I'm retired', 'I'm self-employed'."""
     first, last = match.span("what")
@@ -479,13 +488,14 @@ def left(said: Said, match: Match) -> Drafts:
         yield said.ended_fact("employer", found, 0.88 if surely_a_job else 0.75)
 
 
-AT_NOW = re.compile(r"at (?=[a-z&.' -]{2,30} (?:now|these days|currently)\b)")
+AT_NOW = re.compile(r"at (?=[a-z&.' -]{2,30} (?:now|these days|currently)\b)|(?:(?<=now )|(?<=currently ))at ")
 
 
 def at_now(said: Said, match: Match) -> Drafts:
     """'I'm at Lyft now': only a company that is known as one, for one is also at places."""
     found = known(ORGANISATIONS, said.clause, match.end())
-    if found and re.match(r" (?:now|these days|currently)", said.clause.low[found.last :]):
+    before = said.clause.low[: match.start()].endswith(("now ", "currently "))
+    if found and (before or re.match(r" (?:now|these days|currently)", said.clause.low[found.last :])):
         yield said.fact("employer", found, 0.75)
 
 
@@ -569,6 +579,9 @@ def in_industry(said: Said, match: Match) -> Drafts:
         yield said.fact("industry", Value(said.clause.text[first:last], first, last), 0.8)
 
 
+_EMPLOYED_AT = re.compile(r" (?:at|for) ")
+
+
 def works_in(said: Said, match: Match) -> Drafts:
     """'I work in finance': closed list, since one also works in the mornings."""
     found = _industry(said.clause, match.end())
@@ -582,3 +595,5 @@ def works_in(said: Said, match: Match) -> Drafts:
     )
     if verb in ("work", "working", "employed", "career", "background", "job") or trade or still:
         yield said.fact("industry", found, 0.85)
+    if verb in ("work", "working", "employed") and (there := _EMPLOYED_AT.match(said.clause.low, found.last)):
+        yield from _employment(said, there.end(), 0.88)

@@ -56,8 +56,8 @@ _GRAPH: dict[str, tuple[str, str]] = {
 
 
 _KIN = {
-    "sister": "sister, sis, twin sister",
-    "brother": "brother, twin brother",
+    "sister": "sister, sis, twin sister, sisters",
+    "brother": "brother, twin brother, brothers",
     "half_sister": "half-sister",
     "half_brother": "half-brother",
     "mother": "mother, mom, mum, mama, mommy",
@@ -70,12 +70,27 @@ _KIN = {
     "granddaughter": "granddaughter",
     "aunt": "aunt, auntie",
     "uncle": "uncle",
-    "cousin": "cousin",
-    "niece": "niece",
-    "nephew": "nephew",
+    "grandchild": "grandchildren, grandkids",
+    "cousin": "cousin, cousins",
+    "niece": "niece, nieces",
+    "nephew": "nephew, nephews",
 }
 _RELATION_OF = {word: relation for relation, spellings in _KIN.items() for word in words(spellings)}
 """Kin by the name of the relation. What can end, as a partnership, keeps one name however it was said."""
+
+
+_SPECIES = {
+    "dog": """
+        dog, dogs, puppy, pup, puppies, doggo, rescue dog, mutt, golden retriever, labrador, lab, poodle, beagle,
+        bulldog, french bulldog, frenchie, german shepherd, husky, corgi, dachshund, chihuahua, pug, shih tzu,
+        border collie, collie, rottweiler, dalmatian, great dane, terrier, goldendoodle, labradoodle, cockapoo,
+        maltese, pomeranian, shiba inu, shiba, greyhound, spaniel, cocker spaniel, whippet, lurcher, jack russell,
+        staffie, staffy, cavapoo, schnauzer, akita, weimaraner, vizsla
+    """,
+    "cat": "cat, cats, kitten, kittens, kitty, tabby, siamese, maine coon, ragdoll, rescue cat",
+}
+_SPECIES_OF = {word: species for species, spellings in _SPECIES.items() for word in words(spellings)}
+"""What a pet is, where it was told: the graph and the notes about the user tell dogs from cats."""
 
 
 def from_facts(drafts: Iterable[Draft]) -> Iterator[Draft]:
@@ -83,6 +98,7 @@ def from_facts(drafts: Iterable[Draft]) -> Iterator[Draft]:
     facts = [draft for draft in drafts if draft.layer == "fact" and draft.key in _GRAPH]
     for fact in facts:
         kind, relation = _GRAPH[fact.key]
+        kind = _SPECIES_OF.get(str(fact.data.get("kind", "")), kind)
         # "Bruno died" ends a pet of that name, if there was one; it does not say that Bruno was one. Nor does a denial.
         denied = fact.ends and fact.valid_from is not None
         if fact.value and not denied and not (fact.ends and fact.key == "pet"):

@@ -256,7 +256,8 @@ FIRST_NAMES = words(
     yang, yann, yanti, yara, yaroslav, yash, yasir, yasmin, yaw, yemi, yen, yesenia, yevgeny, ying, yogesh, yoko,
     yolanda, yong, yousef, youssef, yue, yui, yuki, yulia, yumi, yun, yuna, yuri, yusuf, yusuke, yves, yvette, yvonne,
     zach, zachary, zahra, zainab, zara, zbigniew, zdenka, zeinab, zelda, zeynep, zhen, zhi, zion, zoe, zoey, zofia,
-    zoltan, zoë, zubair, zuri, zuzana
+    zoltan, zoë, zubair, zuri, zuzana,
+    al, bex, bo, flo, ike, jo, kit, lou, mo
     """
 )
 """Small letters. Names that are as often plain words (will, mark, may, hope, rose) are used only with their capital."""
@@ -278,7 +279,8 @@ NAMES_AND_WORDS = words(
     santiago, savannah, shan, shanti, sid, sidney, skip, sky, skyler, soledad, soo, sora, spencer, sri, sterling, sue,
     summer, sung, surya, tam, tanner, tao, tatum, taylor, terry, thor, tien, tilda, tony, trent, trey, tyler, uma,
     una, van, vera, verity, victor, viola, violet, violeta, vit, viv, wade, wagner, warren, wayne, wen, will, willow,
-    woody, wren, xin, yang, yen, yong, yue, yun, zion
+    woody, wren, xin, yang, yen, yong, yue, yun, zion,
+    al, bo, flo, kit, lou, mo
     """
 )
 

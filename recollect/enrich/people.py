@@ -87,17 +87,35 @@ _NAMED = (
     r"|are)| by the name of)"
 )
 
+_OF_A_KIND = rf"(?:, an? {_DESCRIBED}(?:{_ANY}|[a-z]+)(?= (?:called|named|by the name)))?"
+"""Of what kind it is, before its name: "we have a dog, a beagle called Biscoito"."""
 MINE = re.compile(
     rf"\b(?:my|our) (?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?: of (?:[a-z]+ )?[\w-]+ years| (?:since"
     rf"|from) [\w ]{{2,25}}(?=, ))?"
-    rf"(?P<joint>(?P<named>{_NAMED})[ ,:]+|(?P<is> (?:is"
+    rf"{_OF_A_KIND}(?P<joint>(?P<named>{_NAMED})[ ,:]+|(?P<is> (?:is"
     r"|are) )|,? \(|, | - |: | )"
+)
+_NOBODY_ELSE = (
+    r"(?!.*\b(?:the|my|our|his|her|their|an?|some\w+|another|who|whose|that|called|named|and)\b)(?P<rest>.{0,50})\Z"
+)
+TOLD_OF_ONE = re.compile(
+    r"(?:(?:i|we)(?: have|'ve)?(?: (?:just|recently|finally|also|now|even))*"
+    r"(?:(?<='ve)|(?<=just)| (?:have|got|adopted|bought|rescued|own|keep|brought home|welcomed)(?: got)?)"
+    rf" (?:(?:an?|our|my|some) )?|(?P<mine>my ))(?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?! in[ -]law)"
+    rf"(?(mine)(?:'s| is| was just| just turned| turned| turns)\b|\b){_NOBODY_ELSE}"
+)
+"""Someone of the user's, and nobody else who could be meant by what is said next."""
+NAMES_THEM = re.compile(
+    r"(?:(?:and|so|oh) )?(?:(?:his|her|its|it's|their) names?(?:'s| is| are)|(?:he|she|it|they)(?:'s| is|'re"
+    r"| are) (?:called"
+    r"|named)|(?:i|we)(?:'ve)?(?: just| have)? (?:named|called) (?:him|her|it|them)) "
 )
 HAVE = re.compile(
     r"(?:also |just |recently |finally )?(?:(?<=i've )|(?<=we've )|(?:have|had|got|have got|own|adopted|rescued"
     r"|am getting|getting|bought|brought home|keep"
     rf"|welcomed|raise) )(?P<described>(?:(?:a|an|my|our|the|this|some) )?{_DESCRIBED})(?P<relation>{_ANY})(?: mix"
-    rf"| puppy| cat| dog)?(?: (?:last|this) \w+| yesterday| today| recently)?(?P<joint>(?P<named>{_NAMED})[ ,:]+"
+    rf"| puppy| cat| dog)?(?: (?:last|this) \w+| yesterday| today"
+    rf"| recently)?{_OF_A_KIND}(?P<joint>(?P<named>{_NAMED})[ ,:]+"
     r"|,? \(|, | - |: )"
 )
 _OFFSPRING = r"(?:kids|children|boys|girls|daughters|sons|little ones|twins|boy|girl|son|daughter)"
@@ -140,9 +158,20 @@ _NO_LONGER = (
     r"|called it (?:quits|off))"
 )
 _OVER = r"(?=[\s\x00]*(?:[,.!;]|\Z|(?:now|again|last|this|yesterday|today|in|two|three|a|and|but|recently)\b))"
+LEFT_ME = re.compile(
+    r"my (?:wife|husband|girlfriend|boyfriend|partner|fianc[eé]e?|gf|bf|hubby)"
+    r"(?:,? (?P<name>(?!has\b|just\b|left\b|died\b)[^\W\d_][\w'’-]+),?)?"
+    r" (?:(?:has|just|recently|finally|sadly|suddenly) )*(?:(?:left|dumped|divorced|broke up with) me|died|passed away"
+    r"|walked out on me)(?=[\s\x00]*(?:[,.!;]|\Z|(?:now|recently|yesterday|today|but|(?:last|this) (?:week|weekend"
+    r"|month"
+    r"|year|night|spring|summer|autumn|fall|winter)|(?:in|back in|on) (?:\d|jan|feb|mar|apr|may\b|jun|jul|aug|sep|oct"
+    r"|nov|dec|mon|tue|wed|thu|fri|sat|sun)|(?:an?|two|three|four|five|six|\d+|a few|a couple of|some) (?:days?|weeks?"
+    r"|months?|years?) ago|and (?:i|now|it|the)\b)))"
+)
+"""Not "my wife left me a note", nor "my husband died laughing"."""
 WE_PARTED = re.compile(_NO_LONGER + _OVER)
 WE_ARE_APART = re.compile(rf"(?:divorced|separated|no longer together){_OVER}")
-NOW_ALONE = re.compile(rf"(?:(?:recently|newly|now|freshly) )?(?:divorced|single (?:now|again)|(?<=now )single){_OVER}")
+NOW_ALONE = re.compile(rf"(?:(?:recently|newly|now|freshly) )?(?:divorced|single(?: (?:now|again))?){_OVER}")
 NAMED_DIED = re.compile(
     r"(?P<name>[^\W\d_][\w'’-]+) (?:(?:has |just |sadly |suddenly )*(?:died|passed away)|was put down"
     r"|had to be put down)(?=[\s\x00]*(?:[,.!;]|\Z|(?:last(?= \w)|this|yesterday|today|on|two|three"
@@ -287,6 +316,15 @@ def have(said: Said, match: Match) -> Drafts:
         last = also.end()
 
 
+def named_next(said: Said, told: Match, match: Match) -> Drafts:
+    """'We have a cat. Her name is Miso': of whom the sentence before told."""
+    if TOLD_OF.search(told["rest"]) or _ARTICLE.match(said.clause.low, match.end()):
+        return
+    many = told["relation"] in _PLURAL
+    for value in listed(said.clause, match.end(), _sure_name, most=6 if many else 1):
+        yield _person(said, told["relation"], value, 0.88)
+
+
 _ARTICLE = re.compile(r"(?:an?|the|some|any|all|most) ")
 
 
@@ -425,6 +463,12 @@ def with_partner(said: Said, match: Match) -> Drafts:
 def parted(said: Said, match: Match) -> Drafts:
     """'I broke up with my boyfriend': the end of it, whoever it was."""
     yield said.ended_fact("partner", Value("", match.start(), match.end()), 0.8)
+
+
+def left_me(said: Said, match: Match) -> Drafts:
+    """'My girlfriend dumped me', 'my husband passed away': the end of it, by name where there is one."""
+    found = person(said.clause, match.start("name")) if match["name"] else None
+    yield said.ended_fact("partner", found or Value("", match.start(), match.end()), 0.85)
 
 
 def we_parted(said: Said, match: Match) -> Drafts:

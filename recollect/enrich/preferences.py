@@ -145,6 +145,9 @@ _RULES: tuple[_Rule, ...] = (
         rf"\b(?:keep|like|prefer|want) (?:my |your |ur |the "
         rf"|all )?{_ANSWERS} (?:\w+ )?(?:more )?{_SHORT}\b", True, 0.85),
     _rule("verbosity", "concise",
+        rf"(?:\A|\bso )(?:just |only )?{_SHORT} (?:answers|replies|responses|messages|sentences)"
+        r"(?:,? (?:please|pls|for me))\W*\Z", True, 0.8),
+    _rule("verbosity", "concise",
         rf"\b(?:be|keep (?:it|things|them|everything)|answer|reply|respond)(?: more| very)? (?:{_SHORT}|briefly"
         r"|concisely)\b"),
     _rule("verbosity", "concise",
@@ -167,6 +170,10 @@ _RULES: tuple[_Rule, ...] = (
     _rule("theme", "dark",
         r"\b(?:prefer|like|love|use|using|always use|set|i'm a|am a|everything in|fan of|turn on|switch to|go with"
         r"|want)\b.{0,16}\bdark[- ]?(?:mode|themes?)\b|\bdark mode (?:person|user|always)\b"),
+    *(_rule("theme", theme,
+        r"\A(?:please |pls |can you |could you |ok |and )*(?:switch|change|set|turn)(?: (?:it|me|everything|the \w+))?"
+        rf" (?:to|on)(?: the| a)? {theme}[- ]?(?:mode|theme)(?:,? (?:please|pls|for me))?\W*\Z", True, 0.75)
+      for theme in ("dark", "light")),
     _rule("theme", "dark",
         r"\Adark[- ]?(?:mode|theme)(?:,? please)?,? (?:everywhere|for everything|always|that's (?:the one"
         r"|what) i prefer)\b", True),
@@ -185,8 +192,8 @@ _RULES: tuple[_Rule, ...] = (
     *(_rule("tone", value,
         r"\bprefer (?:it )?if you (?:were|are|could be|would be|sounded|stayed) (?:more |a bit more "
         rf"|a little more )?(?:{words})\b", True) for value, words in _TONES.items()),
-    _rule("reply_language", "British English", r"\buse british (?:english|spelling)\b", True),
-    _rule("reply_language", "American English", r"\buse american (?:english|spelling)\b", True),
+    _rule("reply_language", "British English", r"\b(?:use|prefer|want) british (?:english|spelling)\b", True),
+    _rule("reply_language", "American English", r"\b(?:use|prefer|want) american (?:english|spelling)\b", True),
     _rule("tone", "direct", r"\b(?:don't|do not|dont|no need to|never) sugar-?coat\b", True, 0.8),
     *(_rule("currency", value,
         rf"\b(?:prices?|costs?|amounts|money|currency)\b.{{0,24}}\bin (?:{words})\b|\buse (?:{words}) (?:for"
@@ -201,6 +208,10 @@ _RULES: tuple[_Rule, ...] = (
         rf"\b(?:{_USE}|in|give .{{0,30}} in)(?: the| only)? (?:{words})\b(?! to\b)", False, 0.85)
       for value, words in _UNITS.items()),
     *(_rule("units", value,
+        rf"\bi (?:prefer|use|like|want) [\w -]{{3,30}},? and (?:the )?(?:{words})(?=[\s\x00]*(?:[,.;!]|\Z))",
+        True, 0.85)
+      for value, words in _UNITS.items()),
+    *(_rule("units", value,
         rf"\A(?:please |pls |and |so )*use (?:the )?(?:{words})(?: please| pls| only)?(?:\W*\Z|,? (?:not|instead of"
         rf"|rather than)\b)"
         rf"|\A(?:{words}) only(?:,? please)?\W*\Z|\A(?:please |only )*(?:{words}) (?:for me|only"
@@ -208,7 +219,8 @@ _RULES: tuple[_Rule, ...] = (
       for value, words in _UNITS.items()),
     *(_rule("format", f"no {value}", rf"\b{_AVOID} (?:{words})\b", True, 0.82) for value, words in _THINGS.items()),
     *(_rule("format", value,
-        rf"\b{_USE}(?: (?:your|the|my|more|some|lots of|me|using|with|in|answers? (?:in|as|with)|responses? (?:in|as"
+        rf"\b{_USE}(?: (?:your|the|my|more|some|lots of|me|using|with|in|(?:answers?|explanations?) (?:in|as|with)"
+        rf"|responses? (?:in|as"
         r"|with)|it (?:in|as)|things (?:in|as)|to use|when you use|using|having|seeing|a|to see"
         rf"|short))* (?:{words})\b") for value, words in _THINGS.items()),
     *(_rule("format", value,
@@ -243,6 +255,12 @@ _REPLY_IN = re.compile(
     r"|in) (?:your|all) )|\bmy (?:preferred|default) language (?:is|for answers is) "
     r"|\Ain (?=[a-z]+,? (?:please,? )?(?:all |for all )?(?:your|from now on|always)\b)"
 )
+_BACK = re.compile(
+    r"\b(?:(?:switch|go|change|come)(?: it)? back|back) to (?P<back>[a-z]+)(?=(?:,? (?:please|pls|now|then|thanks"
+    r"|again))*\W*\Z)"
+    r"|\b(?:answer|reply|respond|speak|talk|write)(?: (?:to )?me| back)? in (?P<again>[a-z]+) again\b"
+)
+"""What lasted is over: "ok, switch back to English"."""
 _PREFERS = re.compile(
     r"\bi(?: really| generally| usually| much| definitely| still"
     r"| always)* (?P<verb>prefer) (?P<what>[\w'’-]+(?: [\w'’-]+){0,4}?) (?:over|to|rather than|instead of"
@@ -279,7 +297,7 @@ def preferences(sentence: Sentence) -> Iterator[Draft]:
             continue
         seen.add(rule.key)
         yield Draft("preference", rule.key, rule.value, _confidence(rule, low), _span(sentence, match))
-    if lasting and "reply_language" not in seen and (draft := _reply_language(sentence)):
+    if (lasting or _BACK.search(low)) and "reply_language" not in seen and (draft := _reply_language(sentence)):
         seen.add(draft.key)
         yield draft
     if not seen:
@@ -306,6 +324,8 @@ def _span(sentence: Sentence, match: re.Match[str]) -> tuple[int, int]:
 
 def _reply_language(sentence: Sentence) -> Draft | None:
     clause = Clause(sentence.text, sentence.low, sentence.start, sentence.start)
+    if (back := _BACK.search(sentence.low)) and (name := back["back"] or back["again"]) in LANGUAGES:
+        return Draft("preference", "reply_language", LANGUAGES[name], 0.85, clause.span(*back.span()))
     for match in _REPLY_IN.finditer(sentence.low):
         language = known(LANGUAGES, clause, match.end())
         if language and not _NEGATED.search(sentence.low, 0, match.start() + 1):
@@ -320,9 +340,10 @@ _VERB = (
 )
 _INSTRUCTION = re.compile(
     r"(?:please |pls |can you |could you )*(?:(?:from now on|going forward|in (?:the )?future|by default|every time"
-    rf"|always|never),? (?:please |you should |always |never |don't |do not |only )*{_VERB}\b|stop (?:apologi[sz]ing"
+    rf"|always|never|don't ever|do not ever|dont ever),? (?:please |you should |always |never |don't |do not "
+    rf"|only )*{_VERB}\b|stop (?:apologi[sz]ing"
     r"|repeating|asking|giving|saying|adding|starting|ending|lecturing|being|suggesting|recommending"
-    r"|calling)\b).{3,150}"
+    r"|calling)\b).{3,150}|stop (?:apologi[sz]ing|lecturing(?: me)?|repeating yourself)(?=\W*\Z)"
 )
 
 

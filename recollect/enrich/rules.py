@@ -69,6 +69,9 @@ _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
             r"(?:i|i've|i have) (?:stopped|quit|gave up|given up) (?:being |(?!being|eating|drinking|using"
             r"|smoking)(?=[a-z]+ing\b))"),
         ("do", True, r"(?:i|we) (?:used to|no longer) "),
+        ("do", True,
+            r"(?:i|we) (?:can no longer |(?:can't|cannot|cant) (?=.*\bany ?(?:more|longer)\b))"
+            rf"(?=(?:{interests.HOBBY_VERBS})\b)"),
         ("do", True, r"(?:i|we) (?:don't|do not|dont)(?= .*\bany ?(?:more|longer)\b)(?: really| even)? "),
         ("do", True,
             r"(?:i|we) (?:haven't|have not|havent) (?=(?:worked|lived|used|driven|spoken|played)\b.*\bsince\b)"),
@@ -130,11 +133,15 @@ _AM: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (skills.WRITE_CODE, skills.codes_in),
     (health.DIET, health.diet),
     (health.WENT, health.diet),
+    (health.EATS_AGAIN, health.eats_again),
     (health.ALLERGIC, health.allergic),
+    (health.ALLERGIC_BEHIND, health.allergic_behind),
     (health.INTOLERANT, health.allergy),
     (health.AM_CONDITION, health.am_condition),
     (health.CONDITION_OF, health.condition),
     (skills.ON_DEVICE, skills.devices),
+    (health.TAKES, health.takes),
+    (health.OFF, health.off),
     (health.HAVE_CONDITION, health.condition),
     (interests.INTO, interests.enjoys),
     (interests.PLAY, interests.plays),
@@ -152,6 +159,8 @@ _AM: tuple[tuple[re.Pattern[str], Rule], ...] = (
 _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (homes.LIVES_IN, homes.lives_in),
     (homes.CALL_HOME, homes.call_home),
+    (homes.MOVED_IN, homes.rents),
+    (homes.RENTS, homes.rents),
     (homes.MOVED_TO, homes.moved_to),
     (homes.MOVED_OUT, homes.moved_out),
     (homes.FROM, homes.comes_from),
@@ -167,6 +176,7 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (livelihood.FOUNDED, livelihood.employer_is),
     (livelihood.LEFT, livelihood.left),
     (livelihood.LOST_JOB, livelihood.lost_job),
+    (livelihood.RETIRED, livelihood.status),
     (livelihood.BECAME, livelihood.open_occupation),
     (livelihood.PROMOTED, livelihood.open_occupation),
     (livelihood.TEACH, livelihood.teaches),
@@ -191,8 +201,10 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (skills.SOLD, skills.sold_device),
     (health.WENT, health.diet),
     (health.NOT_EAT, health.not_eaten),
+    (health.EATS_AGAIN, health.eats_again),
     (health.ALLERGY, health.allergy),
     (health.ALLERGY_TO, health.allergic),
+    (health.TAKES, health.takes),
     (health.HAVE_CONDITION, health.condition),
     (interests.ENJOY, interests.enjoys),
     (interests.LIKE_TO, interests.likes_to),
@@ -201,6 +213,7 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (interests.PLAY, interests.plays),
     (interests.IN_SPARE_TIME, interests.in_spare_time),
     (interests.GAVE_UP, interests.gave_up),
+    (interests.VERB_OVER, interests.verb_over),
     (skills.LEARNING, skills.learns),
     (interests.TRYING, interests.goal),
     (tastes.LIKE, tastes.likes),
@@ -210,6 +223,7 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
 _AM_NOT: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (health.DIET, health.diet),
     (health.ALLERGIC, health.allergic),
+    (health.ALLERGIC_BEHIND, health.allergic_behind),
     (health.INTOLERANT, health.allergy),
     (health.AM_CONDITION, health.am_condition),
 )
@@ -220,6 +234,7 @@ _DO_NOT: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (health.ALLERGY, health.allergy),
     (health.ALLERGY_TO, health.allergic),
     (health.HAVE_CONDITION, health.condition),
+    (health.TAKES, health.takes),
 )
 """What a plain denial ends, should it have been believed."""
 _WAS: tuple[tuple[re.Pattern[str], Rule], ...] = (
@@ -227,11 +242,13 @@ _WAS: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.BORN_AS, identity.i_am_name),
     (homes.GREW_UP, homes.grew_up),
     (health.DIAGNOSED, health.diagnosed),
+    (health.TAKES, health.takes),
     (livelihood.LEFT, livelihood.left),
     (livelihood.PROMOTED, livelihood.open_occupation),
 )
 _WE: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (homes.LIVES_IN, homes.lives_in),
+    (homes.RENTS, homes.rents),
     (homes.MOVED_TO, homes.moved_to),
     (people.HAVE, people.have),
     (people.WE_PARTED, people.we_parted),
@@ -259,6 +276,7 @@ _MY: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (interests.HOBBIES_ARE, interests.hobbies_are),
     (interests.GOAL_IS, interests.goal),
     (people.NOT_NAMED, people.not_named),
+    (people.LEFT_ME, people.left_me),
 )
 """What begins with "my"."""
 _IS_MY: tuple[tuple[re.Pattern[str], Rule], ...] = (
@@ -285,6 +303,7 @@ _OTHER: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.NAME_HERE, identity.name_here),
     (identity.HERE, identity.age),
     (identity.TURNED, identity.age),
+    (health.PUT_ON, health.takes),
     (homes.HOME, homes.home_is),
     (homes.HERE_IN, homes.here_in),
     (homes.TIMEZONE, homes.timezone),
@@ -353,7 +372,7 @@ def read(text: str, at: int, *, answered: str = "") -> list[Draft]:
 
 def _read(text: str, at: int, answered: str) -> list[Draft]:
     stated = sentences(text)
-    found = [draft for sentence in _own(stated) for draft in _of_sentence(sentence, at)]
+    found = _told(stated, at)
     if not any(draft.key == "name" for draft in found):
         found += names_put_right(stated, answered)
     found += corrections(stated, answered, found)
@@ -372,6 +391,28 @@ def _read(text: str, at: int, answered: str) -> list[Draft]:
     return _distinct(found)
 
 
+def _told(stated: Sequence[Sentence], at: int) -> list[Draft]:
+    """What the sentences say one after the other: some are of whom the one before told."""
+    found: list[Draft] = []
+    introduced, before = False, ""
+    for sentence in _own(stated):
+        drafts = [*_of_sentence(sentence, at, introduced), *_named_next(before, sentence, at)]
+        introduced = any(draft.key == "name" and not draft.ends for draft in drafts)
+        before = sentence.low
+        found += drafts
+    return found
+
+
+def _named_next(before: str, sentence: Sentence, at: int) -> Iterator[Draft]:
+    """'We have a cat. Her name is Miso.'"""
+    opened = OPENERS.match(before)
+    told = people.TOLD_OF_ONE.match(before, opened.end() if opened else 0)
+    match = people.NAMES_THEM.match(sentence.low)
+    if told and match:
+        whole = Clause(sentence.text, sentence.low, sentence.start, sentence.start)
+        yield from people.named_next(Said(whole, "other", 0, at), told, match)
+
+
 _ANOTHERS_NAME = re.compile(r"name's ")
 
 
@@ -384,8 +425,9 @@ def _own(stated: Sequence[Sentence]) -> Iterator[Sentence]:
         before = sentence.low
 
 
-def _of_sentence(sentence: Sentence, at: int) -> list[Draft]:
-    facts = [corrected(draft, sentence) for clause in clauses(sentence) for draft in _facts(clause, at)]
+def _of_sentence(sentence: Sentence, at: int, introduced: bool = False) -> list[Draft]:
+    said = clauses(sentence, introduced=introduced)
+    facts = [corrected(draft, sentence) for clause in said for draft in _facts(clause, at)]
     whole = Said(Clause(sentence.text, sentence.low, sentence.start, sentence.start), "other", 0, at)
     if " and " in sentence.low and people.PARTING.search(sentence.low):
         facts = _parted(whole, facts)
@@ -468,13 +510,20 @@ def _otherwise(text: str, at: int, answered: str) -> Iterator[Draft]:
             yield replace(draft, span=other.span("value"), corrects=True, instead_of=wrong[0].value)
 
 
+_MARKED = re.compile(r"\s*[,;:–—-]\s*")
+
+
 def _age_beside_birthday(stated: Sequence[Sentence], found: Sequence[Draft], at: int) -> Iterator[Draft]:
     """'It's my birthday today! 28 and already creaky'."""
     days = [draft for draft in found if draft.key == "birthday" and not draft.ends]
     if not days or any(draft.key == "age" for draft in found):
         return
     for sentence in stated:
-        if sentence.start >= days[0].span[1] and (match := identity.YEARS_NOW.match(sentence.low)):
+        told = max(0, days[0].span[1] - sentence.start)
+        # In the sentence of the birthday itself, what comes behind it: "it's my birthday today, 35!"
+        marked = _MARKED.match(sentence.low, told)
+        begins = marked.end() if marked else told
+        if match := identity.YEARS_NOW.match(sentence.low, begins):
             said = Said(Clause(sentence.text, sentence.low, sentence.start, sentence.start), "other", 0, at)
             yield from identity.age(said, match)
             return
@@ -513,7 +562,7 @@ _CUES = words(
     dont, stop, avoid, never, always, skip, drop, lose, leave, omit, cut, use, using, keep, make, limit, prefer, want,
     give, need, like, future, now, forward, default, every, each, wrong, incorrect, mistake, mistaken, false, right,
     correct, true, actually, wait, correction, sorry, is, died, passed, put, saving, dark, bday, bdays, tmrw,
-    studying, allergic, mums, moms, dads, trying, tryna
+    studying, allergic, intolerant, mums, moms, dads, trying, tryna, short, brief, switch, change, set, turn
     """
 )
 """Words without one of which no rule can hold."""

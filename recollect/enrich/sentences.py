@@ -312,7 +312,8 @@ _AGREED = pattern_of(r"[\s,]{1,2}(?:ok|okay|k|please|thanks)\s*\Z")
 _TELLS_MORE = pattern_of(rf"\s?[,)–—-]\s{{0,3}}{_RELATIVE}")
 _POLITE = pattern_of(
     r"(?:can|could|would|will) you (?:please |pls |just |kindly )*(?:always\b|never\b|stop\b|keep (?:your|all)\b"
-    r"|remember\b|call me\b|.{0,60}\b(?:from now on|going forward|in (?:the )?future|by default|every time)\b)"
+    r"|remember\b|call me\b|[^,;?]{3,40} and (?:stop|always|never)\b|.{0,60}\b(?:from now on|going forward"
+    r"|in (?:the )?future|by default|every time)\b)"
 )
 
 
@@ -356,8 +357,16 @@ _PLAYED = pattern_of(
 )
 _ONLY_HERE = ("example", "for instance", "e.g.", "e.g", "sample", "my bio", "a bio", "dating profile", "template")
 """What is not meant no longer than to the end of the sentence."""
+_OF_YOU = (
+    r"(?:(?:all|so|such|too|very|really|just|totally|completely|absolutely|quite|both|not|always|never|still|simply) )*"
+    r"(?:wrong|mistaken|incorrect|right|correct|welcome|kidding|great|awesome|amazing|brilliant|fantastic|wonderful"
+    r"|helpful|kind|sweet|funny|fast|slow|annoying|useless|hopeless|the best|a star|a (?:life ?saver|legend|gem|genius)"
+    r"|repeating|forgetting|confusing|mixing|misunderstanding|thinking of)\b"
+)
+"""What is said of the assistant for what it said, and not for what it shall play: "you're wrong, I live in ..."."""
 _STAGED = pattern_of(
-    r"(?:you are|you're|your name is|your role is|you will be|you will act|system:|user:|human:|assistant:|q:)\b"
+    rf"(?:(?:you are|you're)(?! {_OF_YOU})|your name is|your role is|you will be|you will act|system:|user:|human:"
+    rf"|assistant:|q:)\b"
 )
 _TEXT = (
     r"(?:text|essay|e-?mail|letter|grammar|english|spelling|sentences?|paragraphs?|draft|resume|cv|cover|bio|post"
@@ -421,17 +430,24 @@ _WHEN_YOU = pattern_of(
 )
 """What is said before what is meant: "before you answer, ..." is of no matter, also where it speaks of a text."""
 _LISTS = pattern_of(
-    r"(?:i(?! (?:just |recently |also )?(?:read|saw|heard|got|found|received|wrote|write)\b)|i've|ive|i'm|im|we|we've"
+    r"(?:(?:the|my) \w+(?: [^\W\d_]+)? and (?=i\b))?(?:i(?! (?:just |recently |also )?(?:read|saw|heard|got|found"
+    r"|received|wrote|write)\b)|i've|ive|i'm|im|we|we've"
     r"|my (?:hobbies|kids|pets|dogs|cats|languages|allergies|goals?|job|occupation)"
     r"|(?:my )?fav(?:ou?rite|e)? \w+)\b"
 )
 _JOKED = pattern_of(r"\b(?:jk|j/k|kidding|joking|sarcasm|just messing|not really|obviously not|as a joke)\b")
+_JOKE_OVER = pattern_of(
+    r"(?:(?:haha\w*|lol|ok|okay|no|nah)[\s,]+){0,2}(?:(?:i'm |im |i am )?(?:just |only )?(?:kidding|joking)|jk|j/k"
+    r"|(?:all )?(?:jokes|kidding|joking) aside)[,.:!\s–—-]{1,3}(?=(?:i|i'm|im|my|we|it's|actually|in reality)\b)"
+)
+"""After a joke, what is meant: "just kidding, I live in Milan"."""
 _JOKED_BY_SIGN = pattern_of(r"(?<!\w)/[sj]\b")
 
 
 _TAKEN_BACK = pattern_of(
-    r"[\s,.…-](?:i wish|in my dreams|as if|yeah,? right|(?<!'m )(?<!\bim )(?<!\bam )(?<!\bis )(?<!'s )not|i think"
-    r"|i guess|i suppose|hopefully|or so (?:it|i"
+    r"[\s,.…-](?:i wish|in my dreams|as if|yeah,? right|(?<!'m )(?<!\bim )(?<!\bam )(?<!\bis )(?<!'s )not"
+    r"|well,? (?:i )?was"
+    r"|i think|i guess|i suppose|hopefully|or so (?:it|i"
     r"|they) .{2,20}|allegedly|supposedly|apparently|or so my .{2,20}|if only|or something|or whatever|at heart"
     r"|in spirit|deep down"
     r"|mentally)\W*\Z"
@@ -477,6 +493,10 @@ def sentences(text: str) -> list[Sentence]:
         if (before := _WHEN_YOU.match(sentence)) and not _made_up(before.group()):
             first += before.end()
             sentence = low[first:last]
+        if (serious := _JOKE_OVER.match(sentence)) and not _JOKED.search(sentence, serious.end()):
+            found.clear()  # what was said before was the joke
+            first += serious.end()
+            sentence = low[first:last]
         if _JOKED.search(sentence) or ("/" in sentence and _JOKED_BY_SIGN.search(sentence)):
             found.clear()
             continue
@@ -513,6 +533,12 @@ def _made_up(low: str) -> bool:
     return bool(_PLAYED.search(low) or (written and written[1]))
 
 
+def _lists(low: str) -> bool:
+    """Whether what stands behind a colon is what the user has or is: "so I have three kids: ..."."""
+    opened = OPENERS.match(low)
+    return _LISTS.match(low, opened.end() if opened else 0) is not None
+
+
 def _unmeant_from(low: str) -> tuple[int | None, bool]:
     """Where a sentence turns into play, or into text to work on; and whether the next one is meant again."""
     staged = OPENERS.match(low)
@@ -526,7 +552,7 @@ def _unmeant_from(low: str) -> tuple[int | None, bool]:
     if written := _WRITTEN.search(low):
         return written.start(), written[1] is None and ":" not in low
     if (colon := low.find(": ")) > 0 and not (
-        _INTRODUCES.search(low, 0, colon) or _LISTS.match(low) or _OWN_LEAD.match(low[: colon + 1])
+        _INTRODUCES.search(low, 0, colon) or _lists(low) or _OWN_LEAD.match(low[: colon + 1])
     ):
         return colon, True
     return None, True

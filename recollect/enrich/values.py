@@ -386,7 +386,8 @@ def phrase(clause: Clause, at: int, *, words_max: int = 6) -> Value | None:
 
 
 _QUALIFIED = re.compile(
-    r" \([^)]{0,30}\)| (?:quite |pretty |very )?(?:well|fluently|badly|too|natively|at (?:home|work"
+    r" \([^)]{0,30}\)|(?:,? (?:who's|who is|aged?|now))?,? \d{1,2}(?: years? old| months? old|yo)?(?=\s*(?:,|and\b|&"
+    r"|\Z))| (?:quite |pretty |very )?(?:well|fluently|badly|too|natively|at (?:home|work"
     r"|school))\b"
 )
 

@@ -215,10 +215,34 @@ CONDITIONS = proper(
     lymphedema, sarcoidosis, gastroparesis, hypermobility
     """
 )
+MEDICATIONS = proper(
+    """
+    warfarin, apixaban, rivaroxaban, eliquis=Eliquis, xarelto=Xarelto, clopidogrel, blood thinners, blood thinner=blood
+    thinners, metformin, insulin, ozempic=Ozempic, wegovy=Wegovy, mounjaro=Mounjaro, semaglutide, tirzepatide,
+    gliclazide, sitagliptin, empagliflozin, jardiance=Jardiance, statins, statin=statins, atorvastatin, simvastatin,
+    rosuvastatin, pravastatin, lipitor=Lipitor, crestor=Crestor, lisinopril, ramipril, enalapril, perindopril, losartan,
+    valsartan, candesartan, telmisartan, amlodipine, nifedipine, bisoprolol, metoprolol, propranolol, atenolol,
+    carvedilol, beta blockers, beta blocker=beta blockers, furosemide, spironolactone, hydrochlorothiazide, indapamide,
+    digoxin, amiodarone, levothyroxine, thyroxine, synthroid=Synthroid, euthyrox=Euthyrox, carbimazole, prednisone,
+    prednisolone, hydrocortisone, methotrexate, hydroxychloroquine, humira=Humira, adalimumab, azathioprine,
+    sulfasalazine, mesalazine, omeprazole, lansoprazole, pantoprazole, esomeprazole, sertraline, zoloft=Zoloft,
+    fluoxetine, prozac=Prozac, citalopram, escitalopram, lexapro=Lexapro, paroxetine, venlafaxine, duloxetine,
+    mirtazapine, bupropion, wellbutrin=Wellbutrin, amitriptyline, trazodone, SSRIs, SSRI=SSRIs, antidepressants,
+    lithium, lamotrigine, quetiapine, olanzapine, aripiprazole, risperidone, valproate, levetiracetam, keppra=Keppra,
+    carbamazepine, topiramate, gabapentin, pregabalin, adderall=Adderall, ritalin=Ritalin, concerta=Concerta,
+    vyvanse=Vyvanse, elvanse=Elvanse, methylphenidate, lisdexamfetamine, atomoxetine, strattera=Strattera,
+    allopurinol, colchicine, finasteride, tamsulosin, tamoxifen, letrozole, anastrozole, montelukast, salbutamol,
+    symbicort=Symbicort, isotretinoin, accutane=Accutane, roaccutane=Roaccutane, testosterone, estradiol, HRT, birth
+    control, tacrolimus, ciclosporin, mycophenolate, levodopa, donepezil
+    """
+)
+"""What is taken day by day, and tells others what to be careful with. What many take now and then is not here."""
 ADJECTIVE_CONDITIONS = {
     "diabetic": "diabetes",
     "type 1 diabetic": "type 1 diabetes",
     "type 2 diabetic": "type 2 diabetes",
+    "t1 diabetic": "type 1 diabetes",
+    "t2 diabetic": "type 2 diabetes",
     "epileptic": "epilepsy",
     "asthmatic": "asthma",
     "autistic": "autism",

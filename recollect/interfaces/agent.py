@@ -15,8 +15,15 @@ from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from recollect.enrich.sentences import TO_FORGET
 from recollect.interfaces.phrases import asks_of_before, held, holds, keys_asked
+from recollect.interfaces.small_talk import (
+    ITSELF,
+    NOT_FROM_MEMORY,
+    about_itself,
+    acknowledged,
+    asks_for_a_deed,
+    is_courtesy,
+)
 from recollect.layers import LAYERS
 from recollect.memory import Session
 from recollect.policies.dates import span_of
@@ -43,6 +50,10 @@ RUNNER_UP = 0.75
 FOUND_MAX = 50
 """Memories that are looked at for those which stand in a context that is limited."""
 PROFILE = ("fact", "preference")
+SOMEBODY = ("partner", "child", "parent", "sibling", "relative", "friend", "roommate", "colleague", "pet")
+"""Keys whose value is somebody's name."""
+TALKS_MAX = 5
+"""Conversations that are named when somebody asks what was talked about."""
 JUST_SAID, JUST_SAID_MS = 4, 5_000
 """The newest messages, and how new they must be, to be waited for when a question finds nothing."""
 PATIENCE_TRIES, PATIENCE_S = 30, 0.01
@@ -53,19 +64,36 @@ _SENTENCE = re.compile(r"(?<=[.!?…])\s+")
 _BE_OR_DO = r"is|are|was|were|am|do|does|did|can|could|should|will|would|have|has|had|many|much|long|old"
 _ASKS = re.compile(
     rf"(?:what|who|whom|whose|when|where|which|why|how)(?:'s|’s|\s+(?:{_BE_OR_DO}))\b"
-    r"|(?:please\s+)?(?:tell|remind)\s+me\b|do\s+you\s+(?:remember|know|recall)\b",
+    r"|(?:please\s+)?tell\s+me\b(?!\s+to\b)|do\s+you\s+(?:remember|know|recall)\b"
+    r"|(?:please\s+)?remind\s+me\s+(?:again|of|about|what|who|whom|whose|when|where|which|why|how)\b",
     re.IGNORECASE,
 )
 _OF_YOU = re.compile(r"\b(?:did|have|had) you\b|\byou (?:said|told|suggested|recommended|advised|answered)\b", re.I)
 _OF_ME = re.compile(
     r"what (?:do|can|did) you (?:know|remember|recall)(?: (?:about|of) me)?\W*$|what have I (?:told|said to) you\W*$"
-    r"|(?:tell me )?(?:everything|all|what) you (?:know|remember) (?:about|of) me\W*$|who am I\W*$",
+    r"|(?:tell me )?(?:everything|all|what) you (?:know|remember) (?:about|of) me\W*$|who am I\W*$"
+    r"|(?:please )?(?:tell me|list|show me|sum up|summari[sz]e) (?:everything |all )?(?:that |what )?you"
+    r" (?:know|remember|have)"
+    r"(?: (?:about|of|on) me)?\W*$|(?:tell me )?about me\W*$",
     re.IGNORECASE,
 )
+_OF_TALKS = re.compile(
+    r"what (?:did|were|have|had) (?:we|I) (?:been )?(?:talk(?:ing|ed)?|speak(?:ing)?|spoken|discuss(?:ing|ed)?"
+    r"|chat(?:ting|ted)?)"
+    r"(?: (?:to|with) (?:you|each other))?(?: about)?(?P<when>(?: [\w']+){0,4})\W*$",
+    re.IGNORECASE,
+)
+_WHO_IS = re.compile(
+    r"(?:and |so )?who(?:'s|’s| is| was) (?P<name>[^\W\d_][\w'’-]*(?: [A-Z][\w'’-]*)?)\W*$", re.IGNORECASE
+)
 _PAST = re.compile(r"\b(?:did|was|were|had)\b", re.IGNORECASE)
+_TAKES_BACK = re.compile(
+    r"(?:(?:ok|okay|oh|so|no|wait|hey|hmm|and|but|well)[\s,]+)*(?:scratch that|forget that|actually|sorry|correction"
+    r"|i meant"
+    r"|update|change of plans?|they(?:'ve| have)? (?:changed|moved)|it's now|now it's)\b",
+    re.IGNORECASE,
+)
 _OWN = re.compile(r"\b(?:I|my|me|mine|I'm|I've)\b", re.IGNORECASE)
-_GREETS = re.compile(r"(?:hello|hi|hey|good (?:morning|evening|day|afternoon))\b", re.IGNORECASE)
-_THANKS = re.compile(r"(?:thanks|thank you|cheers)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +173,12 @@ class MemoryAgent:
         context = await chat.get_context(asked, at=at, **self._policy.arguments())
         if _OF_ME.match(asked.strip()):
             return await _introduced(chat, asked, context, now, self._policy)
+        if (of_talks := _OF_TALKS.match(asked.strip())) and self._policy.quotes:
+            return Answer(await _talks(chat, of_talks["when"], now), (), context)
         if not questions:
-            return Answer(_acknowledged(text), (), context)
+            return Answer(acknowledged(text), (), context)
+        if about_itself(asked):
+            return Answer(ITSELF, (), context)
         answer, sure = await self._answered(chat, asked, context, now, at)
         if not sure and await _is_learned_by_now(chat, now):
             context = await chat.get_context(asked, at=at, **self._policy.arguments())
@@ -161,7 +193,17 @@ class MemoryAgent:
         if facts:
             return Answer(told, (), context, facts), True
         hits, sure = _that_answer(asked, await self._found(chat, context, at))
+        hits = await self._in_their_words(chat, hits)
         return Answer(_said(asked, hits, sure, now), tuple(hits), context), sure
+
+    async def _in_their_words(self, chat: Session, hits: Sequence[Hit]) -> list[Hit]:
+        """What was noted as it was said, which tells more; each message once."""
+        sources = {hit.id: source for hit in hits if (source := _source_of(hit.record))}
+        if not sources or not self._policy.quotes:
+            return list(hits)
+        known = {record.id: record for record in await chat.user.get_memories([*sources.values()])}
+        told = [hit._replace(record=known.get(sources.get(hit.id, ""), hit.record)) for hit in hits]
+        return list({hit.id: hit for hit in told[::-1]}.values())[::-1]
 
     async def _found(self, chat: Session, context: Context, at: datetime | None) -> Sequence[Hit]:
         """What may be quoted: of a context with limits, only what stands in it."""
@@ -206,6 +248,9 @@ async def _known_of(chat: Session, policy: Policy) -> list[Fact]:
 
 async def _from_profile(chat: Session, question: str, now: datetime, policy: Policy) -> tuple[tuple[Fact, ...], str]:
     """What the profile has of the one thing that somebody asks about themself, and how it is said."""
+    if named := _WHO_IS.match(question.strip()):
+        people = tuple(fact for fact in await _known_of(chat, policy) if _is_named(fact, named["name"]))
+        return people, await _told_now(chat, people, now, policy) if people else ""
     if not _OWN.search(question):
         return (), ""
     known = await _known_of(chat, policy)
@@ -216,7 +261,15 @@ async def _from_profile(chat: Session, question: str, now: datetime, policy: Pol
     past = await _of_then(chat, question, current[0].key, now)
     if past is not None:
         return past, _told_of_then(past, current, now)
+    if asks_of_before(question):
+        return (), ""  # what is so now is no answer to it
     return current, await _told_now(chat, current, now, policy)
+
+
+def _is_named(fact: Fact, name: str) -> bool:
+    """Whether this is somebody of the user's with that name, in full or the first of it."""
+    value = fact.value.casefold()
+    return fact.key in SOMEBODY and name.casefold() in (value, value.split()[0])
 
 
 async def _of_then(chat: Session, question: str, key: str, now: datetime) -> tuple[Fact, ...] | None:
@@ -327,8 +380,23 @@ async def _most_important(chat: Session, question: str, now: datetime, but: set[
 
 
 def _is_a_thing(record: Record, question: str) -> bool:
-    small_talk = len(record.content.split()) <= 3 and (_GREETS.match(record.content) or _THANKS.match(record.content))
-    return not small_talk and _may_be_quoted(record, question)
+    return not is_courtesy(record.content) and _may_be_quoted(record, question)
+
+
+# ── What was talked about ────────────────────────────────────────────────────────────────────────
+
+
+async def _talks(chat: Session, when: str, now: datetime) -> str:
+    """The latest other conversations by what they began with, or those of the time that is asked for."""
+    span = span_of(when, as_ms(now)) if when else None
+    told = []
+    for session in await chat.user.sessions():
+        at = as_ms(session.last_activity)
+        if session.id != chat.id and not is_courtesy(session.title) and (span is None or span[0] <= at < span[1]):
+            told.append(f"– {_day(session.last_activity.astimezone(now.tzinfo), now)}: “{shown(session.title, 60)}”")
+    if not told:
+        return "I don't remember a conversation of that time." if span else "This is our first conversation."
+    return "\n".join(["These conversations began with:", *told[:TALKS_MAX]])
 
 
 # ── From what was said ───────────────────────────────────────────────────────────────────────────
@@ -348,29 +416,34 @@ def _sentences(text: str) -> list[str]:
     return [sentence for sentence in _SENTENCE.split(text) if sentence.strip()]
 
 
-def _acknowledged(text: str) -> str:
-    """A short word for what was told. A greeting or thanks alone is not something to remember."""
-    alone = len(_sentences(text)) == 1 and len(text.split()) <= 3
-    if _THANKS.match(text):
-        return "You're welcome."
-    if TO_FORGET.match(text.strip().lower()):
-        return (
-            "I don't forget by being told, so that nothing is lost by mistake. Choose it under Memories and forget it."
-        )
-    if _GREETS.match(text):
-        return "Hello! Tell me something, and ask me about it later." if alone else "Hello! I'll remember that."
-    return "I'll remember that."
-
-
 def _that_answer(question: str, hits: Sequence[Hit]) -> tuple[list[Hit], bool]:
     """The memories to quote, and whether they answer the question or are only the closest."""
     usable = [hit for hit in hits if _may_be_quoted(hit.record, question)]
     sure = [hit for hit in usable if hit.relevance >= SURE]
     if sure:
-        return [hit for hit in sure if hit.score >= RUNNER_UP * sure[0].score][:QUOTES_MAX], True
+        best = [hit for hit in sure if hit.score >= RUNNER_UP * sure[0].score][:QUOTES_MAX]
+        later = [hit for hit in _put_right(question, sure[0], usable) if hit not in best]
+        return [*best[: QUOTES_MAX - len(later)], *later], True
     # The profile has one answer to each question or none: what it knows besides is not close to it.
     near = [hit for hit in usable if hit.relevance >= NEAR and hit.record.layer not in PROFILE]
     return near[:1], False
+
+
+def _source_of(record: Record) -> str | None:
+    return record.source.message_id if record.layer in PROFILE and record.source else None
+
+
+def _put_right(question: str, best: Hit, hits: Sequence[Hit]) -> list[Hit]:
+    """What was said soon after the best one to put it right: "scratch that, ballet is on Fridays now"."""
+    wanted, said = set(query_terms(question)), best.record
+    return [
+        hit
+        for hit in hits
+        if hit.record.scope.session == said.scope.session
+        and (hit.record.when, hit.record.born) > (said.when, said.born)
+        and _TAKES_BACK.match(hit.content)
+        and not wanted.isdisjoint(terms(hit.content))
+    ][:1]
 
 
 def _may_be_quoted(record: Record, question: str) -> bool:
@@ -385,7 +458,7 @@ def _may_be_quoted(record: Record, question: str) -> bool:
 
 def _said(question: str, hits: Sequence[Hit], sure: bool, now: datetime) -> str:
     if not hits:
-        return "I don't remember anything about that."
+        return NOT_FROM_MEMORY if asks_for_a_deed(question) else "I don't remember anything about that."
     quotes = [_quoted(question, hit.record, now) for hit in hits]
     if not sure:
         return f"I don't remember that exactly. The closest I have: {quotes[0]}"

@@ -21,7 +21,6 @@ _DONE = {
     "employer": ("work at", "worked at"),
     "industry": ("work in", "worked in"),
     "colleague": ("work with", "worked with"),
-    "language": ("speak", "spoke"),
     "programming_language": ("program in", "programmed in"),
     "tool": ("use", "used"),
     "vehicle": ("drive", "drove"),
@@ -29,6 +28,7 @@ _DONE = {
     "likes": ("like", "liked"),
     "dislikes": ("do not like", "did not like"),
     "allergy": ("are allergic to", "were allergic to"),
+    "medication": ("take", "took"),
     "goal": ("want to", "wanted to"),
 }
 """You DO it, you DID it."""
@@ -52,10 +52,12 @@ _WISHED = {
     "time_format": "times as {}",
 }
 """You prefer ..."""
+_WITHOUT = {"emoji": ("emoji", "answers {}"), "code_comments": ("comments", "code {}")}
+"""What somebody wants there to be or not."""
 
 _AM_OR_DO = r"(?:'m|’m| am| do| did| was)"
 _ASKED = (
-    ("employer", rf"where{_AM_OR_DO} I (?:use to |used to )?(?:employed|work)"),
+    ("employer", rf"where{_AM_OR_DO} I (?:use to |used to )?(?:employed|work)|whom? do I work for\b"),
     ("occupation", rf"what{_AM_OR_DO} I (?:use to |used to )?(?:do for|do\W*$|working as|work as)"),
     ("city", rf"where{_AM_OR_DO} I (?:use to |used to )?(?:liv|based)|where(?:'s| is) my home\b"),
     ("hometown", rf"where{_AM_OR_DO} I (?:come |born|grow up|grew up|from)"),
@@ -65,11 +67,22 @@ _ASKED = (
     ("birthday", r"when(?:'s| is| was) my birthday\b|when was I born\b"),
     ("partner", r"who am I (?:married|engaged) to\b"),
     ("name", r"what(?:'s| is| am) (?:my name|I called)\b"),
+    *((key, r"\bmy (?:whole |entire )?family\b") for key in ("partner", "child", "parent", "sibling", "relative")),
+    ("allergy", r"\bam I allergic to (?:anything|something)\b|\bdo I have any allergies\b"),
+    ("medication", r"\bwh(?:at|ich)\b.*\b(?:meds?|medicines?|medications?|pills|tablets|drugs)\b"),
 )  # fmt: skip
 """Questions that do not name the key they are about."""
 _QUESTIONS = tuple((key, re.compile(pattern, re.IGNORECASE)) for key, pattern in _ASKED)
 _BESIDE = "current currently now these days please remember remind know recall tell again called kind of sort"
+_BY_NAME = "name names"
+"""What is asked of everybody: "what is my husband's name?" is about the husband."""
 """Words of a question that do not tell what it is about."""
+_AN = re.compile(r"[AEFHILMNORSX](?:[A-Z]|\b)|(?i:(?!uni|use|usa|us\b|uk\b|ux|eur|one\b)[aeiou])")
+"""What takes "an": an engineer, an HR manager; but a UX researcher and a university lecturer."""
+_OF_MORE = re.compile(
+    r"\s*(?:and |so |but )?(?:when|why|how (?:often|long|much|far|do|did|can|should))\b", re.IGNORECASE
+)
+"""What a value is no answer to: "when do I work?" is not what somebody works as."""
 _OF_A_WISH = "like prefer want wish favour"
 _BEFORE = re.compile(
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|used? to|in the past|once|earlier|until recently)\b", re.IGNORECASE
@@ -120,7 +133,10 @@ def keys_asked(question: str, known: Sequence[tuple[str, str]]) -> list[str]:
     by_question = {key for key, pattern in _QUESTIONS if pattern.search(question)}
     if by_question:
         return list(dict.fromkeys(key for key, _ in known if key in by_question))
+    if _OF_MORE.match(question):
+        return []
     wanted = {term for term in query_terms(question) if term not in _stems(_BESIDE)}
+    wanted = wanted - _stems(_BY_NAME) or wanted
     if asks_of_before(question):
         wanted -= _stems(_OF_BEFORE)
     for key, value in known:
@@ -142,16 +158,33 @@ def listed(values: Sequence[str]) -> str:
 def _said(key: str, values: Sequence[str], *, was: bool) -> str:
     told = listed(values)
     if key in PREFERENCES:
-        verb = "preferred" if was else "prefer"
-        return f"You {verb} {_WISHED[key].format(told)}" if key in _WISHED else f"Your {_named(key)[0]}: {told}"
+        return f"You {'preferred' if was else 'prefer'} {_wish(key, told)}"
     if key == "occupation":
         return f"You {'worked' if was else 'work'} as {listed([_with_article(value) for value in values])}"
+    if key == "vehicle":
+        told = listed([_with_article(value) for value in values])
+    if key == "diet" and told.startswith("no "):
+        return f"You {'avoided' if was else 'avoid'} {told.removeprefix('no ')}"
+    if key == "age" and told.isdigit():
+        return f"You {'were' if was else 'are'} {told} years old"
     if key in _DONE:
         return f"You {_DONE[key][was]} {told}"
     one, many = _named(key)
     is_one = len(values) == 1 and one != many
     verb = ("was" if is_one else "were") if was else ("is" if is_one else "are")
     return f"Your {one if is_one else many} {verb} {told}"
+
+
+def _wish(key: str, told: str) -> str:
+    """How somebody wants it: "answers without tables", "code with comments"."""
+    thing, form = _WITHOUT.get(key, ("", "{}"))
+    if thing and told in ("none", "no", "off"):
+        return f"{form.format('without')} {thing}"
+    if thing and told in ("yes", "on"):
+        return f"{form.format('with')} {thing}"
+    if key == "format" and told.startswith("no "):
+        return f"answers without {told.removeprefix('no ')}"
+    return _WISHED[key].format(told) if key in _WISHED else f"{told} as {_named(key)[0]}"
 
 
 def _named(key: str) -> tuple[str, str]:
@@ -162,7 +195,7 @@ def _named(key: str) -> tuple[str, str]:
 def _with_article(value: str) -> str:
     if value.lower().startswith(("a ", "an ", "the ")):
         return value
-    return f"{'an' if value[:1].lower() in 'aeiou' else 'a'} {value}"
+    return f"{'an' if _AN.match(value) else 'a'} {value}"
 
 
 @lru_cache

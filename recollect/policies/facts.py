@@ -30,6 +30,8 @@ MARKS_KEPT, MARK_DIGITS = 64, 8
 """Claims and texts that a head remembers, so that the same one counts once; each as so many hex digits."""
 EVER = 2**62
 """Later than any time: what is known at `EVER` is all that is known, whatever a clock says."""
+LOOSELY_MS = 60 * DAY_MS
+"""How long something may have been over when it was still told as if it were so, in passing and without a beginning."""
 ENDS_KEPT = 16
 """Ends of values that a head remembers for spells that are told of only later."""
 
@@ -327,6 +329,8 @@ def _ends(line: Timeline, claim: Claim, now: int) -> Timeline:
         says_when = claim.value and claim.valid_from != claim.until
         return line.then(_with_end(_only_ended(head, claim, now), claim)) if says_when else line
     about_head = not claim.value or has_value(head, claim.value)
+    if about_head:
+        claim = replace(claim, valid_to=_over_since(head, claim))
     said = head.data["last_seen"]
     is_late = said is not None and (said > claim.at or start_of(head) > claim.until)
     if about_head and said is not None and not is_late and claim.until < end_of(head):
@@ -340,6 +344,17 @@ def _ends(line: Timeline, claim: Claim, now: int) -> Timeline:
     is_news = claim.value and (known_end is None or claim.valid_from is not None)
     told = [_only_ended(head, claim, now)] if is_news and (is_late or not about_head) else []
     return line.then(_with_end(head, claim), *told)
+
+
+def _over_since(head: Record, claim: Claim) -> int:
+    """When the claim ends the head: as it says, or when it is said, where the head was told loosely shortly before.
+
+    "I work at Acme", told on Friday, and "I quit last week", told after it, is no stay at Acme that is yet to come.
+    """
+    loosely = head.valid_from is not None and head.valid_from == head.data.get("first_seen")
+    shortly = start_of(head) - LOOSELY_MS < claim.until <= start_of(head) <= claim.at
+    is_a_spell = claim.valid_from is not None and claim.valid_from < claim.until
+    return claim.at if loosely and shortly and not is_a_spell else claim.until
 
 
 def _only_ended(head: Record, claim: Claim, now: int) -> Record:

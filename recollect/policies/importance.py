@@ -217,8 +217,11 @@ def _kind(low: str, cues: Sequence[str]) -> str:
         if _is_small_talk(sentence):
             continue
         if _is_question(sentence):
-            weakest = "question"
-            continue
+            told = _TOLD_FIRST.match(sentence)
+            if told is None:
+                weakest = "question"
+                continue
+            sentence = told[1]
         if not cues:
             return "statement"
         words = set(_WORD.findall(sentence))
@@ -227,6 +230,15 @@ def _kind(low: str, cues: Sequence[str]) -> str:
         telling.append((sentence, words))
     others = (kind for kind in cues[1:] if any(_CUES[kind].is_in(*each) for each in telling))
     return next(others, "statement" if telling else weakest)
+
+
+_TOLD_FIRST = pattern_of(
+    r"((?:(?:and|so|but|also|well|oh|ok|hey|hi),? ){0,2}(?:i|i'm|im|i've|ive|my|we|we're|we've|our)\b[^,?]{5,200}),\s+"
+    r"(?:so |and |but )?(?:did|do|does|what|which|where|when|who|how|can|could|should|would|will|is|are|any|right|ok"
+    r"|okay)"
+    r"\b[^,]{0,200}\?\Z"
+)
+"""What somebody tells of themselves before they ask: "I'm coeliac, what can I eat?"."""
 
 
 def _is_small_talk(sentence: str) -> bool:

@@ -72,6 +72,7 @@ _FACTS = (
     Key("allergy", many=True, label="is allergic to"),
     # Many conditions stay for life, and a wrong "no longer" does more harm than a stale "still".
     Key("medical_condition", many=True, label="has the condition"),
+    Key("medication", many=True, half_life_days=_GEAR, label="takes the medicine"),
     Key("goal", many=True, half_life_days=_GOAL, label="wants to"),
 )
 
@@ -99,6 +100,21 @@ FOLLOWERS = {"city": ("region", "country", "timezone")}
 
 OPPOSITES = {"likes": ("dislikes",), "hobby": ("dislikes",), "dislikes": ("likes", "hobby")}
 """Keys that do not go together: who likes something dislikes it no more, and the other way round."""
+
+_WITHOUT_WORK = frozenset(
+    ("unemployed", "retired", "between jobs", "out of work", "housewife", "househusband", "homemaker")
+)
+
+
+def is_without_work(occupation: str) -> bool:
+    """Whether somebody with this occupation works for nobody.
+
+    >>> is_without_work("Retired"), is_without_work("stay-at-home dad"), is_without_work("freelancer")
+    (True, True, False)
+    """
+    low = occupation.casefold()
+    return low in _WITHOUT_WORK or low.startswith(("stay-at-home", "stay at home"))
+
 
 _SPELLINGS = {
     "name": "full_name first_name given_name user_name real_name called",
@@ -135,6 +151,7 @@ _SPELLINGS = {
     "diet": "dietary_preference dietary_preferences dietary_restriction dietary_restrictions eating_habits",
     "allergy": "allergies allergic_to allergic food_allergy food_allergies intolerance",
     "medical_condition": "medical_conditions condition health_condition illness disease diagnosis health",
+    "medication": "medications medicine medicines meds med pills tablets prescription prescriptions drug drugs",
     "goal": "goals objective objectives aim ambition resolution dream",
     "tone": "style voice communication_style manner",
     "verbosity": "length answer_length reply_length response_length detail level_of_detail conciseness",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -35,7 +36,6 @@ _WORDS = {
     "timezone": "Time zone: {}",
     "employer": "Works at {}",
     "industry": "Works in {}",
-    "language": "Speaks {}",
     "programming_language": "Programs in {}",
     "tool": "Uses {}",
     "vehicle": "Drives {}",
@@ -44,11 +44,14 @@ _WORDS = {
     "dislikes": "Does not like {}",
     "allergy": "Allergic to {}",
     "medical_condition": "Health: {}",
+    "medication": "Takes {}",
 }
 _MANY = {"child": "Children", "goal": "Goals"} | {
-    name: f"{name.capitalize()}s" for name in ("parent", "sibling", "relative", "friend", "colleague", "pet", "device")
+    name: f"{name.capitalize()}s"
+    for name in ("parent", "sibling", "relative", "friend", "colleague", "pet", "device", "language")
 }
 _OWN = {"my": "their", "our": "their", "me": "them", "us": "them", "myself": "themselves", "mine": "theirs"}
+_AS_OF = re.compile(r" \(as of ([A-Z][a-z]+ \d{4})\)\Z")
 _OF_THE_USER = re.compile(rf"\b(?:{'|'.join(_OWN)})\b")
 
 
@@ -67,6 +70,26 @@ def note(key: str, values: Sequence[Noted], more: Sequence[tuple[str, Noted]] = 
     told = _words(key, len(values)).format(", ".join(map(show, values)))
     told += "".join(_JOINED[name].format(show(noted)) for name, noted in more)
     return f"{told} (as of {month})" if month else told
+
+
+def common_month(lines: Sequence[str]) -> str:
+    """The month of which most of the notes are, for their heading; empty when no two are of one month.
+
+    >>> common_month(["Name: Ann", "Lives in Oslo (as of May 2026)", "Enjoys chess (as of May 2026)"])
+    'May 2026'
+    """
+    months = Counter(match[1] for line in lines if (match := _AS_OF.search(line)))
+    month, count = months.most_common(1)[0] if months else ("", 0)
+    return month if count > 1 else ""
+
+
+def undated(line: str, month: str) -> str:
+    """A note without its month where the heading tells the same.
+
+    >>> undated("Lives in Oslo (as of May 2026)", "May 2026"), undated("Lives in Oslo (as of May 2026)", "June 2026")
+    ('Lives in Oslo', 'Lives in Oslo (as of May 2026)')
+    """
+    return line.removesuffix(f" (as of {month})") if month else line
 
 
 def third_person(words: str) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from recollect import Memory
 from recollect.layers import SECTIONS
 from recollect.policies.tokens import counter, message_tokens
-from recollect.records import Changes, Partition, Record, Scope
+from recollect.records import Changes, Partition, Record, Scope, as_datetime
 from recollect.testing.fakes import HashingEmbedder, ManualClock
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"where": "in the cellar"}'}}
@@ -124,17 +124,88 @@ async def test_what_is_known_reads_like_notes_of_a_careful_assistant(memory, clo
     await memory.work()
     profile = next(s for s in (await ann.get_context("Plan my weekend.")).sections if s.name == "profile")
     assert profile.text.splitlines() == [
-        "## About the user",
+        "## About the user (as of March 2026)",
         "- Name: Teodora, called Teo",
-        "- Lives in Kansas City, Missouri (as of March 2026)",
-        "- Occupation: nurse at Harrogate General (as of March 2026)",
+        "- Lives in Kansas City, Missouri",
+        "- Occupation: nurse at Harrogate General",
         "- Sibling: Ileana (sister)",
         "- Relative: Mihai (cousin)",
-        "- Pet: Wafer (as of March 2026)",
+        "- Pet: Wafer (dog)",
         "- Allergic to hazelnuts",
-        "- Goal: improve their French (as of March 2026)",
+        "- Goal: improve their French",
         "- Length of answers: concise",
     ]
+
+
+async def test_the_notes_tell_dogs_from_cats_and_grandchildren_from_cousins(memory):
+    ann = memory.user("ann")
+    for said in (
+        "We have a dog, a beagle called Biscoito, and two cats, Miso and Tofu.",
+        "I have a parrot called Kiki.",
+        "I have two grandchildren, Aoife and Cian, and a cousin, Sorcha.",
+    ):
+        await ann.session("s").add_interaction(said, "I see.")
+    await memory.work()
+    (profile,) = (s.text for s in (await ann.get_context("Hello.")).sections if s.name == "profile")
+    pets, kin = (next(line for line in profile.splitlines() if who in line) for who in ("Pets:", "Relatives:"))
+    assert all(pet in pets for pet in ("Biscoito (dog)", "Miso (cat)", "Tofu (cat)", "Kiki"))
+    assert all(each in kin for each in ("Aoife (grandchild)", "Cian (grandchild)", "Sorcha (cousin)"))
+
+
+async def test_who_learns_a_language_is_not_said_to_speak_it(memory):
+    ann = memory.user("ann")
+    await ann.session("s").add_interaction("I'm learning Welsh. I speak English.", "I see.")
+    await memory.work()
+    system = (await ann.get_context("Hello.")).system
+    assert "- Languages: " in system and "Speaks" not in system
+
+
+async def test_a_note_of_another_month_than_most_says_its_own(memory, clock):
+    ann = memory.user("ann")
+    await ann.session("s").add_interaction("I live in Oslo. I work as a nurse.", "I see.")
+    await memory.work()
+    clock.advance(days=40)
+    await ann.session("t").add_interaction("I drive a Volvo.", "I see.")
+    await memory.work()
+    profile = next(s for s in (await ann.get_context("Plan my weekend.")).sections if s.name == "profile")
+    assert profile.text.splitlines() == [
+        "## About the user (as of March 2026)",
+        "- Lives in Oslo",
+        "- Occupation: nurse",
+        "- Drives Volvo (as of April 2026)",
+    ]
+
+
+@pytest.mark.parametrize("max_tokens", [100, 150, 300])
+async def test_a_small_budget_has_room_for_the_best_of_what_was_found(memory, max_tokens):
+    ann = memory.user("ann")
+    for said in (
+        "I live in Oslo. I work as a nurse at Harrogate General. I drive a Volvo. I speak Norwegian and French.",
+        "I love chess, opera and rye bread. I hate cilantro. I have a dog called Wafer. I'm allergic to hazelnuts.",
+        "Ballet is on Tuesdays at five.",
+        "I prefer short answers from now on.",
+    ):
+        await ann.session("monday").add_interaction(said, "I see.")
+    await memory.work()
+    context = await ann.session("s").get_context("When is ballet?", max_tokens=max_tokens)
+    assert "Ballet is on Tuesdays at five." in context.system
+    assert context.tokens <= max_tokens
+    assert "".join(message["content"] for message in context.messages).count("<memory>") == 1
+    assert (context.lasting, context.found) == (context.system, "")
+
+
+async def test_of_one_moment_what_was_said_first_is_told_first(memory, clock):
+    ann = memory.user("ann")
+    said = [
+        "The test of the van is due on 12 December.",
+        "Actually the test of the van is due on the 2nd.",
+        "A new van.",
+    ]
+    for text in said:
+        await ann.session("s").add_message("user", text, created_at=as_datetime(clock()))
+    await memory.work()
+    system = (await ann.session("t").get_context("When is the test of the van due?")).system
+    assert system.index(said[0]) < system.index(said[1])
 
 
 async def test_what_is_remembered_is_told_as_it_happened_without_what_says_nothing(memory, clock):
@@ -165,7 +236,7 @@ async def test_who_is_in_the_profile_is_not_told_of_once_more(memory):
     assert system.count("Wafer") == 2, "in the profile, and where it was said"
     assert "- Ileana (person): lives in Ghent\n" in system, "what only the graph knows is told, and nothing else"
     alone = (await ann.get_context("How old is Wafer?", layers=["entity", "relation"])).system
-    assert "Wafer (pet): the user's pet" in alone
+    assert "Wafer (dog): the user's pet" in alone
 
 
 async def test_instructions_for_another_agent_are_not_given(memory):
@@ -288,6 +359,15 @@ async def test_what_was_left_out_is_reported_with_its_reason(memory):
     assert told.startswith(f"{context.tokens} of 400 tokens")
     assert "left out:" in told
     assert context.to_dict()["report"]["left_out"]
+
+
+async def test_what_stands_among_the_messages_is_not_told_as_left_out(memory):
+    chat = memory.user("ann").session("s")
+    await chat.add_interaction("I'm Ann, and I like dark mode.", "Hello Ann!")
+    await memory.work()
+    context = await chat.get_context("Which theme should I use?")
+    assert context.recent[1]["content"] == "Hello Ann!"
+    assert context.report.left_out == () and "left out" not in context.explain()
 
 
 async def test_every_line_has_its_source(memory):

@@ -621,3 +621,25 @@ async def test_asking_to_forget_something_does_not_say_it_again(memory):
     await memory.work()
     assert [(fact.key, fact.value) for fact in before] == [("pet", "Admiral")]
     assert (await ann.profile()).facts == before
+
+
+@pytest.mark.parametrize(
+    "said, known",
+    [
+        (["I work at Acme as a baker.", "I'm unemployed now."], [("occupation", "unemployed")]),
+        (["I work at Acme as a baker.", "I retired last month."], [("occupation", "retired")]),
+        (["I'm retired.", "I work at Tesco now."], [("employer", "Tesco")]),
+        (["I'm retired.", "I work at Tesco as a cashier."], [("occupation", "cashier"), ("employer", "Tesco")]),
+        (["I'm a freelance designer.", "I joined Figma last week."],
+         [("occupation", "freelance designer"), ("employer", "Figma")]),
+        (["I have a dog called Rex.", "Rex died yesterday."], []),
+        (["I work at Acme.", "I quit my job last week."], []),
+    ],
+)  # fmt: skip
+async def test_what_does_not_go_with_the_latest_is_over(memory, clock, said, known):
+    ann = memory.user("ann")
+    for text in said:
+        await ann.session("s").add_interaction(text, "I see.")
+        clock.advance(minutes=1)
+        await memory.work()
+    assert [(fact.key, fact.value) for fact in (await ann.profile()).facts] == known

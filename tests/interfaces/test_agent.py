@@ -11,6 +11,8 @@ import pytest
 from recollect import Memory, Settings
 from recollect.interfaces import agent
 from recollect.interfaces.agent import MemoryAgent, is_question
+from recollect.interfaces.phrases import holds
+from recollect.interfaces.small_talk import ITSELF, NOT_FROM_MEMORY
 from recollect.records import as_datetime
 
 MONDAY = datetime(2026, 11, 2, 9, tzinfo=UTC)
@@ -70,10 +72,91 @@ async def test_nothing_is_remembered_of_an_empty_memory():
         ("I like tea.", "I'll remember that."),
         ("Hello! I'm Mara.", "Hello! I'll remember that."),
         ("Thanks!", "You're welcome."),
+        ("ok", "All right."),
+        ("lol, no", "All right."),
+        ("Bye!", "Goodbye!"),
+        ("Remind me to buy milk tomorrow.", "I'll remember that. I can't ring a bell, so ask me when the time comes."),
     ],
 )
 async def test_what_is_told_gets_a_short_word(text, answer):
     assert await _ask(text) == answer
+
+
+async def test_what_is_to_be_reminded_of_is_told_when_it_is_asked_for():
+    said = await _ask("What should I buy?", told=("Remind me to buy milk and eggs.",))
+    assert said == "On Monday 2 November you said: “Remind me to buy milk and eggs.”"
+
+
+@pytest.mark.parametrize("question", ["What can you do?", "who are you?", "How does this work?"])
+async def test_who_asks_what_they_talk_to_is_told(question):
+    assert await _ask(question) == ITSELF
+
+
+async def test_what_only_a_model_could_do_is_declined_and_not_looked_for():
+    assert await _ask("Can you help me write an email?") == NOT_FROM_MEMORY
+
+
+@pytest.mark.parametrize(
+    "question, answer",
+    [
+        ("Who is Pieter?", "Your partner is Pieter. "),
+        ("What is my husband's name?", "Your partner is Pieter. "),
+        ("What are my children's names?", "Your children are Mia and Noah. "),
+        ("Tell me about my family", "Your partner is Pieter. Your children are Mia and Noah. "),
+        ("Am I allergic to anything?", "You are allergic to walnuts. "),
+        ("Which medicine do I take?", "You take warfarin. "),
+        ("How old am I?", "You are 42 years old. "),
+        ("What car do I drive?", "You drive a Volvo. "),
+        ("What is my diet?", "You avoid pork. "),
+    ],
+)
+async def test_what_is_asked_in_other_words_is_answered_from_the_profile(question, answer):
+    told = (
+        "My husband Pieter is Dutch.", "We have two kids, Mia and Noah.", "I'm allergic to walnuts.",
+        "I take warfarin.", "I'm 42.", "I drive a Volvo.", "I don't eat pork.",
+    )  # fmt: skip
+    assert (await _ask(question, told=told)).startswith(answer)
+
+
+async def test_who_asks_what_was_talked_about_hears_how_the_conversations_began():
+    said = await _ask("What did we talk about last time?")
+    assert said == f"These conversations began with:\n– on Monday 2 November: “{TOLD[0]}”"
+    assert await _ask("What did we talk about yesterday?") == "I don't remember a conversation of that time."
+    assert await _ask("What did we talk about?", told=()) == "This is our first conversation."
+
+
+async def test_what_was_noted_is_told_in_the_words_it_was_noted_from_and_once():
+    told = ("We have two kids, Inês who is 7 and Leo who is 4.",)
+    assert await _ask("How old is Leo?", told=told) == f"On Monday 2 November you said: “{told[0]}”"
+
+
+async def test_what_was_put_right_is_quoted_with_what_puts_it_right():
+    told = ("Inês has ballet on Tuesdays and Thursdays at five.", "Ok, scratch that, ballet is on Fridays now.")
+    said = await _ask("When does Inês have ballet?", told=told)
+    assert told[0] in said and said.index(told[1]) > said.index(told[0])
+
+
+async def test_what_is_so_now_is_no_answer_to_what_was_before_or_when_it_is_done():
+    told = ("I live in Porto.", "I work as a radiographer.")
+    assert "You live in" not in await _ask("Where did I live before Porto?", told=told)
+    assert "You work as" not in await _ask("When do I work?", told=told)
+
+
+@pytest.mark.parametrize(
+    "key, value, said",
+    [
+        ("occupation", "UX researcher", "You work as a UX researcher"),
+        ("occupation", "HR manager", "You work as an HR manager"),
+        ("occupation", "university lecturer", "You work as a university lecturer"),
+        ("occupation", "usher", "You work as an usher"),
+        ("format", "no bullet points", "You prefer answers without bullet points"),
+        ("format", "tables", "You prefer answers in the form of tables"),
+        ("emoji", "none", "You prefer answers without emoji"),
+        ("code_comments", "yes", "You prefer code with comments"),
+    ],
+)
+def test_what_is_known_is_said_as_people_say_it(key, value, said):
+    assert holds(key, [value]) == said
 
 
 async def test_an_earlier_question_is_not_an_answer():
@@ -128,6 +211,7 @@ async def test_who_asks_what_is_known_hears_the_profile_and_then_what_else_was_s
     "text, asks",
     [
         ("What is my cat called", True), ("Tell me about Lisbon", True), ("really?", True), ("how old am I", True),
+        ("Remind me what my cat is called", True), ("Remind me to buy milk", False), ("Tell me to stop", False),
         ("When I was five, I fell.", False), ("I know what I like.", False), ("Will is my brother.", False),
     ],
 )  # fmt: skip
@@ -162,7 +246,7 @@ async def test_what_was_so_at_a_time_is_told_for_that_time():
         ("What food should I avoid?", "You are allergic to walnuts. "),
         ("What do I do for a living?", "You work as a baker. "),
         ("Where do I work?", "You work at Equinor. "),
-        ("Which languages do I speak?", "You speak Portuguese and Norwegian. "),
+        ("Which languages do I speak?", "Your languages are Portuguese and Norwegian. "),
     ],
 )
 async def test_what_the_profile_knows_is_said_in_a_plain_sentence(question, answer):

@@ -719,6 +719,13 @@ async def test_a_page_that_is_not_there_is_a_page_for_people_and_a_problem_for_p
     assert program.json()["status"] == interface.json()["status"] == 404
 
 
+@pytest.mark.parametrize("user", ["ann", ".", "a/b"])
+async def test_an_address_that_ends_with_the_user_leads_to_the_conversation(client, user):
+    whose = "/users/~." if user == "." else f"/users/{quote(user, safe='')}"
+    answer = await client.get(whose)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{whose}/chat")
+
+
 async def test_unknown_words_in_an_address_are_refused(client):
     assert (await client.get("/users/ann/memories?limit=7")).status_code == 422
     assert (await client.get("/users/ann/graph?depth=many")).status_code == 422

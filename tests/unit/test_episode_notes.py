@@ -59,6 +59,18 @@ def test_an_episode_reads_like_the_notes_of_a_careful_assistant() -> None:
     )
 
 
+def test_what_the_talk_is_about_is_a_thing_and_nothing_that_is_done() -> None:
+    notes = written(
+        talk(
+            "My van's test is due on 12 December.", "I see.", "Actually the van is due on the 2nd.", "I see.",
+            "They call it a test, I call it a robbery.", "I see.", "They called again. We never eat out.",
+            "I see.", "I eat late.", "I see.",
+        )
+    )  # fmt: skip
+    assert {"van", "test"} <= {topic.lower() for topic in notes.topics}
+    assert not {"due", "call", "called", "eat"} & {topic.lower() for topic in notes.topics}
+
+
 def test_an_episode_names_people_dates_decisions_and_what_is_open() -> None:
     notes = written(TRIP)
     assert notes.people == ("Meera",)

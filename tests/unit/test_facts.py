@@ -139,6 +139,20 @@ def test_a_closed_spell_does_not_touch_a_later_one_of_the_same_value():
     assert place.intervals() == [("Oslo", 10, 15), ("Oslo", 100, None)]
 
 
+def test_what_was_told_loosely_is_over_though_it_ended_before_it_was_told():
+    told_on_friday, quit_last_week = 100 * DAY_MS, 93 * DAY_MS
+    later = told_on_friday + 60_000
+    place = Place(said("Oslo", told_on_friday), said("Oslo", later, "ends", valid_to=quit_last_week), now=later)
+    assert place.current() is None
+    assert place.intervals() == [("Oslo", told_on_friday, later)]
+    assert not place.take(said("Oslo", later, "ends", valid_to=quit_last_week)), "told again it is no news"
+    long_ago = Place(said("Oslo", told_on_friday), said("Oslo", later, "ends", valid_to=DAY_MS), now=later)
+    assert long_ago.current() == "Oslo", "that was another stay"
+    begun = said("Oslo", told_on_friday, valid_from=95 * DAY_MS)
+    again = Place(begun, said("Oslo", later, "ends", valid_to=quit_last_week), now=later)
+    assert again.current() == "Oslo", "it began after that end"
+
+
 def test_an_end_that_was_never_known_to_begin_says_nothing_without_a_value():
     place = Place()
     assert not place.take(said("", 10, "ends"))

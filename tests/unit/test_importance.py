@@ -30,6 +30,9 @@ ROLES = ("user", "assistant", "system", "tool")
         ("My sister's name is Ann", "identity"),
         ("We decided to use PostgreSQL.", "decision"),
         ("Hello! I prefer tea. And you?", "preference"),
+        ("I prefer tea, did I tell you?", "preference"),
+        ("I have to pay the rent by Friday, how do I do that?", "obligation"),
+        ("What do I do if I have to pay, and how?", "question"),
     ],
 )
 def test_a_text_is_as_strong_as_its_strongest_sentence(text: str, kind: str) -> None:

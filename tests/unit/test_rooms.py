@@ -85,7 +85,8 @@ SEES: dict[str, set[str]] = {
     "sync": BELOW_FLOW | FLOW | {"memory", "setting_changes"},
     "interfaces.tools": BELOW_FLOW | FLOW | {"memory", "interfaces"},
     "interfaces.phrases": {"policies"},
-    "interfaces.agent": BELOW_FLOW | FLOW | {"memory", "interfaces.phrases"},
+    "interfaces.small_talk": {"policies", "enrich"},
+    "interfaces.agent": BELOW_FLOW | FLOW | {"memory", "interfaces.phrases", "interfaces.small_talk"},
     "server": BELOW_FLOW
     | FLOW
     | {"memory", "stores", "importers", "interfaces.agent", "interfaces.tools", "server", ""},

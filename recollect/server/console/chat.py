@@ -59,6 +59,12 @@ class Answered:
     prompt: Prompt
 
 
+@routes.get("/users/{user}")
+async def person(request: Request, owner: Owner) -> Response:
+    """On to where one looks at a user first; an address of the console may be cut short."""
+    return moved(request, "users", owner.id, "chat")
+
+
 @routes.get("/users/{user}/chat")
 async def latest_chat(request: Request, service: Here, owner: Owner) -> Response:
     """On to the conversation that was held last, or to a new one."""
