@@ -76,17 +76,18 @@ class Arrangement:
             return
         self._make_rows(size)
         self._places[first:size, BEFORE : AFTER + 1] = -1
-        new: Counter[str] = Counter()
-        for row in range(first, size):
-            record = records[row]
-            if row >= self._read:
-                self._marks[row] = _marks(record)
-            self._places[row, SPEAKER] = self._speaker(record)
-            in_session = record.layer == "conversation" and self._is_held(row)
-            self._places[row, SESSION] = self._group(record.scope.session if in_session else None)
-            if in_session:
-                new[record.scope.session] += 1
-        self._read = max(self._read, size)
+        taken = [records[row] for row in range(first, size)]
+        if self._read < size:
+            new_from = max(first, self._read)
+            self._marks[new_from:size] = [_marks(record) for record in taken[new_from - first :]]
+            self._read = size
+        self._places[first:size, SPEAKER] = [self._speaker(record) for record in taken]
+        spoken = [
+            record.scope.session if record.layer == "conversation" and self._is_held(row) else None
+            for row, record in enumerate(taken, first)
+        ]
+        self._places[first:size, SESSION] = [self._group(session) for session in spoken]
+        new = Counter([session for session in spoken if session is not None])
         for session, count in new.items():
             rows = self._sessions[session]
             # Rows came in another order than they were born in: one for later may stand among the first.

@@ -151,6 +151,19 @@ def pieces(text: str) -> list[str]:
     return text.translate(_APART).split() if text.isascii() and len(text) <= TEXT_MAX else split(text)
 
 
+EDGES = "',."
+"""What may stand before or behind the word of a piece, and is no part of it."""
+
+
+def is_plain(word: str) -> bool:
+    """Whether a piece is an English word and nothing else, so that `split` gives it as it is.
+
+    >>> [is_plain(piece.strip(EDGES)) for piece in ("hello", "world.", "isn't", "v20")]
+    [True, True, False, False]
+    """
+    return word.isalpha() and word.isascii() and len(word) <= WORD_MAX
+
+
 def _fold(text: str) -> str:
     """One spelling for all the ways to write the same letters."""
     apart = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text).casefold())
