@@ -417,13 +417,18 @@ class PartitionIndex:
         if len(self._words) < end:
             self._words.read([_worded(self.records[row]) for row in range(len(self._words), end)])
 
-    def read_on(self) -> bool:
-        """Read some of what came since the last question. Says whether there is more: then others have their turn."""
-        size = len(self.records)
+    def read_on(self, *, for_signs: bool) -> bool:
+        """Read some of what came since the last question. Says whether there is more: then others have their turn.
+
+        `for_signs` are times and numbers, which are looked for where a question asks for them.
+        """
+        size, arranged = len(self.records), self._arrangement
         if len(self._words) < size:
             self._read_texts(min(size, len(self._words) + READ_ROWS))
-        elif len(self._arrangement) < size:
-            self._arrangement.take(self.records, min(size, len(self._arrangement) + READ_ROWS))
+        elif len(arranged) < size:
+            arranged.take(self.records, min(size, len(arranged) + READ_ROWS))
+        elif for_signs and arranged.signed < size:
+            arranged.read_signs(self.records, min(size, arranged.signed + READ_ROWS))
         else:
             return self.vectors.encode(size, ENCODED_ROWS)
         return True
@@ -432,6 +437,11 @@ class PartitionIndex:
     def unread(self) -> int:
         """How many rows came since the last question."""
         return len(self.records) - min(len(self._words), len(self._arrangement))
+
+    @property
+    def unsigned(self) -> int:
+        """How many rows nobody has looked at for times and numbers, which only turns are asked for."""
+        return len(self.records) - self._arrangement.signed if self.sessions else 0
 
     @property
     def has_earlier(self) -> bool:

@@ -383,7 +383,7 @@ class Words:
             elif entries:
                 self._add_few(few, entries, told)
         if few:
-            scores[list(few)] += list(few.values())
+            scores[np.fromiter(few, np.intp, len(few))] += np.fromiter(few.values(), np.float64, len(few))
         return scores
 
     def posted(self, term: str) -> tuple[Rows, Scores] | None:
@@ -437,10 +437,10 @@ class Words:
     def _add_few(self, scores: dict[int, float], entries: Entries, told: float) -> None:
         """What one term adds, where it stands in so few rows that plain arithmetic is faster."""
         top, flat, slope = self._shape(told)
+        lengths, so_far = self._lengths, scores.get
         for entry in entries:
             row, count = entry >> COUNT_BITS, entry & COUNT_MAX
-            gain = top * count / (count + flat + slope * self._lengths[row])
-            scores[row] = scores.get(row, 0.0) + gain
+            scores[row] = so_far(row, 0.0) + top * count / (count + flat + slope * lengths[row])
 
     def _weight(self, term: str, entries: Entries, told: float) -> Scores:
         """What one term adds to each of its rows."""
