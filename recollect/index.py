@@ -155,6 +155,7 @@ class PartitionIndex:
                     again[row] = record
         self._fill(again)
         self._add(new)
+        self.vectors.make_room(len(self.records), more=delta.more)
         self.mark = delta.mark
 
     def _hold(self, record: Record) -> None:

@@ -30,6 +30,8 @@ INFINITE = 0x7C00
 """The bits of infinity in two bytes; above it, without the sign, is what is no number."""
 ROWS, GROWTH = 16, 1.125
 """Room of what is new, and what it grows by when it is full: many indexes are held, each with its spare room."""
+READING_GROWTH = 2.0
+"""What it grows by while page after page is read in: each time all that is there is copied."""
 
 Floats = NDArray[np.float32]
 
@@ -50,6 +52,7 @@ class Vectors:
         self._codes: NDArray[np.int8] = np.zeros((0, dimensions), np.int8)
         self._coded = 0
         self._scale = 0.0
+        self._growth = GROWTH
 
     def __getstate__(self) -> dict[str, Any]:
         """All of it, the blocks in one piece: many small ones take long to lay aside."""
@@ -88,7 +91,7 @@ class Vectors:
             new[damaged] = 0
         places = at_once(rows)
         if self._wide is not None:
-            self._wide[places] = new
+            self._wide[places] = widened(new)
         elif isinstance(places, slice):
             self._put_in_blocks(places, new)
         else:
@@ -120,7 +123,13 @@ class Vectors:
                 self._blocks.append(np.zeros((BLOCK_ROWS, self.dimensions), "<f2"))
                 self._lately = None
         elif size > len(self._wide):
-            self._wide = grown(self._wide, size)
+            self._wide = grown(self._wide, size, self._growth)
+
+    def make_room(self, size: int, *, more: bool) -> None:
+        """Say that there are so many rows, and whether more are on their way: then there is room for as many again."""
+        self._growth = READING_GROWTH if more else GROWTH
+        if not more and self._wide is not None and len(self._wide) > GROWTH * size:
+            self._wide = grown(self._wide[:size], size)
 
     def _widened(self) -> Floats:
         return widened(np.concatenate(self._blocks)) if self._blocks else np.zeros((0, self.dimensions), np.float32)
@@ -241,8 +250,8 @@ def at_once(rows: Sequence[int]) -> slice | Sequence[int]:
     return slice(first, end) if end - first == len(rows) and all(map(lt, rows, rows[1:])) else rows
 
 
-def grown(array: NDArray[Any], size: int) -> NDArray[Any]:
+def grown(array: NDArray[Any], size: int, growth: float = GROWTH) -> NDArray[Any]:
     """The same with room for so many rows, and for some more."""
-    larger = np.zeros((max(int(GROWTH * len(array)), size, ROWS), *array.shape[1:]), array.dtype)
+    larger = np.zeros((max(int(growth * len(array)), size, ROWS), *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from operator import itemgetter
 from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -69,6 +70,7 @@ DUE_LOOKED_AT = 8
 _Slots = Mapping[str, tuple[str, int]]
 _ROW = "id, layer, session, payload, model, vector, version, born"
 _PAYLOAD = _ROW.split(", ").index("payload")
+_as_stored = itemgetter(slice(len(_ROW.split(", "))))
 _UPSERT = """
 insert into records
   (part, id, epoch, revision, born, version, layer, session, dropped, dead_at, digest, payload, model, vector)
@@ -686,7 +688,7 @@ def _veil_erased(db: Connection, partition: Partition, part: int) -> None:
 def _records(partition: Partition, rows: Sequence[tuple[Any, ...]]) -> list[Record]:
     made = [
         (id, layer, session, payload, None if model is None else Vector(model, vector), version, unpacked(born))
-        for id, layer, session, payload, model, vector, version, born, *_ in rows
+        for id, layer, session, payload, model, vector, version, born in map(_as_stored, rows)
     ]
     try:
         return records_from(partition, made)
