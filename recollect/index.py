@@ -392,10 +392,18 @@ class PartitionIndex:
             size = len(self.records)
             mask = self._alive[:size] & (self._until[:size] > now)
             if key:
-                wanted = [self._layers[layer] for layer in key if layer in self._layers]
-                mask &= np.isin(self._layer[:size], wanted)
+                mask &= self._is_of(key)
             held = self._masks[key] = mask, bool(mask.all())
         return held
+
+    def _is_of(self, layers: Iterable[str]) -> NDArray[np.bool_]:
+        """Which rows are of these layers: a few comparisons, which `np.isin` takes ten times as long for."""
+        layer_of = self._layer[: len(self.records)]
+        found = np.zeros(len(layer_of), np.bool_)
+        for layer in layers:
+            if layer in self._layers:
+                found |= layer_of == self._layers[layer]
+        return found
 
     def prior(self, at: int) -> Scores:
         """What recency and importance add to each row, whatever is asked; worked out once an hour."""
@@ -557,9 +565,7 @@ class PartitionIndex:
 
     def next_end(self, layers: Iterable[str], now: int) -> int:
         """When the next record of these layers expires or ends."""
-        numbers = [self._layers[layer] for layer in layers if layer in self._layers]
-        size = len(self.records)
-        until = self._until[:size][np.isin(self._layer[:size], numbers)]
+        until = self._until[: len(self.records)][self._is_of(layers)]
         return int(until[until > now].min(initial=NEVER))
 
     def held(self, layer: str, now: int) -> list[Record]:

@@ -261,9 +261,14 @@ class _Together:
 
     def with_more(self, keys: NDArray[np.int64]) -> _Together:
         """These and others."""
+        if not len(self):
+            return _Together(keys)
         starts: NDArray[np.int64] = np.array(self._starts, np.int64)
         words = np.repeat(np.array(self._words, np.int64), starts[1:] - starts[:-1])
         return _Together(np.concatenate((words << ENTRY_BITS | self._entries, keys)))
+
+
+_NOTHING = _Together(np.empty(0, np.int64))
 
 
 class Words:
@@ -273,7 +278,7 @@ class Words:
         self.vocabulary = vocabulary
         # For each word its rows in order, each with the count of the word there in the lowest bits.
         self._postings: dict[int, Entries] = {}
-        self._together = _Together(np.empty(0, np.int64))
+        self._together = _NOTHING
         # What came since then, as keys: row by row, and in portions that join the others when a word is asked for.
         self._late = array("q")
         self._portions: list[NDArray[np.int64]] = []
