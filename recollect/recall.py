@@ -201,7 +201,7 @@ class Recall:
 
     async def _one(self, text: str, at: int) -> Question:
         vector = await self._vector(self._embedder, text) if self._embedder is not None else None
-        terms = tuple(dict.fromkeys(query_terms(text, self._language)))
+        terms = tuple(query_terms(text, self._language))
         return Question(text, terms, vector, at, span_of(text, at))
 
     async def _vector(self, embedder: Embedder, text: str) -> NDArray[np.float32] | None:
@@ -348,7 +348,8 @@ class Recall:
 
 def _asked_partitions(scope: Scope) -> list[Partition]:
     """Where a question of this scope is looked for: among what is the user's, and what is the org's."""
-    return list(dict.fromkeys((scope.partition, Partition(scope.org, ""))))
+    shared = Partition(scope.org, "")
+    return [scope.partition, shared] if scope.user else [shared]
 
 
 class Chosen(NamedTuple):
@@ -558,19 +559,18 @@ def _select(scored: Sequence[_Scored], question: Question, test: Condition | Non
         ranked += zip(each.total[rows].tolist(), repeat(place), rows.tolist(), strict=False)
     if len(scored) > 1:
         ranked.sort(key=lambda entry: -entry[0])
-    chosen: list[Chosen] = []
-    seen: set[str] = set()
+    chosen: dict[str, Chosen] = {}
+    records = [each.index.records for each in scored]
     for score, place, row in ranked:
         if score == NOT_FOUND or len(chosen) == limit:
             break
-        record = scored[place].index.records[row]
+        record = records[place][row]
         content = record.content
-        if content in seen or (record.layer == "conversation" and _is_same_question(content, question)):
+        if content in chosen or (record.layer == "conversation" and _is_same_question(content, question)):
             continue
         if test is None or test.holds(record):
-            seen.add(content)
-            chosen.append(Chosen(score, record, place, row))
-    return chosen
+            chosen[content] = Chosen(score, record, place, row)
+    return [*chosen.values()]
 
 
 def _hits(scored: Sequence[_Scored], chosen: Sequence[Chosen], now: int) -> list[Hit]:

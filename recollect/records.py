@@ -214,13 +214,9 @@ class Record:
 
 def _apart(value: Any) -> Any:
     """A copy of JSON, all the way down. Quicker than `copy.deepcopy`, which looks for circles."""
-    if not isinstance(value, (dict, list)):
-        return value
-    copy = value.copy()
-    for place, each in value.items() if isinstance(value, dict) else enumerate(value):
-        if isinstance(each, (dict, list)):
-            copy[place] = _apart(each)
-    return copy
+    if isinstance(value, dict):
+        return {key: _apart(each) if isinstance(each, (dict, list)) else each for key, each in value.items()}
+    return [_apart(each) for each in value] if isinstance(value, list) else value
 
 
 _FIELDS = tuple(field.name for field in fields(Record))
