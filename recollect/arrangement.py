@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.policies.scoring import Scores, Talk, signs
+from recollect.policies.scoring import Scores, Talk, asks, signs
 from recollect.records import Record
 from recollect.vectors import ROWS, grown
 
@@ -22,7 +23,7 @@ Sessions = Mapping[str, Sequence[int]]
 """The rows of each session, in order of birth."""
 
 SESSION, BEFORE, AFTER, SPEAKER = range(4)
-USER, ASSISTANT, ASKS, TIME, NUMBER = range(5)
+USER, ASSISTANT, ASKS = range(3)
 
 
 class Records(Protocol):
@@ -39,9 +40,10 @@ class Arrangement:
     def __init__(self, sessions: Sessions, is_held: Callable[[int], bool]) -> None:
         self._sessions, self._is_held = sessions, is_held
         self._places: NDArray[np.int32] = np.empty((ROWS, 4), np.int32)
-        self._marks: NDArray[np.bool_] = np.empty((ROWS, 5), np.bool_)
-        # What a row says of itself never changes, and reading it takes the most time.
-        self._read = 0
+        self._marks: NDArray[np.bool_] = np.empty((ROWS, 3), np.bool_)
+        self._signs: NDArray[np.bool_] = np.empty((ROWS, 2), np.bool_)
+        # What a row says of itself never changes: so many rows were read for it, and so many for times and numbers.
+        self._read = self._signed = 0
         self.start_anew()
 
     def start_anew(self) -> None:
@@ -53,7 +55,7 @@ class Arrangement:
 
     @property
     def nbytes(self) -> int:
-        return self._places.nbytes + self._marks.nbytes
+        return self._places.nbytes + self._marks.nbytes + self._signs.nbytes
 
     def __len__(self) -> int:
         """How many rows are arranged."""
@@ -64,10 +66,29 @@ class Arrangement:
         self.take(records, len(records))
         size = self._size
         session, before, after, speaker = self._places[:size].T.astype(np.intp, order="C")
-        user, assistant, asks, time, number = self._marks[:size].T.astype(np.float32, order="C")
+        user, assistant, asking = self._marks[:size].T.astype(np.float32, order="C")
+        told = partial(self._signs_of, records, size)
         return Talk(
-            session, self._groups, before, after, lengths, user, assistant, speaker, self._speakers, asks, time, number
+            session, self._groups, before, after, lengths, user, assistant, speaker, self._speakers, asking, told
         )
+
+    @property
+    def signed(self) -> int:
+        """How many rows were looked at for times and numbers."""
+        return self._signed
+
+    def read_signs(self, records: Records, size: int) -> None:
+        """Look for times and numbers in the first so many rows: few questions ask for them, and it takes long."""
+        first = self._signed
+        if first < size:
+            self._make_rows(size)
+            self._signs[first:size] = [signs(records[row].content) for row in range(first, size)]
+            self._signed = size
+
+    def _signs_of(self, records: Records, size: int) -> NDArray[np.float32]:
+        self.read_signs(records, size)
+        told: NDArray[np.float32] = self._signs[:size].T.astype(np.float32, order="C")
+        return told
 
     def take(self, records: Records, size: int) -> None:
         """Arrange the new ones among the first so many rows."""
@@ -76,17 +97,20 @@ class Arrangement:
             return
         self._make_rows(size)
         self._places[first:size, BEFORE : AFTER + 1] = -1
-        new: Counter[str] = Counter()
-        for row in range(first, size):
-            record = records[row]
-            if row >= self._read:
-                self._marks[row] = _marks(record)
-            self._places[row, SPEAKER] = self._speaker(record)
-            in_session = record.layer == "conversation" and self._is_held(row)
-            self._places[row, SESSION] = self._group(record.scope.session if in_session else None)
-            if in_session:
-                new[record.scope.session] += 1
-        self._read = max(self._read, size)
+        taken = [records[row] for row in range(first, size)]
+        names = [_name(record) for record in taken]
+        if self._read < size:
+            new_from = max(first, self._read) - first
+            self._marks[first + new_from : size] = [*map(_marks, taken[new_from:], names[new_from:])]
+            self._read = size
+        known = self._speakers
+        self._places[first:size, SPEAKER] = [known.setdefault(name, len(known)) if name else -1 for name in names]
+        spoken = [
+            record.scope.session if record.layer == "conversation" and self._is_held(row) else None
+            for row, record in enumerate(taken, first)
+        ]
+        self._places[first:size, SESSION] = [self._group(session) for session in spoken]
+        new = Counter([session for session in spoken if session is not None])
         for session, count in new.items():
             rows = self._sessions[session]
             # Rows came in another order than they were born in: one for later may stand among the first.
@@ -106,20 +130,20 @@ class Arrangement:
         self._groups += number == self._groups
         return number
 
-    def _speaker(self, record: Record) -> int:
-        names = _names(record)
-        return self._speakers.setdefault(names[0].lower(), len(self._speakers)) if names else -1
-
     def _make_rows(self, size: int) -> None:
         if size > len(self._places):
             self._places, self._marks = grown(self._places, size), grown(self._marks, size)
+            self._signs = grown(self._signs, size)
 
 
-def _names(record: Record) -> list[str]:
-    return str(record.data.get("name") or "").split()
+def _name(record: Record) -> str:
+    """The first name of who says it, in small letters; empty where nobody is named."""
+    named = record.data.get("name")
+    words = str(named).split() if named else ()
+    return words[0].lower() if words else ""
 
 
-def _marks(record: Record) -> tuple[bool, bool, bool, bool, bool]:
-    """Whether the user says it, whether the assistant does, and what can be told from the text."""
-    role = record.data["role"] if record.layer == "conversation" and not _names(record) else ""
-    return role == "user", role == "assistant", *signs(record.content)
+def _marks(record: Record, name: str) -> tuple[bool, bool, bool]:
+    """Whether the user says it, whether the assistant does, and whether it asks."""
+    role = record.data["role"] if record.layer == "conversation" and not name else ""
+    return role == "user", role == "assistant", asks(record.content)

@@ -306,14 +306,14 @@ class ContextBuilder:
         """The context for a question, never above `max_tokens`."""
         layers = wanted.layers
         # All of it is of one moment, and the store is asked for it once.
-        indexes = await self._recall.read(scope)
+        indexes = await self._recall.read(scope, question)
         hits: Sequence[Hit] = ()
         if wanted.is_found:
             hits = await self._recall.search(
                 scope, question, layers=_searched(layers), limit=FOUND_MAX, reranker=reranker, indexes=indexes
             )
             if reranker is not None:  # which takes its time: what was forgotten meanwhile is not told
-                indexes = await self._recall.read(scope)
+                indexes = await self._recall.read(scope, question)
         index, shared = indexes[0], indexes[-1]
         summary: Record | None = None
         recent: list[Record] = []

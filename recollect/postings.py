@@ -11,7 +11,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, filterfalse
+from itertools import chain, filterfalse, repeat
 from itertools import count as counting
 from typing import TypeAlias
 from weakref import WeakValueDictionary
@@ -21,7 +21,19 @@ from numpy.typing import NDArray
 
 from recollect.policies.inflections import WORD_OF
 from recollect.policies.scoring import K1, RARITY_ROWS, B, Scores, rarity
-from recollect.policies.words import STEMMED_MAX, beginnings, forms, is_stemmed, kept_by, pieces, split, stem, terms
+from recollect.policies.words import (
+    EDGES,
+    STEMMED_MAX,
+    beginnings,
+    forms,
+    is_plain,
+    is_stemmed,
+    kept_by,
+    pieces,
+    split,
+    stem,
+    terms,
+)
 
 COUNT_BITS, COUNT_MAX = 8, 255
 """Room for how often a word stands in a text; more than that counts no more."""
@@ -39,6 +51,8 @@ TOGETHER, PORTION = 16, 1_000
 """From so many texts on they are read together, so many at a time."""
 ROW_BITS, ENTRY_BITS = 24, 32
 """An entry is a row with a count, a key is a word with an entry."""
+UNKNOWN = 0
+"""The number of no word."""
 LATE_SHARE = 12
 """Keys that came later join the others when they are more than this part of them."""
 WORD_BYTES = 120
@@ -68,28 +82,61 @@ class Vocabulary(dict[str, int]):
         self._exact: dict[str, int] = {}
         self._several: list[list[int]] = []
         self._of_term: dict[str, list[int]] = {}
-        # Words that were not stemmed yet, by their first two letters and by some more; and how many words there were
-        # when a term was looked for.
-        self._unread: dict[str, dict[str, list[str]]] = {}
+        # Words that were not stemmed yet, by their first letters, in the order of their numbers; these beginnings, by
+        # the first two letters; and how many words there were when a term was looked for.
+        self._unread: dict[str, list[str]] = {}
+        self._begun: dict[str, list[str]] = {}
         self._looked: dict[str, int] = {}
 
     def __missing__(self, word: str) -> int:
         with self._lock:
             number = self.get(word)
-            if number is not None:
-                return number
-            found = split(word) if word.isascii() else [word]
-            if found != [word]:
-                number = self._one_for(self.numbers(found))
-            elif self._by_stem and word in WORD_OF:
-                number = self[WORD_OF[word]]
-            elif self._by_stem and is_stemmed(word):
-                self._unread.setdefault(word[:2], {}).setdefault(word[:GROUPED], []).append(word)
-                number = self._next()
-            else:
-                number = self._number_of(forms(word), by_stem=self._by_stem)
-            self[word] = number
+            if number is None:
+                number = self[word] = self._new_number(word)
             return number
+
+    def _new_number(self, word: str) -> int:
+        """The number of a word, or of a piece of text, that has none yet."""
+        plain = word.strip(EDGES)
+        if self._by_stem and plain in WORD_OF:
+            return self[WORD_OF[plain]]
+        if self._by_stem and is_plain(plain):
+            if plain not in self:
+                self._take([plain])
+            return self[plain]
+        found = split(word) if word.isascii() else [word]
+        if found != [word]:
+            return self._one_for(self.numbers(found))
+        return self._number_of(forms(word), by_stem=self._by_stem)
+
+    def numbered(self, words: Sequence[str]) -> NDArray[np.int64]:
+        """The numbers of many words, below zero where one has several forms. New ones are learned in one go."""
+        numbers = np.fromiter(map(self.get, words, repeat(UNKNOWN)), np.int64, len(words))
+        unknown = (numbers == UNKNOWN).nonzero()[0]
+        if len(unknown):
+            new = [words[place] for place in unknown.tolist()]
+            self._learn(new)
+            numbers[unknown] = [*map(self.__getitem__, new)]
+        return numbers
+
+    def _learn(self, words: Iterable[str]) -> None:
+        """Give numbers to the plain ones of these: one by one they would take twice as long."""
+        with self._lock:
+            new = filterfalse(self.__contains__, dict.fromkeys(words))
+            self._take([word for word in new if is_plain(word) and word not in WORD_OF] if self._by_stem else ())
+
+    def _take(self, plain: Sequence[str]) -> None:
+        """Number words that are brought to their stems when somebody asks for one that begins like them."""
+        unread = self._unread
+        for word in plain:
+            beginning = word[:GROUPED]
+            if beginning in unread:
+                unread[beginning].append(word)
+            else:
+                unread[beginning] = [word]
+                self._begun.setdefault(word[:2], []).append(beginning)
+        self.update(zip(plain, counting(self._count + 1), strict=False))
+        self._count += len(plain)
 
     def __reduce__(self) -> tuple[Callable[[int], Vocabulary], tuple[int]]:
         """An index that is laid aside leaves its vocabulary here; if that goes meanwhile, neither comes back."""
@@ -122,19 +169,27 @@ class Vocabulary(dict[str, int]):
         """Stem what was not stemmed yet and may have this stem."""
         kept = kept_by(term)
         with self._lock:
-            for start in beginnings(term, self._unread):
-                group = self._unread[start]
-                first = kept[:GROUPED]
-                for key in [first] if len(kept) >= GROUPED else [key for key in group if key.startswith(first)]:
-                    words = group.get(key, ())
-                    for word in words:
-                        if word.startswith(kept):
-                            self._of_term.setdefault(stem(word), []).append(self[word])
-                    group[key] = [word for word in words if not word.startswith(kept)]
+            since = self._looked.get(term, 0)
+            for beginning in self._beginnings(term, kept):
+                words = self._unread.get(beginning, _NO_LETTERS)
+                # What was there at the last look is passed over: other indexes bring words all the time.
+                if words and self[words[-1]] > since:
+                    found = [word for word in words if word.startswith(kept)]
+                    for word in found:
+                        self._of_term.setdefault(stem(word), []).append(self[word])
+                    if found:
+                        self._unread[beginning] = [word for word in words if not word.startswith(kept)]
             if len(self._looked) >= ASKED_MAX:
                 self._looked.clear()
             # Last: whoever finds this finds all of the words under their stems.
             self._looked[term] = self._count
+
+    def _beginnings(self, term: str, kept: str) -> Sequence[str]:
+        """How words begin that may have this stem, which keeps so much of them."""
+        if len(kept) >= GROUPED:
+            return (kept[:GROUPED],)
+        begun = chain.from_iterable([self._begun[start] for start in beginnings(term, self._begun)])
+        return [beginning for beginning in begun if beginning.startswith(kept)]
 
     def _next(self) -> int:
         self._count += 1
@@ -167,6 +222,7 @@ def _vocabulary_of(serial: int) -> Vocabulary:
 
 
 _NO_WORDS: list[int] = []
+_NO_LETTERS: list[str] = []
 _NOWHERE: Entries = array("I")
 _shared: dict[str, Vocabulary] = {}
 
@@ -208,9 +264,14 @@ class _Together:
 
     def with_more(self, keys: NDArray[np.int64]) -> _Together:
         """These and others."""
+        if not len(self):
+            return _Together(keys)
         starts: NDArray[np.int64] = np.array(self._starts, np.int64)
         words = np.repeat(np.array(self._words, np.int64), starts[1:] - starts[:-1])
         return _Together(np.concatenate((words << ENTRY_BITS | self._entries, keys)))
+
+
+_NOTHING = _Together(np.empty(0, np.int64))
 
 
 class Words:
@@ -220,7 +281,7 @@ class Words:
         self.vocabulary = vocabulary
         # For each word its rows in order, each with the count of the word there in the lowest bits.
         self._postings: dict[int, Entries] = {}
-        self._together = _Together(np.empty(0, np.int64))
+        self._together = _NOTHING
         # What came since then, as keys: row by row, and in portions that join the others when a word is asked for.
         self._late = array("q")
         self._portions: list[NDArray[np.int64]] = []
@@ -279,7 +340,7 @@ class Words:
         """The words of the next rows, each with its row and how often it stands there in the lowest bits."""
         cut = [self._cut(text) for text in texts]
         sizes = [*map(len, cut)]
-        numbers = np.fromiter(map(self.vocabulary.__getitem__, chain.from_iterable(cut)), np.int64, sum(sizes))
+        numbers = self.vocabulary.numbered([*chain.from_iterable(cut)])
         rows = np.repeat(np.arange(len(texts)), sizes)
         odd = numbers < 0
         if odd.any():
@@ -330,7 +391,7 @@ class Words:
             elif entries:
                 self._add_few(few, entries, told)
         if few:
-            scores[list(few)] += list(few.values())
+            scores[np.fromiter(few, np.intp, len(few))] += np.fromiter(few.values(), np.float64, len(few))
         return scores
 
     def posted(self, term: str) -> tuple[Rows, Scores] | None:
@@ -384,10 +445,10 @@ class Words:
     def _add_few(self, scores: dict[int, float], entries: Entries, told: float) -> None:
         """What one term adds, where it stands in so few rows that plain arithmetic is faster."""
         top, flat, slope = self._shape(told)
+        lengths, so_far = self._lengths, scores.get
         for entry in entries:
             row, count = entry >> COUNT_BITS, entry & COUNT_MAX
-            gain = top * count / (count + flat + slope * self._lengths[row])
-            scores[row] = scores.get(row, 0.0) + gain
+            scores[row] = so_far(row, 0.0) + top * count / (count + flat + slope * lengths[row])
 
     def _weight(self, term: str, entries: Entries, told: float) -> Scores:
         """What one term adds to each of its rows."""

@@ -201,7 +201,7 @@ class Recall:
 
     async def _one(self, text: str, at: int) -> Question:
         vector = await self._vector(self._embedder, text) if self._embedder is not None else None
-        terms = tuple(dict.fromkeys(query_terms(text, self._language)))
+        terms = tuple(query_terms(text, self._language))
         return Question(text, terms, vector, at, span_of(text, at))
 
     async def _vector(self, embedder: Embedder, text: str) -> NDArray[np.float32] | None:
@@ -270,7 +270,7 @@ class Recall:
         `indexes` are those of the partitions that are asked, where the caller has read them already.
         """
         scored = []
-        indexes = await self.read(scope) if indexes is None else indexes
+        indexes = await self.read(scope, question) if indexes is None else indexes
         now = self._clock()
         for partition, index in zip(_asked_partitions(scope), indexes, strict=True):
             if len(index):
@@ -284,12 +284,12 @@ class Recall:
         chosen = _select(scored, question, test, max(limit, CANDIDATES))
         return _hits(scored, await self._reranked(reranker, scored, question, chosen), now)[:limit]
 
-    async def read(self, scope: Scope) -> list[PartitionIndex]:
-        """The indexes of those who are asked, with all that was committed, also while much of it was read."""
+    async def read(self, scope: Scope, question: Question) -> list[PartitionIndex]:
+        """The indexes of those who are asked, with all that was committed, also while much of it was read for this."""
         partitions = _asked_partitions(scope)
         for _ in range(READ_TRIES):
             indexes = await self._indexes.all_current(partitions)
-            if not any([await _read_much(index) for index in indexes]):
+            if not any([await _read_much(index, question) for index in indexes]):
                 break
         return indexes
 
@@ -348,7 +348,8 @@ class Recall:
 
 def _asked_partitions(scope: Scope) -> list[Partition]:
     """Where a question of this scope is looked for: among what is the user's, and what is the org's."""
-    return list(dict.fromkeys((scope.partition, Partition(scope.org, ""))))
+    shared = Partition(scope.org, "")
+    return [scope.partition, shared] if scope.user else [shared]
 
 
 class Chosen(NamedTuple):
@@ -515,18 +516,25 @@ def add_kin(
     features[scoring.KIN, rows] = scoring.kin_features(talk, rows, nearest, index.rarities(asked))
 
 
-async def _read_much(index: PartitionIndex) -> bool:
+async def _read_much(index: PartitionIndex, question: Question) -> bool:
     """Read what came since the last question where that is much, as for one who has long not been here.
 
     Others have their turn in between: says whether they had. Where it changes all the time, what is left is read in
     one go.
     """
-    turns = 4 * (index.unread // READ_ROWS)
+    for_signs = index.unsigned >= READ_ROWS and _asks_for_signs(question)
+    # A portion of each is a turn: its words, its place, its signs; twice that, since the last ones may be small.
+    turns = 6 * (max(index.unread, index.unsigned if for_signs else 0) // READ_ROWS)
     for _ in range(turns):
-        if not index.read_on():
+        if not index.read_on(for_signs=for_signs):
             break
         await asyncio.sleep(0)
     return turns > 0
+
+
+def _asks_for_signs(question: Question) -> bool:
+    """Whether times or numbers speak for what answers a question, or a part of it."""
+    return any(Asked.of(each.text).for_signs for each in (question, *question.parts))
 
 
 def _ordered(total: Scores, count: int) -> NDArray[np.intp]:
@@ -551,19 +559,18 @@ def _select(scored: Sequence[_Scored], question: Question, test: Condition | Non
         ranked += zip(each.total[rows].tolist(), repeat(place), rows.tolist(), strict=False)
     if len(scored) > 1:
         ranked.sort(key=lambda entry: -entry[0])
-    chosen: list[Chosen] = []
-    seen: set[str] = set()
+    chosen: dict[str, Chosen] = {}
+    records = [each.index.records for each in scored]
     for score, place, row in ranked:
         if score == NOT_FOUND or len(chosen) == limit:
             break
-        record = scored[place].index.records[row]
+        record = records[place][row]
         content = record.content
-        if content in seen or (record.layer == "conversation" and _is_same_question(content, question)):
+        if content in chosen or (record.layer == "conversation" and _is_same_question(content, question)):
             continue
         if test is None or test.holds(record):
-            seen.add(content)
-            chosen.append(Chosen(score, record, place, row))
-    return chosen
+            chosen[content] = Chosen(score, record, place, row)
+    return [*chosen.values()]
 
 
 def _hits(scored: Sequence[_Scored], chosen: Sequence[Chosen], now: int) -> list[Hit]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import marshal
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from recollect.records import Record, Scope, Vector, bare, record_with
 from recollect.ties import Ties
@@ -64,20 +64,20 @@ class Shelf(dict[int, Record]):
         """How many records are objects now."""
         return dict.__len__(self)
 
-    def add(self, id: str) -> None:
-        """Make a row for the record of this id."""
-        self.ids.append(id)
-        self._packed.append(b"")
-        self.nbytes += ENTRY_BYTES
+    def extend(self, ids: Sequence[str]) -> None:
+        """Make rows for the records of these ids."""
+        self.ids.extend(ids)
+        self._packed.extend([b""] * len(ids))
+        self.nbytes += ENTRY_BYTES * len(ids)
 
-    def put(self, row: int, record: Record, *, is_in_matrix: bool) -> None:
-        """Put a record into its row. When it is packed its vector is left out where the matrix has it."""
-        before = self.get(row)
-        self.nbytes += _size(record) - (_size(before) if before is not None else 0)
-        self[row] = record
-        self._new[row] = is_in_matrix
-        self.ties.note(row, record)
-        self.news[record.layer] += 1
+    def put(self, rows: Sequence[int], records: Sequence[Record], in_matrix: Sequence[bool]) -> None:
+        """Put records into their rows. When one is packed its vector is left out where the matrix has it."""
+        before = [each for row in rows if (each := self.get(row)) is not None] if self else ()
+        self.nbytes += sum(map(_size, records)) - sum(map(_size, before))
+        self.update(zip(rows, records, strict=True))
+        self._new.update(zip(rows, in_matrix, strict=True))
+        self.ties.note(rows, records)
+        self.news.update([record.layer for record in records])
 
     def clear(self) -> None:
         """Pack all."""

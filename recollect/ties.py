@@ -5,6 +5,8 @@ Whatever is forgotten, undone or trusted again takes along what hangs on it. Tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from recollect.policies.ties import tied_to
 from recollect.records import Record
 
@@ -22,10 +24,11 @@ class Ties:
     def nbytes(self) -> int:
         return TIE_BYTES * len(self._rows)
 
-    def note(self, row: int, record: Record) -> None:
-        """Note what the record of a row is tied to."""
-        for id in tied_to(record):
-            self._rows.setdefault(id, set()).add(row)
+    def note(self, rows: Sequence[int], records: Sequence[Record]) -> None:
+        """Note what the records of these rows are tied to."""
+        for row, record in zip(rows, records, strict=True):
+            for id in tied_to(record):
+                self._rows.setdefault(id, set()).add(row)
 
     def to(self, id: str) -> list[int]:
         """The rows that are tied to this id, the first first."""

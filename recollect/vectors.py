@@ -8,6 +8,7 @@ for each number is compared first and the best are compared again exactly.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import lt
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ INFINITE = 0x7C00
 """The bits of infinity in two bytes; above it, without the sign, is what is no number."""
 ROWS, GROWTH = 16, 1.125
 """Room of what is new, and what it grows by when it is full: many indexes are held, each with its spare room."""
+READING_GROWTH = 2.0
+"""What it grows by while page after page is read in: each time all that is there is copied."""
 
 Floats = NDArray[np.float32]
 
@@ -49,6 +52,7 @@ class Vectors:
         self._codes: NDArray[np.int8] = np.zeros((0, dimensions), np.int8)
         self._coded = 0
         self._scale = 0.0
+        self._growth = GROWTH
 
     def __getstate__(self) -> dict[str, Any]:
         """All of it, the blocks in one piece: many small ones take long to lay aside."""
@@ -77,25 +81,38 @@ class Vectors:
         if not self.dimensions and (some := next(filter(None, vectors), None)):
             self._shape_for(len(some.data) // HALF_BYTES)
         self._make_rows(max(rows) + 1)
-        nothing = bytes(self.dimensions * HALF_BYTES)
-        packed = b"".join([each.data if each is not None and self.fits(each) else nothing for each in vectors])
+        size = self.dimensions * HALF_BYTES
+        nothing = bytes(size)
+        packed = b"".join([each.data if each is not None and len(each.data) == size else nothing for each in vectors])
         new = np.frombuffer(packed, "<f2").reshape(len(vectors), self.dimensions)
         damaged = without_numbers(new)
         if damaged:
             new = new.copy()
             new[damaged] = 0
-        if self._wide is None:
+        places = at_once(rows)
+        if self._wide is not None:
+            self._wide[places] = widened(new)
+        elif isinstance(places, slice):
+            self._put_in_blocks(places, new)
+        else:
             for row, numbers in zip(rows, new, strict=True):
                 self._blocks[row // BLOCK_ROWS][row % BLOCK_ROWS] = numbers
-        else:
-            self._wide[rows] = new
         if self._lately is not None:
-            self._lately[rows] = new
+            self._lately[places] = new
         if self._scale and _largest(new) * self._scale > CUT_OFF * CODE_MAX:
             self._scale, self._coded = 0.0, 0
-        if again := [row for row in rows if row < self._coded]:
+        if self._coded and (again := [row for row in rows if row < self._coded]):
             self._codes[again] = self._code(self.matrix(self._coded)[again])
         return [rows[place] for place in damaged]
+
+    def _put_in_blocks(self, places: slice, new: NDArray[np.float16]) -> None:
+        """Write rows that follow each other, a block at a time."""
+        row = places.start
+        while row < places.stop:
+            block, at = divmod(row, BLOCK_ROWS)
+            fits = new[row - places.start : row - places.start + BLOCK_ROWS - at]
+            self._blocks[block][at : at + len(fits)] = fits
+            row += len(fits)
 
     def _make_rows(self, size: int) -> None:
         if self._wide is None and size >= WIDE_ROWS:
@@ -106,7 +123,13 @@ class Vectors:
                 self._blocks.append(np.zeros((BLOCK_ROWS, self.dimensions), "<f2"))
                 self._lately = None
         elif size > len(self._wide):
-            self._wide = grown(self._wide, size)
+            self._wide = grown(self._wide, size, self._growth)
+
+    def make_room(self, size: int, *, more: bool) -> None:
+        """Say that there are so many rows, and whether more are on their way: then there is room for as many again."""
+        self._growth = READING_GROWTH if more else GROWTH
+        if not more and self._wide is not None and len(self._wide) > GROWTH * size:
+            self._wide = grown(self._wide[:size], size)
 
     def _widened(self) -> Floats:
         return widened(np.concatenate(self._blocks)) if self._blocks else np.zeros((0, self.dimensions), np.float32)
@@ -217,8 +240,18 @@ def widened(halves: NDArray[np.float16]) -> Floats:
     return wide
 
 
-def grown(array: NDArray[Any], size: int) -> NDArray[Any]:
+def at_once(rows: Sequence[int]) -> slice | Sequence[int]:
+    """Some different rows as numpy takes them: as a stretch where they follow each other, which is much quicker.
+
+    >>> at_once([4, 5, 6]), at_once([4, 6])
+    (slice(4, 7, None), [4, 6])
+    """
+    first, end = rows[0], rows[-1] + 1
+    return slice(first, end) if end - first == len(rows) and all(map(lt, rows, rows[1:])) else rows
+
+
+def grown(array: NDArray[Any], size: int, growth: float = GROWTH) -> NDArray[Any]:
     """The same with room for so many rows, and for some more."""
-    larger = np.zeros((max(int(GROWTH * len(array)), size, ROWS), *array.shape[1:]), array.dtype)
+    larger = np.zeros((max(int(growth * len(array)), size, ROWS), *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger

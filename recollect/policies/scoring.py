@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -214,6 +214,10 @@ _MANY = pattern_of(r"\bhow (?:many|much|often|old)\b", re.IGNORECASE)
 _WORDS = pattern_of(r"\w+")
 _DIGIT = pattern_of(r"\d")
 _DATE = pattern_of(r"\b(?:\d{4}|\d{1,2}(?:st|nd|rd|th)|\d{1,2}:\d\d)\b")
+_PLAIN = "".join(
+    "0" if sign.isdigit() else sign if sign.isalpha() or sign == "_" else " " for sign in map(chr, range(128))
+)
+"""What stands for each ASCII character where only words are looked for, and whether there is a digit."""
 _TIMES = """
     yesterday today tomorrow tonight last next ago week weekend month year
     monday tuesday wednesday thursday friday saturday sunday
@@ -232,13 +236,16 @@ def asks(text: str) -> bool:
     return text.rstrip().endswith("?")
 
 
-def signs(text: str) -> tuple[bool, bool, bool]:
-    """Whether a turn asks, tells a time, tells a number."""
+def signs(text: str) -> tuple[bool, bool]:
+    """Whether a turn tells a time, and whether it tells a number."""
     seen = text[:SIGNS_CHARACTERS].lower()
-    words = _WORDS.findall(seen)
-    digit = _DIGIT.search(seen) is not None
+    if seen.isascii():  # cut in half the time, with the same words and a digit for each digit
+        plain = seen.translate(_PLAIN)
+        words, digit = plain.split(), "0" in plain
+    else:
+        words, digit = _WORDS.findall(seen), _DIGIT.search(seen) is not None
     time = not TIMES.isdisjoint(words) or (digit and _DATE.search(seen) is not None)
-    return asks(text), time, digit or not NUMBERS.isdisjoint(words)
+    return time, digit or not NUMBERS.isdisjoint(words)
 
 
 def word_factor(best: float) -> float:
@@ -328,8 +335,24 @@ class Talk:
     speaker: Rows
     speakers: Mapping[str, int]
     asks: Scores
-    time: Scores
-    number: Scores
+    signs: Callable[[], NDArray[np.float32]]
+    """Looks for what `time` and `number` say."""
+
+    @cached_property
+    def _told(self) -> NDArray[np.float32]:
+        return self.signs()
+
+    @property
+    def time(self) -> Scores:
+        """1 for what tells a time."""
+        times: Scores = self._told[0]
+        return times
+
+    @property
+    def number(self) -> Scores:
+        """1 for what tells a number."""
+        numbers: Scores = self._told[1]
+        return numbers
 
     @cached_property
     def kind(self) -> str:
@@ -376,6 +399,11 @@ class Asked:
     when: bool
     many: bool
     words: frozenset[str]
+
+    @property
+    def for_signs(self) -> bool:
+        """Whether times or numbers speak for a turn."""
+        return self.question and (self.when or self.many)
 
     @classmethod
     def of(cls, text: str) -> Asked:

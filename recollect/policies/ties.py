@@ -13,10 +13,13 @@ QUOTES = "quotes"
 UNLEARNED = "unlearned"
 """In the data of a message: the undos that took back what it taught, each with the extractor that it is about."""
 
+_TIED_LAYERS = ("entity", "relation")
+_TIES = frozenset({"merged_into", "merged", UNLEARNED, QUARANTINED})
+
 
 def rests_on(record: Record) -> tuple[str, ...]:
     """The records without which this one says nothing."""
-    if record.layer in ("entity", "relation"):
+    if record.layer in _TIED_LAYERS:
         return graphs.rests_on(record)
     if record.data.get("role") == "assistant" and isinstance(quoted := record.metadata.get(QUOTES), list):
         return tuple(each for each in quoted if isinstance(each, str))
@@ -28,6 +31,8 @@ def tied_to(record: Record) -> tuple[str, ...]:
     that set it aside or took back what it taught.
     """
     data = record.data
+    if not record.metadata and record.layer not in _TIED_LAYERS and _TIES.isdisjoint(data):
+        return ()  # most records stand alone
     ids: list[Any] = [*rests_on(record)]
     if isinstance(taken_in := data.get("merged"), list):
         ids += [each.get("id") for each in taken_in if isinstance(each, dict)]

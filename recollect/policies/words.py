@@ -11,7 +11,7 @@ import importlib
 import itertools
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from recollect.policies.inflections import WORD_OF
@@ -102,9 +102,9 @@ def query_terms(text: str, language: str = "en") -> list[str]:
     """
     words = split(text)
     if language == "en":
-        words = [*_asked_for(words)] or words
+        words = _asked_for(words) or words
     analyse = _stems if language == "en" else forms
-    found = dict.fromkeys(term for word in words[:QUERY_TERMS_MAX] for term in analyse(word))
+    found = dict.fromkeys(itertools.chain.from_iterable(map(analyse, words[:QUERY_TERMS_MAX])))
     return [*found][:QUERY_TERMS_MAX]
 
 
@@ -116,15 +116,17 @@ def content_words(text: str, language: str = "en") -> list[str]:
     """
     words = split(text)
     if language == "en":
-        words = [*_asked_for(words)]
+        words = _asked_for(words)
     return [plain for word in words if (plain := word.removesuffix("'s"))]
 
 
-def _asked_for(words: Sequence[str]) -> Iterator[str]:
+def _asked_for(words: Sequence[str]) -> list[str]:
     """The words of a question without those that only make it one."""
-    for before, word in zip(("", *words), words, strict=False):
-        if word.removesuffix("'s") not in STOP_WORDS and word not in _AFTER.get(before, ()):
-            yield word
+    return [
+        word
+        for before, word in zip(("", *words), words, strict=False)
+        if word.removesuffix("'s") not in STOP_WORDS and not (before in _AFTER and word in _AFTER[before])
+    ]
 
 
 def split(text: str) -> list[str]:
@@ -150,6 +152,19 @@ def pieces(text: str) -> list[str]:
     (['node.js', 'v20', ',', "isn't", 'it'], ['node.js', 'v20', "isn't", 'it'])
     """
     return text.translate(_APART).split() if text.isascii() and len(text) <= TEXT_MAX else split(text)
+
+
+EDGES = "',."
+"""What may stand before or behind the word of a piece, and is no part of it."""
+
+
+def is_plain(word: str) -> bool:
+    """Whether a piece is an English word and nothing else, so that `split` gives it as it is.
+
+    >>> [is_plain(piece.strip(EDGES)) for piece in ("hello", "world.", "isn't", "v20")]
+    [True, True, False, False]
+    """
+    return word.isalpha() and word.isascii() and len(word) <= WORD_MAX
 
 
 def _fold(text: str) -> str:

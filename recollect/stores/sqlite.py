@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from operator import itemgetter
 from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -62,6 +63,10 @@ from recollect.stores.sqlite_file import Connection, SqliteFile, copy_into, pack
 PATH_MAX = 4_096
 NEAR_REVISIONS, NEAR_ROWS = 4, 32
 """Commits and records since a mark up to which what changed is read at once, on the caller's thread."""
+FEW_ROWS = CHANGES_MIN
+"""Records of a partition up to which all of it is read there as well: that takes less than to make an index of them,
+which happens there too.
+"""
 HEADS_MAX = 10_000
 """Heads that are kept at hand; a file in which nobody writes would have those of all who ask."""
 DUE_LOOKED_AT = 8
@@ -69,6 +74,7 @@ DUE_LOOKED_AT = 8
 _Slots = Mapping[str, tuple[str, int]]
 _ROW = "id, layer, session, payload, model, vector, version, born"
 _PAYLOAD = _ROW.split(", ").index("payload")
+_as_stored = itemgetter(slice(len(_ROW.split(", "))))
 _UPSERT = """
 insert into records
   (part, id, epoch, revision, born, version, layer, session, dropped, dead_at, digest, payload, model, vector)
@@ -243,11 +249,14 @@ class SqliteStore:
 
     async def changes(self, partition: Partition, mark: Mark | None, limit: int = 1_000) -> Delta:
         check_limit(limit, CHANGES_MIN)
+        if mark is None:
+            few = self._file.peek(lambda db: _all_if_few(db, partition), whole=True)
+            return few if few is not None else await self._file.read(lambda db: _changes(db, partition, None, limit))
         head = self._peek_heads(partition)[0]
-        if mark is not None and _is_at(head, mark):
+        if _is_at(head, mark):
             return Delta(mark)
-        # What one or two messages bring is read sooner than another thread would be woken, as is what is empty.
-        if head.revision - (mark.revision if mark else 0) <= NEAR_REVISIONS:
+        # What one or two messages bring is read sooner than another thread would be woken.
+        if head.revision - mark.revision <= NEAR_REVISIONS:
             delta = self._file.peek(lambda db: _changes(db, partition, mark, min(limit, NEAR_ROWS)), whole=True)
             if not delta.more:
                 return delta
@@ -596,6 +605,13 @@ def _changes(db: Connection, partition: Partition, mark: Mark | None, limit: int
     return Delta(Mark(head.epoch, end, floor_seen), put, dropped, reset, more)
 
 
+def _all_if_few(db: Connection, partition: Partition) -> Delta | None:
+    """All that a partition holds; None where that is much. Rows that no verb sees count for this, too."""
+    part, _ = _head(db, partition)
+    much = db.execute("select 1 from records where part = ? limit 1 offset ?", (part, FEW_ROWS)).fetchone()
+    return None if much else _changes(db, partition, None, FEW_ROWS)
+
+
 def _damaged(db: Connection) -> int:
     """How many living records do not have the digest they were written with."""
     rows = db.execute(
@@ -686,7 +702,7 @@ def _veil_erased(db: Connection, partition: Partition, part: int) -> None:
 def _records(partition: Partition, rows: Sequence[tuple[Any, ...]]) -> list[Record]:
     made = [
         (id, layer, session, payload, None if model is None else Vector(model, vector), version, unpacked(born))
-        for id, layer, session, payload, model, vector, version, born, *_ in rows
+        for id, layer, session, payload, model, vector, version, born in map(_as_stored, rows)
     ]
     try:
         return records_from(partition, made)

@@ -48,6 +48,20 @@ async def test_a_page_of_many_layers_is_read_in_order_and_never_sorted(tmp_path:
     assert not [step for step in plan if "TEMP B-TREE" in step or step.startswith("SCAN")]
 
 
+@pytest.mark.parametrize("count", [0, 1, 199, 200, 201])
+async def test_all_of_a_user_comes_in_one_page_be_it_little_or_more(tmp_path: Path, count: int):
+    async with opened(f"sqlite:///{tmp_path}/pages.db") as store:
+        await put(store, message("gone", partition=BOB))
+        for start in range(0, count, 90):
+            await put(store, *(message(f"m{number}") for number in range(start, min(start + 90, count))))
+        delta = await store.changes(ANN, None)
+        assert [record.id for record in delta.put] == [f"m{number}" for number in range(count)]
+        assert (delta.reset, delta.more) == (True, False)
+        assert (await store.changes(ANN, delta.mark)).put == ()
+        await store.commit(Changes(ANN, drop=("m0",)), NOW) if count else None
+        assert (await store.changes(ANN, delta.mark)).dropped == (("m0",) if count else ())
+
+
 async def test_a_survey_counts_what_lives_and_nothing_else(tmp_path: Path):
     async with opened(f"sqlite:///{tmp_path}/counted.db") as store:
         await put(store, message("gone with ann"))

@@ -149,14 +149,14 @@ async def test_what_is_read_in_portions_while_it_changes_is_as_what_is_read_in_o
         await dice.choice((one, two)).step()
         kept = await one.kept()
         for _ in range(dice.randrange(6)):
-            kept.read_on()
+            kept.read_on(for_signs=dice.random() < 0.5)
         if dice.random() < 0.2:
             kept.rest()
         if dice.random() < 0.3:
             await check(one)
-    while kept.read_on():
+    while kept.read_on(for_signs=True):
         pass
-    assert kept.unread == 0
+    assert kept.unread == kept.unsigned == 0
 
 
 @pytest.mark.parametrize("seed", range(4))

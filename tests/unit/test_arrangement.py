@@ -6,11 +6,12 @@ from bisect import insort
 from dataclasses import fields
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.arrangement import Arrangement
-from recollect.policies.scoring import Talk
+from recollect.policies.scoring import Talk, signs
 from recollect.records import Record, Scope
 
 SAID = st.sampled_from(["We met in May.", "Two of them?", "Fine.", "At 10:30", ""])
@@ -21,6 +22,7 @@ STEPS = st.one_of(
     st.tuples(st.just("note"), SAID),
     st.tuples(st.just("go"), st.integers(0, 30)),
     st.tuples(st.just("take"), st.integers(0, 60)),
+    st.tuples(st.just("look"), st.integers(0, 60)),
     st.tuples(st.just("ask")),
 )
 
@@ -62,6 +64,9 @@ class Rows:
     def take(self, size: int) -> None:
         self.arrangement.take(self.records, min(size, len(self.records)))
 
+    def look(self, size: int) -> None:
+        self.arrangement.read_signs(self.records, min(size, len(self.records)))
+
     def ask(self) -> None:
         lengths = np.arange(len(self.records), dtype=np.float32)
         kept = self.arrangement.talk(self.records, lengths)
@@ -69,8 +74,30 @@ class Rows:
 
 
 def plain(talk: Talk) -> dict[str, object]:
-    values = {field.name: getattr(talk, field.name) for field in fields(talk)}
+    told = (*(field.name for field in fields(talk) if field.name != "signs"), "time", "number")
+    values = {name: getattr(talk, name) for name in told}
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "time", "number"),
+    [
+        ("We met LAST week.", True, False),
+        ("lasting friendship, weekly", False, False),
+        ("last_week is a name", False, False),
+        ("the cat's twice as old", False, True),
+        ("It is 10:30.", True, True),
+        ("the 3rd door", True, True),
+        ("room 12", False, True),
+        ("May's café — «today»", True, False),
+        ("zwölf, ٣ Äpfel", False, True),
+        ("", False, False),
+    ],
+)
+def test_a_turn_tells_a_time_or_a_number_by_whole_words_in_any_script(text, time, number):
+    assert signs(text) == (time, number)
+    # A letter that is not ASCII is read by other means, and changes nothing.
+    assert signs(f"{text} ß") == (time, number)
 
 
 @given(st.lists(STEPS, max_size=40))

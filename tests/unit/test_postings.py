@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import string
 from collections import Counter
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from recollect.policies.inflections import WORD_OF
 from recollect.policies.scoring import K1, B, rarity
-from recollect.policies.words import STEMMED_MAX, beginnings, kept_by, query_terms, stem, terms
+from recollect.policies.words import STEMMED_MAX, beginnings, kept_by, pieces, query_terms, stem, terms
 from recollect.postings import TOGETHER, Vocabulary, Words
 
 SAID = """(paint), well... a,b 1,000 f#? paint paints painting dying die dye sky skies a aing
@@ -58,6 +59,27 @@ def test_rows_are_scored_as_by_the_book_also_those_that_came_after_a_question_or
         rows, times = words.posted(term) or ([], [])
         standing = {row: terms(text).count(term) for row, text in enumerate(texts) if term in terms(text)}
         assert dict(zip(map(int, rows), map(int, times), strict=True)) == standing
+
+
+@given(st.lists(LINES, max_size=TOGETHER), LINES)
+def test_words_that_another_index_brings_after_a_term_was_asked_for_are_found_by_it(texts, asked):
+    shared, query = Vocabulary("en"), query_terms(asked)
+    for text in texts:
+        words = Words(shared)
+        words.read([text] * TOGETHER if len(text) % 2 else [text])
+        for term in query:
+            assert bool(words.posted(term)) == (term in terms(text))
+
+
+@given(st.lists(LINES, min_size=1, max_size=40))
+def test_a_piece_has_the_same_number_whether_many_are_read_or_one(lines):
+    one_by_one, many = Vocabulary("en"), Vocabulary("en")
+    cut = [piece for line in lines for piece in pieces(line)]
+    numbers = many.numbered(cut).tolist()
+    assert numbers == [many[piece] for piece in cut]
+    for first, second in itertools.pairwise(cut):
+        alike = one_by_one[first] == one_by_one[second]
+        assert alike == (many[first] == many[second]) or min(many[first], many[second]) < 0
 
 
 @given(REGULAR)

@@ -21,9 +21,8 @@ RECORDS = (
 @pytest.fixture
 def shelved():
     held = Shelf("mine", lambda row: f"row {row}".encode())
-    for row, record in enumerate(RECORDS):
-        held.add(record.id)
-        held.put(row, record, is_in_matrix=record.id == "m5")
+    held.extend([record.id for record in RECORDS])
+    held.put(range(len(RECORDS)), RECORDS, [record.id == "m5" for record in RECORDS])
     return held
 
 
@@ -37,7 +36,7 @@ def test_what_is_new_lies_as_it_came_until_it_is_packed(shelved):
     assert all(shelved[row] is record for row, record in enumerate(RECORDS))
     shelved.clear()
     later = RECORDS[1].with_(content="later")
-    shelved.put(1, later, is_in_matrix=False)
+    shelved.put([1], [later], [False])
     assert shelved[1] is later
     shelved.clear()
     assert [shelved[row] for row in shelved] == [RECORDS[0], later, *RECORDS[2:]]
@@ -45,7 +44,7 @@ def test_what_is_new_lies_as_it_came_until_it_is_packed(shelved):
 
 def test_what_is_unpacked_counts_while_it_is(shelved):
     new = shelved.nbytes
-    shelved.put(0, RECORDS[0], is_in_matrix=False)
+    shelved.put([0], [RECORDS[0]], [False])
     assert shelved.nbytes == new
     shelved.clear()
     packed = shelved.nbytes
@@ -63,7 +62,7 @@ def test_where_many_were_unpacked_those_that_lie_packed_too_are_let_go(shelved, 
     shelved.clear()
     packed = shelved.nbytes
     assert [shelved[row] for row in shelved] == [*RECORDS]
-    shelved.put(0, RECORDS[0], is_in_matrix=False)
+    shelved.put([0], [RECORDS[0]], [False])
     shelved.trim()
     assert (shelved.unpacked, len(shelved)) == (1, len(RECORDS))
     shelved.clear()
@@ -73,6 +72,6 @@ def test_where_many_were_unpacked_those_that_lie_packed_too_are_let_go(shelved, 
 def test_a_vector_that_the_matrix_has_is_not_held_twice(shelved):
     shelved.clear()
     before = shelved.nbytes
-    shelved.put(4, RECORDS[4], is_in_matrix=False)
+    shelved.put([4], [RECORDS[4]], [False])
     shelved.clear()
     assert shelved.nbytes > before

@@ -38,6 +38,26 @@ def test_a_vector_comes_back_as_it_was_stored_and_is_compared_by_its_numbers(cou
         vectors.rest()
 
 
+def test_room_for_more_is_given_back_when_the_last_page_has_come():
+    pages, page = 7, stored(WIDE_ROWS)
+    read = Vectors(DIMENSIONS)
+    for number in range(pages):
+        read.put(range(number * len(page), (number + 1) * len(page)), page)
+        read.make_room((number + 1) * len(page), more=number < pages - 1)
+    rows = pages * len(page)
+    assert read.nbytes <= 1.2 * rows * DIMENSIONS * 4
+    assert [read.data_of(row) for row in range(rows)] == [vector.data for vector in page] * pages
+
+
+@pytest.mark.parametrize("rows", [[3, 4, 5], [9, 2, 30], [7, 6], [1, 1 + BLOCK_ROWS], list(range(5, 3 * BLOCK_ROWS))])
+def test_rows_are_written_where_they_belong_in_whatever_order_they_come(rows):
+    vectors, before, after = Vectors(DIMENSIONS), stored(40), stored(80)[40:]
+    vectors.put(range(40), before)
+    vectors.put(rows, [after[row] for row in rows])
+    expected = [(after if row in rows else before)[row].data for row in range(40)]
+    assert [vectors.data_of(row) for row in range(40)] == expected
+
+
 def test_a_vector_of_another_size_counts_as_none():
     vectors = Vectors(DIMENSIONS)
     vectors.put([0, 1], [Vector("m", b"12"), None])
