@@ -65,6 +65,9 @@ class Indexes:
         self._resting: OrderedDict[Partition, PartitionIndex] = OrderedDict()
         # Those that somebody waits for: who asks others meanwhile does not make them begin anew.
         self._reading: Counter[Partition] = Counter()
+        # Those of which some pages are still to come; and, while one of those who wait for it reads them, its end.
+        self._unfinished: set[Partition] = set()
+        self._read_in: dict[Partition, asyncio.Future[None]] = {}
         self._bytes = self._resting_bytes = 0
         self._vocabularies: list[Vocabulary] = []
         self._hits = self._misses = 0
@@ -115,13 +118,27 @@ class Indexes:
             self._misses += 1
         self._reading[partition] += 1
         try:
-            index = await self._caught_up(partition)
+            index = await self._whole(partition)
             self._make_room()
         finally:
             self._reading[partition] -= 1
             if not self._reading[partition]:
                 del self._reading[partition]
         return index
+
+    async def _whole(self, partition: Partition) -> PartitionIndex:
+        """The index, of which all is read in by one of those who ask for it at the same time: the others wait, and look
+        for themselves at what is new since. If that one gives up, the next goes on.
+        """
+        while (under_way := self._read_in.get(partition)) is not None:
+            await asyncio.wait([under_way])
+        if partition in self and partition not in self._unfinished:
+            return await self._caught_up(partition)
+        self._read_in[partition] = asyncio.get_running_loop().create_future()
+        try:
+            return await self._caught_up(partition)
+        finally:
+            self._read_in.pop(partition).set_result(None)
 
     async def _caught_up(self, partition: Partition) -> PartitionIndex:
         """The partition's index after all that the store has to tell of it, page by page.
@@ -152,6 +169,7 @@ class Indexes:
                 raise
             self._used(partition, index)
             self._count(index)
+            (self._unfinished.add if delta.more else self._unfinished.discard)(partition)
             if not delta.more:
                 self.tell_of(index.other_models)
                 return index
@@ -224,6 +242,7 @@ class Indexes:
     def drop(self, partition: Partition) -> None:
         """Let go of a partition's index."""
         self._wake(partition)
+        self._unfinished.discard(partition)
         index = self._held.pop(partition, None)
         self._awake.pop(partition, None)
         if self._aside is not None:

@@ -208,6 +208,29 @@ async def test_what_was_read_before_somebody_gave_up_is_counted_and_read_on(open
     assert len(half) == TALK
 
 
+async def test_who_is_asked_for_by_many_at_once_is_read_in_by_one_of_them(open_memory, store_url, monkeypatch):
+    store = await open_store(store_url)
+    await talkative(await open_memory(store), "ann")
+    indexes = (await open_memory(store))._flow.indexes
+    changes, told = store.changes, []
+
+    async def counted(partition: Partition, mark: Mark | None, limit: int) -> Delta:
+        delta = await changes(partition, mark, limit)
+        told.extend([record.id for record in delta.put if record.layer == "conversation"])
+        return delta
+
+    monkeypatch.setattr(store, "changes", counted)
+    first, *others = [asyncio.create_task(indexes.current(ANN)) for _ in range(AT_ONCE)]
+    while ANN not in indexes._held or indexes._held[ANN].mark is None:
+        await asyncio.sleep(0)
+    first.cancel()  # one of the others goes on
+    found = await asyncio.gather(*others)
+    assert [len(index) for index in found] == [TALK] * len(others)
+    assert len(told) <= TALK + OPERATIONS_MAX  # each once, but for a page that was on its way to who gave up
+    assert not indexes._read_in
+    assert not indexes._unfinished
+
+
 async def test_much_is_read_to_its_end_though_memory_is_short_and_others_ask(open_memory, store_url, monkeypatch):
     store = await open_store(store_url)
     memory = await open_memory(store)
