@@ -74,9 +74,9 @@ _ASKED = (
 """Questions that do not name the key they are about."""
 _QUESTIONS = tuple((key, re.compile(pattern, re.IGNORECASE)) for key, pattern in _ASKED)
 _BESIDE = "current currently now these days please remember remind know recall tell again called kind of sort"
+"""Words of a question that do not tell what it is about."""
 _BY_NAME = "name names"
 """What is asked of everybody: "what is my husband's name?" is about the husband."""
-"""Words of a question that do not tell what it is about."""
 _AN = re.compile(r"[AEFHILMNORSX](?:[A-Z]|\b)|(?i:(?!uni|use|usa|us\b|uk\b|ux|eur|one\b)[aeiou])")
 """What takes "an": an engineer, an HR manager; but a UX researcher and a university lecturer."""
 _OF_MORE = re.compile(
