@@ -51,7 +51,7 @@ class Settings:
     quality: str = "fast"
     """`fast`, or `best`: the reranker looks at the first hits again (`pip install recollect[rerank]`)."""
     reranker: str = "large"
-    """Which one: `large`, or `small`, which takes a quarter of the time and finds a little less."""
+    """Which one: `large`, or `small`, which takes less than half of the time and finds a little less."""
     language: str = "en"
     """Whose stems and stop words to use; anything else is neutral."""
     model: str = ""
