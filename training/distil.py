@@ -24,21 +24,23 @@ from onnx import numpy_helper
 from tokenizers import Tokenizer
 from train import (
     SEEDS,
-    SMALL_TOKENS_MAX,
     Pairs,
     Recipe,
     Reranker,
+    bert_names,
     lessons,
     mean_of,
     often,
     report,
     save,
     scores_of,
-    student_of,
     taught,
+    train,
 )
 
 SMALL = Recipe(layers=3, epochs=4, rate=2e-4, soft=0.8, alone=0.35)
+TOKENS_MAX = 64
+"""Tokens of question and passage together that it reads."""
 PRODUCTS = (("query", "key", "value"), ("mix",), ("wide",), ("narrow",))
 """The products of a layer, in the order of the file; the first is three in one."""
 NORMS = ("first_norm", "second_norm")
@@ -111,6 +113,13 @@ def read_back(path: Path) -> Reranker:
     return model.eval()
 
 
+def student_of(pairs: Pairs, questions: list[dict[str, Any]], model: Reranker, recipe: Recipe, device: str) -> Reranker:
+    """A smaller model that begins with some layers of a trained one and learns from its teachers."""
+    state = {name: value.detach().float().cpu().numpy() for name, value in model.state_dict().items()}
+    weights = {theirs: state[ours] for ours, theirs in bert_names(range(len(model.layers))).items()}
+    return train(pairs, questions, weights, recipe, device)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=Path, nargs="+", required=True, help="what prepare.py wrote")
@@ -129,7 +138,7 @@ def main() -> None:
     pairs = Pairs(options.pairs, tokenizer)
     np.savez(judged, scores=np.concatenate(scores_of(large, pairs, pairs.all(), device, reach=0)))
     print(f"judged: {time.time() - started:.0f} s", flush=True)
-    pairs = Pairs(options.pairs, tokenizer, SMALL_TOKENS_MAX)
+    pairs = Pairs(options.pairs, tokenizer, TOKENS_MAX)
     learned, measured_with = lessons(pairs, taught(pairs, [judged]), options.hold_out)
     questions = [question for question in learned for _ in range(often(question))]
     seeds = [replace(SMALL, seed=seed) for seed in range(1, SEEDS + 1)]

