@@ -289,7 +289,7 @@ class Words:
         self._total = 0
         self._arrays: dict[str, tuple[Rows, Scores]] = {}
         self._weighed: dict[str, Scores] = {}
-        self._asked: tuple[Sequence[str], Told] | None = None
+        self._told: dict[str, tuple[Entries, float]] = {}
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -318,7 +318,7 @@ class Words:
     def _forget_answers(self) -> None:
         self._arrays.clear()
         self._weighed.clear()
-        self._asked = None
+        self._told.clear()
 
     def lengths(self) -> Scores:
         """How many words each row has."""
@@ -405,12 +405,14 @@ class Words:
         return rarity(len(self._lengths), max(found, default=0))
 
     def told(self, query: Sequence[str]) -> Told:
-        """The rows of each term, and how much it tells. The same question is asked a few times in a row."""
-        if self._asked is None or self._asked[0] is not query:
-            size = len(self._lengths)
-            found = [self._entries(term) for term in query]
-            self._asked = query, [(entries, rarity(size, len(entries))) for entries in found]
-        return self._asked[1]
+        """The rows of each term, and how much it tells."""
+        return [self._told.get(term) or self._tell(term) for term in query]
+
+    def _tell(self, term: str) -> tuple[Entries, float]:
+        """Look a term up, and keep it until rows are added: users ask about the same things again."""
+        entries = self._entries(term)
+        told = self._told[term] = entries, rarity(len(self._lengths), len(entries))
+        return told
 
     def _entries(self, term: str) -> Entries:
         """The rows of a term. The words that it is the term of share one list from now on."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import chain, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -553,12 +553,11 @@ def _select(scored: Sequence[_Scored], question: Question, test: Condition | Non
     """The first rows that pass the filter, without texts that were just given."""
     # A filter may have to go far down; without one, only repeated texts are passed over.
     count = 2 * limit + 16 if test is None else max((len(each.total) for each in scored), default=0)
-    ranked: list[tuple[float, int, int]] = []
-    for place, each in enumerate(scored):
-        rows = _ordered(each.total, count)
-        ranked += zip(each.total[rows].tolist(), repeat(place), rows.tolist(), strict=False)
+    ranked: Iterable[tuple[float, int, int]] = chain.from_iterable(
+        [_ranked(each.total, place, count) for place, each in enumerate(scored)]
+    )
     if len(scored) > 1:
-        ranked.sort(key=lambda entry: -entry[0])
+        ranked = sorted(ranked, key=lambda entry: -entry[0])
     chosen: dict[str, Chosen] = {}
     records = [each.index.records for each in scored]
     for score, place, row in ranked:
@@ -571,6 +570,12 @@ def _select(scored: Sequence[_Scored], question: Question, test: Condition | Non
         if test is None or test.holds(record):
             chosen[content] = Chosen(score, record, place, row)
     return [*chosen.values()]
+
+
+def _ranked(total: Scores, place: int, count: int) -> Iterator[tuple[float, int, int]]:
+    """The best rows of one index with their scores, best first."""
+    rows = _ordered(total, count)
+    return zip(total[rows].tolist(), repeat(place), rows.tolist(), strict=False)
 
 
 def _hits(scored: Sequence[_Scored], chosen: Sequence[Chosen], now: int) -> list[Hit]:

@@ -426,27 +426,62 @@ class Leg:
     share: float
 
 
-class Hit(NamedTuple):
-    """A record that was found, where it stands, and why."""
+class Hit:
+    """A record that was found, where it stands, and why.
 
-    record: Record
-    score: float
-    place: int
-    legs: Mapping[str, Leg] = MappingProxyType({})
-    neighbours: tuple[Record, ...] = ()
+    Search finds records in an index that answers other callers too. A hit from `apart` copies its records when they
+    are first read: most callers look at `id` and `content` alone.
+    """
+
+    __slots__ = ("_neighbours", "_record", "_shared", "legs", "place", "score")
+
+    def __init__(
+        self,
+        record: Record,
+        score: float,
+        place: int,
+        legs: Mapping[str, Leg] = MappingProxyType({}),
+        neighbours: tuple[Record, ...] = (),
+    ) -> None:
+        self._record, self._neighbours, self._shared = record, neighbours, False
+        self.score, self.place, self.legs = score, place, legs
+
+    @property
+    def record(self) -> Record:
+        """The record itself, free to be changed."""
+        if self._shared:
+            self._copy()
+        return self._record
+
+    @property
+    def neighbours(self) -> tuple[Record, ...]:
+        """The messages right before and after it, where it is a message."""
+        if self._shared:
+            self._copy()
+        return self._neighbours
 
     @property
     def id(self) -> str:
-        return self.record.id
+        return self._record.id
 
     @property
     def content(self) -> str:
-        return self.record.content
+        return self._record.content
 
     def apart(self) -> Hit:
-        """The same for somebody who may change what stands in its records."""
-        neighbours = tuple([each.apart() for each in self.neighbours]) if self.neighbours else ()
-        return Hit(self.record.apart(), self.score, self.place, self.legs, neighbours)
+        """The same hit for a caller who may change what stands in its records."""
+        hit = Hit(self._record, self.score, self.place, self.legs, self._neighbours)
+        hit._shared = True
+        return hit
+
+    def of(self, record: Record) -> Hit:
+        """The same hit with another record in its place."""
+        return Hit(record, self.score, self.place, self.legs, self.neighbours)
+
+    def _copy(self) -> None:
+        self._record = self._record.apart()
+        self._neighbours = tuple([each.apart() for each in self._neighbours])
+        self._shared = False
 
     @property
     def relevance(self) -> float:

@@ -202,7 +202,7 @@ class MemoryAgent:
         if not sources or not self._policy.quotes:
             return list(hits)
         known = {record.id: record for record in await chat.user.get_memories([*sources.values()])}
-        told = [hit._replace(record=known.get(sources.get(hit.id, ""), hit.record)) for hit in hits]
+        told = [hit.of(known.get(sources.get(hit.id, ""), hit.record)) for hit in hits]
         return list({hit.id: hit for hit in told[::-1]}.values())[::-1]
 
     async def _found(self, chat: Session, context: Context, at: datetime | None) -> Sequence[Hit]:
