@@ -1,9 +1,10 @@
-"""Who is let in when there is more to do than can be done: callers share fairly, and nobody waits for long.
+"""Admission under overload: callers share fairly, and nobody waits for long.
 
 A request takes a *place* when its head is read and keeps it until it is answered; for the work itself, once
-its body is there, it takes a *turn*, of which there are few. Whoever finds no turn waits, not too many and
-not too long, and the next turn goes to the caller who has the fewest. Of places and of the line, a caller has
-at most as many as are still free: one alone gets half, several get equal parts, and one more always finds room.
+its body has arrived, it takes a *turn*, of which there are few. A request that finds no turn waits in a line that
+is bounded in length and time, and the next turn goes to the caller that has the fewest. Of places and of the line,
+a caller may have at most as many as are still free: a lone caller gets half, several get equal shares, and one
+more always finds room.
 """
 
 from __future__ import annotations
@@ -18,29 +19,29 @@ from types import TracebackType
 from recollect.errors import Busy
 
 PLACES_MAX = 512
-"""Requests that are read, wait, are worked on or answered at a time: a bound for memory."""
+"""Requests being read, waiting, being worked on or answered at a time: it bounds memory."""
 TURNS_MAX = 16
-"""Requests that are worked on at a time. More would make all of them slower, and none quicker."""
+"""Requests being worked on at a time. More would make all of them slower and none faster."""
 LINE_MAX = 440
-"""Requests that wait for their turn, or are on their way to it. One caller has at most half of them."""
+"""Requests waiting for their turn, or on their way to it. One caller has at most half of them."""
 LINE_SHORT = 24
-"""Of a caller whose line overflows: if many are refused anyway, a long line only makes those wait who are not."""
+"""The line of a caller whose line overflowed: if many are refused anyway, a long line only delays the others."""
 CALM_S = 3.0
-"""After so long it may be long again. If it overflows at once, those who came last are sent away again."""
+"""After this time the line may be long again. If it overflows at once, the last to join are turned away again."""
 WAIT_S = 15.0
-"""Who has waited so long for a turn is told to come back: most callers would not wait much longer."""
+"""A request that waited this long for a turn is told to retry: most callers would not wait much longer."""
 ALWAYS = ("/health", "/ready")
-"""What is answered however much there is to do."""
+"""Paths that are answered however much there is to do."""
 VISIT = "recollect.visit"
-"""Where the visit of a request stands in its scope."""
+"""Key in a request's scope for its visit."""
 IN_LINE = "recollect.in_line"
-"""Where it stands in the scope that a request is in the line already, and as whose."""
+"""Key in the scope of a request that is already in line, for the caller it queues as."""
 
 _BEARER = re.compile(rb"\s*bearer\s+(\S+)\s*\Z", re.IGNORECASE)
 
 
 def caller(authorization: bytes) -> bytes:
-    """Whom a request says it is from. Whoever shows no key is one caller, with all others who show none.
+    """The caller that a request claims to be from. All requests without a key count as one caller.
 
     >>> caller(b"Bearer rk_1"), caller(b"BEARER   rk_1 "), caller(b"")
     (b'rk_1', b'rk_1', b'')
@@ -76,11 +77,11 @@ class Admission:
         self._places.take(who)
 
     def give_place_back(self, who: bytes) -> None:
-        """The request is answered."""
+        """Free the place of a request that was answered."""
         self._places.give_back(who)
 
     def join_line(self, who: bytes) -> bool:
-        """Stand in line for a turn. Gives whether there was room."""
+        """Join the line for a turn. Returns whether there was room."""
         now = self._timer()
         if not (self._line.has_room(who) and self._places.has_room(who)):
             self._overflowed.pop(who, None)
@@ -90,22 +91,22 @@ class Admission:
             return False
         is_calm = now - self._overflowed.get(who, -CALM_S) >= CALM_S
         if not is_calm and self._line.of(who) >= LINE_SHORT:
-            # No new overflow: else whoever asks again at once would keep the line short for ever.
+            # Not a new overflow: otherwise a caller that retries at once would keep the line short for ever.
             return False
         self._line.take(who)
         return True
 
     def _forget_calm(self, now: float) -> None:
-        """Whoever is calm again needs no mark: callers name themselves, so there may be any number of names."""
+        """Forget overflows of callers that are calm again: callers name themselves, so there may be any number."""
         while now - self._overflowed[first := next(iter(self._overflowed))] >= CALM_S:
             del self._overflowed[first]
 
     def leave_line(self, who: bytes) -> None:
-        """With a turn or without."""
+        """Leave the line, with a turn or without."""
         self._line.give_back(who)
 
     async def take_turn(self, who: bytes) -> None:
-        """Wait in the line until the work of a request can begin. `Busy` if that takes too long."""
+        """Wait in line until the work of a request can begin. Raises `Busy` if that takes too long."""
         if not self._turns.are_gone:
             self._turns.take(who)
             return
@@ -117,13 +118,13 @@ class Admission:
         except (TimeoutError, asyncio.CancelledError) as error:
             self._step_out(who, called)
             if called.done() and not called.cancelled() and called.exception() is None:
-                self.give_turn_back(who)  # it came at the very moment
+                self.give_turn_back(who)  # it came at that very moment
             if isinstance(error, TimeoutError):
                 raise _busy() from None
             raise
 
     def _step_out(self, who: bytes, called: asyncio.Future[None]) -> None:
-        """Take out who gave up: where no turn comes back for long, nobody else would, and there may be any number."""
+        """Remove a request that gave up: while no turn comes back, nothing else would, and they could pile up."""
         line = self._waiting.get(who)
         if line is not None and called in line:
             line.remove(called)
@@ -131,7 +132,7 @@ class Admission:
                 del self._waiting[who]
 
     def _shorten(self, who: bytes) -> None:
-        """Send those away who came last."""
+        """Turn away the caller's requests that joined last."""
         line = self._waiting.get(who) or deque()
         while len(line) > LINE_SHORT:
             called = line.pop()
@@ -139,28 +140,28 @@ class Admission:
                 called.set_exception(_busy())
 
     def give_turn_back(self, who: bytes) -> None:
-        """The work is done: the turn goes to whoever has the fewest of those who wait."""
+        """The work is done: pass the turn to the waiting caller that has the fewest."""
         self._turns.give_back(who)
         while self._waiting:
-            # Of those with equally few, the one who was served the longest ago stands first.
+            # Of those with equally few, the one served longest ago comes first.
             following = min(self._waiting, key=self._turns.of)
             line = self._waiting.pop(following)
             called = line.popleft()
             if line:
                 self._waiting[following] = line
-            if not called.done():  # else it gave up waiting
+            if not called.done():  # otherwise it gave up waiting
                 self._turns.take(following)
                 called.set_result(None)
                 return
 
 
 class Visit:
-    """One request on its way through: its place while it is entered with `with`, and its turn while it has one."""
+    """One request on its way through: it has a place while entered with `with`, and a turn from `begin` to `rest`."""
 
     __slots__ = ("_admission", "_has_begun", "_has_turn", "_is_in_line", "_who")
 
     def __init__(self, admission: Admission, who: bytes, *, is_in_line: bool = False) -> None:
-        """`is_in_line`: it stands there already."""
+        """`is_in_line`: it has already joined the line."""
         self._admission = admission
         self._who = who
         self._is_in_line = is_in_line
@@ -183,7 +184,7 @@ class Visit:
         self._admission.give_place_back(self._who)
 
     async def begin(self) -> None:
-        """Wait for the one turn. `Busy` if that would take too long."""
+        """Wait for the request's one turn. Raises `Busy` if that would take too long."""
         if self._has_begun:
             return
         self._has_begun = True
@@ -202,14 +203,14 @@ class Visit:
             self._admission.leave_line(self._who)
 
     def rest(self) -> None:
-        """The turn is for somebody else: from here on, others are waited for, and not for us."""
+        """Give the turn back: from here on the request waits for others, and nobody waits for it."""
         if self._has_turn:
             self._has_turn = False
             self._admission.give_turn_back(self._who)
 
 
 class _Shared:
-    """Things of which there are so many, and who has how many of them."""
+    """A limited number of things, and how many of them each caller has."""
 
     __slots__ = ("_by", "_left")
 
@@ -225,7 +226,7 @@ class _Shared:
         return self._by[who]
 
     def has_room(self, who: bytes) -> bool:
-        """Whether a caller may have one more: not more than are still free."""
+        """Whether a caller may have one more: it never has more than are still free."""
         return self._by[who] < self._left
 
     def take(self, who: bytes) -> None:

@@ -1,6 +1,6 @@
-"""What the model of an agent may do by itself: the tools that the agent's table names, on the memory of one user.
+"""What an agent's model may do on its own: the tools that the agent's table names, on the memory of one user.
 
-A tool sees the memory of the user who is talking and of nobody else: no argument names a user.
+A tool sees only the memory of the user who is talking: no argument names a user.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VIA = "chat"
 
 
 class AgentTools:
-    """The tools of one agent. `may_add` is asked before one of them adds a memory."""
+    """The tools of one agent. `may_add` is called before one of them adds a memory."""
 
     def __init__(self, agent: Agent, may_add: Callable[[], Awaitable[None]] | None = None) -> None:
         self._agent = agent
@@ -27,7 +27,7 @@ class AgentTools:
         self.described = [_described(name) for name in agent.tools]
 
     async def call(self, owner: User, call: ToolCall) -> str:
-        """What a tool gives, as text for the model; what is wrong with the call is told in the same way."""
+        """Return the result of a tool as text for the model; a mistake in the call is reported in the same way."""
         if call.name not in self._agent.tools:
             return f"There is no such tool. There are {', '.join(self._agent.tools)}."
         try:

@@ -9,8 +9,8 @@
     window = 20
     tools = ["search_memory"]
 
-An agent without a `url` answers from memory and needs no model; it tells only what its table lets it have.
-`default` is the one that answers when nobody is named; it is always there.
+An agent without a `url` answers from memory and needs no model; it reveals only what its table lets it see.
+`default` answers when no agent is named; it always exists.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from recollect.interfaces.agent import Policy
 
 DEFAULT = "default"
 PROMPT_BYTES = 16 * 1024
-"""A prompt is a few pages: it stands before everything in every turn."""
+"""A prompt is a few pages at most: it precedes everything else in every turn."""
 TOOLS = (
     "search_memory",
     "get_profile",
@@ -35,8 +35,8 @@ TOOLS = (
     "update_preference",
     "add_learning",
 )
-"""What a model may be allowed to do with the memory of the user who talks to it. Forgetting is for people alone:
-a model may be talked into it, and it cannot be taken back."""
+"""What a model may be allowed to do with the memory of the user it talks to. Only people may forget things, because
+a model can be talked into it, and it cannot be undone."""
 DEFAULT_PROMPT = "You are a helpful assistant. What you remember of the user stands below; use it where it helps."
 
 
@@ -46,25 +46,25 @@ class Agent:
 
     name: str
     prompt: str = DEFAULT_PROMPT
-    """What it is told before all else."""
+    """What the model is told before anything else."""
     url: str = ""
-    """Where an OpenAI-compatible endpoint is, without `/chat/completions`; empty: it answers from memory."""
+    """The address of an OpenAI-compatible endpoint, without `/chat/completions`; if empty, it answers from memory."""
     model: str = ""
     """The model to ask for."""
     max_tokens: int = 1_000
     """The longest answer."""
     context_tokens: int = 4_000
-    """What it is given: the recent conversation and what is remembered, counted as its model does."""
+    """The size of its context: the recent conversation and what is remembered, counted as its model counts tokens."""
     layers: tuple[str, ...] = ()
-    """The layers that this is taken from; none named: all of them."""
+    """The layers that the context is taken from; all of them if none is named."""
     sections: tuple[str, ...] = ()
-    """The sections that it is given; none named: all of them."""
+    """The sections of its context; all of them if none is named."""
     window: int = 0
-    """How many of the newest messages at most; 0: as many as fit."""
+    """How many of the newest messages it gets at most; 0 means as many as fit."""
     quality: str = ""
-    """`fast`, or `best` with the reranker; empty: as the settings say."""
+    """`fast`, or `best` with the reranker; if empty, as the settings say."""
     tools: tuple[str, ...] = ()
-    """What its model may call by itself; none unless they are named."""
+    """The tools its model may call on its own; none unless they are named."""
     timeout_s: float = 60.0
     """How long to wait for each part of an answer."""
     key_variable: str = "OPENAI_API_KEY"
@@ -73,12 +73,12 @@ class Agent:
 
     @property
     def policy(self) -> Policy:
-        """What it is given of the memory."""
+        """Which part of the memory it is given."""
         return Policy(self.context_tokens, self.layers, self.sections, self.window, self.quality)
 
 
 def read_agents(tables: Any, environ: Mapping[str, str]) -> dict[str, Agent]:
-    """The agents of a file's `[agents.*]` tables, each looked at; the default one is always among them."""
+    """Read and check the agents of a file's `[agents.*]` tables; the default one is always among them."""
     if not isinstance(tables, Mapping):
         raise ValidationError("must be tables, as [agents.support]", field="agents")
     found = {name: _agent(name, table, environ) for name, table in tables.items()}
@@ -107,7 +107,7 @@ def _agent(name: str, table: Any, environ: Mapping[str, str]) -> Agent:
 
 
 def _check_policy(agent: Agent, here: str) -> None:
-    """What it is given, and what it may do."""
+    """Check what the agent is given, and what it may do."""
     if agent.layers:
         validate.layers(agent.layers, f"{here}.layers")
     if agent.sections:

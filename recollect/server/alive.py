@@ -1,4 +1,4 @@
-"""What is kept while somebody uses it: each has a life, which every use begins anew, and there are only so many."""
+"""A bounded cache of items in use: each has a lifetime that every use renews."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Held(Generic[T]):
 
 
 class Alive(Generic[T]):
-    """Items by key. Of too many, the one that was used the longest ago goes; `ended` is told how long each was used."""
+    """Items by key, at most `most`: the least recently used is evicted. `ended` gets how long each item was in use."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Alive(Generic[T]):
         return len(self._held)
 
     def use(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The item of a key, made if there is none."""
+        """Return the item of a key, made if there is none."""
         self._retire()
         now = self._timer()
         held = self._held.pop(key, None) or _Held(make(), now, now)
@@ -51,12 +51,12 @@ class Alive(Generic[T]):
         return held.item
 
     def clear(self) -> None:
-        """Let go of all."""
+        """Drop all items."""
         while self._held:
             self._end()
 
     def _retire(self) -> None:
-        """The order is that of use, so those whose time is over stand first."""
+        """Drop expired items; items are in the order of use, so those come first."""
         oldest = self._timer() - self._life_s
         while self._held and next(iter(self._held.values())).used_at < oldest:
             self._end()

@@ -1,4 +1,4 @@
-"""Answers of routes: JSON that is written once, versions as ETags, and pages that end before they get too large."""
+"""Responses of routes: JSON that is written once, versions as ETags, and pages that end before they get too large."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from starlette.responses import JSONResponse, Response
 from recollect import validate
 
 PAGE_BYTES = 1024 * 1024
-"""A page ends with the item that makes it longer than this, whatever its limit; the cursor goes on from there."""
+"""A page ends once it is longer than this, whatever its limit; the cursor continues from there."""
 STEP_ITEMS = 50
-"""Items that are read at a time: as many of the largest are a few MiB."""
+"""How many items are read at a time: this many of the largest are a few MiB."""
 
 T = TypeVar("T")
 Fetch = Callable[[int, str | None], Awaitable[tuple[list[T], str | None]]]
@@ -21,14 +21,14 @@ Fetch = Callable[[int, str | None], Awaitable[tuple[list[T], str | None]]]
 
 
 class Json(JSONResponse):
-    """A JSON response. Written by the parser of bodies, which is several times quicker than Python's own."""
+    """A JSON response, written by the library that parses bodies: several times faster than Python's own."""
 
     def render(self, content: Any) -> bytes:
         return to_json(content)
 
 
 def tagged(body: Any, version: int, status: int = 200) -> Json:
-    """A response with the version of what is in it."""
+    """A response with the version of its content as the ETag."""
     return Json(body, status, headers={"ETag": f'"{version}"'})
 
 
@@ -48,9 +48,9 @@ async def paged(name: str, fetch: Fetch[T], shown: Callable[[T], Any], *, limit:
 
 
 def bounded(name: str, found: Sequence[T], shown: Callable[[T], Any], *, last_first: bool = False) -> Response:
-    """A list that has no cursor as `{name: [...], "left_out": n}`: what is beyond `PAGE_BYTES` is only counted.
+    """A list without a cursor as `{name: [...], "left_out": n}`: items beyond `PAGE_BYTES` are only counted.
 
-    With `last_first` it is the first ones that are left out. The order is the same.
+    With `last_first`, the first items are the ones left out. The order stays the same.
     """
     items: list[bytes] = []
     size = 0
@@ -63,7 +63,7 @@ def bounded(name: str, found: Sequence[T], shown: Callable[[T], Any], *, last_fi
 
 
 def _written(lists: Mapping[str, list[bytes]], more: Mapping[str, Any]) -> Response:
-    """An object of lists whose items are JSON already."""
+    """An object of lists whose items are already JSON."""
     parts = [to_json(name) + b":[" + b",".join(items) + b"]" for name, items in lists.items()]
     parts += [to_json(name) + b":" + to_json(value) for name, value in more.items()]
     return Response(b"{" + b",".join(parts) + b"}", media_type=Json.media_type)

@@ -1,4 +1,4 @@
-"""The server: routes and what stands around them, wired together, and served until it is told to stop.
+"""The server: routes and middleware wired together, and served until a signal to stop.
 
 `create` makes the application for any ASGI server; `serve` runs it with uvicorn, as `recollect serve` does.
 """
@@ -52,13 +52,13 @@ from recollect.server.sample import load
 from recollect.server.service import Service
 
 GRACE_S = 6
-"""How long requests may go on after a signal to stop; with two seconds for the memory it is under ten."""
+"""How long requests may continue after a signal to stop; with two seconds for the memory it is under ten."""
 BACKLOG = 2_048
-"""Connections that wait to be taken in; the system turns more of them away itself."""
+"""Connections that wait to be accepted; the system itself turns away any more."""
 ACCEPTED_AT_ONCE = 32
-"""Of these, so many are taken in before what is at hand goes on: a flood at the door must not stop the work inside."""
+"""How many of these are accepted before other work continues: a flood of connections must not stop that work."""
 COMPRESSED_BYTES = 1_024
-"""Shorter answers are not worth compressing."""
+"""Shorter responses are not worth compressing."""
 COMPRESSION = 5
 """Above this, JSON hardly gets shorter and takes much longer."""
 ROOMS = (sessions, memories, chat, profile, customizations, graph, entities, operations, health, figures)
@@ -66,7 +66,7 @@ SUMMARY = "The memory of conversational agents."
 
 
 def build(service: Service) -> FastAPI:
-    """The application around a service, which is opened and closed with it unless it is open already."""
+    """The application around a service, which is opened and closed with it unless it is already open."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -93,7 +93,7 @@ def build(service: Service) -> FastAPI:
         app.include_router(room.routes)
     app.include_router(console.routes)
     app.router.routes += assistants.routes(service)
-    # The last that is added stands outermost.
+    # The last one added is the outermost.
     app.add_middleware(BodyLimit, read=_note_bytes(service))
     app.add_middleware(Gate, service=service)
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_BYTES, compresslevel=COMPRESSION)
@@ -123,7 +123,7 @@ async def _told(request: Request, error: Exception) -> Response:
 
 
 def _allowed(request: Request) -> dict[str, str]:
-    """What the path of a request takes. Of routes that share a path, the framework would tell those of the first."""
+    """The methods that a request's path allows. The framework would name only those of its first route."""
     routes = (route for room in ROOMS for route in room.routes.routes if isinstance(route, Route))
     found = (route.methods or () for route in routes if route.matches(request.scope)[0] is not Match.NONE)
     methods = sorted(set().union(*found))
@@ -148,7 +148,7 @@ async def serve(
 
 
 async def serve_on(service: Service, listener: socket.socket, stop: asyncio.Event | None = None) -> None:
-    """Serve what comes in at a socket, until a signal, or until `stop` is set."""
+    """Serve requests at a socket until a signal, or until `stop` is set."""
     await rehearse(service.memory, service.settings.language)
     config = uvicorn.Config(
         build(service),
@@ -172,14 +172,14 @@ async def serve_on(service: Service, listener: socket.socket, stop: asyncio.Even
 
 
 def check_host(host: str, needs_keys: bool) -> None:
-    """Without keys nobody but this machine is served."""
+    """Refuse to serve anything but this machine without keys."""
     if not needs_keys and not is_loopback(host):
         hint = "there are no keys: make one with `recollect keys create`, or serve on 127.0.0.1"
         raise ValidationError(hint, field="host")
 
 
 class DrainingServer(uvicorn.Server):
-    """Stops on a signal: what has begun is finished, what is new is refused, and then the memory is closed."""
+    """Stops on a signal: requests in progress finish, new ones are refused, and then the memory is closed."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
@@ -188,25 +188,25 @@ class DrainingServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for listener in sockets or ():
-            listener.listen(BACKLOG)  # uvicorn has one number for this and for what is taken in at once
+            listener.listen(BACKLOG)  # uvicorn has a single number for this and for how many it accepts at once
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # uvicorn would send itself the signal again when it is done, before the memory is closed.
+        # uvicorn would send itself the signal again when done, before the memory is closed.
         self._service.draining = True
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
 
     async def leave_when(self, stop: asyncio.Event) -> None:
-        """The same when nobody is left to send a signal."""
+        """Stop when `stop` is set, for when nobody is left to send a signal."""
         await stop.wait()
         self.handle_exit(signal.SIGTERM, None)
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens, or a clear word why there is none."""
+    """Return a listening socket, or raise a clear error."""
     try:
         listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-        # Head and body of an answer are sent apart: without this the second waits 40 ms for the first.
+        # Head and body of a response are sent separately: without this the second waits 40 ms for the first.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
     except (OSError, OverflowError) as error:
@@ -214,6 +214,6 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> str:
-    """Where a socket listens, as a browser takes it."""
+    """The address at which a socket listens, as a URL for browsers."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

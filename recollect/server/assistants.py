@@ -1,7 +1,7 @@
-"""The door for assistants that speak the Model Context Protocol, at `/mcp`, behind the same keys as all else.
+"""The entry for assistants that speak the Model Context Protocol, at `/mcp`, behind the same keys as all else.
 
-Whose memories they see stands in the address, as `/mcp?user=ann&agent=editor`, and within what the key
-allows: no tool takes a user, so a model cannot name another.
+The address says whose memories they see, as in `/mcp?user=ann&agent=editor`, within what the key
+allows: no tool takes a user, so a model cannot name another one.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from recollect.server.service import Service
 PATH = "/mcp"
 GIVEN = ("user", "agent")
 CALLER = "recollect.caller"
-"""Where it stands in the scope of a request whose memories it is about."""
+"""Key in a request's scope for the `Caller`: whose memories the request is about."""
 
 
 class Assistants:
-    """Hands requests to the protocol, once it is known whose memories they are about."""
+    """Passes requests to the protocol once it is known whose memories they are about."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -58,7 +58,7 @@ class Assistants:
 
 
 def routes(service: Service) -> list[Route]:
-    """The route of the door. Only answers to what is sent: there are no streams that wait."""
+    """The route of the protocol. It only answers requests: there are no long-lived streams."""
     return [Route(PATH, Assistants(service), methods=["POST"], include_in_schema=False)]
 
 

@@ -1,7 +1,7 @@
-"""Whose rate a request goes by is known from the last time: one that is over it is refused before it is read.
+"""Remembers the rate bucket of each recent caller, so that a request over its rate is refused before it is read.
 
-To read a request, look its key up and say that it comes too often takes half a millisecond, in which nobody else is
-answered: at a thousand requests a second of one key, others would wait for little else. Keys that do not count are not
+Reading a request, looking up its key and refusing it takes half a millisecond, in which nobody else is
+served: at a thousand requests a second from one key, others would wait for little else. Invalid keys are not
 remembered, as there is no end of them: they are refused unread once too many came from one address.
 """
 
@@ -15,42 +15,42 @@ from starlette.types import Scope
 from recollect.server.limits import Rate
 
 CALLERS_MAX = 10_000
-"""Callers that are remembered; of more, the one that was quiet the longest is looked up again."""
+"""How many callers are remembered; beyond that, the one idle longest is forgotten and looked up again."""
 TAKEN = "recollect.rate_taken"
-"""Where the bucket stands in the scope that a request was counted in when it came in."""
+"""Key in a request's scope for the bucket it was counted in on arrival."""
 
 Bucket = tuple[Rate, str]
-"""A rate, and as whom a caller is counted in it."""
+"""A rate, and the name under which a caller is counted in it."""
 
 
 class Callers:
-    """The buckets of those who asked lately, by their address and the key that they showed."""
+    """The buckets of recent callers, by their address and the key they showed."""
 
     def __init__(self, most: int = CALLERS_MAX) -> None:
         self._most = most
         self._buckets: OrderedDict[bytes, Bucket] = OrderedDict()
 
     def bucket(self, address: str, token: bytes) -> Bucket | None:
-        """Where a caller is counted, if that is known."""
+        """The bucket in which a caller is counted, if known."""
         return self._buckets.get(_name(address, token)) if token else None
 
     def remember(self, address: str, token: bytes, bucket: Bucket) -> None:
-        """Next time, count this caller there. What is remembered opens nothing: the key is looked up all the same."""
+        """Count this caller in the bucket from now on. This grants no access: the key is still looked up every time."""
         self.forget(address, token)
         self._buckets[_name(address, token)] = bucket
         if len(self._buckets) > self._most:
             self._buckets.popitem(last=False)
 
     def forget(self, address: str, token: bytes) -> None:
-        """Of a key that does not count, or no longer does, nothing is remembered: there are any number of them."""
+        """Forget the bucket of a key that is not valid, or no longer is: there may be any number of such keys."""
         self._buckets.pop(_name(address, token), None)
 
 
 def take_once(scope: Scope, rate: Rate, who: str) -> float:
-    """Take one from a rate, unless that was done when the request came in. Gives how many seconds to wait, or 0."""
+    """Take a token from a rate, unless that was done on arrival. Returns how many seconds to wait, or 0."""
     return 0.0 if scope.get(TAKEN) == (rate, who) else rate.take(who)
 
 
 def _name(address: str, token: bytes) -> bytes:
-    # Of keys that work, no copies are kept.
+    # Hashed, so that no copies of working keys are kept.
     return hashlib.sha256(b"%b %b" % (address.encode(), token)).digest()

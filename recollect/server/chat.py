@@ -1,7 +1,7 @@
 """`/api/chat`: get the context, store what the user said, ask the agent, store what it answered.
 
-The user's message is stored before the agent is asked: an agent that fails loses nothing. A turn that
-is sent again under the same Idempotency-Key is answered with the reply that was stored.
+The user's message is stored before the agent is asked, so an agent that fails loses nothing. A turn that
+is sent again under the same Idempotency-Key is answered with the stored reply.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn on its way: where it belongs, what was said, and under which ids both sides are kept."""
+    """One turn in progress: where it belongs, what was said, and the ids under which both sides are stored."""
 
     service: Service
     owner: User
@@ -66,7 +66,7 @@ class Turn:
         return prepared
 
     async def end(self, prepared: Prepared, reply: str) -> dict[str, Any]:
-        """Store the reply. If the same turn was answered meanwhile, that answer counts."""
+        """Store the reply. If the same turn was answered in the meantime, that reply is returned."""
         if not reply.strip():
             raise ModelError("The agent said nothing. What the user said is kept.", field="agent")
         try:
@@ -91,7 +91,7 @@ class Turn:
         }
 
     async def stored_reply(self) -> str | None:
-        """The reply, if this very turn was answered before."""
+        """The stored reply, if this very turn was answered before."""
         found = {record.id: record for record in await self.owner.get_memories([self.said_id, self.reply_id])}
         said, reply = found.get(self.said_id), found.get(self.reply_id)
         if said is not None and not self._is_same(said):
@@ -104,7 +104,7 @@ class Turn:
 
 @routes.post("/chat", responses=_ANSWERS, openapi_extra={"x-any-user": True})
 async def chat(request: Request, body: schemas.ChatTurn, idempotency_key: IdempotencyKey = None) -> Response:
-    """Say something to an agent; it answers with what it remembers, and both sides are kept."""
+    """Say something to an agent; it answers using what it remembers, and both messages are stored."""
     service, caller = service_of(request), request.scope[PRINCIPAL]
     if caller.user is not None and body.user_id != caller.user:
         raise NotFound(field="user_id")
@@ -124,14 +124,14 @@ async def chat(request: Request, body: schemas.ChatTurn, idempotency_key: Idempo
             return told
 
         return events(streamed(turn, prepared, _as_it_is, failed))
-    # A model may take a minute, and nobody need wait here for that.
+    # A model may take a minute, and nobody should have to queue for that.
     request.scope[VISIT].rest()
     reply = "".join([piece async for piece in turn.executor.answer(prepared)])
     return Json(await turn.end(prepared, reply))
 
 
 def begun(service: Service, org: str, body: schemas.ChatTurn, key: str | None) -> Turn:
-    """A turn as it was sent, looked at; nothing is stored yet."""
+    """A turn as it was sent, checked; nothing is stored yet."""
     owner = service.memory.user(body.user_id, org=org)
     agent = validate.identifier(body.agent, "agent") if body.agent != "" else ""
     session = owner.session(body.chat_id, agent=agent)
@@ -146,7 +146,7 @@ def begun(service: Service, org: str, body: schemas.ChatTurn, key: str | None) -
 
 
 def events(told: AsyncIterator[str]) -> Response:
-    """A response that comes as events."""
+    """A response streamed as server-sent events."""
     return StreamingResponse(told, media_type=EVENTS, headers={"X-Accel-Buffering": "no"})
 
 
@@ -156,9 +156,9 @@ async def streamed(
     done: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]],
     failed: Callable[[RecollectError], dict[str, Any]],
 ) -> AsyncIterator[str]:
-    """The reply as it comes, then what `done` makes of it once it is stored, or what `failed` makes of an error.
+    """The reply as it arrives, then what `done` makes of it once it is stored, or what `failed` makes of an error.
 
-    Who leaves before that has no reply kept.
+    If the client leaves before that, the reply is not stored.
     """
     pieces: list[str] = []
     try:

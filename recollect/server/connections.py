@@ -1,8 +1,8 @@
-"""Connections that do not wait for ever: for the head of a request, for a reader that does not read, for a good-bye.
+"""Connections that never wait for ever: not for the head of a request, a reader that does not read, or a close.
 
-What is no proper HTTP gets a problem too, as far as that can be said to who does not speak it. And when there is
-too much to do, or one caller asks too often, requests are refused unread: to understand each of them first would take
-half the time of doing it.
+Malformed HTTP gets a problem as well, as far as a client that does not speak HTTP can be told anything. And when there
+is too much to do, or one caller asks too often, requests are refused unread: parsing each of them first would take
+half the time of serving it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from recollect.server.gate import is_guarded
 from recollect.server.service import Service
 
 CONNECTIONS_MAX = 1_000
-"""Open connections; whoever comes above this is told to come back."""
+"""The most open connections; beyond this, a client is told to retry."""
 
 _AUTHORIZATION = b"\r\nauthorization:"
 _LENGTH = re.compile(rb"\r\ncontent-length: ?(\d{1,7})(?=\r\n|\Z)")
@@ -33,7 +33,7 @@ _NOT_PLAIN = re.compile(rb"\r\n(?:transfer-encoding|expect|upgrade|connection: ?
 
 
 def _written(error: RecollectError, *, stays: bool) -> bytes:
-    """A whole answer that says what is wrong, after which the connection stays open or not."""
+    """A complete response that reports an error, after which the connection stays open or not."""
     answer = problem(error)
     lines = [b"HTTP/1.1 %d %b" % (answer.status_code, HTTPStatus(answer.status_code).phrase.encode())]
     lines += [b"%b: %b" % header for header in answer.raw_headers]
@@ -54,7 +54,7 @@ HANDS_FULL = _written(Busy("the server has its hands full; ask again", field="se
 
 
 class Sent(NamedTuple):
-    """Who sent a request, how many bytes of its body are still on their way, and whether it needs a key."""
+    """Who sent a request, how many bytes of its body are still to come, and whether it needs a key."""
 
     who: bytes
     missing: int
@@ -62,7 +62,7 @@ class Sent(NamedTuple):
 
 
 def sent(data: bytes) -> Sent | None:
-    """What can be seen of a request, if its head is whole, nothing follows it and the connection stays open. Else None.
+    """What a glance at a request shows. None unless its head is whole, it comes alone and the connection stays open.
 
     >>> sent(b"GET /api/users HTTP/1.1\\r\\nHost: x\\r\\nAuthorization: Bearer rk_1\\r\\n\\r\\n")
     Sent(who=b'rk_1', missing=0, is_guarded=True)
@@ -80,10 +80,10 @@ def sent(data: bytes) -> Sent | None:
     if path in ALWAYS:
         return None
     if line[0] == b"head":
-        return None  # its answer must have no body, which a refusal has
+        return None  # its response must have no body, but a refusal has one
     lengths = _LENGTH.findall(lower)
     if _NOT_PLAIN.search(lower) or lower.count(b"content-length") != len(lengths) or len(lengths) > 1:
-        return None  # two readers might see its end in two places
+        return None  # two parsers might see its end in two places
     missing = int(lengths[0] if lengths else 0) - len(body)
     before, given, _ = lower.partition(_AUTHORIZATION)
     if missing < 0 or lower.count(_AUTHORIZATION) > 1:
@@ -93,12 +93,12 @@ def sent(data: bytes) -> Sent | None:
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP/1.1, with an end to the patience."""
+    """HTTP/1.1, with limits to its patience."""
 
     head_s = 10.0
     """How long the head of a request may take."""
     write_s = 30.0
-    """How long a reader may take for what fits into the buffers of a connection, about 64 KiB."""
+    """How long a client may take to read what fits into the buffers of a connection, about 64 KiB."""
     _impatience: asyncio.TimerHandle | None = None
     _patient_until = 0.0
     _stalled: asyncio.TimerHandle | None = None
@@ -112,7 +112,7 @@ class PatientProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._is_one_too_many:
-            # Only now: who sends into a connection that was closed before does not get to read the answer.
+            # Only now: a client that is still sending when the connection closes does not get to read the response.
             self._refuse(503)
             return
         data = self._without_refused(data)
@@ -121,32 +121,32 @@ class PatientProtocol(H11Protocol):
         self._watch()
 
     def _take_in(self, data: bytes, request: Sent | None) -> None:
-        """Read what came, unless it can be seen from outside that it would be refused."""
+        """Read the data, unless a glance shows that the request would be refused."""
         if request is None:
             super().data_received(data)
             return
         service = self._service
         bucket = service.callers.bucket(self._host, request.who)
         wait_s = bucket[0].take(bucket[1]) if bucket is not None else 0.0
-        # Whoever comes too often is told so before it is asked whether their key still counts.
+        # A caller over its rate is told so before its key is checked.
         who = b"" if wait_s else service.known_as(request.who)
         wait_s = wait_s or self._wait_s(request, who)
         if wait_s:
             self._turn_away(_too_often(math.ceil(wait_s)), request, "rate")
         elif request.missing:
-            self._understand(data, {TAKEN: bucket})  # whoever sends slowly does not stand in the line yet
+            self._understand(data, {TAKEN: bucket})  # a slow sender does not join the line yet
         elif not service.admission.join_line(who):
             self._turn_away(HANDS_FULL, request, "busy")
         elif not self._understand(data, {TAKEN: bucket, IN_LINE: who}):
             service.admission.leave_line(who)
 
     def _wait_s(self, request: Sent, who: bytes) -> float:
-        """How long to wait for who shows no key that counts, from where too many came like this."""
+        """How long a request without a valid key must wait, if too many such requests came from its host; else 0."""
         needs_key = request.is_guarded and (request.who or self._service.keys.are_held)
         return self._service.unknown_wait_s(self._host, request.who) if needs_key and not who else 0.0
 
     def _understand(self, data: bytes, known: dict[str, Any]) -> bool:
-        """Read a request, with what is known of it already. Gives whether it is one."""
+        """Parse a request, adding what is already known about it to its scope. Returns whether it is one."""
         before = self.cycle
         super().data_received(data)
         if self.cycle is before:
@@ -155,15 +155,15 @@ class PatientProtocol(H11Protocol):
         return True
 
     def _turn_away(self, answer: bytes, request: Sent, why: str) -> None:
-        """Refuse a request unread. The connection goes on: what is still to come of it is thrown away."""
+        """Refuse a request unread. The connection stays open: the rest of the request is discarded as it comes."""
         self._unset_keepalive_if_required()
         self.transport.write(answer)
         self._refused_bytes = request.missing
         self._service.metrics.count("refused", why=why)
-        self._patient_until = self.loop.time() + self.head_s  # the timer goes on: a new one would cost as much again
+        self._patient_until = self.loop.time() + self.head_s  # the timer is kept: a new one would cost as much again
 
     def _without_refused(self, data: bytes) -> bytes:
-        """What came, without the rest of a body that was refused."""
+        """The data, without the rest of a refused body."""
         thrown, self._refused_bytes = data[: self._refused_bytes], max(0, self._refused_bytes - len(data))
         return data[len(thrown) :]
 
@@ -173,7 +173,7 @@ class PatientProtocol(H11Protocol):
 
     @property
     def _is_between(self) -> bool:
-        """Whether nothing of a request is at hand, and the next may come."""
+        """Whether no request is in progress or buffered, so that the next may come."""
         is_answered = self.cycle is None or self.cycle.response_complete
         return is_answered and not self.conn.trailing_data[0] and not self.transport.is_closing()
 
@@ -187,7 +187,7 @@ class PatientProtocol(H11Protocol):
         self._rest()
         self._flows()
 
-    # ── who does not ask ─────────────────────────────────────────────────────────────────────────
+    # ── clients that do not ask ──────────────────────────────────────────────────────────────────
 
     def _watch(self) -> None:
         waits = self.cycle is None or self.cycle.response_complete
@@ -209,7 +209,7 @@ class PatientProtocol(H11Protocol):
         elif self.cycle is None or self.cycle.response_complete:
             self._part()
 
-    # ── who does not read ────────────────────────────────────────────────────────────────────────
+    # ── clients that do not read ─────────────────────────────────────────────────────────────────
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -233,7 +233,7 @@ class PatientProtocol(H11Protocol):
         self._stalls()
 
     def _stalls(self) -> None:
-        """From now on there is something in the buffer that has to go."""
+        """Start the time limit for sending what is in the buffer."""
         if self._stalled is None:
             self._stalled = self.loop.call_later(self.write_s, self.transport.abort)
 
@@ -242,13 +242,13 @@ class PatientProtocol(H11Protocol):
             self._stalled.cancel()
             self._stalled = None
 
-    # ── who does not speak HTTP ──────────────────────────────────────────────────────────────────
+    # ── clients that do not speak HTTP ───────────────────────────────────────────────────────────
 
     def send_400_response(self, msg: str) -> None:
-        # It is called where the parser's error is being handled, which knows more than it is told here.
+        # This is called while the parser's error is being handled, which holds more than `msg`.
         status = getattr(sys.exc_info()[1], "error_status_hint", 400)
         if self.cycle is not None and not self.cycle.response_complete:
-            self._part()  # in the middle of another answer there is no place for this one
+            self._part()  # this response cannot go in the middle of another one
         else:
             self._refuse(status if status in REFUSALS else 400)
 

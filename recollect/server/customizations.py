@@ -1,4 +1,4 @@
-"""Routes of standing instructions: of a user for one agent, or for all of them."""
+"""Routes for a user's standing instructions: for one agent, or for all of them."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def _one(found: Customization, status: int = 200) -> Response:
 
 
 async def list_customizations(held: Held, effective: Effective = False) -> Response:
-    """Instructions in their order; with `effective`, what counts together with the org's defaults."""
+    """The instructions in their order; with `effective`, those in effect, including the org's defaults."""
     return _listed(await (held.effective() if effective else held.list()))
 
 
 async def customize(held: Held, body: schemas.NewCustomization) -> Response:
-    """Give a standing instruction."""
+    """Add a standing instruction."""
     return _one(await held.add(**given(body)), 201)
 
 
 async def reorder_customizations(held: Held, body: schemas.Order) -> Response:
-    """Put the instructions into an order; each of them has to be named once."""
+    """Reorder the instructions; each of them must be named once."""
     return _listed(await held.reorder(body.ids))
 
 
@@ -62,7 +62,7 @@ async def update_customization(
 
 
 async def delete_customization(held: Held, id: InstructionId) -> Response:
-    """Remove an instruction; a default of the org under it counts again."""
+    """Remove an instruction; a default of the org with the same id takes effect again."""
     await held.delete(id)
     return Response(status_code=204)
 

@@ -1,4 +1,4 @@
-"""What `/openapi.json` says beside what each route says of itself: how a key is shown, and what each call is named."""
+"""What `/openapi.json` adds to what each route says of itself: how to send a key, and the name of each call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEY = {
 
 
 class DescribedApp(FastAPI):
-    """An application whose description names the key that its calls need, and those that need none."""
+    """An application whose description says which key its calls need, and which calls need none."""
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
@@ -29,7 +29,7 @@ class DescribedApp(FastAPI):
             for methods in described["paths"].values():
                 for told in methods.values():
                     problems = told["responses"]["default"]
-                    (shape,) = problems["content"].values()  # under the type of the route's other answers
+                    (shape,) = problems["content"].values()  # under the media type of the route's other responses
                     problems["content"] = {MEDIA_TYPE: shape}
                     if told.get(PUBLIC):
                         told["security"] = []
@@ -38,5 +38,5 @@ class DescribedApp(FastAPI):
 
 
 def call_name(route: APIRoute) -> str:
-    """What a call is named in programs that are made from the description: as its function is here."""
+    """The name of a call in code generated from the description: the same as its function here."""
     return route.name

@@ -1,6 +1,6 @@
-"""An assistant behind an OpenAI-compatible endpoint, read as it speaks, with tools if it may have some.
+"""An assistant behind an OpenAI-compatible endpoint, streamed, with tools if it is allowed any.
 
-Its answers are bounded, and neither they nor the key ever stand in an error.
+Its answers are bounded, and neither they nor the key ever appear in an error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROUNDS_MAX = 4
 
 
 def open_endpoint(agent: Agent) -> EndpointModel:
-    """The model of an agent; its connections are shared by all who talk to the agent."""
+    """The model of an agent; its connections are shared by all users of the agent."""
     here = f"agents.{agent.name}"
     return EndpointModel(
         agent.model,
@@ -35,7 +35,7 @@ def open_endpoint(agent: Agent) -> EndpointModel:
 
 
 class FromModel:
-    """Answers with a model that is given the agent's prompt and the context of the question."""
+    """Answers with a model, which gets the agent's prompt and the context of the question."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class FromModel:
         *,
         told: Callable[[str], object] = lambda _: None,
     ) -> None:
-        """`told` hears after each answer how the endpoint does."""
+        """`told` is called after each answer with the state of the endpoint."""
         self._agent = agent
         self._model = model
         self._tools = tools
@@ -95,7 +95,7 @@ def _check_length(told: int) -> None:
 
 
 def _as_messages(calls: Sequence[ToolCall], given: Sequence[str]) -> list[dict[str, Any]]:
-    """What the model said when it called tools, and what each of them gave."""
+    """The model's message that called the tools, and the result of each."""
     asked = [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
         for call in calls

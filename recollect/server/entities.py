@@ -1,4 +1,4 @@
-"""Routes of the business objects of an org, which whoever owns them pushes here."""
+"""Routes for an org's business objects, which their owners push here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Id = Annotated[str, Path(description="Its id where it comes from.", examples=["4
 
 @routes.get("/{type}", responses=shapes(schemas.BusinessObjectsShape))
 async def list_entities(service: Here, caller: Caller, type: Type) -> Response:
-    """The objects of a type that are kept."""
+    """The stored objects of a type."""
     found = await service.memory.entities(caller.org).list(type)
     return Json({"entities": [entity.to_dict() for entity in found]})
 
@@ -33,7 +33,7 @@ async def invalidate_type(service: Here, caller: Caller, type: Type) -> Response
 
 @routes.get("/{type}/{id}", responses=shapes(schemas.BusinessObjectShape))
 async def get_entity(service: Here, caller: Caller, type: Type, id: Id) -> Response:
-    """The data of an object, if it is kept."""
+    """The data of an object, if it is stored."""
     data = await service.memory.entities(caller.org).get(type, id)
     service.metrics.count("cache_lookups", cache="entities", result="miss" if data is None else "hit")
     if data is None:
@@ -43,7 +43,7 @@ async def get_entity(service: Here, caller: Caller, type: Type, id: Id) -> Respo
 
 @routes.put("/{type}/{id}", responses=shapes(schemas.KeptObjectShape))
 async def put_entity(service: Here, caller: Caller, type: Type, id: Id, body: schemas.BusinessObject) -> Response:
-    """Keep an object as it is now."""
+    """Store an object as it is now."""
     kept = await service.memory.entities(caller.org).put(type, id, **given(body))
     return Json(kept.to_dict())
 

@@ -1,4 +1,4 @@
-"""What stands around every request: its id, its time, its line in the log, and an answer whatever goes wrong."""
+"""The wrapper around every request: its id, its timing, its log line, and a response whatever goes wrong."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from recollect.server.limits import check_head
 from recollect.server.service import Service
 
 REQUEST_ID = "recollect.request_id"
-"""Where the id of a request stands in its scope."""
+"""Key in a request's scope for its id."""
 LEFT = 499
-"""The status in the log when the client left before it was answered."""
+"""The status in the log when the client left before the response."""
 DEBUG = "RECOLLECT_DEBUG"
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -38,7 +38,7 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 
 
 class Envelope:
-    """Gives every request an id, every error a response, and the log one line of JSON without content."""
+    """Gives every request an id, every error a response, and the log one line of JSON per request, without content."""
 
     def __init__(self, app: ASGIApp, *, service: Service) -> None:
         self._app = app
@@ -72,7 +72,7 @@ class Envelope:
 
     async def _answered(self, scope: Scope, exchange: _Exchange) -> None:
         try:
-            # Whoever stands in the line leaves it by a visit, whatever the path turns out to be: %68ealth is health.
+            # A request in line leaves it through a visit, whatever its path turns out to be: %68ealth is health.
             is_let_in = scope["path"] in ALWAYS and IN_LINE not in scope
             with nullcontext() if is_let_in else exchange.visiting(self._service):
                 check_head(scope)
@@ -84,12 +84,12 @@ class Envelope:
         except asyncio.CancelledError:
             if not self._service.draining:
                 raise
-            # The server stops and has waited long enough. What was stored stays stored.
+            # The server is stopping and has waited long enough. What was stored stays stored.
             await exchange.fail(Unavailable("the server is about to stop; ask again", field="server"))
 
 
 class _Exchange:
-    """One request and what has become of it so far."""
+    """One request and its outcome so far."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         given = Headers(scope=scope).get("x-request-id", "")
@@ -104,7 +104,7 @@ class _Exchange:
         scope[REQUEST_ID] = self.id
 
     def visiting(self, service: Service) -> Visit:
-        """The visit of the request, to be entered; the work for it is over when its answer begins."""
+        """The visit of the request, to be entered; its work is over when the response begins."""
         who = self._scope.get(IN_LINE)
         if who is None:
             who = service.known_as(caller(Headers(scope=self._scope).get("authorization", "").encode("latin-1")))
@@ -126,12 +126,12 @@ class _Exchange:
             headers += [header for header in HEADERS if header[0] not in given]
             headers.append((b"x-request-id", self.id.encode()))
             if self.status >= 300 and self._leaves_body():
-                # The rest of the body would have to be read to find the next request.
+                # Otherwise the rest of the body would have to be read to find the next request.
                 headers.append((b"connection", b"close"))
         await self._send(message)
 
     async def fail(self, error: Exception) -> None:
-        """Answer with the error, unless the answer has begun: then it ends here, cut off."""
+        """Respond with the error, unless the response has already begun: then it is cut off here."""
         self.error = type(error).__name__
         if not isinstance(error, RecollectError) and os.environ.get(DEBUG):
             logging.getLogger("recollect.server").exception("unexpected")

@@ -1,4 +1,4 @@
-"""Errors as `application/problem+json` (RFC 9457): the one error tree, said in HTTP.
+"""Errors as `application/problem+json` (RFC 9457): the one error tree, expressed in HTTP.
 
 A problem names the field and says what to do. It never carries a value that was sent or stored.
 """
@@ -33,7 +33,7 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class Malformed(ValidationError):
-    """A body that is no JSON, or JSON that two readers would understand in two ways."""
+    """A body that is not JSON, or JSON that two parsers could read differently."""
 
 
 STATUSES: tuple[tuple[type[RecollectError], int], ...] = (
@@ -50,12 +50,12 @@ STATUSES: tuple[tuple[type[RecollectError], int], ...] = (
     (EmbeddingError, 502),
     (ModelError, 502),
 )
-"""The first that fits counts."""
+"""The first match decides."""
 NO_SUCH_ROUTE = "there is nothing at this path; /openapi.json describes what there is"
 RETRY_S = 1
-"""When to come back after a 503 that does not say so itself."""
+"""When to retry after a 503 whose error does not say so itself."""
 _FORMS = ("one", "many")
-"""Parts of the place of a mistake that say as which form of a body it was read, not in which field it is."""
+"""Parts of an error's location that name the variant of the body, not a field."""
 _REASONS = {
     "missing": "must be given",
     "extra_forbidden": "is not known here",
@@ -65,13 +65,13 @@ _REASONS = {
     "dict_type": "must be an object",
     "model_attributes_type": "must be an object",
 }
-"""What is said of mistakes in the shape of a request."""
+"""Messages for mistakes in the shape of a request."""
 FIELD_CHARACTERS = 80
-"""Of the name of a field that was sent: a longer one is not a name."""
+"""How much of a field name sent by the caller is repeated: anything longer is not a name."""
 
 
 class Refused(RecollectError):
-    """A request that is refused for what HTTP says about it, not for what it says."""
+    """A request refused for its HTTP form rather than its content."""
 
     def __init__(self, status: int, message: str, *, field: str | None = None) -> None:
         super().__init__(message, field=field)
@@ -79,14 +79,14 @@ class Refused(RecollectError):
 
 
 class Unauthorized(Refused):
-    """The same for a key that is missing, wrong, revoked or expired: who guesses learns nothing."""
+    """The same for a key that is missing, wrong, revoked or expired, so that guessing reveals nothing."""
 
     def __init__(self) -> None:
         super().__init__(401, "give a key that counts: `Authorization: Bearer rk_...`", field="authorization")
 
 
 class TooMany(RateLimited):
-    """Too many requests, with the time after which there is room again."""
+    """Too many requests, with the time to wait until there is room again."""
 
     def __init__(self, wait_s: float) -> None:
         super().__init__("too many requests; wait as long as Retry-After says", field="authorization")
@@ -94,7 +94,7 @@ class TooMany(RateLimited):
 
 
 def problem(error: Exception, request_id: str | None = None) -> Json:
-    """The response to an error. A request that was not read has no id."""
+    """The response to an error. A request refused unread has no id."""
     status, field, detail = told(error)
     body: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
     body |= {"code": _code(error), "detail": detail}
@@ -106,7 +106,7 @@ def problem(error: Exception, request_id: str | None = None) -> Json:
 
 
 def status_of(error: Exception) -> int:
-    """The status that an error has in HTTP."""
+    """The HTTP status of an error."""
     if isinstance(error, Refused | HTTPException):
         return error.status if isinstance(error, Refused) else error.status_code
     if isinstance(error, RequestValidationError):
@@ -117,7 +117,7 @@ def status_of(error: Exception) -> int:
 
 
 def told(error: Exception) -> tuple[int, str | None, str]:
-    """The status of an error, the field that it is about, and what to do."""
+    """The status of an error, the field it is about, and what to do."""
     status = status_of(error)
     if isinstance(error, RequestValidationError):
         return (status, *_first_mistake(error.errors()))
@@ -136,7 +136,7 @@ def _told_by_http(error: HTTPException) -> str:
 
 
 def _code(error: Exception) -> str:
-    """The name of the error's class in the tree, as programs ask for it."""
+    """The name of the error's class in the tree, for programs to test."""
     if isinstance(error, RequestValidationError):
         return "ValidationError"
     tree = {kind.__name__ for kind, _ in STATUSES if kind is not Malformed}
@@ -148,7 +148,7 @@ def _http_code(error: Exception) -> str:
 
 
 def headers_of(error: Exception, status: int) -> dict[str, str]:
-    """What a response to an error says besides: when to come back, what to show."""
+    """Extra headers of an error response: when to retry, how to authenticate, what is allowed."""
     wait_s = getattr(error, "wait_s", None)
     if wait_s is not None:
         return {"Retry-After": str(wait_s)}
@@ -161,7 +161,7 @@ def headers_of(error: Exception, status: int) -> dict[str, str]:
 
 
 def _first_mistake(errors: Sequence[Mapping[str, Any]]) -> tuple[str | None, str]:
-    """The field and the reason of the first mistake in the shape of a request."""
+    """The field and the reason for the first mistake in the shape of a request."""
     first = errors[0]
     place = [str(part) for part in first["loc"][1:] if part not in _FORMS]  # the first says body, path, query or header
     field = ".".join(place)[:FIELD_CHARACTERS].encode("ascii", "backslashreplace").decode() or "body"

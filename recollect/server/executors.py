@@ -1,6 +1,6 @@
 """What answers a turn: one executor for each (org, user, agent), kept for a while.
 
-An executor reads memory first (`prepare`), before anything of the turn is stored, so that a question
+An executor first reads memory (`prepare`), before any part of the turn is stored, so that a question
 does not find itself; then it answers in pieces.
 """
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from recollect.context import Context
 
 LIFE_S = 30 * 60.0
-"""How long an executor that nobody asks is kept: about a conversation."""
+"""How long an idle executor is kept: about the length of a conversation."""
 EXECUTORS_MAX = 1_000
-"""Executors that are kept; of more, the one that was asked the longest ago goes."""
+"""How many executors are kept; beyond that, the least recently used is evicted."""
 SESSIONS_MAX = 10_000
-"""Sessions that are counted as alive; above this the count stays there."""
+"""How many sessions are counted as alive; the count never goes above this."""
 
 MayAdd = Callable[[str], Awaitable[None]]
 
@@ -40,7 +40,7 @@ _WORDS = re.compile(r"\S+\s*|\s+")
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A turn before it is answered: what is known for it, and what the executor needs for the answer."""
+    """A turn before it is answered: its context, and what the executor needs to answer."""
 
     context: Context
     ready: str | None = None
@@ -54,24 +54,24 @@ class Prepared:
 
 
 class Executor(Protocol):
-    """What can answer turns of one user."""
+    """Answers the turns of one user."""
 
     async def prepare(self, chat: Session, text: str) -> Prepared:
-        """Read what the answer needs. Nothing is written."""
+        """Read what the answer needs, without writing anything."""
         ...
 
     def answer(self, prepared: Prepared) -> AsyncGenerator[str, None]:
-        """The answer, piece by piece; closed when nobody listens any more."""
+        """The answer, piece by piece; closed when nobody is listening any more."""
         ...
 
 
 class Tools(Protocol):
-    """What a model may call by itself."""
+    """The tools that a model may call on its own."""
 
     described: list[dict[str, Any]]
 
     async def call(self, owner: User, call: ToolCall) -> str:
-        """What a tool gives for this user, as text for the model."""
+        """The result of a tool call for this user, as text for the model."""
         ...
 
 
@@ -91,7 +91,7 @@ class FromMemory:
 
 
 class Executors:
-    """The executors that are alive, and the sessions that they answer in."""
+    """The executors that are alive, and the sessions they answer in."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Executors:
         may_add: MayAdd | None = None,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`may_add` is asked, with the org, before the tool of a model adds a memory."""
+        """`may_add` is called with the org before a model's tool adds a memory."""
         self._may_add = may_add
         figures = metrics or Metrics()
         self._agents = agents
@@ -115,20 +115,20 @@ class Executors:
         )
         self._endpoints: dict[str, Any] = {}
         self.states = {name: "not asked yet" for name, agent in agents.items() if agent.url}
-        """How the endpoint of each agent with a model did when it was asked last."""
+        """The outcome of the last request to the endpoint of each agent that has a model."""
 
     @property
     def alive(self) -> int:
-        """How many there are."""
+        """How many executors are alive."""
         return len(self._held)
 
     @property
     def sessions_alive(self) -> int:
-        """In how many sessions somebody has said something lately."""
+        """How many sessions had a turn lately."""
         return len(self._sessions)
 
     def of(self, org: str, user: str, agent: str, session: str = "") -> Executor:
-        """The executor for a user's turns with an agent; without a name, with the default one."""
+        """Return the executor for a user's turns with an agent; without a name, with the default one."""
         name = agent or DEFAULT
         if name not in self._agents:
             raise NotFound("no such agent; [agents.NAME] in recollect.toml makes one", field="agent")
@@ -136,7 +136,7 @@ class Executors:
         return self._held.use((org, user, name), lambda: self._made(self._agents[name], org))
 
     async def close(self) -> None:
-        """Let go of connections to endpoints."""
+        """Drop all executors and close the connections to endpoints."""
         self._held.clear()
         self._sessions.clear()
         for endpoint in self._endpoints.values():
@@ -161,7 +161,7 @@ class Executors:
 
 
 def endpoint_module() -> Any:
-    """What talks to endpoints, loaded where it is wanted: it needs an extra."""
+    """The module that talks to endpoints, loaded on demand because it needs an extra."""
     try:
         return import_module("recollect.server.endpoint")
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The route of figures for operators: what was counted, and how things stand now."""
+"""The route for operators' metrics: what was counted, and how things stand now."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ routes = router("", "figures")
 
 @routes.get("/metrics", response_class=PlainTextResponse, openapi_extra=ADMIN)
 async def metrics(service: Here) -> Response:
-    """Figures in the text format of Prometheus."""
+    """Metrics in the text format of Prometheus."""
     survey = await service.surveys.latest()
     text = service.figures_of_all().text(_gauges(service, survey))
     return PlainTextResponse(text, media_type=MEDIA_TYPE)

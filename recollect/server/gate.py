@@ -1,6 +1,6 @@
-"""The gate of the server: who is asking is known before a byte of the body is read.
+"""The gate of the server: the caller is identified before a byte of the body is read.
 
-Without any key only this machine is let in, as the operator; once a key was made, everybody needs one.
+Until a key is made, only this machine is let in, as the operator; after that, everybody needs one.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from recollect.server.quotas import may_add
 from recollect.server.service import Service
 
 PRINCIPAL = "recollect.principal"
-"""Where the caller stands in the scope of a request."""
+"""Key in a request's scope for the caller."""
 ORG_HEADER = "x-recollect-org"
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
-"""What a proxy adds to a request that it passes on: who asked the proxy may be anywhere."""
+"""Headers that a proxy adds to a request it forwards: the original client may be anywhere."""
 GUARDED = ("/api", "/metrics", "/mcp")
-"""What needs a key. Whether the server lives, and what its interface is, anybody may ask."""
+"""Paths that need a key. Anybody may ask whether the server is up and what its API is."""
 _UNDER_GUARDED = tuple(f"{root}/" for root in GUARDED)
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks: an org, one user of it or all of them, and what they may do."""
+    """The caller: an org, one of its users or all of them, and what they may do."""
 
     org: str
     user: str | None = None
@@ -41,12 +41,12 @@ class Principal:
     key: str = ""
 
     def may(self, needed: str) -> bool:
-        """Whether what is needed is within what was granted."""
+        """Whether the scope that is needed is within the one that was granted."""
         return SCOPES.index(needed) <= SCOPES.index(self.scope)
 
 
 class Gate:
-    """Lets in who has a key that counts, as often as they may."""
+    """Lets in callers with a valid key, within their rate."""
 
     def __init__(self, app: ASGIApp, *, service: Service) -> None:
         self._app = app
@@ -56,7 +56,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        # Routes are found by the path as it was sent: %2F inside an id must not become the border of a segment.
+        # Routes are matched by the path as it was sent: %2F inside an id must not become a segment boundary.
         raw = scope.get("raw_path")
         scope["path"] = quote(scope["path"], safe="/") if raw is None else raw.decode("ascii", "backslashreplace")
         if is_guarded(scope["path"].removeprefix(scope.get("root_path", ""))):
@@ -91,7 +91,7 @@ class Gate:
 
 
 def admitted(service: Service, key: Key, scope: Scope) -> Principal:
-    """Who a key stands for, if it was not used too often."""
+    """The caller that a key stands for, if the key was not used too often."""
     wait_s = take_once(scope, service.rate, key.id)
     if wait_s:
         raise TooMany(wait_s)
@@ -99,14 +99,14 @@ def admitted(service: Service, key: Key, scope: Scope) -> Principal:
 
 
 def count_failure(service: Service, scope: Scope) -> None:
-    """Note that an address came with a wrong key; it may not do so too often."""
+    """Record that an address sent a wrong key, which it may not do too often."""
     wait_s = take_once(scope, service.failed_rate, host_of(scope))
     if wait_s:
         raise TooMany(wait_s)
 
 
 def host_of(scope: Scope) -> str:
-    """Where a request comes from, as far as that can be seen."""
+    """The address a request comes from, as far as that is visible."""
     client = scope.get("client")
     return str(client[0]) if client else ""
 
@@ -124,7 +124,7 @@ def is_loopback(host: str) -> bool:
 
 
 def of_this_machine(scope: Scope) -> Principal:
-    """The operator at this machine. Neither a page of somebody else's in their browser nor a proxy is that."""
+    """The operator at this machine. A page of another site in their browser is not the operator, nor is a proxy."""
     headers = Headers(scope=scope)
     client = scope.get("client")
     if client is None or not is_loopback(client[0]) or not is_loopback(_name(headers.get("host", ""))):
@@ -137,7 +137,7 @@ def of_this_machine(scope: Scope) -> Principal:
 
 
 def is_from_elsewhere(headers: Headers) -> bool:
-    """Whether a browser says that the page which asks is not one of this server."""
+    """Whether a browser says that the requesting page is not one of this server's."""
     origin = headers.get("origin")
     return origin is not None and origin.partition("://")[2] != headers.get("host", "")
 

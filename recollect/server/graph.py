@@ -1,4 +1,4 @@
-"""Routes of the entity graph of a user: people, places and things, and how they hang together in time."""
+"""Routes for a user's entity graph: people, places and things, and how they are related over time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RelationId = Annotated[str, Path(description="The relation.")]
 async def graph(
     owner: Owner, entity: Start = None, depth: Depth = None, at: At = None, limit: Nearest = None
 ) -> Response:
-    """The whole graph, or what can be reached from an entity (its id, a name, or "user"), now or at a time."""
+    """The whole graph, or what can be reached from an entity (its id, a name, or "user"), now or at a given time."""
     steps = {name: value for name, value in (("depth", depth), ("limit", limit)) if value is not None}
     if entity is not None:
         return Json((await owner.graph.neighbours(entity, at=at, **steps)).to_dict())
@@ -36,29 +36,29 @@ async def graph(
 
 @routes.post("/entities", status_code=201, responses=shapes(schemas.EntityShape, 201))
 async def add_entity(owner: Owner, body: schemas.NewEntity) -> Response:
-    """Add an entity; one that goes by the name already is the same one."""
+    """Add an entity; an existing one that goes by this name is taken to be the same."""
     return Json((await owner.graph.add_entity(**given(body))).to_dict(), 201)
 
 
 @routes.post("/relations", status_code=201, responses=shapes(schemas.RelationShape, 201))
 async def relate(owner: Owner, body: schemas.NewRelation) -> Response:
-    """Say how two entities hang together; new names make new entities."""
+    """State how two entities are related; new names create new entities."""
     return Json((await owner.graph.relate(**given(body))).to_dict(), 201)
 
 
 @routes.post("/relations/{id}/end", responses=shapes(schemas.RelationShape))
 async def end_relation(owner: Owner, id: RelationId, body: schemas.EndRelation) -> Response:
-    """Let a relation be over; it is kept, with the reason."""
+    """End a relation; it is kept, with the reason."""
     return Json((await owner.graph.end_relation(id, **given(body))).to_dict())
 
 
 @routes.post("/merge", responses=shapes(schemas.MergeShape))
 async def merge(owner: Owner, body: schemas.MergeEntities) -> Response:
-    """Make two entities one."""
+    """Merge two entities into one."""
     return Json((await owner.graph.merge(**given(body))).to_dict())
 
 
 @routes.post("/undo-merge", responses=shapes(schemas.MergeShape))
 async def undo_merge(owner: Owner, body: schemas.UndoMerge) -> Response:
-    """Take a merge back."""
+    """Undo a merge."""
     return Json((await owner.graph.undo_merge(body.other)).to_dict())

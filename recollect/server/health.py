@@ -1,4 +1,4 @@
-"""Routes that say whether the server is well: what it stands on, and whether it should get requests now."""
+"""Routes that report the server's health: what it runs on, and whether it should get requests now."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ routes = router("", "health")
 READY_S = 2.0
 """A store that takes longer for one look-up is not ready."""
 FAILS = "fails"
-"""How the state of a model begins that failed when it was asked last."""
+"""How the state of a model begins if its last request failed."""
 TOLD_OF_STORES = ("store", "durability", "fallback")
-"""What anybody may know of a store: not where it is."""
+"""What anybody may know about a store, which does not include its address."""
 NOT_READY: dict[int | str, dict[str, Any]] = {
     503: {"model": schemas.ReadyShape, "description": "It should get no requests now."}
 }
@@ -32,7 +32,7 @@ NOT_READY: dict[int | str, dict[str, Any]] = {
 @routes.head("/health", include_in_schema=False, openapi_extra={PUBLIC: True})
 @routes.get("/health", responses=shapes(schemas.HealthShape), openapi_extra={PUBLIC: True})
 async def health(service: Here) -> Response:
-    """What the server stands on. `degraded`: it lives, but on a store in memory, or something of it does not work."""
+    """What the server runs on. `degraded`: up, but on an in-memory fallback store, or part of it does not work."""
     uses = service.describe()
     stores = {name: _told(store) for name, store in service.stores.items()}
     has_worker = uses["worker"] in ("in this process", "elsewhere")
@@ -55,7 +55,7 @@ async def health(service: Here) -> Response:
 
 
 def _states(service: Service, uses: dict[str, Any]) -> dict[str, str]:
-    """How everything did that may be away without the server: embedder, model, and the models of agents."""
+    """The state of everything that may be down while the server is up: embedder, model, and the models of agents."""
     return {**uses["states"], **{f"agent {name}": state for name, state in service.executors.states.items()}}
 
 

@@ -1,11 +1,11 @@
-"""How the memory of a serving process is looked after.
+"""Memory management of a serving process: one heap for all threads, and less garbage collection.
 
-Its threads share one heap, so that what one of them frees is there for the others. The C library of most Linux systems
-would give each thread one of its own, up to eight for each processor, and what is free in one of them is of no use to
-another: under many chats at once that was a tenth of the process.
+All threads share one heap, so that memory freed by one can be reused by the others. The C library of most Linux systems
+would give each thread a heap of its own, up to eight for each processor, and memory that is free in one of them is of
+no use to another: under many concurrent chats that was a tenth of the process.
 
-And what is there when the doors open stays to the end, so that the interpreter need not look through it again and again
-for what nobody refers to: that was a tenth of the CPU.
+Whatever is loaded when the server starts stays to the end, so the garbage collector need not scan it again and again:
+that was a tenth of the CPU.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ import gc
 import os
 
 M_ARENA_MAX = -8
-"""The number of the parameter, as `malloc.h` of glibc has it."""
+"""The number of the parameter, as in `malloc.h` of glibc."""
 SAID_BY = ("MALLOC_ARENA_MAX", "GLIBC_TUNABLES")
-"""With these, whoever runs the process has decided themselves."""
+"""If one of these is set, whoever runs the process has already decided."""
 
 NEW_OBJECTS = 10_000
-"""How many objects come, beyond those that go, before the interpreter looks for rings of them that nobody refers to."""
+"""How many more objects are created than freed before the interpreter looks for unreachable cycles."""
 
 
 def settle() -> None:
-    """All that is loaded by now stays, and is not looked through any more."""
+    """Keep everything loaded so far for good and exclude it from garbage collection."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS, *gc.get_threshold()[1:])
 
 
 def share_one() -> bool:
-    """Let all threads of this process share one heap. False where that is not ours to say: then all stays as it is.
+    """Let all threads of this process share one heap. False where that is not ours to decide: then nothing changes.
 
-    It counts for threads that are still to come, so it is said first.
+    It applies only to threads started later, so call it first.
     """
     if any(os.environ.get(name) for name in SAID_BY) or not _is_glibc():
         return False

@@ -1,7 +1,7 @@
-"""API keys: who may ask the server, for which org or user, and how much.
+"""API keys: who may use the server, for which org or user, and with which scope.
 
-A key is `rk_<id>_<secret>`. The id finds its record; of the secret only a hash is kept, so a copy of
-the store opens nothing. Keys stand in a partition whose name no front door lets through.
+A key is `rk_<id>_<secret>`. The id finds its record; only a hash of the secret is kept, so a copy of
+the store grants no access. Keys are kept in a partition whose name no public interface accepts.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, Changes, Clock, Partit
 from recollect.stores.contract import Mark, Store
 
 HOME = Partition("{keys}", "")
-"""Where keys are kept. Ids must not have braces, so nobody can name an org like this."""
+"""Where keys are kept. Ids must not contain braces, so no real org has this name."""
 SCOPES = ("read", "write", "admin")
-"""What a key allows; each includes the ones before it."""
+"""What a key allows; each scope includes the ones before it."""
 ID_BYTES, SECRET_BYTES = 6, 32
 NAME_BYTES = 128
 """A name tells people which key this is: a few words."""
@@ -35,7 +35,7 @@ _UNIT_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key as it is kept: everything but its secret."""
+    """A key as it is stored: everything but its secret."""
 
     id: str
     org: str
@@ -84,7 +84,7 @@ class Keys:
     async def create(
         self, *, org: str, user: str | None = None, scope: str = "write", expires: str | None = None, name: str = ""
     ) -> tuple[Key, str]:
-        """Make a key. Gives it and the token, which nobody can read again. `expires` is as "90d" or "12h"."""
+        """Create a key. Returns it and its token, which cannot be read again. `expires` is like "90d" or "12h"."""
         now = self._clock()
         key = Key(
             id=secrets.token_hex(ID_BYTES),
@@ -105,20 +105,20 @@ class Keys:
         return key, f"rk_{key.id}_{secret}"
 
     async def find(self, token: str) -> Key | None:
-        """The key of a token, if it is right and counts now. It takes as long for a wrong one as for a right one."""
+        """The key of a token, if it is right and active now. A wrong token takes as long as a right one."""
         await self._all()
         return self._right(token)
 
     def recognises(self, token: str) -> bool:
-        """Whether a token was right when the keys were last read: a look that costs next to nothing and opens nothing.
+        """Whether a token is right according to the keys as last read: a cheap check that grants no access.
 
-        Before they were read at all, any may be.
+        True for any token until the keys have been read once.
         """
         return self._mark is None or self._right(token) is not None
 
     @property
     def are_held(self) -> bool:
-        """Whether there were any when they were last read."""
+        """Whether there were any keys when they were last read."""
         return bool(self._held)
 
     def _right(self, token: str) -> Key | None:
@@ -132,26 +132,26 @@ class Keys:
         return key if is_right and key is not None and key.state(self._clock()) == "active" else None
 
     async def active(self, id: str) -> Key | None:
-        """The key with this id, if it counts now: for who has shown its secret before."""
+        """The key with this id, if it is active now: for callers that have shown its secret before."""
         now = self._clock()
         found = [_key(each) for each in await self._store.get(HOME, [id], now) if each.layer == "key"]
         return found[0] if found and found[0].state(now) == "active" else None
 
     async def list(self) -> list[Key]:
-        """All keys, also those that no longer count, in the order in which they were made."""
+        """All keys, including those no longer active, in the order in which they were created."""
         return [_key(record) for record in sorted((await self._all()).values(), key=lambda each: each.born)]
 
     async def exist(self) -> bool:
-        """Whether a key was ever made. A revoked one counts: taking a key away must never open the door."""
+        """Whether a key was ever created. Revoked ones count: revoking a key must never open the server."""
         return bool(await self._all())
 
     async def _all(self) -> Mapping[str, Record]:
-        """The keys by their ids, as of now. They are asked for with every request, so only what changed is read."""
+        """The keys by id, as of now. Every request needs them, so only changes are read."""
         while True:
             mark = self._mark
             delta = await self._store.changes(HOME, mark)
             if self._mark is not mark:
-                continue  # another request took it in meanwhile
+                continue  # another request applied the changes in the meantime
             if delta.reset:
                 self._held.clear()
             self._held.update({record.id: record for record in delta.put if record.layer == "key"})
@@ -162,7 +162,7 @@ class Keys:
                 return self._held
 
     async def revoke(self, id: str) -> Key:
-        """Let a key no longer count, from the next request on. It stays in the list."""
+        """Revoke a key, from the next request on. It stays in the list."""
         asked = validate.identifier(id, "id")
         now = self._clock()
         for record in await self._store.get(HOME, [asked], now):
@@ -171,13 +171,13 @@ class Keys:
                 try:
                     await self._store.commit(Changes(HOME, put=(record,), key=new_id(now)), now)
                 except Conflict:
-                    return await self.revoke(id)  # somebody else revoked it meanwhile
+                    return await self.revoke(id)  # somebody else revoked it in the meantime
             return _key(record)
         raise NotFound("no such key; `recollect keys list` shows their ids", field="id")
 
 
 def life_ms(text: str, field: str = "expires") -> int:
-    """How long something counts, written as "90d", "12h" or "30m".
+    """Parse a lifetime written as "90d", "12h" or "30m" into milliseconds.
 
     >>> life_ms("90d") == 90 * 24 * 3600 * 1000
     True
@@ -190,7 +190,7 @@ def life_ms(text: str, field: str = "expires") -> int:
 
 
 def _hash(secret: str) -> bytes:
-    # The secret is 32 bytes of chance: it cannot be guessed, so a slow hash would only cost time.
+    # The secret is 32 random bytes: it cannot be guessed, so a slow hash would only cost time.
     return hashlib.sha256(secret.encode()).digest()
 
 

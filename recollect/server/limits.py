@@ -1,4 +1,4 @@
-"""What one caller may take: requests by time, and bytes and seconds of a body."""
+"""Limits for one caller: requests per minute, and the bytes and seconds of a body."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from recollect.server.errors import Refused
 from recollect.validate import LIMITS
 
 BUCKETS_MAX = 10_000
-"""Callers whose rate is kept in mind; of more, the one that was quiet the longest starts anew."""
+"""How many callers' rates are tracked; beyond that, the one idle longest starts afresh."""
 HEAD_BYTES = 32 * 1024
-"""How long the head of a request may be."""
+"""The longest head a request may have."""
 LINE_BYTES = 4
-"""What a header takes beside its name and its value: a colon, a blank, the end of the line."""
+"""What a header takes besides its name and value: a colon, a space, the end of the line."""
 BODY_S = 20.0
 """How long the whole body of a request may take: 1 MiB in this time is a very slow telephone line."""
 BODIES_BYTES = 128 * 1024 * 1024
-"""Bodies of all requests that are worked on: a bound for memory, and of usual ones tens of thousands."""
+"""Total size of the bodies of all requests in progress: it bounds memory, and fits tens of thousands of usual ones."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class _Bucket:
 
 
 class Rate:
-    """A token bucket for each caller: so many requests a minute, of which `burst` may come at once."""
+    """A token bucket for each caller: `per_minute` requests a minute, of which `burst` may come at once."""
 
     def __init__(self, per_minute: int, *, burst: int, timer: Callable[[], float] = time.monotonic) -> None:
         self._per_s = per_minute / 60
@@ -44,14 +44,14 @@ class Rate:
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
     def wait_s(self, who: str) -> float:
-        """How many seconds to wait until there is one; 0 if there is. Nothing is taken."""
+        """Seconds until a token is available; 0 if there is one now. Takes none."""
         bucket = self._buckets.get(who)
         if bucket is None:
             return 0.0
         return max(0.0, (1 - bucket.tokens) / self._per_s - (self._timer() - bucket.at))
 
     def take(self, who: str) -> float:
-        """Take one. Gives 0, or how many seconds to wait until there is one."""
+        """Take a token. Returns 0, or the seconds to wait until one is available."""
         now = self._timer()
         bucket = self._buckets.pop(who, None) or _Bucket(self._burst, now)
         bucket.tokens = min(self._burst, bucket.tokens + (now - bucket.at) * self._per_s)
@@ -69,22 +69,22 @@ BytesRead = Callable[[Scope, int], None]
 
 
 def check_head(scope: Scope) -> None:
-    """Refuse a request whose path and headers are too long, however they came, or that has two ends."""
+    """Refuse a request whose path and headers are too long, however they came, or whose end is ambiguous."""
     size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
     size += sum(len(name) + len(value) + LINE_BYTES for name, value in scope["headers"])
     if size > HEAD_BYTES:
         raise Refused(431, f"must have at most {HEAD_BYTES} bytes", field="headers")
     headers = Headers(scope=scope)
     if "transfer-encoding" in headers and "content-length" in headers:
-        # A proxy before this server may see its end elsewhere, and take the rest for a request of somebody else.
+        # A proxy in front of this server may see the end elsewhere, and take the rest for somebody else's request.
         raise Refused(400, "must not stand beside Transfer-Encoding", field="content-length")
 
 
 class BodyLimit:
-    """Refuses a body that is too large before it is read, and one that grows too large or comes too slowly while."""
+    """Refuses a body announced as too large before reading it, and one that proves too large or too slow while read."""
 
     def __init__(self, app: ASGIApp, *, body_s: float = BODY_S, read: BytesRead = lambda _, __: None) -> None:
-        """`read` gets the scope of each request and how long its body was."""
+        """`read` gets the scope of each request and the length of its body."""
         self._app = app
         self._body_s = body_s
         self._read = read
@@ -104,7 +104,7 @@ class BodyLimit:
 
         def hold(size: int) -> None:
             nonlocal held
-            # What has come, not what was announced: whoever announces and sends nothing takes no room from others.
+            # Count what has arrived, not what was announced: a caller that sends nothing takes no room from others.
             if self._held + size > BODIES_BYTES:
                 raise Busy("the server has its hands full; ask again", field="server")
             self._held += size
@@ -113,7 +113,7 @@ class BodyLimit:
         async def whole(size: int) -> None:
             if size:
                 self._read(scope, size)
-            # Only now: whoever sends slowly keeps nobody from working.
+            # Only now: a slow sender must not hold a turn.
             if VISIT in scope:
                 await scope[VISIT].begin()
 
@@ -128,9 +128,9 @@ class BodyLimit:
 def _counted(
     receive: Receive, body_s: float, hold: Callable[[int], None], whole: Callable[[int], Awaitable[None]]
 ) -> Receive:
-    """The same stream of messages, which ends with an error when the body is too large or too slow.
+    """The same stream of messages, ending with an error when the body is too large or too slow.
 
-    `hold` gets the size of each part, `whole` that of the body.
+    `hold` gets the size of each part, `whole` that of the whole body.
     """
     read = 0
     is_whole = False
@@ -139,7 +139,7 @@ def _counted(
     async def counted() -> Message:
         nonlocal read, is_whole, deadline
         if is_whole:
-            return await receive()  # waits for the client to leave, which may take as long as it likes
+            return await receive()  # waits for the client to disconnect, which may take any time
         deadline = deadline or asyncio.get_running_loop().time() + body_s
         try:
             async with asyncio.timeout_at(deadline):

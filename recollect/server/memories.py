@@ -1,4 +1,4 @@
-"""Routes of memories: add, find, get, change with their history, forget; and the context of a question."""
+"""Routes for memories: add, find, get, change with their history, forget; and the context of a question."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Where = Annotated[str | None, Query(description='A filter as JSON, such as {"met
 
 @routes.post("/context", responses=shapes(schemas.ContextShape), openapi_extra=READ)
 async def get_context(request: Request, user: UserId, body: schemas.Asked) -> Response:
-    """The best context for a question that fits the token budget, inside a session or outside of any."""
+    """The best context for a question within the token budget, inside a session or outside any."""
     asked = {name: value for name, value in given(body).items() if name not in ("session", "agent")}
     owner = owner_of(request, user)
     handle = owner if body.session is None else owner.session(body.session, agent=body.agent)
@@ -64,7 +64,7 @@ async def list_memories(
     after: After = None,
     newest_first: NewestFirst = False,
 ) -> Response:
-    """A page of a layer in order of birth; `after` is the cursor of the next one, null at the end."""
+    """A page of a layer, in the order first stored; `after` is the cursor of the next one, null at the end."""
     test = None if where is None else validate.json_text(where, "where")
 
     async def fetch(count: int, cursor: str | None) -> tuple[list[Record], str | None]:
@@ -77,7 +77,7 @@ async def list_memories(
 async def add_memories(
     request: Request, user: UserId, body: schemas.OneOrMoreMemories, idempotency_key: IdempotencyKey = None
 ) -> Response:
-    """Remember a text, or with `{"memories": [...]}` up to 90 in one write."""
+    """Store a text, or with `{"memories": [...]}` up to 90 in one write."""
     items = body.memories if isinstance(body, schemas.NewMemories) else [body]
     drafts = [{name: value for name, value in given(item).items() if name != "only_new"} for item in items]
     owner = owner_of(request, user)
@@ -89,7 +89,7 @@ async def add_memories(
 
 @routes.post("/memories/search", responses=shapes(schemas.HitsShape), openapi_extra=READ)
 async def search_memory(request: Request, user: UserId, body: schemas.Search) -> Response:
-    """What answers a question best, with the reasons of each hit; of very many the last are only counted."""
+    """The hits that best answer a question, each with its reasons; of very many, the last are only counted."""
     hits = await owner_of(request, user).search_memory(**given(body))
     service_of(request).metrics.count("searches")
     return bounded("hits", hits, Hit.to_dict)
@@ -97,38 +97,38 @@ async def search_memory(request: Request, user: UserId, body: schemas.Search) ->
 
 @routes.post("/memories/forget", responses=shapes(schemas.ReceiptShape))
 async def forget(owner: Owner, body: schemas.Forget) -> Response:
-    """Forget memories by ids or by a filter, with all that rests on them."""
+    """Forget memories by id or by a filter, with everything that rests on them."""
     return Json((await owner.forget(body.ids, where=body.where, layer=body.layer)).to_dict())
 
 
 @routes.get("/memories/{id}", responses=shapes(schemas.RecordShape, headers=VERSIONED))
 async def get_memory(owner: Owner, id: MemoryId) -> Response:
-    """One memory of any layer; its version is the ETag."""
+    """One memory, from any layer; its version is the ETag."""
     record = await owner.get_memory(id)
     return tagged(record.to_dict(), record.version)
 
 
 @routes.patch("/memories/{id}", responses=shapes(schemas.RecordShape, headers=VERSIONED))
 async def update_memory(owner: Owner, id: MemoryId, body: schemas.MemoryEdit, if_match: IfMatch = None) -> Response:
-    """Change a memory; what it was stays in its history."""
+    """Change a memory; its previous version stays in its history."""
     record = await if_matching(if_match, lambda version: owner.update_memory(id, **given(body), version=version))
     return tagged(record.to_dict(), record.version)
 
 
 @routes.delete("/memories/{id}", responses=shapes(schemas.ReceiptShape))
 async def forget_memory(owner: Owner, id: MemoryId) -> Response:
-    """Forget a memory, with all that rests on it."""
+    """Forget a memory, with everything that rests on it."""
     return Json((await owner.forget(id)).to_dict())
 
 
 @routes.get("/memories/{id}/history", responses=shapes(schemas.HistoryShape))
 async def history(owner: Owner, id: MemoryId) -> Response:
-    """What a memory was, oldest first, the present one last."""
+    """The versions of a memory, oldest first, the current one last."""
     return bounded("history", await owner.history(id), Record.to_dict, last_first=True)
 
 
 @routes.post("/memories/{id}/restore", responses=shapes(schemas.RecordShape, headers=VERSIONED))
 async def restore(owner: Owner, id: MemoryId) -> Response:
-    """Take back what pruning retired or merging ended."""
+    """Restore a memory that pruning retired or merging ended."""
     record = await owner.restore(id)
     return tagged(record.to_dict(), record.version)

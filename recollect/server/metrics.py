@@ -1,6 +1,6 @@
-"""Figures for operators, in the text format of Prometheus: counts, histograms, gauges.
+"""Metrics for operators, in the text format of Prometheus: counters, histograms, gauges.
 
-Each process has its own; `Shared` lets the processes of one server tell the sum of all.
+Each process has its own; `Shared` lets each process of a server report the sum over all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "recollect_"
 ANSWERABLE = 0.5
-"""From here on a context more likely holds an answer than not."""
+"""From this value on, a context is more likely than not to hold an answer."""
 
 COUNTS = {
     "adds": "Messages and memories that were added.",
@@ -35,9 +35,9 @@ COUNTS = {
 """What is counted, by name; each is shown as `recollect_NAME_total`."""
 
 SHORT_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
-"""From a look-up in memory to a store that is in trouble."""
+"""From an in-memory look-up to a store in trouble."""
 USUAL_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""From a read of the embedded store to a model that takes its time."""
+"""From a read of the embedded store to a slow model."""
 LONG_S = (1.0, 10.0, 60.0, 300.0, 900.0, 1_800.0, 3_600.0, 14_400.0)
 """From a question to an afternoon."""
 HISTOGRAMS: dict[str, tuple[str, tuple[float, ...]]] = {
@@ -52,7 +52,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class Gauge(NamedTuple):
-    """A figure as it stands now."""
+    """A value as it stands now."""
 
     name: str
     about: str
@@ -61,7 +61,7 @@ class Gauge(NamedTuple):
 
 
 class Latency(NamedTuple):
-    """How long the requests of a route took: half of them, and all but one in twenty, at most so many seconds."""
+    """How many seconds the requests of a route took: half at most `p50_s`, all but one in twenty at most `p95_s`."""
 
     method: str
     route: str
@@ -71,7 +71,7 @@ class Latency(NamedTuple):
 
 
 class Metrics:
-    """The figures of one process. Nothing in them names a user or says what was said."""
+    """The metrics of one process. Nothing in them names a user or reveals what was said."""
 
     def __init__(self) -> None:
         self._counts: dict[str, Counter[Labels]] = {name: Counter() for name in COUNTS}
@@ -79,7 +79,7 @@ class Metrics:
         self._sums: dict[str, Counter[Labels]] = {name: Counter() for name in HISTOGRAMS}
 
     def count(self, name: str, by: float = 1, **labels: str) -> None:
-        """Count something that is in the table above."""
+        """Add to one of `COUNTS`."""
         self._counts[name][tuple(labels.items())] += by  # type: ignore[assignment]
 
     def count_context(self, tokens: int, answerable: float) -> None:
@@ -89,11 +89,11 @@ class Metrics:
         self.count("contexts_answerable", int(answerable >= ANSWERABLE))
 
     def total(self, name: str) -> int:
-        """What a count has come to since the process was started."""
+        """The total of a count since the process started."""
         return int(sum(self._counts[name].values()))
 
     def latencies(self) -> list[Latency]:
-        """How long requests took by route, those that were asked most first."""
+        """How long requests took by route, the busiest routes first."""
         by_route: dict[tuple[str, str], list[int]] = {}
         for labels, held in self._buckets["request_duration_seconds"].items():
             named = dict(labels)
@@ -103,11 +103,11 @@ class Metrics:
         return sorted(found, key=lambda each: -each.requests)
 
     def set(self, name: str, value: float, **labels: str) -> None:
-        """The same for what somebody else counts."""
+        """Set one of `COUNTS` that is counted elsewhere."""
         self._counts[name][tuple(labels.items())] = value  # type: ignore[assignment]
 
     def observe(self, name: str, seconds: float, **labels: str) -> None:
-        """Note how long something took or lived."""
+        """Record how long something took or lived."""
         key = tuple(labels.items())
         edges = HISTOGRAMS[name][1]
         held = self._buckets[name].get(key)
@@ -117,7 +117,7 @@ class Metrics:
         self._sums[name][key] += seconds  # type: ignore[assignment]
 
     def text(self, gauges: Iterable[Gauge]) -> str:
-        """All figures, one a line."""
+        """All metrics, one per line."""
         lines = [line for name in COUNTS for line in self._counter(name)]
         lines += [line for name in HISTOGRAMS for line in self._histogram(name)]
         told: set[str] = set()
@@ -158,7 +158,7 @@ class Metrics:
         }
 
     def add(self, other: Mapping[str, Any]) -> None:
-        """Take in the figures of another process, as `to_dict` gave them."""
+        """Add the metrics of another process, as returned by `to_dict`."""
         for mine, theirs in ((self._counts, other["counts"]), (self._sums, other["sums"])):
             for name, pairs in theirs.items():
                 for labels, value in pairs:
@@ -170,20 +170,20 @@ class Metrics:
 
 
 class Shared:
-    """A folder in which the processes of one server leave their figures for each other."""
+    """A folder through which the processes of one server share their metrics."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._own = folder / f"{os.getpid()}.json"
 
     def leave(self, metrics: Metrics) -> None:
-        """Leave this process's figures as they are now. They stay when it is gone: counts never go back."""
+        """Write this process's metrics as they are now. They stay when it is gone, so that counts never go down."""
         draft = self._own.with_suffix(".new")
         draft.write_text(json.dumps(metrics.to_dict()), encoding="utf-8")
         draft.replace(self._own)
 
     def of_all(self, metrics: Metrics) -> Metrics:
-        """The figures of this process and of all others together."""
+        """The metrics of this process and all others, added up."""
         total = Metrics()
         total.add(metrics.to_dict())
         for path in self._folder.glob("*.json"):
@@ -197,7 +197,7 @@ def _labels(pairs: Any) -> Labels:
 
 
 def _quantile(held: list[int], share: float) -> float:
-    """The time within which a share of requests was answered: a straight line inside of its bucket."""
+    """The time within which a share of requests was answered, interpolated linearly within its bucket."""
     wanted, below, start = sum(held) * share, 0, 0.0
     for edge, count in zip((*USUAL_S, USUAL_S[-1]), held, strict=True):
         if count and below + count >= wanted:

@@ -1,4 +1,4 @@
-"""Routes for operators: users, export, import and erasure; what there is, and what was given up."""
+"""Routes for operators: users, export, import and erasure; statistics, and work that was given up."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ routes = router("", "operations")
 ForMessages = Annotated[str, Query(description="The session of messages that name none.")]
 FailureId = Annotated[str, Path(description="The work that was given up.")]
 EXPORT_RECORDS = 50
-"""Records of an export that are in memory at a time."""
+"""How many records of an export are in memory at a time."""
 _LINES: dict[int | str, dict[str, Any]] = {
     200: {"description": "The lines.", "content": {LINES_TYPES[0]: {"schema": {"type": "string"}}}}
 }
@@ -48,30 +48,30 @@ _LINES_BODY = {
 
 @routes.get("/api/users", responses=shapes(schemas.UsersShape))
 async def list_users(service: Here, caller: Caller, limit: Limit = 100, after: After = None) -> Response:
-    """A page of the users of the org that have something; it may be short, `after` is null only at the end."""
+    """A page of the org's users that have any data; it may be short: `after` is null only at the end."""
     users, next_page = await service.memory.org(caller.org).users(limit=limit, after=after)
     return Json({"users": users, "after": next_page})
 
 
 @routes.delete("/api/users/{user}", responses=shapes(schemas.ReceiptShape), openapi_extra=ADMIN)
 async def erase(owner: Owner) -> Response:
-    """Forget everything about a user, in every layer and file. Gives a receipt."""
+    """Forget everything about a user, in every layer and file. Returns a receipt."""
     return Json((await owner.erase()).to_dict())
 
 
 @routes.get("/api/users/{user}/export", response_class=StreamingResponse, responses=_LINES)
 async def export(owner: Owner) -> Response:
-    """Everything about a user, one JSON object a line; the first says what it is.
+    """Everything about a user, one JSON object per line; the first line describes the export.
 
-    It is read as it is sent. If something goes wrong in the middle, the answer is cut off.
+    Records are read while they are sent. If something goes wrong midway, the response is cut off.
     """
-    await owner.export_page(limit=1)  # what is wrong from the beginning is told before the answer begins
+    await owner.export_page(limit=1)  # an error at the start is reported before the response begins
     return StreamingResponse(export_lines(owner), media_type=LINES_TYPES[0])
 
 
 @routes.post("/api/users/{user}/import", responses=shapes(schemas.ImportedShape), openapi_extra=_LINES_BODY)
 async def import_lines(request: Request, owner: Owner, session: ForMessages = DEFAULT_SESSION) -> Response:
-    """Store lines of an export, messages or memories under this user, up to 1 MiB at a time. Twice is once."""
+    """Store lines of an export, messages or memories under this user, up to 1 MiB at a time. A repeat adds nothing."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in LINES_TYPES:
         raise Refused(415, f"must be {LINES_TYPES[0]}", field="content-type")
@@ -80,7 +80,7 @@ async def import_lines(request: Request, owner: Owner, session: ForMessages = DE
 
 
 async def export_lines(owner: User) -> AsyncIterator[bytes]:
-    """Everything about a user as lines of JSON, read as they are taken."""
+    """Everything about a user as lines of JSON, read as they are consumed."""
     after: str | None = None
     while True:
         objects, after = await owner.export_page(limit=EXPORT_RECORDS, after=after)
@@ -94,7 +94,7 @@ async def export_lines(owner: User) -> AsyncIterator[bytes]:
 
 @routes.get("/api/stats", responses=shapes(schemas.StatsShape), openapi_extra=ADMIN)
 async def stats(service: Here) -> Response:
-    """How much is remembered in the whole store, what waits, and what is in use."""
+    """How much the whole store holds, how many jobs are waiting, and which components are in use."""
     survey = await service.surveys.latest()
     uses = _without_addresses(service.describe())
     jobs = {"waiting": survey.jobs_waiting, "running": survey.jobs_running, "scheduled": survey.jobs_scheduled}
@@ -112,20 +112,20 @@ async def stats(service: Here) -> Response:
 
 @routes.get("/api/failures", responses=shapes(schemas.FailuresShape), openapi_extra=ADMIN)
 async def failures(service: Here, caller: Caller, limit: Limit = 100, after: After = None) -> Response:
-    """A page of the work for the users of the org that was given up, with the reason of each."""
+    """A page of the work for the org's users that was given up, each with its reason."""
     found, next_page = await service.memory.org(caller.org).failures(limit=limit, after=after)
     return Json({"failures": [_failure(record) for record in found], "after": next_page})
 
 
 @routes.post("/api/failures/{id}/retry", status_code=204, openapi_extra=ADMIN)
 async def retry(service: Here, caller: Caller, id: FailureId) -> Response:
-    """Give failed work another round of tries."""
+    """Give failed work another round of attempts."""
     await give_another_try(service, caller.org, id)
     return Response(status_code=204)
 
 
 async def give_another_try(service: Service, org: str, id: str) -> None:
-    """Give one failure of the org's another round of tries."""
+    """Give one of the org's failures another round of attempts."""
     async for record in failures_of(service, org):
         if record.id == id:
             await service.memory.retry(record)
@@ -134,7 +134,7 @@ async def give_another_try(service: Service, org: str, id: str) -> None:
 
 
 async def failures_of(service: Service, org: str) -> AsyncIterator[Record]:
-    """Work for the users of an org that was given up, page by page."""
+    """The work for an org's users that was given up, read page by page."""
     after: str | None = None
     while True:
         found, after = await service.memory.org(org).failures(after=after)
@@ -145,7 +145,7 @@ async def failures_of(service: Service, org: str) -> AsyncIterator[Record]:
 
 
 def _without_addresses(told: Any) -> Any:
-    """The same, however deep, without where stores and indexes are: an org need not know on what it stands."""
+    """The same, at any depth, without the addresses of stores and indexes: an org need not know what it runs on."""
     if not isinstance(told, dict):
         return told
     return {name: _without_addresses(value) for name, value in told.items() if name != "url"}

@@ -1,4 +1,4 @@
-"""Several processes behind one socket and on one store: started together, replaced when one dies, stopped together."""
+"""Several processes behind one socket and on one store: started together, replaced if one dies, stopped together."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from recollect.settings import Settings
 from recollect.stores.contract import SHARED
 
 STOP_S = 10.0
-"""How long processes may take to stop; a process of its own needs less."""
+"""How long processes may take to stop; a single process needs less."""
 SOON_S = 5.0
 DEATHS_MAX = 5
-"""Processes that may die within `SOON_S` of their start before it is given up: more would die as well."""
+"""How many processes in a row may die within `SOON_S` of their start before giving up: more would die as well."""
 CANNOT_SERVE = 4
-"""How a process ends that said why it cannot serve, as commands do whose store is unavailable."""
+"""The exit status of a process that logged why it cannot serve; commands whose store is unavailable use it too."""
 LOOK_S = 0.5
 
 log = logging.getLogger("recollect.server")
 
 
 def log_requests() -> None:
-    """One line of JSON for each request on standard error."""
+    """Log one line of JSON for each request on standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(message)s"))
     requests = logging.getLogger("recollect.server.requests")
@@ -59,13 +59,13 @@ def serve_with(
     told: Callable[[str, bool], None],
     sample: bool = False,
 ) -> None:
-    """Serve with as many processes as the settings say, until a signal. One alone is this one."""
+    """Serve with as many processes as the settings say, until a signal. A single one is this process itself."""
     if settings.workers == 1:
         heaps.share_one()
         log_requests()
         asyncio.run(serve(Service(url, settings=settings), host, port, told=told, sample=sample))
         return
-    # Who signed in at one of them is to be known at all.
+    # A sign-in at one of the processes must be valid at all of them.
     settings = settings.with_({"console_secret": secret_of(settings.console_secret)})
     needs_keys = asyncio.run(_looked_at(url, settings, sample))
     check_host(host, needs_keys)
@@ -78,7 +78,7 @@ def serve_with(
 
 
 async def _looked_at(url: str | None, settings: Settings, sample: bool) -> bool:
-    """Open the store once before all others do, which makes and migrates it. Gives whether there are keys."""
+    """Open the store once before the others do, which creates and migrates it. Returns whether there are keys."""
     async with Service(url, settings=settings.with_({"worker": False})) as service:
         for name, store in service.stores.items():
             if SHARED not in store.abilities:
@@ -110,7 +110,7 @@ class Crew:
                 signal.signal(name, handler)
 
     def run(self) -> None:
-        """Keep them alive until a signal, then let them stop. No more than `STOP_S` after it, none is left."""
+        """Keep them alive until a signal, then let them stop. No more than `STOP_S` after the signal, none is left."""
         try:
             while not self._stopping:
                 while len(self._alive) < self._count:
@@ -126,7 +126,7 @@ class Crew:
             if self._stopping:
                 continue
             log.error("a process of the server ended with %s; another takes its place", process.exitcode)
-            # To find out that it cannot serve may take longer than that on a machine that is busy.
+            # On a busy machine, a process may take longer than that to find out that it cannot serve.
             is_soon = lived_s < SOON_S or process.exitcode == CANNOT_SERVE
             self._deaths = self._deaths + 1 if is_soon else 0
             if self._deaths > DEATHS_MAX:
@@ -163,7 +163,7 @@ def _serve(listener: socket.socket, url: str | None, settings: Settings, folder:
     except RecollectError as error:
         log.error("a process of the server cannot serve: %s", error)
         os._exit(CANNOT_SERVE)
-    # Nothing is left to do, and whoever waits for this process has waited long enough.
+    # Nothing is left to do, and the parent has waited long enough for this process.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""Routes of what is known of a user: the profile, facts, preferences, learnings, episodes."""
+"""Routes for what is known about a user: the profile, facts, preferences, learnings, episodes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ JUDGEMENTS = ("confirm", "contradict", "restore")
 
 @routes.get("/profile", responses=shapes(schemas.ProfileShape))
 async def profile(owner: Owner, as_of: At = None, known_at: KnownAt = None) -> Response:
-    """What is known: now, what was true at a time (`as_of`), or what was believed at a time (`known_at`)."""
+    """What is known now, was true at a given time (`as_of`), or was believed at a given time (`known_at`)."""
     return Json((await owner.profile(as_of=as_of, known_at=known_at)).to_dict())
 
 
@@ -59,30 +59,30 @@ def _listed(found: list[Fact], status: int = 200) -> Response:
 
 
 async def list_facts(held: Held, as_of: At = None, known_at: KnownAt = None) -> Response:
-    """All that hold, now or at a time."""
+    """All that hold now, or held at a given time."""
     return _listed(await held.list(as_of=as_of, known_at=known_at))
 
 
 async def upsert_facts(held: Held, body: schemas.NewFacts) -> Response:
-    """Say up to 30 in one write."""
+    """State up to 30 in one write."""
     with named(items="facts"):
         return _listed(await held.upsert([given(item) for item in body.facts]), 201)
 
 
 async def get_fact(held: Held, key: FactKey) -> Response:
-    """What holds of a key, and all that was ever said of it."""
+    """What holds for a key, and everything ever said about it."""
     current, history = await held.get(key), await held.history(key)
     told = {"facts": [fact.to_dict() for fact in current], "history": [fact.to_dict() for fact in history]}
     return Json({"key": key, **told})
 
 
 async def put_fact(held: Held, key: FactKey, body: schemas.FactValue) -> Response:
-    """Say what holds; the same again makes it surer, another value ends the one before, which is kept."""
+    """State what holds; the same value again makes it surer, another value ends the previous one, which is kept."""
     return Json((await held.add(key, **given(body))).to_dict())
 
 
 async def end_fact(held: Held, key: FactKey, value: EndedValue = None, at: At = None, reason: Reason = "") -> Response:
-    """Say that it is no longer so, since now or since a time; it stays in the history."""
+    """State that it no longer holds, as of now or of a given time; it stays in the history."""
     return _listed(await held.end(key, value, at=at, reason=reason))
 
 
@@ -92,7 +92,7 @@ async def judge_fact(held: Held, key: FactKey, verdict: Verdict, body: schemas.F
 
 
 async def judged(facts: Facts, key: str, verdict: str, body: schemas.FactVerdict) -> list[Fact]:
-    """What stands of a key after a verdict of the user."""
+    """Apply a user's verdict on a key and return the facts that result."""
     validate.choice(verdict, VERDICTS, "verdict")
     if verdict == "correct":
         return [await facts.correct(key, body.value, instead_of=body.instead_of, reason=body.reason)]
@@ -105,7 +105,7 @@ async def judged(facts: Facts, key: str, verdict: str, body: schemas.FactVerdict
 
 
 def _add_routes(one: str, several: str, dependencies: list[Any]) -> None:
-    """The routes of facts, or of what is kept like them, under its own name."""
+    """Add the routes for facts, or for what is kept like them, under its own name."""
     add = partial(routes.add_api_route, dependencies=dependencies)
     path, listed, single = f"/{several}", shapes(schemas.FactsShape), shapes(schemas.FactShape)
     made = shapes(schemas.FactsShape, 201)
@@ -127,14 +127,14 @@ _add_routes("preference", "preferences", [Depends(_preferences)])
 
 @routes.get("/learnings", responses=shapes(schemas.LearningsShape))
 async def list_learnings(owner: Owner, type: LearningType = None, include_retired: Retired = False) -> Response:
-    """What was learned from working with the user, and then what the org learned."""
+    """What was learned from working with the user, followed by what the org learned."""
     found = await owner.learnings.list(type=type, include_retired=include_retired)
     return Json({"learnings": [learning.to_dict() for learning in found]})
 
 
 @routes.post("/learnings", status_code=201, responses=shapes(schemas.LearningShape, 201))
 async def add_learning(owner: Owner, body: schemas.NewLearning) -> Response:
-    """Keep what was learned; the same again makes it surer."""
+    """Store a learning; the same one again makes it surer."""
     return Json((await owner.add_learning(**given(body))).to_dict(), 201)
 
 
@@ -151,7 +151,7 @@ async def judge_learning(owner: Owner, id: LearningId, judgement: Judgement) -> 
 
 
 async def judge(learnings: Learnings, id: str, judgement: str) -> Learning:
-    """What becomes of a learning after a judgement."""
+    """Apply a judgement to a learning and return the result."""
     verb = validate.choice(judgement, JUDGEMENTS, "judgement")
     say = {"confirm": learnings.confirm, "contradict": learnings.contradict, "restore": learnings.restore}[verb]
     return await say(id)
@@ -159,7 +159,7 @@ async def judge(learnings: Learnings, id: str, judgement: str) -> Learning:
 
 @routes.get("/episodes", responses=shapes(schemas.EpisodesShape))
 async def list_episodes(owner: Owner, limit: Limit = 20, session: OfSession = None) -> Response:
-    """The latest stretches of conversation as they are remembered, newest first."""
+    """The latest episodes (stretches of conversation as they are remembered), newest first."""
     return Json({"episodes": [each.to_dict() for each in await owner.episodes.list(limit, session=session)]})
 
 

@@ -1,6 +1,6 @@
-"""What an org may use in a day: requests, memories and bytes, counted over all processes of a server.
+"""What an org may use in a day: requests, memories and bytes, counted across all processes of a server.
 
-Counts are kept in the store and brought together every few seconds, so an org may go over by what it
+Counts are kept in the store and merged every few seconds, so an org may exceed its quota by what it
 does in that time. A day begins at midnight UTC.
 """
 
@@ -21,14 +21,14 @@ from recollect.settings import Settings
 from recollect.stores.contract import Store
 
 ORG = "{quotas}"
-"""Where the counts are kept, one record for each org. Ids must not have braces, so nobody can name an org like this."""
+"""Where the counts are kept, one record for each org. Ids must not contain braces, so no real org has this name."""
 ID = "used"
 ADDED_LAYERS = ("conversation", "long_term")
-"""What counts as a memory: what is said or told. What is made of it does not."""
+"""What counts as a memory: what is said or told directly. What is derived from it does not."""
 FLUSH_S = 2.0
 FLUSH_TRIES = 5
 WITHOUT_ADDING = ("/search", "/context", "/forget", "/mcp")
-"""What is sent with POST and yet adds nothing; at `/mcp`, each tool that adds asks by itself."""
+"""Paths that are sent with POST and yet add nothing; at `/mcp`, each tool that adds checks the quota itself."""
 
 
 class OverQuota(RateLimited):
@@ -41,7 +41,7 @@ class OverQuota(RateLimited):
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What one org may use in a day; None: as much as it likes."""
+    """What one org may use in a day; None means unlimited."""
 
     requests: int | None = None
     memories: int | None = None
@@ -49,7 +49,7 @@ class Quota:
 
 
 def read_quotas(settings: Settings, tables: Any) -> tuple[Quota, dict[str, Quota]]:
-    """What every org may use, and what some may instead, from the `[orgs.*]` tables of the file."""
+    """The quota of every org, and the exceptions in the `[orgs.*]` tables of the file."""
     usual = Quota(settings.requests_per_day, settings.memories_per_day, settings.bytes_per_day)
     known = {f"{each.name}_per_day": each.name for each in fields(Quota)}
     if not isinstance(tables, Mapping):
@@ -66,12 +66,12 @@ def read_quotas(settings: Settings, tables: Any) -> tuple[Quota, dict[str, Quota
 
 
 def may_add(method: str, path: str) -> bool:
-    """Whether a request to the interface may add memories."""
+    """Whether a request to the API may add memories."""
     return method not in ("GET", "HEAD", "DELETE") and not path.endswith(WITHOUT_ADDING)
 
 
 class Quotas:
-    """Counts what orgs use today and refuses what is over."""
+    """Counts what orgs use today and refuses what exceeds their quota."""
 
     def __init__(self, store: Store, clock: Clock, usual: Quota, special: Mapping[str, Quota]) -> None:
         self._store = store
@@ -88,12 +88,12 @@ class Quotas:
         return any(quota != Quota() for quota in (self._usual, *self._special.values()))
 
     async def admit(self, org: str, *, adds: bool) -> None:
-        """Count a request, or refuse it if the org has used up what it needs; `adds`: it may add memories."""
+        """Count a request, or refuse it if the org has used up what the request needs; `adds`: it may add memories."""
         await self._check(org, "requests", "bytes", *(["memories"] if adds else []))
         self.note(org, requests=1)
 
     async def admit_memory(self, org: str) -> None:
-        """Refuse what would add a memory if the org has used up those of the day."""
+        """Refuse to add a memory if the org has used up its memories of the day."""
         await self._check(org, "memories")
 
     async def _check(self, org: str, *needed: str) -> None:
@@ -109,19 +109,19 @@ class Quotas:
                 raise OverQuota(what, limit, (DAY_MS - self._clock() % DAY_MS) / SECOND_MS)
 
     def note(self, org: str, **used: int) -> None:
-        """Note what an org used."""
+        """Record what an org used."""
         if self.are_set:
             self._fresh.setdefault(org, Counter()).update(used)
 
     def note_commit(self, changes: Changes) -> None:
-        """Note the memories that a commit adds."""
+        """Record the memories that a commit adds."""
         added = sum(record.version == 0 and record.layer in ADDED_LAYERS for record in changes.put)
         if added:
             self.note(changes.partition.org, memories=added)
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:
-        """Bring the counts of all processes together from time to time, and at the end."""
+        """Merge the counts of all processes from time to time, and at the end."""
         task = asyncio.create_task(self._flush_regularly())
         try:
             yield
@@ -133,11 +133,11 @@ class Quotas:
     async def _flush_regularly(self) -> None:
         while True:
             await asyncio.sleep(FLUSH_S)
-            with suppress(RecollectError):  # what could not be written is kept and tried again
+            with suppress(RecollectError):  # what could not be written is kept and retried
                 await self.flush()
 
     async def flush(self) -> None:
-        """Add what was used here to what the store knows, and learn what others used."""
+        """Add what this process used to the counts in the store, and read what others used."""
         self._begins_a_day()
         for org in list(self._fresh):
             for attempt in range(FLUSH_TRIES):
@@ -156,13 +156,13 @@ class Quotas:
         data = {"day": day, "used": dict(total)}
         home = Partition(ORG, org)
         put = Record(ID, "quota", Scope(*home), created_at=now) if record is None else record
-        gone = upkeep_job(home, now + DAY_MS)  # of the keys of commits, of which there are thousands in a day
+        gone = upkeep_job(home, now + DAY_MS)  # removes the keys of commits, of which there are thousands in a day
         changes = Changes(home, put=(put.with_(data=data),), enqueue=(gone,), key=new_id(now))
         await self._store.commit(changes, now)
         if day != self._day:
-            return  # another day began while it was written, and this is nothing of it
+            return  # another day began during the write, and this does not belong to it
         self._known[org] = total
-        left = self._fresh.pop(org, Counter()) - used  # what came in while it was written
+        left = self._fresh.pop(org, Counter()) - used  # what was used during the write
         if left:
             self._fresh[org] = left
 
@@ -173,7 +173,7 @@ class Quotas:
         return next(iter(await self._store.get(Partition(ORG, org), [ID], self._clock())), None)
 
     def _begins_a_day(self) -> bool:
-        """Whether this is the first look at a new day; then nothing is used yet."""
+        """Whether this is the first call on a new day; if so, reset all counts."""
         today = self._clock() // DAY_MS
         if today == self._day:
             return False
@@ -184,5 +184,5 @@ class Quotas:
 
 
 def _used(record: Record | None, day: int) -> Counter[str]:
-    """What a record says was used on a day."""
+    """What was used on a day, according to a record."""
     return Counter(record.data["used"]) if record is not None and record.data["day"] == day else Counter()

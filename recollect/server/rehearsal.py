@@ -1,7 +1,7 @@
-"""One turn in a memory that is thrown away, before the doors open.
+"""A warm-up before serving: one turn in a memory that is thrown away.
 
-Rules, token tables and what contexts are made with are loaded by the first who needs them. After a rehearsal nobody
-waits for that, and what is said right after the start is known as soon as what is said later.
+Rules, token tables and the parts that build contexts are loaded lazily, on first use. After a rehearsal no caller
+waits for that, and what is said right after the start is known as quickly as what is said later.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from recollect.settings import Settings
 
 
 async def rehearse(memory: Memory, language: str) -> None:
-    """Say something and ask for it, with nothing but what comes with the package: no file, no model, no network."""
+    """Say something and ask for it, using only what comes with the package: no file, no model, no network."""
     has_vectors = memory.describe()["embedder"] == StaticEmbedder.name
     plain = Settings(embedder="static" if has_vectors else "none", language=language, worker=False)
     async with Memory.open("memory://", settings=plain) as scratch:

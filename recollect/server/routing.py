@@ -1,7 +1,7 @@
-"""How routes are read: strictly, in the same order, before any of them runs.
+"""How requests are checked: strictly, and always in the same order, before any route runs.
 
-First whether the caller may, then the names in the query, then the body: its kind, its JSON without
-doubles or half characters, its fields. What routes need from a request is here too.
+First whether the caller may, then the names in the query, then the body: its content type, its JSON without
+duplicate names or lone surrogates, its fields. What routes need from a request is here too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ JSON_TYPES = ("application/json", "application/merge-patch+json")
 LINES_TYPES = ("application/x-ndjson", "application/jsonl")
 NEEDS = "x-scope"
 PUBLIC = "x-public"
-"""In the description of a route: the scope that a key must have. Reading needs `read`, all else `write`."""
+"""In a route's description: the scope a key must have (unset: `read` to GET, else `write`), or that it needs no key."""
 READ = {NEEDS: "read"}
 ADMIN = {NEEDS: "admin"}
 
@@ -36,13 +36,13 @@ _TAG = r'(?:W/)?"[!#-~\x80-\xff]*"'
 _TAGS = re.compile(rf"{_TAG}(?:[ \t]*,[ \t]*{_TAG})*")
 _VERSION = re.compile(r'"([0-9]{1,18})(?:[-;](?:gzip|br|zstd))?"')
 VERSIONS_MAX = 8
-"""How many ETags a change may name: each but the right one is a try that is refused."""
+"""How many ETags a change may name: each wrong one costs an attempt that is refused."""
 Changed = TypeVar("Changed")
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class _ReadRequest(Request):
-    """A request whose body was read and understood before."""
+    """A request whose body has already been read and parsed."""
 
     def __init__(self, request: Request, value: Any) -> None:
         super().__init__(request.scope, request.receive)
@@ -54,7 +54,7 @@ class _ReadRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route that refuses what it does not know."""
+    """A route that refuses anything it does not know."""
 
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
@@ -76,10 +76,10 @@ class StrictRoute(APIRoute):
         return part
 
     async def _admit(self, request: Request) -> None:
-        """Whether the caller may use this route, for this user. What is not theirs is not there."""
+        """Check that the caller may use this route for this user. What is not theirs does not exist for them."""
         principal = request.scope.get(PRINCIPAL)
         if principal is None:
-            # Never by default: a way around the gate must not be a way in.
+            # Never by default: bypassing the gate must not grant access.
             if (self.openapi_extra or {}).get(PUBLIC):
                 return
             raise Unauthorized
@@ -135,13 +135,13 @@ async def _body(request: Request) -> Any:
 
 
 def service_of(request: Request) -> Service:
-    """What the server holds. The routes that are used most ask like this: every dependency costs them some time."""
+    """The service of the server. The busiest routes call this directly, because every dependency costs them time."""
     service: Service = request.app.state.service
     return service
 
 
 def owner_of(request: Request, user: str) -> User:
-    """The user in the path, within the org of the caller."""
+    """The user in the path, within the caller's org."""
     return service_of(request).memory.user(user, org=request.scope[PRINCIPAL].org)
 
 
@@ -187,7 +187,7 @@ Chat = Annotated[Session, Depends(_chat)]
 
 
 async def if_matching(if_match: str | None, change: Callable[[int | None], Awaitable[Changed]]) -> Changed:
-    """Make a change if the version that is there is one of those that a caller has read; None: any will do."""
+    """Make a change if the current version is one of those the caller has read; with None, any version will do."""
     versions = _versions(if_match)
     for version in versions[:-1]:
         try:
@@ -201,8 +201,8 @@ async def if_matching(if_match: str | None, change: Callable[[int | None], Await
 def _versions(if_match: str | None) -> Sequence[int | None]:
     """The versions that an If-Match names, the oldest first.
 
-    A weak ETag counts like the strong one, and `"12-gzip"` like `"12"`: it is ours, as a proxy on the way has marked it
-    that compresses answers, and a version tells every change. One that was never ours matches nothing.
+    A weak ETag counts like the strong one, and `"12-gzip"` like `"12"`: it is ours, as marked by a proxy that
+    compresses responses, and every change has its own version. An ETag that was never ours matches nothing.
     """
     if if_match is None or if_match.strip() == "*":
         return (None,)
@@ -218,7 +218,7 @@ def _versions(if_match: str | None) -> Sequence[int | None]:
 
 @contextmanager
 def named(**names: str) -> Iterator[None]:
-    """What is wrong is told by the names that the request has for it, not by those of the verb: `user="user_id"`."""
+    """Report errors under the names used in the request instead of those of the verb: `user="user_id"`."""
     try:
         yield
     except RecollectError as error:
@@ -232,14 +232,14 @@ HEADER_NAMES = {"key": "idempotency-key", "idempotency_key": "idempotency-key"}
 
 
 def given(fields: Any) -> dict[str, Any]:
-    """The fields of a body that were sent, as the arguments of a verb."""
+    """The fields of a body that were sent, as arguments for a verb."""
     return {name: getattr(fields, name) for name in fields.model_fields_set}
 
 
 VERSIONED: dict[str, Any] = {"ETag": {"description": "The version, for If-Match.", "schema": {"type": "string"}}}
-"""The headers of an answer that carries its version."""
+"""The headers of a response that carries its version."""
 
 
 def shapes(model: Any, status: int = 200, **more: Any) -> dict[int | str, dict[str, Any]]:
-    """What a route answers, for its description."""
+    """The response of a route, for its description."""
     return {status: {"model": model, **more}}

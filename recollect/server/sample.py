@@ -1,6 +1,6 @@
 """A sample memory: five weeks in the life of an invented person, so that every page has something to show.
 
-It goes in through the front door like anything else. Loaded twice, it is there once.
+It is added through the public verbs like anything else. Loading it twice stores it once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MINUTES_A_TURN, SECONDS_TO_ANSWER = 3, 4
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """One conversation: how many days ago, at which hour, and what both sides said in turn."""
+    """One conversation: how many days ago and at which hour it began, and what both sides said in turn."""
 
     id: str
     days_ago: int
@@ -145,18 +145,18 @@ RELATIONS = (
     ("University of Bergen", "located_in", "Bergen", 13),
     ("Fjordlab", "located_in", "Tromsø", 36),
 )
-"""What else is known of Noor's world, with how many days ago it came up."""
+"""What else is known about Noor's world, and how many days ago it came up."""
 
 
 async def load(memory: Memory, org: str, now: int) -> User:
-    """Remember the sample, and do what follows from it. Gives the handle of its user."""
+    """Store the sample and run the work that follows from it. Returns the handle of its user."""
     noor = memory.user(USER, org=org)
     if await noor.sessions(limit=1):
         return noor
     today = as_datetime(now).replace(minute=4, second=0, microsecond=0)
     for talk in TALKS:
         await _hold(noor, talk, today.replace(hour=talk.hour) - timedelta(days=talk.days_ago))
-        # Each conversation is thought about before the next, as it was when it happened.
+        # Each conversation is processed before the next one begins, as it would have been in real life.
         await memory.work()
         await noor.session(talk.id).close()
     for text, metadata, days_ago in KNOWLEDGE:
@@ -172,7 +172,7 @@ async def load(memory: Memory, org: str, now: int) -> User:
 
 
 async def _hold(noor: User, talk: Talk, began: datetime) -> None:
-    """Both sides of a conversation, a few minutes for each turn."""
+    """Store both sides of a conversation, a few minutes for each turn."""
     said = [
         {"role": role, "content": text, "created_at": began + timedelta(minutes=MINUTES_A_TURN * place, seconds=pause)}
         for place, turn in enumerate(talk.turns)

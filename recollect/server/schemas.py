@@ -1,7 +1,7 @@
 """The shapes of requests and responses, for the OpenAPI document and the people who read it.
 
-Of a request only the shape is looked at here: which fields there may be and must be. What a value
-may be is decided by `recollect.validate`, the same for every way in; the types below describe it.
+Only the shape of a request is checked here: which fields may and must be present. Which values are
+valid is decided by `recollect.validate`, the same for every entry point; the types below describe it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Anything = Annotated[Any, WithJsonSchema({})]
 
 
 class Body(BaseModel):
-    """What is sent. A field that is not known is refused, never passed over."""
+    """A request body. An unknown field is refused, never ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -78,14 +78,14 @@ class NewMemory(Body):
 
 
 class OneMemory(NewMemory):
-    """`only_new`: if it is there already, that is a 409, and nothing changes."""
+    """`only_new`: if the memory already exists, the response is a 409 and nothing changes."""
 
     model_config = _example(content="Prefers window seats.", metadata={"topic": "travel"}, only_new=True)
     only_new: Switch = False
 
 
 class NewMemories(Body):
-    """`only_new`: if any of them is there already, that is a 409, and none is added."""
+    """`only_new`: if any of the memories already exists, the response is a 409 and none is added."""
 
     memories: list[NewMemory]
     only_new: Switch = False
@@ -261,11 +261,11 @@ class BusinessObject(Body):
 
 
 class Shape(BaseModel):
-    """What is answered."""
+    """A response body."""
 
 
 class Problem(Shape):
-    """What went wrong (RFC 9457): the field and what to do, never what was sent."""
+    """What went wrong (RFC 9457): it names the field and says what to do, but never repeats what was sent."""
 
     type: str
     title: str

@@ -1,4 +1,4 @@
-"""What one server holds while it runs: the memory, the keys, the executors, the figures."""
+"""What one server holds while it runs: the memory, the keys, the executors, the metrics."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from recollect.server.tracing import Tracing
 
 AWAKE = 8
-"""Indexes that stay ready to be asked at once, unless a setting says otherwise."""
+"""How many indexes stay awake, ready to be queried at once, unless a setting says otherwise."""
 BURST_S = 10
-"""A key that was quiet may send the requests of so many seconds at once."""
+"""A key that was idle may send this many seconds' worth of requests at once."""
 SHARED_S = 1.0
-"""How often a process of several leaves its figures for the others."""
+"""How often each of several processes publishes its metrics for the others."""
 FAILED_PER_MINUTE, FAILED_BURST = 30, 20
-"""Wrong keys of one address: enough for a forgotten setting, too few for a flood."""
+"""Wrong keys allowed from one address: enough for a forgotten setting, too few for a flood."""
 LOOKS_PER_MINUTE = 60
-"""Unknown keys that are looked up all the same in a flood of wrong ones: one may have been made a moment ago."""
+"""Unknown keys that are still looked up during a flood of wrong ones: one may have been created a moment ago."""
 
 
 class Service:
@@ -75,7 +75,7 @@ class Service:
         self.admission = Admission()
         self.executors = Executors(self.agents, metrics=self.metrics, may_add=self._may_add)
         self._secret = secret_of(self.settings.console_secret)
-        # Processes share the work about evenly, and so the rate of each key.
+        # Processes share the work about evenly, so each gets an equal part of a key's rate.
         per_minute = max(1, self.settings.requests_per_minute // self.settings.workers)
         self.rate = Rate(per_minute, burst=max(1, per_minute * BURST_S // 60))
         self.failed_rate = Rate(FAILED_PER_MINUTE, burst=FAILED_BURST)
@@ -101,12 +101,12 @@ class Service:
         span = None if self.tracing is None else self.tracing.verb
         counted = self._quotas.note_commit if self._quotas.are_set else None
         timed: Any = TimedStore(store, self._observe_store, span, counted)
-        # Keys and seats are no memories: they go straight to the store, which the memory then owns and closes.
+        # Keys and seats are not memories: they go straight to the store, which the memory then owns and closes.
         self._keys = Keys(timed, self.clock)
         self._seats = Seats(timed, self.clock, self._secret)
         self.stores = store.parts if isinstance(store, RoutedStore) else {"everything": store}
         try:
-            # The layers are where they belong already.
+            # The store already routes the layers.
             memory = Memory.open(
                 timed,
                 settings=settings.with_({"layers": {}}),
@@ -136,17 +136,17 @@ class Service:
         await self._open.aclose()
 
     def known_as(self, token: bytes) -> bytes:
-        """As whom a request stands in line: by its key if that counts, else as one with all who show none.
+        """The caller that a request queues as: its key if that is valid, else the one shared by all who show none.
 
-        Whoever makes keys up is not many callers for it.
+        So making up keys does not turn one caller into many.
         """
         return token if token and self.keys.recognises(token.decode("latin-1")) else b""
 
     def unknown_wait_s(self, host: str, token: bytes) -> float:
-        """How long who shows no key that counts must wait, if too many came like this from there.
+        """How long a request without a valid key must wait, if too many such requests came from the host; else 0.
 
-        Now and then one is looked up all the same, which reads the keys anew: whoever makes a key in the middle of a
-        flood of wrong ones can use it at once.
+        Now and then one is looked up anyway, which reads the keys again: a key created in the middle of a flood of
+        wrong ones can be used at once.
         """
         wait_s = self.failed_rate.wait_s(host)
         return 0.0 if wait_s and token and not self._looks.take("") else wait_s
@@ -159,7 +159,7 @@ class Service:
 
     @asynccontextmanager
     async def _leaving_figures(self, shared: Shared) -> AsyncIterator[None]:
-        """Leave the figures of this process for the others from time to time, and at the end."""
+        """Publish the metrics of this process for the others from time to time, and at the end."""
 
         async def go() -> None:
             while True:
@@ -174,7 +174,7 @@ class Service:
             shared.leave(self.figures())
 
     def figures(self) -> Metrics:
-        """The figures of this process, with what the memory counts itself."""
+        """The metrics of this process, including what the memory itself counts."""
         uses, metrics = self.memory.describe(), self.metrics
         for state in ("done", "failed"):
             metrics.set("jobs_ended", uses["jobs"][state], state=state)
@@ -188,12 +188,12 @@ class Service:
         return metrics
 
     def figures_of_all(self) -> Metrics:
-        """The figures of all processes of this server."""
+        """The metrics of all processes of this server."""
         own = self.figures()
         return own if self._shared is None else self._shared.of_all(own)
 
     def on_close(self, step: Callable[[], Awaitable[None]]) -> None:
-        """Do this when the server closes, before the memory does."""
+        """Run a step when the server closes, before the memory closes."""
         self._open.push_async_callback(step)
 
     @property
@@ -231,12 +231,12 @@ class Service:
         return self._quotas
 
     def describe(self) -> dict[str, Any]:
-        """What is in use, of the memory and of the server."""
+        """What is in use, in the memory and in the server."""
         return self.memory.describe() | {"agents": sorted(self.agents), "executors": self.executors.alive}
 
 
 def _served(settings: Settings) -> Settings:
-    """The settings with what a server does otherwise than a program: it has many users, and each asks now and then."""
+    """The settings, with a server's default for awake indexes: it has many users, and each asks only now and then."""
     return settings if settings.index_awake else settings.with_({"index_awake": AWAKE})
 
 

@@ -1,4 +1,4 @@
-"""Routes of sessions: messages in and out, windows, working state, and the session as a whole."""
+"""Routes for sessions: messages in and out, windows, working state, and the session as a whole."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _messages(found: list[Message]) -> list[dict[str, Any]]:
     return [message.to_dict() for message in found]
 
 
-# What is asked most stands first: routes are tried in this order.
+# The busiest routes come first: routes are tried in this order.
 @routes.post("/{session}/messages", status_code=201, responses=shapes(schemas.MessagesShape, 201))
 async def add_messages(
     request: Request,
@@ -61,10 +61,10 @@ async def add_messages(
     agent: Agent = "",
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """Store a message, or with `{"messages": [...]}` up to 90 in one write. When it answers, they are kept."""
+    """Store a message, or with `{"messages": [...]}` up to 90 in one write. Once it answers, they are stored."""
     items = body.messages if isinstance(body, schemas.NewMessages) else [body]
     chat = owner_of(request, user).session(session, agent=agent)
-    # An assistant that only calls tools says nothing: content may be left out.
+    # An assistant message that only calls tools says nothing, so content may be left out.
     drafts = [{"content": None, **given(item)} for item in items]
     with named(**HEADER_NAMES):
         stored = await chat.add_messages(drafts, idempotency_key=idempotency_key)
@@ -80,7 +80,7 @@ async def list_sessions(owner: Owner, limit: Limit = 100) -> Response:
 
 @routes.get("/{session}", responses=shapes(schemas.SessionShape))
 async def get_session(chat: Chat) -> Response:
-    """One session as it is listed."""
+    """One session, in the same form as in the list."""
     return Json((await chat.info()).to_dict())
 
 
@@ -107,7 +107,7 @@ async def export_session(chat: Chat) -> Response:
 
 @routes.post("/{session}/branch", status_code=201, responses=shapes(schemas.MessagesShape, 201))
 async def branch_session(chat: Chat, body: schemas.Branch) -> Response:
-    """Begin another session with this one's messages, up to and with one of them."""
+    """Start another session with this one's messages, up to and including the given one."""
     branched = await chat.branch(body.message_id, body.into)
     found, after = await branched.messages()
     return Json({"messages": _messages(found), "after": after}, 201)
@@ -115,7 +115,7 @@ async def branch_session(chat: Chat, body: schemas.Branch) -> Response:
 
 @routes.post("/{session}/close", responses=shapes(schemas.EpisodesShape))
 async def close_session(chat: Chat) -> Response:
-    """Say that a conversation is over: it becomes an episode now. Gives the new ones."""
+    """Declare a conversation over: it becomes an episode now. Returns the new episodes."""
     return Json({"episodes": [episode.to_dict() for episode in await chat.close()]})
 
 
@@ -133,7 +133,7 @@ async def window(
     turns: Turns = None,
     tokens: Tokens = None,
 ) -> Response:
-    """The newest part of a conversation, by a strategy or by limits that hold together."""
+    """The newest part of a conversation, chosen by a strategy or by limits that all apply."""
     found = await chat.window(strategy, messages=messages, turns=turns, tokens=tokens)
     return Json({"messages": _messages(found)})
 
@@ -159,7 +159,7 @@ def _state(state: State) -> Response:
 
 @routes.get("/{session}/working", responses=STATE)
 async def get_working(owner: Owner, session: SessionId, agent: Agent = "") -> Response:
-    """The state of the task; its version is the ETag. Where there is none it is empty, with the ETag "0"."""
+    """The state of the task; its version is the ETag. If there is none, it is empty, with the ETag "0"."""
     return _state(await owner.session(session, agent=agent).working.get())
 
 
@@ -196,6 +196,6 @@ async def clear_working(owner: Owner, session: SessionId, agent: Agent = "") -> 
 
 
 async def must_be_there(chat: Session) -> None:
-    """A session that has no message is not there."""
+    """Raise `NotFound` for a session without messages: it does not exist."""
     if not (await chat.messages(limit=1))[0]:
         raise NotFound(field="session")

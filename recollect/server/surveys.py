@@ -1,6 +1,6 @@
-"""What the whole store holds, counted no more often than the counting is worth.
+"""Counts of what the whole store holds, repeated only as often as they are worth their cost.
 
-A scrape of `/metrics` comes every few seconds, and a count of a large store reads all of it.
+`/metrics` is scraped every few seconds, and counting a large store reads all of it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable
 from recollect.stores.contract import Survey
 
 QUICK_S = 0.1
-"""A count that takes no longer is made for everyone who asks."""
+"""A count that takes no longer than this is made anew for every caller."""
 RESTS = 100
-"""A slower one is made again after so many times as long as it took: it may take a hundredth of the time."""
+"""A slower count is repeated only after this many times its duration, so it takes at most a hundredth of the time."""
 
 
 class Surveys:
-    """Gives the last count of a store, and has it counted again when that is due."""
+    """Returns the last count of a store, and starts a new one when that is due."""
 
     def __init__(self, count: Callable[[], Awaitable[Survey]], timer: Callable[[], float] = time.monotonic) -> None:
         self._count = count
@@ -30,11 +30,11 @@ class Surveys:
 
     @property
     def age_s(self) -> float:
-        """How long ago the counting of what is kept began; 0 where everyone gets a count of their own."""
+        """How long ago the kept count began; 0 where every caller gets a fresh one."""
         return 0.0 if self._kept is None else self._timer() - self._began
 
     async def latest(self) -> Survey:
-        """A count of now where that is quick, else the last one. Who goes away meanwhile does not break it off."""
+        """Return a fresh count where that is quick, else the last one. A caller that leaves does not cancel it."""
         if self._kept is None:
             return await asyncio.shield(self._begun())
         if self._timer() >= self._due_at:
@@ -42,7 +42,7 @@ class Surveys:
         return self._kept
 
     async def close(self) -> None:
-        """Break a count off that is on its way."""
+        """Cancel a count in progress."""
         if self._counting is not None:
             self._counting.cancel()
             await asyncio.wait([self._counting])
@@ -58,7 +58,7 @@ class Surveys:
         try:
             found = await self._count()
         except BaseException:
-            self._kept = None  # whoever asks next counts, and sees what is wrong
+            self._kept = None  # the next caller counts again, and sees the error
             raise
         finally:
             self._counting = None
@@ -69,6 +69,6 @@ class Surveys:
 
 
 def _seen(task: asyncio.Task[Survey]) -> None:
-    """Nobody may be left who asked for it: then its failure is nobody's."""
+    """Mark a failure as retrieved: the caller that asked for the count may be gone."""
     if not task.cancelled():
         task.exception()

@@ -1,4 +1,4 @@
-"""A store whose verbs are timed, and traced where that is switched on."""
+"""A store whose verbs are timed, and traced if tracing is on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Span = Callable[[str], AbstractContextManager[Any]]
 
 
 class TimedStore:
-    """The same store. `observe` gets the name of each verb that was called and how long it took."""
+    """Wraps a store. `observe` gets the name of each verb called and how long it took."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class TimedStore:
             found = self._told(found, self._committed)
         if name in VERBS:
             found = self._timed(name, found)
-            self.__dict__[name] = found  # asked for once
+            self.__dict__[name] = found  # so that `__getattr__` runs once per verb
         elif name == "unchanged":
             found = self._timed_look(found)
         return found
@@ -50,7 +50,7 @@ class TimedStore:
         return told
 
     def _timed_look(self, look: Callable[..., bool]) -> Callable[..., bool]:
-        """A look whether `changes` has anything to tell, which is that verb for whoever has nothing new to read."""
+        """Time the look-up `unchanged` as the verb `changes`, which it replaces where there is nothing new to read."""
         observe, span = self._observe, self._span
 
         def timed(*given: Any) -> bool:

@@ -1,7 +1,7 @@
-"""Traces for OpenTelemetry: one span for each request, one for each verb of the store beneath it.
+"""Traces for OpenTelemetry: one span for each request, and beneath it one for each verb of the store.
 
-Spans name routes and verbs, never users or what was said. Where they go is said by the standard
-`OTEL_*` variables, as OTEL_EXPORTER_OTLP_ENDPOINT.
+Spans name routes and verbs, never users or what was said. The standard `OTEL_*` variables, such as
+OTEL_EXPORTER_OTLP_ENDPOINT, say where they go.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from recollect import __version__
 
 
 class Answer:
-    """What is known of a request when it is answered."""
+    """What is known about a request once it is answered."""
 
     route = ""
     status = 0
 
 
 class Tracing:
-    """Opens spans. Without a processor they go to the endpoint that the environment names."""
+    """Opens spans. Without a processor they go to the endpoint named in the environment."""
 
     def __init__(self, processor: SpanProcessor | None = None) -> None:
         self._provider = TracerProvider(resource=Resource.create({SERVICE_NAME: "recollect"}))
@@ -56,7 +56,7 @@ class Tracing:
 
     @contextmanager
     def verb(self, name: str) -> Iterator[None]:
-        """A span around a verb of the store. What an error says may hold content, so only its kind is kept."""
+        """A span around a verb of the store. An error message may hold content, so only the error's type is kept."""
         with self._tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False) as span:
             try:
                 yield
@@ -65,5 +65,5 @@ class Tracing:
                 raise
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the remaining spans."""
         self._provider.shutdown()

@@ -1,4 +1,4 @@
-"""The console: pages for people, at `/`, over the verbs that the interface has. One file a page."""
+"""The console: pages for people, at `/`, using the same verbs as the API. One file per page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is behind a turn: what was remembered of what was said, and what went into the prompt for the answer."""
+"""What is behind a turn: what was remembered from the message, and what went into the prompt for the answer."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from recollect.policies.graphs import USER
 from recollect.profile import Fact, Facts
 
 LOOKS = 8
-"""How often the page asks what was learned from a turn: for a few seconds, in which a worker has done it."""
+"""How often the page asks what was learned from a turn: over a few seconds, enough for a worker to do it."""
 SETTLED_LOOKS = 3
-"""Looks after which nothing more is to be expected of a message that was enriched."""
+"""Looks after which nothing more is expected from a message that was enriched."""
 LEFT_OUT_SHOWN = 12
-"""Of what was left out. The rest is counted."""
+"""How many left-out items are shown. The rest are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """One thing that a message taught: what kind it is, its name and value, what it was before, how sure it is."""
+    """One thing learned from a message: its kind, name and value, the value before, and how sure it is."""
 
     kind: str
     name: str
@@ -30,7 +30,7 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What was remembered of one message so far; `waits` while more may come."""
+    """What has been remembered from one message so far; `waits` while more may come."""
 
     session: str
     message_id: str
@@ -77,7 +77,7 @@ class Prompt:
 
 
 async def remembered_of(owner: User, session: str, message_id: str, look: int = LOOKS) -> Remembered:
-    """What was remembered of a message by now; `look` counts how often that was asked."""
+    """What has been remembered from a message by now; `look` counts how often this was asked."""
     record = await owner.get_memory(message_id)
     is_enriched = record.version != record.born[0]
     waits = look < (SETTLED_LOOKS if is_enriched else LOOKS)
@@ -86,7 +86,7 @@ async def remembered_of(owner: User, session: str, message_id: str, look: int = 
 
 
 async def _learned(owner: User, message_id: str) -> list[Learned]:
-    """All that names this message as its source."""
+    """Everything that names this message as its source."""
     found = await _facts(owner.facts, message_id, "fact")
     found += await _facts(owner.preferences, message_id, "preference")
     found += [
@@ -108,7 +108,7 @@ async def _facts(facts: Facts, message_id: str, kind: str) -> list[Learned]:
 
 
 async def _value_before(facts: Facts, fact: Fact) -> str:
-    """What the key had until this value began."""
+    """The value that the key had until this one began."""
     ended = [
         each for each in await facts.history(fact.key) if each.status == "ended" and each.valid_to == fact.valid_from
     ]
@@ -116,7 +116,7 @@ async def _value_before(facts: Facts, fact: Fact) -> str:
 
 
 def prompt_of(context: Context) -> Prompt:
-    """A context as it is drawn."""
+    """A context as it is shown."""
     budget = context.report.max_tokens
     sections: list[Section] = []
     start = 0.0

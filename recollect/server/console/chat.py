@@ -1,4 +1,4 @@
-"""The chat: talk to an assistant, and see beside it what it remembered of each turn and what went into its prompt."""
+"""The chat: talk to an assistant, and see what it remembered from each turn and what went into its prompt."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from recollect.server.routing import Caller, Here, Owner, SessionId
 routes = router()
 
 MESSAGES_SHOWN = 60
-"""The newest messages of a conversation; the page of the session has all of them."""
+"""How many of the newest messages are shown; the page of the session has all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bubble:
-    """A message as it stands in the conversation."""
+    """A message as it appears in the conversation."""
 
     id: str
     role: str
@@ -51,7 +51,7 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a turn adds to the page; with the first, a conversation gets its title."""
+    """What a turn adds to the page; the first turn gives a conversation its title."""
 
     title: str
     bubbles: tuple[Bubble, ...]
@@ -61,20 +61,20 @@ class Answered:
 
 @routes.get("/users/{user}")
 async def person(request: Request, owner: Owner) -> Response:
-    """On to where one looks at a user first; an address of the console may be cut short."""
+    """Redirect to the first page about a user, so that a shortened address works too."""
     return moved(request, "users", owner.id, "chat")
 
 
 @routes.get("/users/{user}/chat")
 async def latest_chat(request: Request, service: Here, owner: Owner) -> Response:
-    """On to the conversation that was held last, or to a new one."""
+    """Redirect to the latest conversation, or to a new one."""
     held = await owner.sessions(limit=1)
     return moved(request, "users", owner.id, "chat", held[0].id if held else new_id(service.clock()))
 
 
 @routes.get("/users/{user}/chat-new")
 async def new_chat(request: Request, service: Here, owner: Owner) -> Response:
-    """On to a conversation that has not begun."""
+    """Redirect to a new conversation."""
     return moved(request, "users", owner.id, "chat", new_id(service.clock()))
 
 
@@ -101,7 +101,7 @@ async def chat_page(
 async def say(
     request: Request, service: Here, caller: Caller, owner: Owner, session: SessionId, form: Filled
 ) -> Response:
-    """Say something; the assistant answers with what it remembers."""
+    """Say something; the assistant answers using what it remembers."""
     body = schemas.ChatTurn(
         chat_id=session, user_id=owner.id, message=form.get("message"), agent=form.optional("agent") or ""
     )
@@ -127,7 +127,7 @@ async def say(
 
 @routes.get("/users/{user}/chat/{session}/remembered")
 async def remembered(request: Request, owner: Owner, session: SessionId, message: str, look: int = 0) -> Response:
-    """What was remembered of a message by now; the page asks again while more may come."""
+    """What has been remembered from a message by now; the page asks again while more may come."""
     return fragment(request, "chat_remembered", await remembered_of(owner, session, message, look))
 
 

@@ -1,8 +1,8 @@
-"""The door of the console: who looks is known before a page is made, and a form counts only from our own pages.
+"""The door of the console: visitors are identified before a page is made, and forms must come from our own pages.
 
-Who signs in with a key gets a cookie that only this server can make; without any key, whoever sits at this
-machine is let in, as the gate of the interface does. Routes are those of the interface in all else: what a key
-may not do there it may not do here, and what is not its user's is not there.
+Signing in with a key gives a cookie that only this server can make; while there are no keys, whoever is at this
+machine is let in, as at the gate of the API. In all else, routes follow the rules of the API: what a key
+may not do there it may not do here, and what is not its user's does not exist for it.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from recollect.server.service import Service
 COOKIE = "recollect_console"
 PROOF_FIELD = "proof"
 ANY_USER = {"x-any-user": True}
-"""A route that is about no user, but that a key of one user may use."""
+"""A route that is about no user, but that a key for a single user may use."""
 OPEN = {PUBLIC: True}
 """A route that anybody may use."""
 ADDS = {"x-adds": True}
-"""A route that adds memories, of which an org may have a quota."""
+"""A route that adds memories, for which an org may have a quota."""
 STRANGERS_MAX = 32
-"""Forms of strangers that are read at a time: whoever sends slowly keeps only other strangers waiting."""
+"""How many forms of strangers are read at a time: a slow sender only keeps other strangers out."""
 
 NOTICED = {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML"}
-"""What is wrong is said at the top of the page, wherever the answer would have gone."""
+"""Errors are shown at the top of the page, wherever the response would have gone."""
 
 _FORM = "recollect.form"
 
@@ -55,7 +55,7 @@ class Refusal:
 
 
 class ConsoleRoute(StrictRoute):
-    """A page, or something that is done on one: errors are pages, too."""
+    """A page, or an action on one: errors are pages, too."""
 
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
@@ -74,14 +74,14 @@ class ConsoleRoute(StrictRoute):
         return id_in(part)
 
     async def _admit(self, request: Request) -> None:
-        """Whether who looks may use this page, once they are known, and a form came from one of ours."""
+        """Identify the visitor, then check that they may use this page and that a form came from one of ours."""
         cookie = await _enter(request, adds=bool((self.openapi_extra or {}).keys() & ADDS.keys()))
         await super()._admit(request)
         if request.method == "POST":
             request.scope[_FORM] = await self._form(request, cookie)
 
     async def _form(self, request: Request, cookie: str) -> Form:
-        """The form. Of strangers, who are here only where all may be, no more than some are listened to at a time."""
+        """The form. Strangers, who get here only on public routes, are limited to `STRANGERS_MAX` at a time."""
         if PRINCIPAL in request.scope:
             return await _proven_form(request, cookie)
         if self._strangers.locked():
@@ -91,7 +91,7 @@ class ConsoleRoute(StrictRoute):
 
 
 def router() -> APIRouter:
-    """Pages. They are for people: the description of the interface does not name them."""
+    """A router for pages. They are for people, so the description of the API does not list them."""
     return APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 
 
@@ -104,7 +104,7 @@ Filled = Annotated[Form, Depends(_form)]
 
 
 async def _enter(request: Request, *, adds: bool) -> str:
-    """Let in who may come in. Gives the cookie that counts; an empty one stands for nobody in particular."""
+    """Admit the visitor, if known. Returns the valid cookie; an empty one stands for nobody in particular."""
     service: Service = request.app.state.service
     if service.draining:
         raise Unavailable("the server is about to stop; ask again", field="server")
@@ -117,7 +117,7 @@ async def _enter(request: Request, *, adds: bool) -> str:
 
 
 async def _principal(service: Service, request: Request) -> tuple[str, Principal | None]:
-    """The cookie that counts, and who it stands for; nobody, if a key has to be shown first."""
+    """The valid cookie, and the caller it stands for; None if a key must be shown first."""
     if not await service.keys.exist():
         try:
             return "", of_this_machine(request.scope)
@@ -141,12 +141,12 @@ async def _proven_form(request: Request, cookie: str) -> Form:
 
 
 def is_for_people(request: Request) -> bool:
-    """Whether somebody went to a page that is not there: programs ask elsewhere, or for something else."""
+    """Whether a person went to a page that does not exist: programs use other paths, or do not ask for HTML."""
     return not is_guarded(request.scope["path"]) and "text/html" in request.headers.get("accept", "")
 
 
 def refused(request: Request, error: Exception) -> Response:
-    """What is wrong, as a page or as a part of the one that is there."""
+    """An error, as a page or as a part of the current one."""
     return _with_rules(_to_sign_in(request) if isinstance(error, Unauthorized) else _told(request, error))
 
 
@@ -165,7 +165,7 @@ def _told(request: Request, error: Exception) -> Response:
 
 
 def _page_before(request: Request) -> str:
-    """The page of ours that a form was sent from, if the browser says so."""
+    """The page of ours that a form was sent from, if the browser names it."""
     try:
         before = urlsplit(request.headers.get("referer", ""))
     except ValueError:
@@ -177,6 +177,6 @@ def _page_before(request: Request) -> str:
 def _to_sign_in(request: Request) -> Response:
     response = moved(request, "sign-in")
     if wants_fragment(request):
-        # A redirect would put the page to sign in into a corner of this one.
+        # A redirect would put the sign-in page into a corner of this one.
         response = Response(status_code=401, headers={"HX-Redirect": response.headers["location"]})
     return response

@@ -1,4 +1,4 @@
-"""Pages before all others: signing in, choosing a user, sample memory; and the files that pages are made with."""
+"""The entry pages: signing in, choosing a user, the sample memory; and the static files of all pages."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from recollect.server.routing import READ, Caller, Here, StrictRoute
 routes = router()
 
 USERS_SHOWN = 200
-"""Users in the list; whoever has more knows the name."""
+"""How many users are listed; with more than that, one types the name."""
 FOR_GOOD = "public, max-age=31536000, immutable"
 
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """The page to sign in on; `wrong` after a key that does not count, `closed` when there is no key at all."""
+    """The sign-in page; `wrong` after a key that is not valid, `closed` when there is no key at all."""
 
     wrong: bool = False
     closed: bool = False
@@ -43,14 +43,14 @@ class Users:
 
 @routes.get("/", openapi_extra=ANY_USER)
 async def home(request: Request, caller: Caller) -> Response:
-    """On to the user that this key is for, or that was looked at last."""
+    """Redirect to the user that this key is for, or that was viewed last."""
     user = caller.user or unquote(request.cookies.get(LAST_USER, ""))
     return moved(request, "users", user, "chat") if user else moved(request, "users")
 
 
 @routes.get("/sign-in", openapi_extra=OPEN)
 async def sign_in_page(request: Request, service: Here) -> Response:
-    """Where a key is shown."""
+    """The page to sign in on with a key."""
     if PRINCIPAL in request.scope:
         return moved(request, "")
     return page(request, "sign_in", SignIn(closed=not await service.keys.exist()))
@@ -58,7 +58,7 @@ async def sign_in_page(request: Request, service: Here) -> Response:
 
 @routes.post("/sign-in", openapi_extra=OPEN)
 async def sign_in(request: Request, service: Here, form: Filled) -> Response:
-    """Show a key; from then on a cookie stands for it."""
+    """Sign in with a key; from then on a cookie stands for it."""
     key = await service.keys.find(form.get("key").strip())
     if key is None:
         count_failure(service, request.scope)
@@ -74,7 +74,7 @@ async def sign_in(request: Request, service: Here, form: Filled) -> Response:
 
 @routes.post("/sign-out", openapi_extra=ANY_USER | READ)
 async def sign_out(request: Request, service: Here) -> Response:
-    """Leave; the cookie is worth nothing any more, whoever has a copy of it."""
+    """Sign out; the cookie becomes worthless, and so does any copy of it."""
     await service.seats.leave(request.cookies.get(COOKIE, ""))
     response = moved(request, "sign-in")
     for name in (COOKIE, LAST_USER):
@@ -84,7 +84,7 @@ async def sign_out(request: Request, service: Here) -> Response:
 
 @routes.get("/users")
 async def users(request: Request, service: Here, caller: Caller) -> Response:
-    """Whose memory to look at."""
+    """The users whose memory can be viewed."""
     found = sorted(each.user for each in await service.memory.users() if each.org == caller.org and each.user)
     shown = tuple(found[:USERS_SHOWN])
     return page(request, "users", Users(caller.org, shown, len(found) - len(shown), sample.USER in found))
@@ -92,24 +92,24 @@ async def users(request: Request, service: Here, caller: Caller) -> Response:
 
 @routes.post("/users", openapi_extra=READ)
 async def choose_user(request: Request, form: Filled) -> Response:
-    """Look at the memory of a user by name; it may be one who has none yet."""
+    """View the memory of a user by name; it may be one who has none yet."""
     return moved(request, "users", validate.identifier(form.get("user").strip(), "user"), "chat")
 
 
 @routes.post("/sample", openapi_extra=ADDS)
 async def load_sample(request: Request, service: Here, caller: Caller) -> Response:
-    """Remember an invented person, so that every page has something to show."""
+    """Load the memory of an invented person, so that every page has something to show."""
     await sample.load(service.memory, caller.org, service.clock())
     return moved(request, "users", sample.USER, "chat", notice=f"The sample memory of {sample.USER} is there.")
 
 
 async def static(name: str, v: str = "") -> Response:
-    """A file that pages are made with."""
+    """A static file that pages use."""
     if name not in STATIC:
         raise NotFound(field="name")
     headers = HEADERS | ({"Cache-Control": FOR_GOOD} if v == VERSION else {})
     return Response(STATIC[name], media_type=TYPES[name[name.rindex(".") :]], headers=headers)
 
 
-# The same for everybody: nobody has to be known for it, and it counts for nobody's rate.
+# Static files are the same for everybody: nobody needs to be identified, and they count towards nobody's rate.
 routes.add_api_route("/static/{name}", static, openapi_extra=OPEN, route_class_override=StrictRoute)

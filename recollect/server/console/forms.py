@@ -13,7 +13,7 @@ from recollect.server.errors import Malformed, Refused
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 FIELDS_MAX = 200
-"""Fields of one form: the longest is the order of fifty instructions."""
+"""The most fields in one form: the longest is the order of fifty instructions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,14 @@ class Form:
         return [value for field, value in self.fields if field == name]
 
     def get(self, name: str) -> str:
-        """The value of a field; empty when it was not sent."""
+        """The value of a field; empty if it was not sent."""
         found = self.all(name)
         if len(found) > 1:
             raise ValidationError("must be given once", field=name)
         return found[0] if found else ""
 
     def optional(self, name: str) -> str | None:
-        """The value of a field, or None when nothing was filled in."""
+        """The value of a field, or None if nothing was filled in."""
         return self.get(name).strip() or None
 
 
@@ -50,5 +50,5 @@ async def read_form(request: Request) -> Form:
         raise Malformed("must be percent-encoded UTF-8", field="body") from None
     except ValueError:
         raise TooLarge(f"must have at most {FIELDS_MAX} fields", field="body") from None
-    # Browsers end the lines of a text area with both characters, whatever was typed.
+    # Browsers end the lines of a text area with CR and LF, whatever was typed.
     return Form(tuple((name, value.replace("\r\n", "\n")) for name, value in fields))

@@ -1,4 +1,4 @@
-"""The entity graph, drawn: people, places and things, and how they hang together; a click walks on."""
+"""The entity graph, drawn: people, places and things, and how they are related; a click moves on to the next entity."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ routes = router()
 DEPTH = 2
 """Steps around the user that are drawn first."""
 LISTED = 60
-"""Entities that are listed at once; the others unfold."""
+"""How many entities are listed at once; the others unfold."""
 DRAWN = 60
-"""Entities of one picture. With more of them nobody can read any; walking shows the others."""
+"""How many entities one picture shows. With more, nobody could read any; moving through the graph shows the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class GraphPage:
-    """The page: the picture around one entity, and in words what is known of it."""
+    """The page: the picture around one entity, and what is known about it in words."""
 
     start: Entity | None
     depth: int
@@ -47,6 +47,6 @@ async def graph(request: Request, owner: Owner, entity: str = USER, depth: int =
         near = await owner.graph.neighbours(entity, depth=depth, limit=DRAWN)
         relations = await owner.graph.relations(entity, ended=True)
     start = near.entities[0] if near.entities else None
-    drawn = await asyncio.to_thread(picture, near, owner.id)  # where to write what is a lot of arithmetic
+    drawn = await asyncio.to_thread(picture, near, owner.id)  # finding room for all the text is a lot of arithmetic
     view = GraphPage(start, depth, drawn, tuple(relations), tuple(everything))
     return page(request, "graph", view)

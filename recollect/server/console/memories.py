@@ -1,4 +1,4 @@
-"""Memories: found with the reasons drawn, listed by layer, and each with its source, its past and what can be done."""
+"""Memories: found, with the reasons drawn; listed by layer; and each with its source, its history and its actions."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from recollect.server.routing import Here, Owner
 routes = router()
 
 HITS, PAGE = 20, 40
-"""Memories on a page: found, and listed."""
+"""How many memories a page shows: when searching, and when listing."""
 LEGS_SHOWN = 4
-"""Reasons with a bar of their own; what the others add up to is one more."""
+"""How many reasons get a bar of their own; the others share one more, with their sum."""
 EDITED_LAYERS = ("long_term",)
-"""What can be written anew. A fact is corrected, a message was said."""
+"""Layers whose text can be edited. A fact is corrected instead, and a message was said."""
 SHOWN_DATA = ("role", "name", "type", "key", "value", "seen", "usage_count", "status", "reason", "title")
-"""What of the inside of a record tells something to people."""
+"""The parts of a record's data that mean something to people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """What one reason added to a score, or took from it, with the length of its bar from 0 to 1."""
+    """What one reason added to a score or took away, with the length of its bar from 0 to 1."""
 
     name: str
     share: float
@@ -64,13 +64,13 @@ class Memories:
 
     @property
     def fits(self) -> bool:
-        """Whether anything that was found is likely to answer the question."""
+        """Whether any hit is likely to answer the question."""
         return any(hit.relevance >= FITS for hit in self.found)
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """The message a memory comes from: the very words, and what stands before and behind them."""
+    """The message a memory comes from: the exact words, and the text before and after them."""
 
     message: Record
     before: str
@@ -80,7 +80,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPage:
-    """One memory with its source, its past, and what can be done with it."""
+    """One memory with its source, its history, and what can be done with it."""
 
     record: Record
     state: str
@@ -97,7 +97,7 @@ class MemoryPage:
 async def memories(
     request: Request, service: Here, owner: Owner, q: str = "", layer: str = "", after: str | None = None
 ) -> Response:
-    """What answers a question best, and why; without one, the newest of a layer."""
+    """What answers a question best, and why; without a question, the newest memories of a layer."""
     query = q.strip()
     view = await (_searched(owner, query, layer) if query else _listed(owner, layer or "long_term", after))
     if query:
@@ -116,7 +116,7 @@ async def _listed(owner: User, layer: str, after: str | None) -> Memories:
 
 
 def _found(hits: list[Hit]) -> list[Found]:
-    """Hits with bars whose scale is the same for every question, so that a poor answer looks like one."""
+    """Hits with bars on the same scale for every question, so that a poor answer looks like one."""
     return [Found(hit.record, hit.relevance, hit.score, hit.place, hit.reason, tuple(_legs(hit))) for hit in hits]
 
 
@@ -129,7 +129,7 @@ def _legs(hit: Hit) -> Iterator[Leg]:
 
 @routes.post("/users/{user}/memories", openapi_extra=ADDS)
 async def add_memory(request: Request, owner: Owner, form: Filled) -> Response:
-    """Remember a text."""
+    """Store a text."""
     record = await owner.add_memory(form.get("content"))
     return moved(request, "users", owner.id, "memories", record.id, notice="Remembered.")
 
@@ -139,7 +139,7 @@ async def add_memory(request: Request, owner: Owner, form: Filled) -> Response:
 
 @routes.get("/users/{user}/memories/{id}")
 async def memory_page(request: Request, owner: Owner, id: MemoryId) -> Response:
-    """A memory: where it comes from, what it was, what can be done with it."""
+    """A memory: where it comes from, what it was before, what can be done with it."""
     record = await owner.get_memory(id)
     history = await owner.history(id)
     view = MemoryPage(
@@ -157,7 +157,7 @@ async def memory_page(request: Request, owner: Owner, id: MemoryId) -> Response:
 
 
 async def _quote(owner: User, record: Record) -> Quote | None:
-    """The words that a memory was learned from; None if it was told outright, or they are forgotten."""
+    """The words that a memory was learned from; None if it was told directly, or they were forgotten."""
     source = record.source
     if source is None or source.message_id is None or source.message_id == record.id:
         return None
@@ -169,7 +169,7 @@ async def _quote(owner: User, record: Record) -> Quote | None:
 
 
 def _ended(record: Record) -> str:
-    """Why it is no longer current, in a few words."""
+    """Why a memory is no longer current, in a few words."""
     if "merged_into" in record.data:
         return "merged into one that says the same"
     if "retired" in record.data:
@@ -183,7 +183,7 @@ def _ended(record: Record) -> str:
 
 @routes.post("/users/{user}/memories/{id}/edit")
 async def edit_memory(request: Request, owner: Owner, id: MemoryId, form: Filled) -> Response:
-    """Change the text of a memory; what it was stays in its history."""
+    """Change the text of a memory; the old text stays in its history."""
     await owner.update_memory(id, content=form.get("content"), version=_version(form.get("version")))
     return moved(request, "users", owner.id, "memories", id, notice="Changed. What it was stands in its history.")
 
@@ -194,7 +194,7 @@ def _version(text: str) -> int | None:
 
 @routes.post("/users/{user}/memories/{id}/forget")
 async def forget_memory(request: Request, owner: Owner, id: MemoryId) -> Response:
-    """Forget a memory, with all that rests on it."""
+    """Forget a memory, with everything that rests on it."""
     receipt = await owner.forget(id)
     what = ", ".join(f"{count} {layer}" for layer, count in sorted(receipt.forgotten.items()))
     return moved(request, "users", owner.id, "memories", notice=f"Forgotten for good: {what}.")
@@ -202,21 +202,21 @@ async def forget_memory(request: Request, owner: Owner, id: MemoryId) -> Respons
 
 @routes.post("/users/{user}/memories/{id}/restore")
 async def restore_memory(request: Request, owner: Owner, id: MemoryId) -> Response:
-    """Take back what pruning retired or merging ended."""
+    """Restore a memory that pruning retired or merging ended."""
     await owner.restore(id)
     return moved(request, "users", owner.id, "memories", id, notice="It counts again.")
 
 
 @routes.post("/users/{user}/memories/{id}/undo")
 async def undo_learned(request: Request, owner: Owner, id: MemoryId) -> Response:
-    """Take back what was learned from a message."""
+    """Undo what was learned from a message."""
     undone = await owner.undo(message_id=id)
     return page(request, "undone", Undone(id, undone.id, dict(undone.changed), undone.count))
 
 
 @routes.post("/users/{user}/redo")
 async def redo(request: Request, owner: Owner, form: Filled) -> Response:
-    """Take an undo back."""
+    """Reverse an undo."""
     undone = await owner.redo(form.get("undone"))
     return moved(request, "users", owner.id, "profile", notice=f"Learned again: {undone.count} memories.")
 

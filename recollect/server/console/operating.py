@@ -1,4 +1,4 @@
-"""Pages for operators: work that waits or was given up, and the keys of the org."""
+"""Pages for operators: work that is waiting or was given up, and the keys of the org."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ routes = router()
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """Work that waits, and work that was given up."""
+    """Work that is waiting, and work that was given up."""
 
     survey: Survey
     done: int
@@ -44,7 +44,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The keys of the org; `token` is shown once, right after it was made."""
+    """The keys of the org; `token` is shown once, right after it was created."""
 
     rows: tuple[Row, ...]
     org: str
@@ -58,7 +58,7 @@ class Keys:
 
 @routes.get("/jobs", openapi_extra=ADMIN)
 async def jobs(request: Request, service: Here, caller: Caller, chosen: Chosen = "") -> Response:
-    """What waits to be done, and what could not be."""
+    """What is waiting to be done, and what could not be done."""
     uses: dict[str, Any] = service.memory.describe()
     view = Jobs(
         survey=await service.memory.survey(),
@@ -72,14 +72,14 @@ async def jobs(request: Request, service: Here, caller: Caller, chosen: Chosen =
 
 @routes.post("/jobs/{id}/retry", openapi_extra=ADMIN)
 async def retry(request: Request, service: Here, caller: Caller, id: FailureId) -> Response:
-    """Give failed work another round of tries."""
+    """Give failed work another round of attempts."""
     await give_another_try(service, caller.org, id)
     return moved(request, "jobs", notice="It is tried again.")
 
 
 @routes.post("/jobs/retry-all", openapi_extra=ADMIN)
 async def retry_all(request: Request, service: Here, caller: Caller) -> Response:
-    """Give all failed work of the org another round of tries."""
+    """Give all failed work of the org another round of attempts."""
     failed = [each async for each in failures_of(service, caller.org)]
     for record in failed:
         await service.memory.retry(record)
@@ -91,13 +91,13 @@ async def retry_all(request: Request, service: Here, caller: Caller) -> Response
 
 @routes.get("/keys", openapi_extra=ADMIN)
 async def keys(request: Request, service: Here, caller: Caller, chosen: Chosen = "") -> Response:
-    """Who may ask this server."""
+    """Who may use this server."""
     return page(request, "keys", await _keys(service, caller))
 
 
 @routes.post("/keys", openapi_extra=ADMIN)
 async def create_key(request: Request, service: Here, caller: Caller, form: Filled) -> Response:
-    """Make a key for the org of who asks, and show it this once."""
+    """Create a key for the caller's org, and show it this once."""
     was_first = not await service.keys.exist()
     _, token = await service.keys.create(
         org=caller.org,
@@ -111,7 +111,7 @@ async def create_key(request: Request, service: Here, caller: Caller, form: Fill
 
 @routes.post("/keys/{id}/revoke", openapi_extra=ADMIN)
 async def revoke_key(request: Request, service: Here, caller: Caller, id: str) -> Response:
-    """Let a key no longer count, from the next request on."""
+    """Revoke a key, from the next request on."""
     if id not in {key.id for key in await service.keys.list() if key.org == caller.org}:
         raise NotFound(field="id")
     if id == caller.key:

@@ -1,4 +1,4 @@
-"""The overview: how much there is and how it grows, how old it is, how fast and how well questions are answered."""
+"""The overview: how much is stored and how it grows, how old it is, how fast and how well questions are answered."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from recollect.stores.contract import Survey
 routes = router()
 
 USERS_READ, RECORDS_READ = 25, 1_000
-"""Growth and ages are those of so many users, and of so many of the newest records of each layer of theirs."""
+"""Growth and ages cover at most this many users, and this many of the newest records in each of their layers."""
 GROWING = ("conversation", "fact", "episodic", "long_term")
-"""Layers whose growth says something."""
+"""Layers whose growth is meaningful."""
 DAYS = 42
-"""How far back growth is drawn."""
+"""How many days back growth is drawn."""
 ROUTES_SHOWN = 8
 OWNERS = ("user or org", "users and orgs")
-"""What a partition is to people."""
+"""What people call a partition."""
 AGES = (("a day", 1), ("a week", 7), ("a month", 30), ("a quarter", 91), ("a year", 365))
-"""How old memories are, at most; and then those that are older."""
+"""Upper limits of the age groups, in days; a last group holds what is older."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ async def overview(request: Request, service: Here, caller: Caller, chosen: Chos
 
 
 async def _records(service: Service, org: str, users: Sequence[str]) -> list[Record]:
-    """The newest of what some users have."""
+    """The newest records of some users."""
     found: list[Record] = []
     for user in users:
         owner = service.memory.user(user, org=org)
@@ -106,7 +106,7 @@ def _overview(service: Service, survey: Survey, found: Sequence[Record], is_part
 
 
 def _in_use(uses: dict[str, Any]) -> dict[str, str]:
-    """Which parts work here, in words."""
+    """Which components are in use, in words."""
     index = uses["index"]
     held = f"{count(index['records'], 'record')} of {count(index['partitions'], *OWNERS)} in memory"
     aside = f"; {count(index['aside'], *OWNERS)} laid aside" if index["aside"] else ""
@@ -143,7 +143,7 @@ def _age(age_ms: int) -> int:
 
 
 def _latencies(found: Sequence[Latency]) -> tuple[tuple[Latency, float], ...]:
-    """Routes that were asked most, without the files of pages; each with the length of its bar."""
+    """The busiest routes, without the static files of pages, each with the length of its bar."""
     shown = [each for each in found if "/static/" not in each.route and each.route != "(none)"][:ROUTES_SHOWN]
     longest = max((each.p95_s for each in shown), default=1.0) or 1.0
     return tuple((each, each.p95_s / longest) for each in shown)

@@ -1,7 +1,7 @@
-"""How pages are made: one environment of templates in which text stays text, and the frame around every page.
+"""How pages are made: one template environment in which text stays text, and the frame around every page.
 
-Whatever a template writes is escaped, and what nobody could see in it is left out: controls, marks that
-turn text around, hidden characters. Pages hold no script and no style of their own, and the browser is told so.
+Everything a template writes is escaped, and what nobody could see is left out: control characters, marks that
+reverse text, hidden characters. Pages have no inline scripts or styles, and the browser is told to allow none.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from recollect.validate import LIMITS
 
 HERE = Path(__file__).parent
 PROOF = "recollect.proof"
-"""Where the proof for the forms of a page stands in the scope of a request."""
+"""Key in a request's scope for the proof that goes into the forms of a page."""
 NOTICE, LAST_USER = "recollect_notice", "recollect_user"
-"""Cookies: what was just done, for the next page to say; and whose memory was looked at last."""
+"""Cookies: what was just done, for the next page to report; and whose memory was viewed last."""
 NOTICE_S = 30
 CAME_FROM = "user"
 Chosen = Annotated[str, Query(alias=CAME_FROM, max_length=LIMITS.id_chars)]
-"""In the address of a page about the server: whose memory was looked at before."""
+"""In the address of a page about the server: whose memory was viewed before."""
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
@@ -42,7 +42,7 @@ HEADERS = {
     ),
     "X-Frame-Options": "DENY",
     "Cross-Origin-Opener-Policy": "same-origin",
-    # With "no-referrer" browsers would not say either from where a form of ours is sent.
+    # With "no-referrer", browsers would also withhold where a form of ours is sent from.
     "Referrer-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
@@ -52,12 +52,12 @@ STATIC: Mapping[str, bytes] = {
     path.name: path.read_bytes() for path in sorted((HERE / "static").iterdir()) if path.suffix in TYPES
 }
 VERSION = hashlib.sha256(b"".join(STATIC.values())).hexdigest()[:12]
-"""In the addresses of static files, so that browsers may keep them for good."""
+"""In the addresses of static files, so that browsers may cache them for good."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What stands around a page: who looks, at whose memory, and what they may do."""
+    """The frame around a page: who is looking, at whose memory, and what they may do."""
 
     page: str
     principal: Principal | None
@@ -77,7 +77,7 @@ class Frame:
 
     @property
     def operates(self) -> bool:
-        """Whether the pages for operators are open: those about the whole org."""
+        """Whether the operator pages, those about the whole org, are open."""
         return self.may_erase and self.chooses
 
     @property
@@ -92,15 +92,15 @@ class Frame:
 
     @property
     def is_signed_in(self) -> bool:
-        """Whether a key was shown; without keys nobody has to, and nobody can leave."""
+        """Whether a key was shown; while there are no keys, nobody has to, and nobody can sign out."""
         return self.principal is not None and bool(self.principal.key)
 
     def link(self, *parts: str, **query: Any) -> str:
-        """The address of a page, every part of it encoded."""
+        """The address of a page, with every part encoded."""
         return link(self.root, *parts, **query)
 
     def beside(self, *parts: str) -> str:
-        """The address of a page about the server, from which one comes back to the same user."""
+        """The address of a page about the server that leads back to the same user."""
         return self.link(*parts, **{CAME_FROM: self.user if self.chooses else ""})
 
     def of_user(self, *parts: str, **query: Any) -> str:
@@ -108,7 +108,7 @@ class Frame:
         return self.link("users", self.user, *parts, **query)
 
     def of_message(self, message: Record) -> str:
-        """The place of a message in its conversation, on whichever page of that it stands."""
+        """The address of a message in its conversation, on whichever page it is."""
         return f"{self.of_user('sessions', message.scope.session, message=message.id)}#m-{quote(message.id, safe='')}"
 
     def static(self, name: str) -> str:
@@ -116,16 +116,16 @@ class Frame:
 
 
 def link(root: str, *parts: str, **query: Any) -> str:
-    """An address on this server; ids may hold anything, so each part is encoded."""
+    """An address on this server; ids may contain anything, so each part is encoded."""
     asked = {name: value for name, value in query.items() if value not in (None, "")}
     path = "/".join(quote(part_for(part), safe="") for part in parts)
     return f"{root}/{path}{'?' if asked else ''}{urlencode(asked)}"
 
 
 def part_for(id: str) -> str:
-    """What stands for an id in a path: itself, but `~.` for `.`, which browsers take for a step along the path.
+    """The path segment for an id: the id itself, but `~.` for `.`, which browsers take for a step along the path.
 
-    That leaves no address for the id `~.`, which therefore gets a mark as well, and so on.
+    That leaves no address for the id `~.`, which therefore gets a `~` as well, and so on.
 
     >>> [part_for(id) for id in ("ann", ".", "..", "~.", "...")]
     ['ann', '~.', '~..', '~~.', '...']
@@ -134,7 +134,7 @@ def part_for(id: str) -> str:
 
 
 def id_in(part: str) -> str:
-    """The id that a part of a path stands for.
+    """The id that a path segment stands for.
 
     >>> [id_in(part) for part in ("ann", "~.", "~..", "~~.", "~ann")]
     ['ann', '.', '..', '~.', '~ann']
@@ -147,14 +147,14 @@ def _is_step(part: str) -> bool:
 
 
 def _shown(value: Any) -> Any:
-    """What a template may write. Text that is escaped already was made by a template."""
+    """What a template may write. Text that is already escaped was made by a template."""
     if value is None:
         return ""
     return open_to_view(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _exact(value: str) -> Markup:
-    """Text as it is, for a field that goes back to the server; escaped, as all is."""
+    """Text with nothing left out, for a field that is sent back to the server; escaped like everything else."""
     return escape(value)
 
 
@@ -170,7 +170,7 @@ _templates.filters |= {name: getattr(words, name) for name in words.FILTERS} | {
 
 
 def frame_of(request: Request, page: str = "") -> Frame:
-    """The frame of the page that a request asks for."""
+    """The frame of the requested page."""
     principal: Principal | None = request.scope.get(PRINCIPAL)
     bound = principal.user if principal is not None else None
     return Frame(
@@ -184,12 +184,12 @@ def frame_of(request: Request, page: str = "") -> Frame:
 
 
 def chosen_user(request: Request) -> str:
-    """The user that a page is of, or that one came from to a page about the server: each tab keeps its own."""
+    """The user that a page is about, or that was viewed before a page about the server: each tab keeps its own."""
     return str(request.path_params.get("user") or request.query_params.get(CAME_FROM, ""))
 
 
 def page(request: Request, name: str, view: Any = None, *, status: int = 200) -> Response:
-    """A whole page, from the template of its name."""
+    """A whole page, from the template with its name."""
     frame = frame_of(request, name)
     response = HTMLResponse(_render(f"{name}.html", frame, view), status)
     if frame.notice:
@@ -211,7 +211,7 @@ def rendered(request: Request, name: str, view: Any) -> str:
 
 
 def moved(request: Request, *parts: str, notice: str = "", **query: Any) -> Response:
-    """On to another page after something was done, which that page then says."""
+    """Redirect to another page after an action; that page shows the notice."""
     response = RedirectResponse(link(request.scope.get("root_path", ""), *parts, **query), 303)
     if notice:
         response.set_cookie(NOTICE, quote(notice), NOTICE_S, path="/", httponly=True, samesite="strict")
@@ -219,7 +219,7 @@ def moved(request: Request, *parts: str, notice: str = "", **query: Any) -> Resp
 
 
 def attached(content: str | AsyncIterator[bytes], kind: str, name: str) -> Response:
-    """A file to be saved; text or pieces of it."""
+    """A file to be saved, from text or from pieces of it."""
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     if isinstance(content, str):
         return Response(content, media_type=kind, headers=headers)
@@ -227,7 +227,7 @@ def attached(content: str | AsyncIterator[bytes], kind: str, name: str) -> Respo
 
 
 def wants_fragment(request: Request) -> bool:
-    """Whether htmx asks, which puts the answer into the page that is there."""
+    """Whether the request comes from htmx, which puts the response into the current page."""
     return request.headers.get("hx-request") == "true"
 
 

@@ -1,8 +1,8 @@
-"""The picture of a graph: where its entities, their names and the words between them stand, on screens wide and narrow.
+"""The picture of a graph: where its entities, their names and the words between them go, on wide and narrow screens.
 
-Places are shares of the width and the height, so one picture serves every screen. Letters keep their size, though: on a
-telephone they take twice the share. So room is measured for both, and what finds none is marked, to be shown when it is
-pointed at: `CROWDED` finds room nowhere, `ROOMY` on a wide screen only.
+Positions are shares of the width and the height, so one picture serves every screen. Letters keep their size, though:
+on a phone they take twice the share. So the room is measured for both, and what does not fit is marked, to be shown on
+hover: `CROWDED` fits nowhere, `ROOMY` only on a wide screen.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from recollect.policies.layouts import apart, layout
 
 CROWDED, ROOMY = "crowded", "roomy"
 WIDTHS = {CROWDED: 640, ROOMY: 350}
-"""Pixels of a picture on a wide and on a narrow screen, and what is marked that finds no room there."""
+"""The width of a picture in pixels on a wide and on a narrow screen, by the mark for what does not fit there."""
 HEIGHT, HEIGHT_EACH, ALL_HIGH = 520, 11, 24
-"""Pixels of its height: of one with so many entities, and what each more of them adds."""
+"""Its height in pixels, what each entity beyond `ALL_HIGH` adds to it, and that number of entities."""
 LETTER, LINE, DOT = 7.4, 18, 26
-"""Pixels that a letter and a line of words take, and an entity itself."""
+"""The pixels that a letter, a line of text and an entity itself take."""
 NAME_BELOW = 27
-"""Pixels from the middle of an entity to the middle of its name."""
+"""Pixels from the centre of an entity to the centre of its name."""
 NAME_MAX, SAID_MAX = 20, 26
-"""Letters of a name and of the words of a line; the whole is told when it is pointed at."""
+"""The most letters of a name and of the words on a line; the full text is shown on hover."""
 GAP = 8
 """Pixels between two names, and between a name and the edge."""
 MARGIN = 0.08
 """Room above and below, as a share of the height."""
 ALONG = (0.5, 0.42, 0.58, 0.34, 0.66)
-"""Where on a line its words may stand; the first that covers nothing else."""
+"""Where along a line its words may go; the first position that covers the least is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An entity in the picture, at a share of its width and height; `room` is empty where its name is always shown."""
+    """An entity in the picture, at a share of its width and height; `room` is empty if its name is always shown."""
 
     id: str
     name: str
@@ -50,7 +50,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What is said of two entities, with both ends and the place of the words."""
+    """What is said about two entities, with both ends and the position of the words."""
 
     x1: float
     y1: float
@@ -64,7 +64,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """All that is drawn, and how high."""
+    """Everything that is drawn, and the height."""
 
     height: int
     nodes: tuple[Node, ...]
@@ -85,7 +85,7 @@ def _nodes(near: Neighbourhood, user: str, rooms: Sequence[_Room]) -> Iterator[N
     names = [shortened(user if entity.name == USER else entity.name, NAME_MAX) for entity in near.entities]
     narrow = rooms[-1]
     widths = np.array([(max(len(name) * LETTER, DOT) + GAP) / narrow.width for name in names])
-    if len(places):  # few that lie in a row stand in the middle
+    if len(places):  # centre a few that lie in a row
         places += 0.5 - (places.min(axis=0) + places.max(axis=0)) / 2
     places[:, 1] = MARGIN + places[:, 1] * (1 - 2 * MARGIN)
     places = apart(places, widths, (NAME_BELOW + LINE + 4) / narrow.height, low=MARGIN, high=1 - MARGIN)
@@ -98,7 +98,7 @@ def _nodes(near: Neighbourhood, user: str, rooms: Sequence[_Room]) -> Iterator[N
 
 
 def _edges(near: Neighbourhood, nodes: tuple[Node, ...], rooms: Sequence[_Room]) -> Iterator[Edge]:
-    """A line for each two entities, with all that is said of them and an arrow in its direction."""
+    """One line per pair of entities and direction, with all that is said about them and an arrow."""
     at = {node.id: node for node in nodes}
     said: dict[tuple[str, str], list[str]] = {}
     for relation in near.relations:
@@ -115,7 +115,7 @@ def _edges(near: Neighbourhood, nodes: tuple[Node, ...], rooms: Sequence[_Room])
 
 
 def shortened(text: str, most: int) -> str:
-    """A text of at most so many letters.
+    """A text of at most `most` letters.
 
     >>> shortened("University of Bergen", 12)
     'University…'
@@ -124,12 +124,12 @@ def shortened(text: str, most: int) -> str:
 
 
 def _marked(fits: Iterable[bool]) -> str:
-    """The widest screen on which something finds no room."""
+    """The mark of the widest screen on which something does not fit; empty if it fits on all."""
     return next((mark for mark, fit in zip(WIDTHS, fits, strict=True) if not fit), "")
 
 
 class _Room:
-    """What is taken of a picture on one screen, in pixels."""
+    """The space taken in a picture on one screen, in pixels."""
 
     def __init__(self, width: int, height: int, mark: str) -> None:
         self.width, self.height, self.mark = width, height, mark
@@ -139,7 +139,7 @@ class _Room:
         self._boxes.append((x * self.width, y * self.height, wide, high))
 
     def covered(self, x: float, y: float, wide: float, high: float) -> float:
-        """How many square pixels of what stands there already would be covered."""
+        """How many square pixels of what is already there would be covered."""
         middle, level = x * self.width, y * self.height
         over = (
             max(0.0, (wide + other) / 2 - abs(middle - left)) * max(0.0, (high + tall) / 2 - abs(level - top))
@@ -154,7 +154,7 @@ class _Room:
         return self._fits(x, y, len(words) * LETTER)
 
     def _fits(self, x: float, y: float, wide: float) -> bool:
-        """Takes the place for words, if it is free."""
+        """Take the space for words if it is free. Returns whether it was."""
         free = self.covered(x, y, wide, LINE) < LINE  # a pixel along a line is nothing
         if free:
             self.take(x, y, wide, LINE)

@@ -1,4 +1,4 @@
-"""Plots as places between 0 and 1, which templates draw: no library, and nothing to run in a browser."""
+"""Plots as positions between 0 and 1, which templates draw: no library, and nothing to run in a browser."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 WIDTH, HEIGHT = 1_000, 200
-"""The inner measure of an area; it is stretched to the room that there is."""
+"""The internal size of an area; it is stretched to fit the available space."""
 LINES = 4
-"""Lines across a plot, at round numbers."""
+"""Horizontal lines in a plot, at round numbers."""
 ROUND = (10, 15, 20, 25, 30, 40, 50, 60, 80)
-"""Tenths of what a step between two lines may be, times a power of ten."""
+"""The steps allowed between two lines, in tenths, times a power of ten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """A line through time with what is below it, as paths; the lines across, and the days at both ends."""
+    """A line over time with the area below it, as paths; the horizontal lines, and the days at both ends and midway."""
 
     line: str
     ground: str
@@ -35,14 +35,14 @@ class Area:
 
 
 def bars(rows: Sequence[tuple[str, int]], *, sort: bool = True) -> tuple[Bar, ...]:
-    """Bars of one scale, the longest first unless they have an order of their own."""
+    """Bars on one scale, the longest first unless they have an order of their own."""
     longest = max((value for _, value in rows), default=1) or 1
     made = [Bar(name, value, value / longest) for name, value in rows]
     return tuple(sorted(made, key=lambda bar: -bar.value) if sort else made)
 
 
 def area(values: Sequence[int], labels: Sequence[str]) -> Area:
-    """Values in their order, from the left to the right."""
+    """An area through the values, in order from left to right."""
     top = round_above(max(values, default=0))
     step = WIDTH / max(len(values) - 1, 1)
     points = [f"{place * step:.1f},{HEIGHT - value / top * HEIGHT:.1f}" for place, value in enumerate(values)]
@@ -54,7 +54,7 @@ def area(values: Sequence[int], labels: Sequence[str]) -> Area:
 
 
 def round_above(value: int) -> int:
-    """A round number that is not below a value, and that can be cut into four round ones.
+    """A round number that is not below a value and divides into four round steps.
 
     >>> round_above(73), round_above(5), round_above(111), round_above(0)
     (80, 8, 120, 4)

@@ -19,12 +19,12 @@ from recollect.server.routing import ADMIN, LINES_TYPES, Owner
 routes = router()
 
 COUNTED_MAX = 1_000
-"""A layer with more is said to have "1,000 or more"."""
+"""A layer with this many or more is shown as "1,000 or more"."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrivacyPage:
-    """How much there is of a user, by layer."""
+    """How much is stored about a user, by layer."""
 
     counts: Mapping[str, int]
     most: int
@@ -32,7 +32,7 @@ class PrivacyPage:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What is left to say of a user who was erased."""
+    """What is left to say about a user who was erased."""
 
     user: str
     receipt: Receipt
@@ -50,13 +50,13 @@ async def privacy(request: Request, owner: Owner) -> Response:
 
 @routes.get("/users/{user}/export")
 async def export(owner: Owner) -> Response:
-    """Everything about a user, one JSON object a line."""
+    """Everything about a user, one JSON object per line."""
     return attached(export_lines(owner), LINES_TYPES[0], "memory.jsonl")
 
 
 @routes.post("/users/{user}/erase", openapi_extra=ADMIN)
 async def erase(request: Request, owner: Owner, form: Filled) -> Response:
-    """Forget everything about a user. The name has to be written out, so that nobody does it by a slip."""
+    """Forget everything about a user. The name must be typed out, so that nobody does it by accident."""
     if form.get("user") != owner.id:
         raise ValidationError("must be the name of the user, to be sure; nothing was erased", field="user")
     return page(request, "receipt", Erased(owner.id, await owner.erase()))

@@ -1,4 +1,4 @@
-"""The profile: what is known of a user, drawn through time, with what people can say about it."""
+"""The profile: what is known about a user, drawn over time, with the verdicts people can give on it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from recollect.server.routing import Here, Owner
 routes = router()
 
 LANES = 60
-"""Keys on the timeline: the ones that were known first."""
+"""How many keys the timeline shows: those known first."""
 KEYS_READ = 500
-"""Facts among which the keys are looked for."""
+"""How many facts are read to find the keys."""
 
 Kind = Annotated[str, Path(description="facts or preferences.")]
 DONE = {
@@ -43,18 +43,18 @@ DONE = {
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of one key, and all that was ever said of it."""
+    """What is known about one key, and everything ever said about it."""
 
     key: str
     facts: tuple[Fact, ...]
     history: tuple[Fact, ...]
     heads: Mapping[str, str]
-    """The memory that holds each value now, or held it last."""
+    """The id of the memory that holds each value now, or held it last."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfilePage:
-    """The page: facts through time, facts and preferences now or as of a day."""
+    """The page: facts over time, and facts and preferences now or as of a day."""
 
     name: str | None
     timeline: Timeline
@@ -83,7 +83,7 @@ async def profile(request: Request, service: Here, owner: Owner, as_of: str = ""
 
 
 async def _known(owner: User, held: Facts, layer: str, asked: datetime | None) -> list[Known]:
-    """Every key that something was ever said of, with what holds and what held."""
+    """Every key that anything was ever said about, with what holds and what held."""
     current: dict[str, list[Fact]] = {}
     for fact in await held.list(as_of=asked):
         current.setdefault(fact.key, []).append(fact)
@@ -98,7 +98,7 @@ async def _known(owner: User, held: Facts, layer: str, asked: datetime | None) -
 
 
 def _rows(known: Sequence[Known]) -> Iterator[Row]:
-    """A lane for each key; of a key with many values at a time, one for each of them."""
+    """A lane for each key; a key that may have many values at a time gets one for each value."""
     for each in known:
         if not key_of(each.key).many:
             yield Row(each.key, next(iter(each.heads.values())), each.history)
@@ -109,7 +109,7 @@ def _rows(known: Sequence[Known]) -> Iterator[Row]:
 
 @routes.post("/users/{user}/profile/{kind}")
 async def say(request: Request, owner: Owner, kind: Kind, form: Filled) -> Response:
-    """Say what holds; another value of the same key ends the one before."""
+    """State what holds; another value of the same key ends the previous one."""
     fact = await _held(owner, kind).add(form.get("key").strip(), form.get("value").strip())
     return moved(request, "users", owner.id, "profile", notice=f"Known: {fact.key.replace('_', ' ')}.")
 

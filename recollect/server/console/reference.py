@@ -1,6 +1,6 @@
-"""The page that shows the interface: every call with what it takes, and as a line for a terminal that can be copied.
+"""The page that documents the API: every call with what it takes, and as a line that can be copied into a terminal.
 
-It is made of the same description that `/openapi.json` gives to programs, so it cannot tell anything else.
+It is built from the same description that `/openapi.json` gives to programs, so the two cannot disagree.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ GROUPS = {
 """The groups in the order in which people need them."""
 READING = ("get", "head")
 KEY = "$RECOLLECT_KEY"
-"""What stands in a line in the place of a key: the shell puts it there, so that it stands in no history."""
+"""Placeholder for the key in a line: the shell fills it in, so that the key does not appear in any history."""
 
 Table = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Something that a call takes: where it stands, what it is, and whether it must be there."""
+    """Something that a call takes: where it goes, what it is, and whether it is required."""
 
     name: str
     place: str
@@ -55,7 +55,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of the interface."""
+    """One call of the API."""
 
     method: str
     path: str
@@ -78,7 +78,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """All of the interface."""
+    """The whole API."""
 
     groups: tuple[Group, ...]
     count: int
@@ -87,7 +87,7 @@ class Reference:
 
 @routes.get("/docs", openapi_extra=ANY_USER)
 async def reference(request: Request, chosen: Chosen = "") -> Response:
-    """The interface, for people."""
+    """The API, for people."""
     service: Service = request.app.state.service
     needs_key = await service.keys.exist()
     calls = _Described(request.app.openapi(), frame_of(request), str(request.base_url).rstrip("/"), needs_key)
@@ -96,7 +96,7 @@ async def reference(request: Request, chosen: Chosen = "") -> Response:
 
 
 class _Described:
-    """The description that programs get, read for people."""
+    """The description that programs get, turned into something for people."""
 
     def __init__(self, described: Table, frame: Frame, address: str, needs_key: bool) -> None:
         self._described = described
@@ -133,7 +133,7 @@ class _Described:
                 yield Taken(name, "body", self._kind(schema), schema.get("description", ""), is_needed)
 
     def _gives(self, told: Table) -> Iterator[str]:
-        """The names in what is answered when all goes well."""
+        """The names of the fields in a successful response."""
         for status, answer in told["responses"].items():
             if status.startswith("2"):
                 schema = self._found(answer.get("content", {}).get("application/json", {}).get("schema", {}))
@@ -146,7 +146,7 @@ class _Described:
         return [self._found(one) for each in schemas for one in each.get("anyOf") or each.get("oneOf") or [each]]
 
     def _found(self, schema: Table) -> Table:
-        """A schema, or the one that it points to."""
+        """A schema, or the one it refers to."""
         if "$ref" not in schema:
             return schema
         found: Table = self._described["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
@@ -158,7 +158,7 @@ class _Described:
     # ── as a line for a terminal ─────────────────────────────────────────────────────────────────
 
     def _line(self, method: str, path: str, told: Table, is_guarded: bool) -> str:
-        """The call with the example of its body, ready to be pasted."""
+        """The call with its example body, ready to paste."""
         words = ["curl"] if method == "get" else ["curl", "-X", method.upper()]
         words.append(shlex.quote(self._address + self._with_examples(path, told)))
         if is_guarded and self._needs_key:
@@ -166,7 +166,7 @@ class _Described:
         body = self._body(told)
         if body:
             kind = next(iter(told["requestBody"]["content"]))
-            # The other way to send a body would take the ends of its lines out.
+            # `-d` would strip the line ends from the body.
             words += ["-H", shlex.quote(f"Content-Type: {kind}"), "--data-binary" if "\n" in body else "-d"]
             words.append(shlex.quote(body))
         return " ".join(words)
@@ -201,7 +201,7 @@ def _parameter(told: Table) -> Taken:
 
 
 def _kind(schema: Table) -> str:
-    """What a value has to be, in a word or two.
+    """The type of a value, in a word or two.
 
     >>> _kind({"anyOf": [{"type": "string"}, {"type": "null"}]}), _kind({"enum": ["fast", "best"]})
     ('string', 'fast or best')
@@ -217,7 +217,7 @@ def _kind(schema: Table) -> str:
 
 
 def _example(told: Table) -> Any:
-    """A value to show: the one of the description, the first that may be, or the name in capitals to be replaced."""
+    """A value to show: the description's example, the first allowed value, or the name in capitals as a placeholder."""
     schema = told["schema"]
     given = [*schema.get("examples", ()), *schema.get("enum", ())]
     return given[0] if given else told["name"].upper()

@@ -21,7 +21,7 @@ from recollect.server.sessions import must_be_there
 routes = router()
 
 LISTED, MESSAGES = 1_000, 100
-"""Sessions of the list, and messages on a page of one."""
+"""Sessions in the list, and messages on one page of a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class SessionPage:
-    """One session: some of its messages, and where the next ones are."""
+    """One session: a page of its messages, and the cursor of the next."""
 
     info: SessionInfo
     bubbles: tuple[Bubble, ...]
@@ -53,7 +53,7 @@ async def sessions(request: Request, owner: Owner) -> Response:
 async def session_page(
     request: Request, owner: Owner, chat: Chat, after: str | None = None, message: str = ""
 ) -> Response:
-    """A conversation, word for word, and how it is remembered as a whole: the page after another, or with a message."""
+    """A conversation, word for word, and its episodes: the page after a cursor, or the one with a given message."""
     if message and not after:
         after = await _page_with(owner, chat, message)
     messages, next_page = await chat.messages(limit=MESSAGES, after=after)
@@ -63,7 +63,7 @@ async def session_page(
 
 
 async def _page_with(owner: User, chat: Session, message: str) -> str | None:
-    """The cursor of the page on which a message stands; one that is not of this session is looked for in vain."""
+    """The cursor of the page that a message is on; None, the first page, for a message that is not in this session."""
     if not any(each.scope.session == chat.id for each in await owner.get_memories([message])):
         return None
     after = None
@@ -92,14 +92,14 @@ async def rename(request: Request, owner: Owner, chat: Chat, form: Filled) -> Re
 
 @routes.post("/users/{user}/sessions/{session}/branch", openapi_extra=ADDS)
 async def branch(request: Request, service: Here, owner: Owner, chat: Chat, form: Filled) -> Response:
-    """Begin another session with this one's messages, up to and with one of them."""
+    """Start another session with this one's messages, up to and including the given one."""
     branched = await chat.branch(form.get("message"), new_id(service.clock()))
     return moved(request, "users", owner.id, "chat", branched.id, notice="A branch: what is said here stays here.")
 
 
 @routes.post("/users/{user}/sessions/{session}/delete")
 async def delete(request: Request, owner: Owner, chat: Chat) -> Response:
-    """Forget a session, with what was learned from it alone."""
+    """Forget a session, along with what was learned only from it."""
     receipt = await chat.delete()
     return moved(request, "users", owner.id, "sessions", notice=f"Forgotten for good: {receipt.count} records.")
 

@@ -1,4 +1,4 @@
-"""What assistants are taught: learnings, which they gather, and standing instructions, which people lay down."""
+"""What assistants are taught: learnings, which they gather, and standing instructions, which people give."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Teaching:
 
 @routes.get("/users/{user}/learnings")
 async def teaching(request: Request, service: Here, owner: Owner, agent: str = "") -> Response:
-    """What was learned, and what was laid down."""
+    """What was learned, and what was instructed."""
     held = owner.customizations.of_agent(agent)
     own = await held.list()
     taken = {each.id for each in own}
@@ -71,7 +71,7 @@ async def teaching(request: Request, service: Here, owner: Owner, agent: str = "
 
 @routes.post("/users/{user}/learnings")
 async def add_learning(request: Request, owner: Owner, form: Filled) -> Response:
-    """Keep what was learned."""
+    """Store a learning."""
     await owner.add_learning(form.get("content").strip(), type=form.get("type"))
     return moved(request, "users", owner.id, "learnings", notice="Learned.")
 
@@ -88,7 +88,7 @@ async def judge_learning(request: Request, owner: Owner, id: LearningId, judgeme
 
 @routes.post("/users/{user}/instructions")
 async def add_instruction(request: Request, owner: Owner, form: Filled) -> Response:
-    """Give a standing instruction, at the end of the others."""
+    """Add a standing instruction after the others."""
     await owner.customize(form.get("text").strip(), agent=form.get("agent"))
     return _back(request, owner.id, form, "It counts from the next turn on.")
 
@@ -111,7 +111,7 @@ async def change_instruction(request: Request, owner: Owner, id: InstructionId, 
 
 
 async def _move(held: Customizations, id: str, by: int) -> None:
-    """Put an instruction one place further up or down; at the end it stays."""
+    """Move an instruction one place up or down; at either end it stays."""
     order = [each.id for each in await held.list()]
     if id not in order:
         raise NotFound(field="id")

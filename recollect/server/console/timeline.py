@@ -1,4 +1,4 @@
-"""Facts on a timeline: which value held from when to when, as places between the left and the right of a picture."""
+"""Facts on a timeline: which value held from when to when, as positions between the left and right of a picture."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from recollect.profile import Fact
 from recollect.server.console.words import day
 
 TICKS = 5
-"""Days that are named below a timeline: more would touch each other on a telephone."""
+"""How many days are named below a timeline: more would touch each other on a phone."""
 SHORTEST = 0.012
-"""Of a value that held for a moment, so much is drawn that it can be seen and clicked."""
+"""The shortest bar drawn, so that a value that held for only a moment can be seen and clicked."""
 WIDTHS_PX = {"tiny": 150, "narrow": 215, "middle": 400, "roomy": 640}
-"""How wide a picture is at least, from telephones on. What fits is written for each width, and one of them is shown."""
+"""Minimum widths of a picture, from phones up. Labels are placed for each width, and those of one width are shown."""
 PADDING_PX = 20
-"""The room around a text: what does not fit is written beside its bar."""
+"""The space around a text: what does not fit is written beside its bar."""
 LETTERS_MAX, LETTERS_MIN = 36, 3
-"""Of a longer value the beginning is drawn, where there is room for that; all of it stands in the list below."""
+"""Only the beginning of a longer value is drawn, where there is room; the list below has all of it."""
 THIN, BROAD = frozenset("fijlrtI1 .,:;'|!()/"), frozenset("mwMW@%…")
 BELIEVED = ("learned", "told", "confirmed", "pinned", "ended")
-"""Values that were true at some time. What was rejected or corrected never was."""
+"""The status of values that were true at some time. What was rejected or corrected never was."""
 
 
 class Row(NamedTuple):
-    """What is to be drawn on one lane."""
+    """What to draw in one lane."""
 
     key: str
     id: str
@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 
 class Label(NamedTuple):
-    """What is written of a value: `inside` its bar, or on the side of it that has room."""
+    """The label of a value: `inside` its bar, or on the side that has room."""
 
     place: str
     text: str
@@ -43,14 +43,14 @@ class Label(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Spell:
-    """One value while it held, with its place and length from 0 to 1."""
+    """One value for as long as it held, with its position and length from 0 to 1."""
 
     fact: Fact
     start: float
     length: float
     holds: bool
     labels: Mapping[str, Label | None] = field(default_factory=dict)
-    """What is written of it in a picture of each width: nothing, where there is no room."""
+    """Its label in a picture of each width; None where there is no room."""
 
     @property
     def end(self) -> float:
@@ -59,7 +59,7 @@ class Spell:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One key, or one value of a key that has many, through time; `id` is the memory that holds it now."""
+    """One key, or one value of a key that has many, over time; `id` is the memory that holds it now."""
 
     key: str
     id: str
@@ -88,7 +88,7 @@ def draw(rows: Sequence[Row], now: datetime, asked: datetime | None = None) -> T
     believed = [row._replace(facts=[fact for fact in row.facts if fact.status in BELIEVED]) for row in rows]
     began = [fact.valid_from for row in believed for fact in row.facts if fact.valid_from is not None]
     first = min([*began, now - timedelta(days=1)])
-    # A little room at the left, so that what was known first does not look as if it were older.
+    # A little room at the left, so that what was known first does not look older than it is.
     scale = _Scale(first - (now - first) * 0.02, now)
     lanes = tuple(
         Lane(row.key, row.id, _labelled([_spell(fact, scale) for fact in row.facts])) for row in believed if row.facts
@@ -117,7 +117,7 @@ def _spell(fact: Fact, scale: _Scale) -> Spell:
 
 
 def _labelled(spells: Sequence[Spell]) -> tuple[Spell, ...]:
-    """The spells, each with what is written of its value in pictures of every width."""
+    """The spells, each with its label for pictures of every width."""
     by_width = [_labels(spells, width_px) for width_px in WIDTHS_PX.values()]
     return tuple(
         replace(spell, labels=dict(zip(WIDTHS_PX, labels, strict=True)))
@@ -126,10 +126,10 @@ def _labelled(spells: Sequence[Spell]) -> tuple[Spell, ...]:
 
 
 def _labels(spells: Sequence[Spell], width_px: int) -> list[Label | None]:
-    """The values written where there is room: no text lies over another or over the bar of another."""
+    """Labels placed where there is room: no text overlaps another text or another value's bar."""
     taken = [(spell.start, spell.end) for spell in spells]
     labels: list[Label | None] = [None for _ in spells]
-    # What holds now is written first: of values that changed every minute it is the one to read.
+    # What holds now is placed first: among values that changed every minute, it is the one to read.
     for place, spell in sorted(enumerate(spells), key=lambda each: not each[1].holds):
         value = spell.fact.value
         said = value if len(value) <= LETTERS_MAX else _begun(value, LETTERS_MAX - 1)
@@ -150,7 +150,7 @@ def _labels(spells: Sequence[Spell], width_px: int) -> list[Label | None]:
 
 
 def _beginning(text: str, room_px: float) -> Label | None:
-    """As much of a text as there is room for in its bar; None if that says nothing."""
+    """As much of a text as fits into its bar; None if that is too little to say anything."""
     kept = next((end for end in range(len(text) - 1, 0, -1) if _text_px(_begun(text, end)) <= room_px), 0)
     return Label("inside", _begun(text, kept)) if kept >= LETTERS_MIN else None
 
@@ -160,7 +160,7 @@ def _begun(text: str, letters: int) -> str:
 
 
 def _text_px(text: str) -> int:
-    """About how long a text is as it is drawn, and rather more.
+    """About how long a text is when drawn, erring on the long side.
 
     >>> _text_px("Fjordlab"), _text_px("東京")
     (57, 26)

@@ -1,4 +1,4 @@
-"""Times, numbers and names as the console says them."""
+"""Times, numbers and names as the console writes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from recollect.records import as_datetime
 
 FILTERS = ("day", "clock", "moment", "iso8601", "percent", "named", "size", "count")
-"""What templates may call."""
+"""The filters that templates may use."""
 STEPS = ("bytes", "KB", "MB", "GB", "TB")
 
 
@@ -37,7 +37,7 @@ def iso8601(time: datetime | int | None) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of one.
+    """A share of one, as a percentage.
 
     >>> percent(0.345)
     '34 %'
@@ -46,7 +46,7 @@ def percent(share: float) -> str:
 
 
 def named(name: str) -> str:
-    """The name of a key or a relation in words. Layers keep theirs: it is what people type elsewhere.
+    """The name of a key or a relation in words. Not for layers: people type their names elsewhere.
 
     >>> named("favourite_food")
     'favourite food'
@@ -78,7 +78,7 @@ def count(number: int, one: str, many: str = "") -> str:
 
 
 def spoken(content: str | Sequence[Mapping[str, Any]]) -> str:
-    """What can be read of the content of a message: of parts, the text, and the kind of all else.
+    """The readable content of a message: the text of its parts, and the type of any others.
 
     >>> spoken([{"type": "text", "text": "Look:"}, {"type": "image_url"}])
     'Look:\\n[image_url]'
