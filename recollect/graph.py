@@ -252,8 +252,8 @@ class Graph:
     async def apply(self, found: Sequence[Found], extractor: str) -> tuple[Changes, tuple[Found, ...]]:
         """The changes for drafts of entities and relations, and the drafts that must wait for another commit.
 
-        Only trusted messages are learned from, and only while the message still exists. An invalid draft
-        is left out, and a message that was read before changes nothing.
+        Only trusted messages are learned from, and only while the message still exists. A draft that cannot
+        be applied is left out, and a message that was read before changes nothing.
         """
         drafts = [each for each in found if each.draft.layer in LEARNED and each.message.trust == "trusted"]
         known: dict[str, Record] = {}

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("recollect.learning")
 
 NAMES = ("name", "nickname")
-"""Facts that tell what the user is called."""
+"""Facts that hold a name of the user."""
 LEARNED_MESSAGES = 8
 """Messages per job: what they say fits one commit, and a slow enricher is not given too much at once."""
 LEARNED_DRAFTS = 32

@@ -143,7 +143,7 @@ class Facts:
         self._scope = self._layer.scope_of(scope)
         self._partition = scope.partition
 
-    # ── saying ───────────────────────────────────────────────────────────────────────────────────
+    # ── stating ──────────────────────────────────────────────────────────────────────────────────
 
     async def upsert(self, items: Sequence[Mapping[str, Any]]) -> list[Fact]:
         """State several facts in one commit. Return what now stands for each key (or value of a set)."""
@@ -309,7 +309,7 @@ class Facts:
         return self._changes(put, now).and_(needs=needs), tuple(drafts[taken:])
 
     async def _outdated(self, row: Sequence[Claim], all_rows: Sequence[Sequence[Claim]]) -> list[Claim]:
-        """The claims that a new value ends: someone who likes something no longer dislikes it.
+        """The claims of what a new value ends: someone who likes something no longer dislikes it.
 
         Moving to another city ends the old region, unless it is stated again. Being out of work ends the employer.
         """
@@ -328,9 +328,9 @@ class Facts:
         return ends
 
     async def _at_odds(self, claim: Claim, all_rows: Sequence[Sequence[Claim]]) -> list[Claim]:
-        """End the employer of someone now retired or out of work, or that status once they have an employer.
+        """Claims that end the employer of someone now out of work, or that status once they have an employer.
 
-        Neither ends if one text states both.
+        None if one text states both.
         """
         name, other = claim.key.name, {"occupation": "employer", "employer": "occupation"}.get(claim.key.name)
         if other is None or (name == "occupation" and not is_without_work(claim.value)):
@@ -359,7 +359,7 @@ class Facts:
         heads = await self._heads(kind)
         return [replace(claim, value=head.data["value"]) for head in heads[:APPLIED_DRAFTS]]
 
-    # ── where things stand ───────────────────────────────────────────────────────────────────────
+    # ── heads and their past ─────────────────────────────────────────────────────────────────────
 
     def _id(self, key: Key, value: str) -> str:
         """The place of a key's value: one per key, or one per value of a set."""

@@ -123,7 +123,7 @@ class Quarantine:
         return Record(layer.head_id(scope), "session", scope, created_at=now)
 
     async def _meant(self, session: str, ids: Sequence[str]) -> list[Record]:
-        """The messages of a session, or these records, with all copies of messages in its branches."""
+        """The messages of a session, or these records, with all copies of messages in branches."""
         if session:
             where = Filter(self._partition, layers=("conversation",), session=session)
             found = [record async for record in self._ledger.walk(where)]

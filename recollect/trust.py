@@ -225,7 +225,7 @@ class Trust:
         return [each.id for each in said if choice.hears(each)], choice.means({each.id for each in there})
 
     async def _take_back(self, means: Gone, undo: Undo, extractor: str, messages: Iterable[str] = ()) -> Counter[str]:
-        """Undo what these tellings taught; none of it is learned again, nor is anything from these messages."""
+        """Undo what these tellings taught; it is not learned again, neither from them nor from these messages."""
         taught = dict.fromkeys(messages)
 
         def hears(telling: Telling) -> bool:
