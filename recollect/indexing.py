@@ -157,7 +157,7 @@ class Indexing:
         return None
 
     async def _feed(self, index: VectorIndex, partition: Partition, ids: Sequence[str]) -> tuple[int, int]:
-        """Pass the index what the store holds of these, again if that changes meanwhile. Return the numbers put and gone."""
+        """Pass the index what the store holds of these, again if it changes. Return how many were put and dropped."""
         before: dict[str, int] | None = None
         for _ in range(FEED_TRIES):
             found = await self._ledger.get(partition, ids)
