@@ -1,7 +1,7 @@
-"""The graph agrees with the profile: when a fact is over, or never was so, so is the relation that says the same.
+"""Keep the graph consistent with the profile: a relation ends when the fact it stands for ends or proves untrue.
 
-People correct facts, and messages end them ("I got divorced") without a word of who it was. A relation
-of the user that stands for such a fact is then ended by a job that is written with the change.
+People correct facts, and messages end them ("I got divorced") without naming the other person. A relation
+of the user that stands for such a fact is then ended by a job that is committed with the change.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from recollect.indexes import Indexes
 
 LEARNED_ENDS = (graphs.AS_THE_PROFILE, graphs.ANOTHER_BEGAN, graphs.NO_LONGER)
-"""Why a relation ended that may hold again with its fact: nobody ended it by hand."""
+"""Reasons for which a relation ended that may hold again with its fact: nobody ended it by hand."""
 
 
 class Agreement:
-    """Lets relations of a user follow the facts that they stand for."""
+    """Makes a user's relations follow the facts they stand for."""
 
     def __init__(self, ledger: Ledger, indexes: Indexes, partition: Partition) -> None:
         self._ledger = ledger
@@ -32,7 +32,7 @@ class Agreement:
         self._partition = partition
 
     async def follow(self, key: str) -> None:
-        """End relations whose fact is over; let those hold again that ended with a fact that holds again."""
+        """End relations whose fact is over; restore those that ended with a fact that holds again."""
         scope, now = Scope(*self._partition), self._ledger.clock()
         index = await self._indexes.current(self._partition)
         user = graphs.name_id(scope, graphs.USER)
@@ -45,7 +45,7 @@ class Agreement:
         ]
         standing = {normal(str(head.data["value"])) for head in index.of_layer("fact", now) if head.data["key"] == key}
         if all(graphs.holds(each, now) and normal(each.data["names"][1]) in standing for each in mine):
-            return  # as most often: what a message told is in the graph already
+            return  # the usual case: what a message said is in the graph already
         spells: dict[str, list[Record]] = {}
         for spell in await spells_of(self._ledger, scope, key):
             spells.setdefault(normal(spell.data["value"]), []).append(spell)
@@ -55,7 +55,7 @@ class Agreement:
 
 
 def _agreeing(relation: Record, spells: Mapping[str, Sequence[Record]], now: int) -> Record:
-    """A relation as the spells of its fact, by their values, have it; as it is if they say nothing of it."""
+    """A relation brought into line with the spells of its fact, keyed by value; unchanged if they do not mention it."""
     told = spells.get(normal(relation.data["names"][1]), ())
     same = [spell for spell in told if spell.data["last_seen"] is not None]
     if not same:
@@ -70,13 +70,13 @@ def _agreeing(relation: Record, spells: Mapping[str, Sequence[Record]], now: int
 
 
 def _is_by_hand(relation: Record) -> bool:
-    """Whether somebody ended it, or told it with its end, for other reasons than machines have."""
+    """Whether somebody ended it, or stated it with its end, for a reason that machines do not give."""
     is_learned = relation.source is not None and relation.source.extractor is not None
     return relation.data.get("reason", graphs.NO_LONGER if is_learned else "") not in LEARNED_ENDS
 
 
 def _ended_by(spell: Record) -> list[str]:
-    """The messages that said that it is over, if any did."""
+    """The messages that said it is over, if any did."""
     last = spell.data.get("ended", [[]])[-1]
     told = [Telling(*each) for each in last[2:]]
     return [telling.message for telling in told if telling.message]

@@ -1,7 +1,7 @@
-"""Asking a model, within its allowance: tokens of an org in a day, questions at once, time for each.
+"""Asking a model within its allowance: tokens per org and day, concurrent requests, time per request.
 
-What was spent stands in the store, in the org's own partition, so that all workers share it. It is taken
-before a question is asked and put right when it was answered: whatever breaks off, no more is spent than allowed.
+Spending is recorded in the store, in the org's own partition, so that all workers share it. Tokens are reserved
+before a request and corrected after the answer, so that even if interrupted no more is spent than allowed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ log = logging.getLogger("recollect.model")
 
 LAYER = "spending"
 ANSWERS_KEPT = 256
-"""Answers that are remembered for work that has to be done again, as when two workers met: some hundred KiB."""
+"""Answers cached for jobs that have to be done again, as when two workers collide: a few hundred KiB."""
 SCHEMA_TOKENS = 400
-"""What the shape of an answer costs beside the question, about."""
+"""Approximate cost of the answer's schema on top of the question."""
 COUNTED = ("asked", "failed", "put_off", "tokens_in", "tokens_out", "refused")
-"""What is counted of a model since the start, by name; `refused` are findings that nobody had said."""
+"""The counters of a model since the start; `refused` are findings that nobody had said."""
 
 
 class Allowance:
@@ -39,7 +39,7 @@ class Allowance:
         self.model = model
         self.figures = dict.fromkeys(COUNTED, 0)
         self.state = "not asked yet"
-        """How the model did the last time that it was asked."""
+        """How the model did the last time it was asked."""
         self._ledger = ledger
         self._count = count
         self._per_day = settings.llm_tokens_per_day
@@ -48,9 +48,9 @@ class Allowance:
         self._answers: OrderedDict[bytes, Any] = OrderedDict()
 
     async def ask(self, org: str, ask: Ask) -> Any:
-        """What the model answers, of the shape that was asked for; `PutOff` when it has to wait, else `ModelError`.
+        """The model's answer, in the requested shape; raises `PutOff` if it has to wait, `ModelError` if it fails.
 
-        The same question again is answered from memory, if it was answered lately.
+        A question that was answered recently is answered from the cache.
         """
         key = hashlib.blake2b(f"{org}\0{ask.text}\0{ask.schema}".encode(), digest_size=16).digest()
         if key in self._answers:
@@ -83,7 +83,7 @@ class Allowance:
                 answer = await self._answered(ask)
             spent = self._noted(ask, answer)
         except ModelError as error:
-            # A question without an answer cost nothing, unless the model may still be thinking about it.
+            # A question without an answer costs nothing, unless the model may still be working on it.
             spent = expected if isinstance(error.__cause__, TimeoutError) else 0
             raise
         finally:
@@ -91,7 +91,7 @@ class Allowance:
         return decoded(answer.text, ask.schema)
 
     async def _answered(self, ask: Ask) -> Answer:
-        """One answer in time, whatever the model is made of."""
+        """One answer within the time limit, whatever kind of model it is."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await self.model.answer(ask)
@@ -105,7 +105,7 @@ class Allowance:
             ) from error
 
     def _noted(self, ask: Ask, answer: Answer) -> int:
-        """What an answer cost: as the model says, else as it is counted here, no more than was asked for."""
+        """What an answer cost: as the model reports, else as counted here, the answer at most `tokens_max`."""
         text = answer.text[: 8 * ask.tokens_max] if isinstance(answer.text, str) else ""
         tokens_in = self._count(ask.text) if answer.tokens_in is None else answer.tokens_in
         tokens_out = min(self._count(text), ask.tokens_max) if answer.tokens_out is None else answer.tokens_out
@@ -116,12 +116,12 @@ class Allowance:
     # ── what was spent ───────────────────────────────────────────────────────────────────────────
 
     async def spent(self, org: str) -> int:
-        """Tokens that an org has spent today."""
+        """Tokens an org has spent today."""
         found = await self._ledger.get(Partition(org, ""), [_id(self._ledger.clock() // DAY_MS)])
         return int(found[0].data["tokens"]) if found else 0
 
     async def _take(self, org: str, tokens: int) -> int:
-        """Take tokens out of today's allowance, or tell when there are more. Gives the day."""
+        """Reserve tokens from today's allowance, or raise `PutOff` until there are more. Return the day."""
         if tokens > self._per_day:
             raise ModelError("One question costs more than llm_tokens_per_day allows. Allow more, or ask for less.")
         now = self._ledger.clock()
@@ -138,7 +138,7 @@ class Allowance:
         return now // DAY_MS
 
     async def _settle(self, org: str, day: int, difference: int) -> None:
-        """Put right what was taken on a day; a count that cannot be written is not worth losing an answer for."""
+        """Correct what was reserved on a day; a count that cannot be written is not worth losing an answer for."""
         if not difference:
             return
         try:

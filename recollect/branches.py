@@ -1,4 +1,4 @@
-"""What branched off: the copies of messages that sessions begin with which were branched from others."""
+"""Branches: the copied messages that a session begins with when it branches off from another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def is_copy(index: PartitionIndex, message: Record, now: int) -> bool:
-    """Whether it was copied when its session branched off, and what it is a copy of is still there."""
+    """Whether it was copied when its session branched off, and the original still exists."""
     head = index.head("session", message.scope, now)
     parent = head.data.get("parent") if head is not None else None
     return parent is not None and any(
@@ -24,7 +24,7 @@ def is_copy(index: PartitionIndex, message: Record, now: int) -> bool:
 
 
 def copies_of(index: PartitionIndex, session: str, now: int) -> dict[str, str]:
-    """The messages of a session that are said in one that branched off as well, each with the id of its copy there."""
+    """The messages of a session that a branch of it also holds, each with the id of its copy there."""
     messages = index.session(session, now)
     found: dict[str, str] = {}
     for branch in _branches(index, now, session) if messages else ():
@@ -35,7 +35,7 @@ def copies_of(index: PartitionIndex, session: str, now: int) -> dict[str, str]:
 
 
 async def with_copies(indexes: Indexes, partition: Partition, records: Sequence[Record], now: int) -> list[Record]:
-    """These records and the copies of their messages in sessions that branched off, step by step."""
+    """These records and the copies of their messages in branches, and in branches of branches."""
     found = {record.id: record for record in records}
     newest = [record for record in records if record.layer == "conversation"]
     if not newest:
@@ -50,6 +50,6 @@ async def with_copies(indexes: Indexes, partition: Partition, records: Sequence[
 
 
 def _branches(index: PartitionIndex, now: int, parent: str | None = None) -> list[str]:
-    """The sessions that branched off, from any other or from one."""
+    """The sessions that branched off, from any session or from `parent`."""
     heads = [head for head in index.held("session", now) if "parent" in head.data]
     return [head.scope.session for head in heads if parent in (None, head.data["parent"])]

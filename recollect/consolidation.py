@@ -1,8 +1,8 @@
-"""Consolidation: sessions that rest become episodes, what recurs in them knowledge, and doubles one memory.
+"""Consolidation: resting sessions become episodes, recurring topics become memories, duplicates are merged.
 
-Each step is a commit of its own, decided from what is stored, so that it can be broken off anywhere,
-run twice or by two at once, and is done once. Nothing is deleted: a merge is recorded and can be taken
-back, and a memory of what recurs names its episodes and goes with them.
+Each step is a commit of its own, decided from what is stored, so it can be interrupted anywhere, run
+twice or by two workers at once, and still takes effect once. Nothing is deleted: a merge is recorded and
+can be undone, and a memory of what recurs names its episodes and goes with them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Scope,
 from recollect.settings import Settings
 
 READ_AT_ONCE = 1_000
-"""Memories that are looked at before others have a turn."""
+"""Memories examined before yielding to other tasks."""
 EPISODES_AT_ONCE = 50
-"""Episodes that are read before others have a turn: some milliseconds."""
+"""Episodes read before yielding to other tasks: a few milliseconds."""
 ALIKE_MAX = 50
-"""Memories with the same words that are compared with each other: more are not doubles but a form."""
+"""Memories with the same words that are compared with each other: more are not duplicates but a template."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Doubles:
 
 @dataclass(frozen=True, slots=True)
 class Consolidated:
-    """What was made of a partition, or would be: new episodes, merged memories, what was found to recur."""
+    """What consolidation made, or would make: new episodes, merged memories, memories of what recurs."""
 
     episodes: tuple[Record, ...] = ()
     merged: tuple[Doubles, ...] = ()
@@ -48,7 +48,7 @@ class Consolidated:
 
 
 class Consolidation:
-    """Makes less and better of what one partition holds."""
+    """Condenses what one partition holds."""
 
     def __init__(self, ledger: Ledger, indexes: Indexes, settings: Settings) -> None:
         self._ledger = ledger
@@ -56,8 +56,8 @@ class Consolidation:
         self._idle_ms = settings.episode_idle_minutes * MINUTE_MS
 
     async def run(self, partition: Partition, *, dry_run: bool = False) -> Consolidated:
-        """All of it, once; with `dry_run` it is only told what would be done."""
-        if not partition.user:  # what belongs to an org is nobody's conversation
+        """Run every step once; with `dry_run`, only report what would be done."""
+        if not partition.user:  # an org's own partition has no conversations
             return Consolidated(merged=await self._merge(partition, dry_run))
         return Consolidated(
             episodes=await self._note(partition, dry_run),
@@ -68,7 +68,7 @@ class Consolidation:
     # ── sessions that rest ───────────────────────────────────────────────────────────────────────
 
     async def _note(self, partition: Partition, dry_run: bool) -> tuple[Record, ...]:
-        """The episodes of sessions that rest and were not noted down, whatever became of their jobs."""
+        """Make the episodes of resting sessions that were not noted down, whatever happened to their jobs."""
         index = await self._indexes.current(partition)
         episodes = Episodes(self._ledger, Scope(*partition), idle_ms=self._idle_ms)
         made: list[Record] = []
@@ -91,10 +91,10 @@ class Consolidation:
                 found.append(session)
         return found
 
-    # ── doubles ──────────────────────────────────────────────────────────────────────────────────
+    # ── duplicates ───────────────────────────────────────────────────────────────────────────────
 
     async def _merge(self, partition: Partition, dry_run: bool) -> tuple[Doubles, ...]:
-        """Memories that say the same and were not merged when they were written, before they had a vector say."""
+        """Merge memories that say the same but were not merged when written, say because they had no vector yet."""
         index = await self._indexes.current(partition)
         now = self._ledger.clock()
         found: list[Doubles] = []
@@ -115,13 +115,13 @@ class Consolidation:
     # ── what recurs ──────────────────────────────────────────────────────────────────────────────
 
     async def _tell(self, partition: Partition, dry_run: bool) -> tuple[Record, ...]:
-        """Memories of what several episodes have in common, new or told anew."""
+        """Write memories of what several episodes have in common, new or updated."""
         sayings = Sayings()
         if dry_run:
             return tuple(each.memory for each in await self._recurring(partition, sayings))
         told: dict[str, Record] = {}
         while found := [each for each in await self._recurring(partition, sayings) if each.memory.id not in told]:
-            # Two topics may mark the same episode: the second goes on from what the first has made of it.
+            # Two topics may mark the same episode: the second continues from what the first wrote.
             written: dict[str, Record] = {}
             for each in found:
                 before = [written.get(episode.id, episode) for episode in each.episodes]
@@ -147,12 +147,12 @@ class Consolidation:
         now = self._ledger.clock()
         id = found.memory.id
         job = enrich_job(partition, (id,), now)
-        # All episodes are put, also those that stay as they are: none may have been set aside since they were read.
+        # Put all episodes, even unchanged ones, to ensure that none has been set aside since it was read.
         episodes = (marked(each, str(found.memory.data["topic"])) for each in found.episodes)
         return Changes(partition, put=(found.memory, *episodes), enqueue=(job,))
 
     async def retell(self, job: Job) -> Changes:
-        """What a job of kind `retell` changes: a memory of what recurs is told by the episodes that are left."""
+        """The changes of a job of kind `retell`: a memory of what recurs, rebuilt from the episodes that are left."""
         (key,) = job.refs
         index = await self._indexes.current(job.partition)
         now = self._ledger.clock()
@@ -166,7 +166,7 @@ class Consolidation:
         return self._telling(job.partition, Recurring(memory, used))
 
     async def _committed(self, changes: Changes) -> bool:
-        """Commit, if nobody was faster: whoever was has changed what this rests on, and it is looked at again later."""
+        """Commit unless another writer was faster: that changed what this rests on, so a later run looks again."""
         try:
             await self._ledger.commit(changes)
         except Conflict:
@@ -175,7 +175,7 @@ class Consolidation:
 
 
 def _doubles(group: Sequence[Record], now: int) -> Iterator[Doubles]:
-    """Those of a group that say the same, each newer one with the older that takes it in."""
+    """The members of a group that say the same, each newer one with the older it is merged into."""
     stay: list[Record] = []
     wordings = Wordings()
     for newer in sorted(group, key=lambda record: record.born):
@@ -189,5 +189,5 @@ def _doubles(group: Sequence[Record], now: int) -> Iterator[Doubles]:
 
 
 def _as_written(record: Record) -> Record:
-    """A record with the version that its commit has given it."""
+    """A record with the version its commit gave it."""
     return record.with_(version=record.version + 1)

@@ -1,10 +1,10 @@
-"""Moving house: everything that one store keeps, copied into another, and looked at again on the other side.
+"""Migration: copy everything one store keeps into another, and verify it there.
 
-There is nothing to keep about how far a copy has come: what is already there is left alone. So it can
-be stopped anywhere and called again, and called again it takes along what was written meanwhile.
+A copy keeps no progress state: what is already there is left alone. So it can be stopped anywhere and
+called again, and another call also copies what was written meanwhile.
 
-Records keep their ids, times, vectors and order of birth. Versions start anew, because a store counts
-them itself; so what a record says about versions and births is said in the numbers of the new store.
+Records keep their ids, times, vectors and order of birth. Versions start anew, because each store counts
+them itself; so what a record says about versions and births is expressed in the new store's numbers.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ from recollect.stores.contract import OPERATIONS_MAX, Store, named_partitions
 
 PAGE = 500
 CONFLICT_TRIES = 3
-"""How often a portion is compared again because somebody wrote to the new store meanwhile."""
+"""How often a portion is compared again because the new store was written to meanwhile."""
 TOLD_MAX = 10
-"""Ids of different records that a report names."""
+"""How many ids of differing records a report names."""
 LEFT_OUT = ("fence", "seal")
-"""What belongs to work under way in the old store, and to nothing else."""
+"""Layers that only serve work in progress in the old store."""
 COPIED_LAYERS = tuple(name for name in LAYERS if name not in LEFT_OUT)
 
 Told = Callable[[int], None]
-"""Told how many more records were looked at."""
+"""Called with the number of further records examined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What became of one partition.
+    """The result for one partition.
 
     Of `records` in the old store, `copied` were new, `known` were there already and `different` had
-    another content under their id, which was left alone unless it was to be overwritten. After it both
-    sides were read again: `missing` and `extra` are what only one of them has, and the digests are over
-    all records in their order. `verified`: they are equal.
+    other content under their id, which was left alone unless overwriting was requested. Afterwards both
+    sides were read again: `missing` and `extra` count what only one of them has, and the digests are over
+    all records in order. `verified`: the digests are equal.
     """
 
     partition: Partition
@@ -94,7 +94,7 @@ class Copied:
 
 
 class Copying:
-    """Copies partitions from one store to another, one after the other."""
+    """Copies partitions from one store to another, one by one."""
 
     def __init__(
         self,
@@ -117,12 +117,12 @@ class Copying:
         self._told = told or (lambda _: None)
 
     async def run(self) -> AsyncIterator[Copied]:
-        """Copy all there is, or the chosen layers of it."""
+        """Copy everything, or only the chosen layers."""
         async for partition in named_partitions(self._source):
             yield await self._partition(partition)
 
     async def _partition(self, partition: Partition) -> Copied:
-        now = self._clock()  # one moment for both sides: what expires meanwhile is not missed on either
+        now = self._clock()  # one moment for both sides, so that what expires meanwhile counts the same on both
         done = Copied(partition, dry_run=self._dry_run)
         sessions = Sessions()
         summaries: list[Record] = []
@@ -133,7 +133,7 @@ class Copying:
             summaries += [record for record in page if record.layer == "summary"]
             done = await self._portions([_carried(r) for r in page if r.layer != "summary"], done, now)
             self._told(len(page))
-        # A summary says up to where it reaches, which is known when all messages are there.
+        # A summary says how far it reaches, which is only known once all messages are there.
         done = await self._portions([await self._summary(record, now) for record in summaries], done, now)
         if self._dry_run:
             return done
@@ -158,7 +158,7 @@ class Copying:
         return done
 
     async def _portion(self, records: Sequence[Record], done: Copied, now: int) -> Copied:
-        """Put what is new, in one commit; compare what is there."""
+        """Put what is new in one commit; compare what is already there."""
         partition = done.partition
         for attempt in range(CONFLICT_TRIES):
             there = {r.id: r for r in await self._target.get(partition, [record.id for record in records], now)}
@@ -181,7 +181,7 @@ class Copying:
         )  # fmt: skip
 
     def _enriching(self, partition: Partition, records: Iterable[Record]) -> tuple[Job, ...]:
-        """The work for what was not enriched yet: jobs stay in the old store."""
+        """The job for records not enriched yet, because jobs stay in the old store."""
         refs = tuple(r.id for r in records if LAYERS[r.layer].embedded and r.content and r.vector is None)
         now = self._clock()
         return (enrich_job(partition, refs, now),) if refs else ()
@@ -192,7 +192,7 @@ class Copying:
             await self._ledger.commit(Changes(some[0].partition, enqueue=some))
 
     async def _summary(self, record: Record, now: int) -> Record:
-        """A running summary that reaches, in the new store, as far as it did in the old one."""
+        """A running summary that reaches as far in the new store as it did in the old one."""
         revision, place = record.data["covers"]["born"]
         partition = record.scope.partition
         where = Filter(partition, ("conversation",), record.scope.session, born_before=(revision, place + 1))
@@ -202,10 +202,10 @@ class Copying:
         covers = {**record.data["covers"], "born": born}
         return _carried(record.with_(data={**record.data, "covers": covers}))
 
-    # ── looking again ────────────────────────────────────────────────────────────────────────────
+    # ── verifying ────────────────────────────────────────────────────────────────────────────────
 
     async def _verified(self, done: Copied, now: int) -> Copied:
-        """Read both sides once more and compare them, record by record and as a whole."""
+        """Read both sides again and compare them, record by record and as a whole."""
         source, target = Tally(), Tally()
         async for page in self._pages(self._source, done.partition, now):
             for record in page:
@@ -234,13 +234,13 @@ class Sessions:
                 self._covered.update(covered(record))
 
     def jobs(self, partition: Partition, now: int) -> list[Job]:
-        """The work of making episodes of them once they rest, as with every message that comes in."""
+        """The jobs of making episodes of these sessions once they rest, as for every incoming message."""
         open_ones = {scope.session for id, scope in self._messages.items() if id not in self._covered}
         return [episode_job(Scope(*partition, session=session), now) for session in sorted(open_ones)]
 
 
 class Tally:
-    """The records of one side: each by its digest, and all of them as one, each layer in order of birth."""
+    """The records of one side: a digest of each, and one of all together, each layer in order of birth."""
 
     def __init__(self) -> None:
         self.digests: dict[str, bytes] = {}
@@ -259,7 +259,7 @@ class Tally:
 
 
 def _carried(record: Record) -> Record:
-    """The record without what only its old store can know: versions, and places in the order of birth."""
+    """The record without what only applies in its old store: versions, and places in the order of birth."""
     return record.with_(data=in_a_new_place(record.data), version=0, born=(0, 0))
 
 

@@ -1,4 +1,4 @@
-"""What enrichment makes of new records: their meaning, their importance, near-duplicates merged.
+"""Enrichment of new records: vectors, importance, and merging of near-duplicates.
 
 Everything is decided from what was read; the worker commits it together with the end of the job.
 """
@@ -26,11 +26,11 @@ from recollect.settings import Settings
 from recollect.stores.contract import OPERATIONS_MAX
 
 ENRICHED_RECORDS, ENRICHED_BYTES = 40, 400_000
-"""How much is enriched at a time: a record may bring an older one with it, and all go into one commit."""
+"""How much is enriched at a time: a record may change an older one too, and all of it goes into one commit."""
 NEAREST = 8
-"""How many of the nearest memories are looked at for one that says the same."""
+"""How many of the nearest memories are checked for one that says the same."""
 TOKENS_PER_CHARACTER = 0.2
-"""No text has fewer tokens than this a character, about: a cheap look before folding is considered."""
+"""Roughly the fewest tokens per character in any text: a cheap check before folding is considered."""
 
 
 class Enrichment:
@@ -51,12 +51,12 @@ class Enrichment:
         self._settings = settings
 
     async def enrich(self, partition: Partition, refs: Sequence[str]) -> tuple[Changes, tuple[str, ...]]:
-        """What to change for these records, and those that have to wait for another commit."""
-        # An index that is at hand has the records as soon as it is caught up, as it has to be anyway.
+        """The changes for these records, and the ids of those that must wait for another commit."""
+        # An index already in memory has the records once it has caught up, which it has to do anyway.
         index = await self._indexes.current(partition) if partition in self._indexes else None
         ledger = self._ledger if index is None else self._ledger.reading(index)
         found = await ledger.get(partition, refs)
-        # Some were forgotten or have expired meanwhile: what is left of them is for upkeep.
+        # Some were forgotten or have expired meanwhile: upkeep removes what is left of them.
         upkeep = (upkeep_job(partition, self._ledger.clock()),) if len(found) < len(set(refs)) else ()
         if not found:
             return Changes(partition, enqueue=upkeep), ()
@@ -67,11 +67,11 @@ class Enrichment:
             return Changes(partition, put=tuple(await self._enriched(records)), needs=needs, enqueue=upkeep), later
         if index is None:
             index = await self._indexes.current(partition)
-        index.bury_ended(self._ledger.clock())  # so that an index without questions lets go of what is over, too
+        index.bury_ended(self._ledger.clock())  # so that an index without queries drops ended records, too
         aside = self._set_aside(index, records)
         known = [aside.get(record.id, record) for record in records]
         taught = await self._learning.taught(partition, index, heard(known), _room_beside(records, refs))
-        # What was to be enriched may have learned something in the same breath: then that is what is enriched.
+        # Learning may just have changed a record that is to be enriched: enrich the changed one.
         learned = {record.id: record for record in taught.put if record.layer != "conversation"}
         known = [learned.get(record.id, record) for record in known]
         enriched = await self._enriched((*known, *_waiting(taught)))
@@ -85,7 +85,7 @@ class Enrichment:
         return Changes(partition, put=tuple(put.values()), needs=needs, enqueue=jobs), later
 
     def _set_aside(self, index: PartitionIndex, records: Sequence[Record]) -> dict[str, Record]:
-        """The messages that were said in a session after it was set aside: they are, too."""
+        """The messages added to a session after it was set aside, now set aside as well."""
         now = self._ledger.clock()
         said = [record for record in records if record.layer == "conversation"]
         heads = {record.scope.session: index.head("session", record.scope, now) for record in said}
@@ -93,19 +93,19 @@ class Enrichment:
         return {each.id: set_aside(each, notes[each.scope.session]) for each in said if each.scope.session in notes}
 
     async def despite_failing(self, job: Job) -> tuple[Job, ...]:
-        """The work that has to follow also when records could not be enriched: their sessions are noted down."""
+        """The jobs that must follow even when enrichment fails: episodes are still made of the sessions."""
         found = await self._ledger.get(job.partition, job.refs) if job.kind == "enrich" else ()
         newest = {record.scope.session: record for record in found if record.layer == "conversation"}
         return tuple(self._episodes(newest.values()))
 
     async def learn(self, job: Job) -> Changes:
-        """What a job of kind `learn` changes, with the meaning of all that was learned."""
+        """The changes of a job of kind `learn`, with vectors for everything that was learned."""
         taught = await self._learning.run(job)
         put = {record.id: record for record in (*taught.put, *await self._enriched(_waiting(taught)))}
         return replace(taught, put=tuple(put.values()), enqueue=_without_enriching(taught))
 
     async def _enriched(self, records: Sequence[Record]) -> list[Record]:
-        """The records with their vectors and their importance; one call of the embedder for all of them."""
+        """The records with their vectors and importance; one embedder call for all of them."""
         embedder = self._embedder
         if embedder is None:
             return [_rated(record, record.vector) for record in records]
@@ -121,10 +121,10 @@ class Enrichment:
         return [_rated(record, made.get(record.id, record.vector)) for record in records]
 
     def _episodes(self, newest: Iterable[Record]) -> Iterator[Job]:
-        """The work of noting down each session once it rests.
+        """The jobs of making episodes of each session once it rests.
 
-        Enqueued here and not with each message, so that those who write do not pay for it: there is
-        no message without the job that leads here.
+        Enqueued here rather than with each message, so that writers do not pay for it: every
+        message has a job that leads here.
         """
         idle_ms = self._settings.episode_idle_minutes * MINUTE_MS
         for message in newest:
@@ -146,7 +146,7 @@ class Enrichment:
 
 
 def _rated(record: Record, vector: Vector | None) -> Record:
-    """With its vector, and with the importance that its text has unless the caller said how important it is."""
+    """The record with its vector, and with the importance of its text unless the caller rated it."""
     if record.data.get("rated") or not record.content:
         return record.with_(vector=vector)
     role = record.data.get("role", "user")
@@ -155,7 +155,7 @@ def _rated(record: Record, vector: Vector | None) -> Record:
 
 
 def _waiting(taught: Changes) -> list[Record]:
-    """What was learned and would have to be enriched by a job of its own."""
+    """The learned records that would otherwise need an enrich job of their own."""
     ids = {id for job in taught.enqueue if job.kind == "enrich" for id in job.refs}
     return [record for record in taught.put if record.id in ids]
 
@@ -165,9 +165,9 @@ def _without_enriching(taught: Changes) -> tuple[Job, ...]:
 
 
 def _room_beside(records: Sequence[Record], refs: Sequence[str]) -> int:
-    """Operations that a commit has left beside these records.
+    """The operations a commit has left beside these records.
 
-    A memory may bring an older one, a session two jobs, each id may end a job, and upkeep is one more.
+    A memory may add an older one, a session two jobs, each id may finish a job, and upkeep is one more.
     """
     memories = sum(record.layer == "long_term" for record in records)
     sessions = len({record.scope.session for record in records if record.layer == "conversation"})
@@ -175,7 +175,7 @@ def _room_beside(records: Sequence[Record], refs: Sequence[str]) -> int:
 
 
 def _merge_near(index: PartitionIndex, memories: Sequence[Record], now: int) -> dict[str, Record]:
-    """Of memories that say the same, the newer ended in favour of the older; both sides to be put."""
+    """For memories that say the same, end the newer in favour of the older; both are to be put."""
     changed: dict[str, Record] = {}
     if not memories:
         return changed
@@ -194,7 +194,7 @@ def _merge_near(index: PartitionIndex, memories: Sequence[Record], now: int) -> 
 
 
 def merged_pair(older: Record, newer: Record, now: int, wordings: Wordings) -> tuple[Record, Record] | None:
-    """The older memory with the newer one taken in, and the newer one, ended; None if they do not say the same."""
+    """The older memory with the newer merged in, and the newer one, ended; None if they do not say the same."""
     *_, (_, before) = _with_those_before((older, newer))
     cosine = before[0][1] if before else 0.0
     return _joined(older, newer, cosine, now, wordings)
@@ -209,7 +209,7 @@ def _joined(older: Record, newer: Record, cosine: float, now: int, wordings: Wor
 
 
 def fit_together(older: Record, newer: Record) -> bool:
-    """True when the older one can stand for both, with metadata that are within the limits of one record."""
+    """True when the older one can stand for both, with the joint metadata within the limits of one record."""
     if not can_stand_for(older, newer):
         return False
     try:
@@ -220,7 +220,7 @@ def fit_together(older: Record, newer: Record) -> bool:
 
 
 def _with_those_before(memories: Iterable[Record]) -> Iterator[tuple[Record, list[tuple[Record, float]]]]:
-    """Each memory with those before it that are near enough to say the same: the index has no vectors of them yet."""
+    """Each memory with earlier ones near enough to say the same: the index does not have their vectors yet."""
     numbers_of: dict[str, list[tuple[Record, Floats]]] = {}
     for memory in memories:
         near = []

@@ -1,8 +1,8 @@
 """Sessions that rest become episodes: found by search, kept when the messages are long gone.
 
-How far a session is noted down stands in its head, and moves in the same commit that writes the
-episodes. So whatever is broken off, done twice or by two at once, every message goes into one
-episode at most, and an episode that was forgotten does not come back.
+How far a session has been noted down is stored in its head, and advances in the same commit that
+writes the episodes. So even if the work is interrupted, repeated or done by two workers at once,
+every message goes into at most one episode, and a forgotten episode does not come back.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from recollect.seals import sealed
 from recollect.stores.contract import OPERATIONS_MAX
 
 IDLE_MS = GAP_MS
-"""A session in which nothing was said for so long rests: the same pause that ends a stretch of it."""
+"""A session with no messages for this long is at rest: the same pause that ends a stretch of it."""
 PORTION = 200
-"""Messages that one job reads. At four a stretch its episodes fit into one commit, with room for jobs."""
+"""Messages read per job. At four per stretch, their episodes fit into one commit, with room for jobs."""
 NOTED, NOTED_BORN = "noted_to", "noted_born"
-"""In the head of a session: the last message that episodes were made up to, and its place in the session."""
+"""In the head of a session: the last message covered by episode-making, and its place in the session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A stretch of conversation as it is remembered."""
+    """A remembered stretch of conversation."""
 
     id: str
     title: str
@@ -63,7 +63,7 @@ class Episode:
 
     @classmethod
     def from_record(cls, record: Record) -> Episode:
-        """The view of a record; one that was added by hand has only its text and its time."""
+        """The episode held by a record; one added by hand has only its text and its time."""
         data = record.data
         title = data.get("title")
         return cls(
@@ -121,14 +121,14 @@ class Episodes:
     # ── for people ───────────────────────────────────────────────────────────────────────────────
 
     async def get(self, id: str) -> Episode:
-        """One episode; what is not there, or is another's, is `NotFound`."""
+        """One episode; `NotFound` if it does not exist or belongs to someone else."""
         record = await self._ledger.one(self._partition, validate.identifier(id, "id"))
         if record.layer != "episodic":
             raise NotFound(field="id")
         return Episode.from_record(record)
 
     async def close(self, session: str) -> list[Episode]:
-        """Make the episodes of a session now, as when it is over. Gives the new ones."""
+        """Make the episodes of a session now, as if it were over. Return the new ones."""
         validate.identifier(session, "session")
         made: list[Episode] = []
         while changes := await self._ledger.commit_decided(lambda: self.make(session, closing=True)):
@@ -136,10 +136,10 @@ class Episodes:
         return made
 
     async def remake(self, session: str, message_ids: Collection[str] = ()) -> int:
-        """Make episodes again, because these messages were corrected. Gives how many.
+        """Make episodes again because these messages were corrected. Return how many.
 
-        Without messages it is all episodes of the session whose messages all live: what rests on
-        expired ones cannot be made again, and stays.
+        Without messages, remake every episode of the session whose messages are all alive; an episode
+        that rests on expired messages cannot be made again, and stays.
         """
         where = _of(self._partition, validate.identifier(session, "session"))
         episodes = [record async for record in self._ledger.walk(where)]
@@ -157,7 +157,7 @@ class Episodes:
         return len(await self._ledger.get(self._partition, ids)) == len(ids)
 
     async def list(self, limit: int = 20, *, session: str | None = None) -> list[Episode]:
-        """The latest episodes, newest first; of one session if that is given."""
+        """The latest episodes, newest first; of one session if given."""
         chosen = validate.identifier(session, "session") if session is not None else None
         where = Filter(self._partition, layers=("episodic",), session=chosen)
         page = await self._ledger.list(where, newest_first=True, limit=validate.limit(limit))
@@ -167,7 +167,7 @@ class Episodes:
     # ── for the worker ───────────────────────────────────────────────────────────────────────────
 
     async def run(self, job: Job) -> Changes:
-        """What a job of kind `episode` or `remake` changes; the worker commits it with the end of the job."""
+        """The changes of a job of kind `episode` or `remake`; the worker commits them with the end of the job."""
         session, *ids = job.refs
         if job.kind == "remake":
             changes = await sealed(self._ledger, self._partition, lambda: self._made_again(session, ids))
@@ -176,9 +176,9 @@ class Episodes:
         return changes or Changes(self._partition)
 
     async def make(self, session: str, *, closing: bool = False) -> Changes | None:
-        """The change that notes down what was said in a session since the last time; None if nothing is to do.
+        """The changes that note down what was said in a session since the last time; None if there is nothing to do.
 
-        While the session goes on, its last stretch is left for later; with `closing` it is over.
+        While the session is active, its last stretch is left for later; `closing` treats it as over.
         """
         return await sealed(self._ledger, self._partition, lambda: self._made(session, closing))
 
@@ -199,7 +199,7 @@ class Episodes:
         found = stretches(new, gap_ms=self._idle_ms)
         read_all, newest = page.after is None, page.records[-1]
         rests = read_all and (closing or newest.created_at + self._idle_ms <= self._ledger.clock())
-        # A single stretch that fills the portion is taken as it is, or the work would never get beyond it.
+        # Accept a single stretch that fills the portion as it is, or the job would never get past it.
         settled = found if rests or (not read_all and len(found) == 1) else found[:-1]
         noted = [(stretch, await self._record(session, stretch)) for stretch in settled]
         while rests and noted and noted[-1][1] is None:
@@ -217,29 +217,29 @@ class Episodes:
         return changes if changes.put or changes.enqueue else None
 
     async def _made_again(self, session: str, ids: Sequence[str]) -> Changes | None:
-        """The change that makes episodes of what is left of these messages."""
+        """The changes that make episodes from what is left of these messages."""
         known = await self._covered(session)
         noted_to = await self._noted_place(session, await self._head(session))
         found = await self._ledger.get(self._partition, [id for id in ids if id not in known])
-        # What comes after the noted ones is noted down with those that follow it.
+        # Messages after the noted ones are noted down later, with those that follow them.
         mine = [each for each in heard(found) if each.scope.session == session and each.born <= (noted_to or each.born)]
         messages = sorted(mine, key=lambda message: message.born)
         settled = stretches(messages, gap_ms=self._idle_ms)
         return self._changes([(stretch, await self._record(session, stretch)) for stretch in settled])
 
     async def _head(self, session: str) -> Record:
-        """What is known of the session as a whole."""
+        """The head of the session, or a new one."""
         layer = self._ledger.layers["session"]
         scope = layer.scope_of(Scope(*self._partition, session=session))
         found = await self._ledger.get(self._partition, [layer.head_id(scope)])
         return found[0] if found else Record(layer.head_id(scope), "session", scope, created_at=self._ledger.clock())
 
     async def _noted_place(self, session: str, head: Record) -> tuple[int, int] | None:
-        """Up to where in the session episodes were made, also when the last message of them is gone."""
+        """The place in the session up to which episodes were made, even if the last message there is gone."""
         if NOTED_BORN in head.data:
             revision, place = head.data[NOTED_BORN]
             return revision, place
-        # An import names the message alone: its place is another one here.
+        # An import names only the message: its place is different here.
         last = await self._ledger.get(self._partition, [str(head.data[NOTED])]) if NOTED in head.data else []
         return last[0].born if last and last[0].scope.session == session else None
 
@@ -248,7 +248,7 @@ class Episodes:
 
     async def _record(self, session: str, stretch: Sequence[Record]) -> Record | None:
         """The episode of a stretch, if it is worth one."""
-        await asyncio.sleep(0)  # notes take some twenty milliseconds, and others wait
+        await asyncio.sleep(0)  # writing notes takes about twenty milliseconds, and other tasks wait
         notes = write(stretch)
         if notes is None:
             return None
@@ -276,7 +276,7 @@ class Episodes:
         )
 
     def _changes(self, noted: Sequence[tuple[Sequence[Record], Record | None]]) -> Changes:
-        """The new episodes, the work of embedding them, and the messages that they rest on."""
+        """The new episodes, the job of embedding them, and the messages they rest on."""
         put = tuple(record for _, record in noted if record is not None)
         needs = tuple(message.id for stretch, record in noted if record is not None for message in stretch)
         now = self._ledger.clock()
@@ -286,11 +286,11 @@ class Episodes:
 
 
 def episode_job(scope: Scope, now: int, idle_ms: int = IDLE_MS) -> Job:
-    """The work of making episodes of a session once it rests, to be enqueued with its messages.
+    """The job of making episodes of a session once it rests, to be enqueued with its messages.
 
-    There is one for each slot of time (half the idle time) in which the session was used: enqueued
-    with every message, it changes nothing while it waits. It is due when all that was said in its
-    slot is old enough, so none runs while messages still come that count on it.
+    There is one per slot of time (half the idle time) in which the session was used: enqueuing it
+    again with another message changes nothing while it waits. It is due when every message of its
+    slot is old enough, so it never runs while messages that rely on it can still arrive.
     """
     slot_ms = max(idle_ms // 2, 1)
     slot = now // slot_ms
@@ -299,7 +299,7 @@ def episode_job(scope: Scope, now: int, idle_ms: int = IDLE_MS) -> Job:
 
 
 def going_on(partition: Partition, session: str, now: int) -> Job:
-    """The work of going on with a session now: it is too long for one go, or there is more to note down."""
+    """The job of continuing with a session now: it is too long for one job, or there is more to note down."""
     return Job(f"episode:{derived_id(session)}", partition, "episode", (session,), due_at=now)
 
 
@@ -318,7 +318,7 @@ async def resting_episodes(ledger: Ledger, partition: Partition, records: Iterab
 
 
 def remake_jobs(episodes: Iterable[Record], now: int, gone: Collection[str] = ()) -> Iterator[Job]:
-    """The work of making each of these episodes again from what is left of its messages."""
+    """The jobs of making each of these episodes again from what is left of its messages."""
     for episode in episodes:
         left = [id for id in covered(episode) if id not in gone]
         if left:
@@ -326,7 +326,7 @@ def remake_jobs(episodes: Iterable[Record], now: int, gone: Collection[str] = ()
 
 
 def remake_job(scope: Scope, name: str, messages: Sequence[str], now: int) -> Job:
-    """The work of making episodes of these messages of a session. There is one under a name at a time."""
+    """The job of making episodes of these messages of a session. At most one per name exists at a time."""
     return Job(f"remake:{name}", scope.partition, "remake", (scope.session, *messages), due_at=now)
 
 
@@ -344,7 +344,7 @@ def _of(partition: Partition, session: str) -> Filter:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    """A list of texts; whatever else an import may have brought is none."""
+    """A list of texts; anything else an import may have brought counts as empty."""
     return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 

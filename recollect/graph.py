@@ -1,4 +1,4 @@
-"""The entity graph of a user or an org: entities with their other names, and how they hang together in time.
+"""The entity graph of a user or an org: entities with their aliases, and their relations over time.
 
     graph = Graph(ledger, scope)
     await graph.relate("user", "works_at", "Acme")
@@ -6,8 +6,8 @@
     await graph.relate("Ana", "lives_in", "Bergen")       # Oslo is over now, and kept
     await graph.neighbours("Ana", depth=2, at="2021-06-01")
 
-Reading takes merges into account: a merged entity's relations and names are those of the one it
-went into, for as long as the merge stands.
+Reads take merges into account: a merged entity's relations and names belong to the entity it was
+merged into, for as long as the merge stands.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from recollect.policies.merging import normal
 from recollect.records import Changes, Record, Scope, Source
 
 NAME_CHARS = 128
-"""Characters of a name. A longer one is a sentence, and names stand in every line about an entity."""
+"""Characters in a name. Anything longer is a sentence, and names appear in every line about an entity."""
 ALIASES_MAX = 20
-"""Other names of an entity: each has a record of its own, and all are written in one commit."""
+"""Aliases of an entity: each has a record of its own, and all are written in one commit."""
 ABSORBED_MAX = 50
-"""Entities merged into one: their names are read along with it whenever it is shown."""
+"""Entities merged into one: their names are read with it whenever it is shown."""
 WORD_CHARS = 64
-"""Characters of a relation's name or a type: words that people read, such as `works_at`."""
+"""Characters in a relation's name or a type: words that people read, such as `works_at`."""
 DEPTH_MAX = 4
-"""Steps of a walk: with five, almost every two entities of a graph are neighbours."""
+"""Steps of a walk: with five, almost any two entities of a graph are neighbours."""
 NEIGHBOURS, NEIGHBOURS_MAX = 50, 500
-"""Entities of one walk: what a prompt can use, and what a picture can show."""
+"""Entities per walk: as many as a prompt can use, and as many as a picture can show."""
 APPLIED_PUTS = 40
-"""Records that one round of learning writes, so that they fit one commit with all else that it learned."""
+"""Records written per round of learning, so that they fit one commit with everything else it learned."""
 REASON_BYTES = 512
 """A reason is a line, not a report."""
 LEARNED = ("entity", "relation")
@@ -81,7 +81,7 @@ class Graph:
         confidence: float = 1.0,
         source: Source | None = None,
     ) -> Entity:
-        """Add an entity. One that goes by the name or an alias already, and may be of the type, is the same one."""
+        """Add an entity. An existing one with this name or an alias, and a compatible type, is the same entity."""
         telling = _telling(self._ledger.clock(), confidence, source, metadata=self._ledger.masked(metadata))
         names = [self._name(name, "name"), *self._other_names(aliases, "aliases")]
         kind = "person" if self._is_user(name) else _word(type, "type")
@@ -92,7 +92,7 @@ class Graph:
         return await self._write(decide)
 
     async def add_alias(self, entity: Ref, alias: str) -> Entity:
-        """Give an entity another name; one that another entity goes by is a `Conflict`: merge the two."""
+        """Give an entity another name; a name that another entity has is a `Conflict`: merge the two."""
         (name,) = self._other_names([alias], "alias")
 
         def decide(sheet: Sheet) -> Entity:
@@ -105,7 +105,7 @@ class Graph:
         return await self._write(decide)
 
     async def get(self, id: str) -> Entity:
-        """The entity of an id, even if it was merged into another since."""
+        """The entity with an id, even if it has since been merged into another."""
         asked = validate.identifier(id, "id")
 
         def decide(sheet: Sheet) -> Entity:
@@ -119,7 +119,7 @@ class Graph:
         return await self._read(decide)
 
     async def find(self, name: str, *, type: str = THING) -> Entity | None:
-        """The entity that goes by a name, or None; with a type, one that may be of it."""
+        """The entity with this name, or None; with `type`, only one of a compatible type."""
         asked, kind = self._name(name, "name"), _word(type, "type")
 
         def decide(sheet: Sheet) -> Entity | None:
@@ -129,11 +129,11 @@ class Graph:
         return await self._read(decide)
 
     async def named_in(self, text: str) -> list[Entity]:
-        """The entities that a text names, by any of their names, in the order in which it does."""
+        """The entities a text mentions by any of their names, in order of mention."""
         return (await self._web("entity")).named_in(validate.query(text, "text"))
 
     async def entities(self, type: str | None = None) -> list[Entity]:
-        """All entities, in order of birth; those merged into others are seen through them."""
+        """All entities, in order of birth; merged ones appear as part of the entity they were merged into."""
         kind = None if type is None else _word(type, "type")
         web = await self._web("entity")
         return [entity for entity in web.entities() if kind in (None, entity.type)]
@@ -149,10 +149,10 @@ class Graph:
         valid_to: Any = None,
         source: Source | None = None,
     ) -> Relation:
-        """Say how two entities hang together, from now on if nothing else is said; new names make new entities.
+        """State how two entities are related, from now on unless given otherwise; new names make new entities.
 
-        The same again makes it surer. Where only one can hold (`lives_in`, `works_at`, `married_to`,
-        `born_in`), the one before ends and is kept.
+        Repeating it raises its confidence. Where only one can hold (`lives_in`, `works_at`, `married_to`,
+        `born_in`), the previous one ends and is kept.
         """
         name = _word(relation, "relation")
         telling = _telling(self._ledger.clock(), confidence, source, valid_from, valid_to)
@@ -165,7 +165,7 @@ class Graph:
         return await self._write(decide)
 
     async def end_relation(self, id: str, at: Any = None, reason: str = "ended by hand") -> Relation:
-        """Let a relation be over, from now on or from a time; it is kept, with the reason."""
+        """End a relation, from now or from `at`; it is kept, with the reason."""
         asked = validate.identifier(id, "id")
         moment = validate.moment(at, "at")
         why = self._ledger.masked(validate.text(reason, "reason", REASON_BYTES))
@@ -188,7 +188,7 @@ class Graph:
         return await self._write(decide)
 
     async def relations(self, entity: Ref | None = None, *, at: Any = None, ended: bool = False) -> list[Relation]:
-        """What holds now or held at a time, of one entity or of all; with `ended` every period there ever was."""
+        """Relations that hold now or held at a time, of one entity or of all; with `ended`, every past period too."""
         moment = validate.moment(at, "at")
         one = None if entity is None else await self._one(entity)
         web = await self._web("entity", "relation", past=ended or at is not None)
@@ -198,7 +198,7 @@ class Graph:
     async def neighbours(
         self, entity: Ref, *, depth: int = 1, at: Any = None, limit: int = NEIGHBOURS
     ) -> Neighbourhood:
-        """What can be reached from an entity in at most so many steps, now or as of a time, itself first."""
+        """What can be reached from an entity in at most `depth` steps, now or as of a time, the entity itself first."""
         if type(depth) is not int or not 1 <= depth <= DEPTH_MAX:
             raise ValidationError(f"must be a whole number from 1 to {DEPTH_MAX}", field="depth")
         if validate.limit(limit) > NEIGHBOURS_MAX:
@@ -209,7 +209,7 @@ class Graph:
         return web.neighbours(start, depth, self._ledger.clock() if moment is None else moment, limit)
 
     async def whole(self, *, at: Any = None) -> Neighbourhood:
-        """The whole graph, now or as of a time: what a picture of it shows."""
+        """The whole graph, now or as of a time, as a picture of it would show it."""
         moment = validate.moment(at, "at")
         web = await self._web("entity", "relation", past=at is not None)
         relations = web.relations(self._ledger.clock() if moment is None else moment)
@@ -218,7 +218,7 @@ class Graph:
     # ── merges ───────────────────────────────────────────────────────────────────────────────────
 
     async def merge(self, kept: Ref, other: Ref, *, reason: str = "merged by hand") -> Merge:
-        """Make two entities one: the other ends, and its names and relations are seen as those of the kept one."""
+        """Make two entities one: the other ends, and its names and relations appear as those of the kept one."""
         why = self._ledger.masked(validate.text(reason, "reason", REASON_BYTES))
 
         def decide(sheet: Sheet) -> Merge:
@@ -235,7 +235,7 @@ class Graph:
         return await self._write(decide)
 
     async def undo_merge(self, other: Ref) -> Merge:
-        """Take a merge back: both are as they were, and what was told since stays with the kept one."""
+        """Undo a merge: both are as they were, and anything stated since stays with the kept one."""
 
         def decide(sheet: Sheet) -> Merge:
             ended = sheet.get(_id_of(other) or graphs.name_id(sheet.scope, self._name(other, "other")))
@@ -250,10 +250,10 @@ class Graph:
     # ── learning ─────────────────────────────────────────────────────────────────────────────────
 
     async def apply(self, found: Sequence[Found], extractor: str) -> tuple[Changes, tuple[Found, ...]]:
-        """What drafts of entities and relations change, and those that have to wait for another commit.
+        """The changes for drafts of entities and relations, and the drafts that must wait for another commit.
 
-        Only what a trusted message says is learned, and only while the message is there. A draft that
-        does not fit is left out, and a message that was read before changes nothing.
+        Only trusted messages are learned from, and only while the message still exists. A draft that cannot
+        be applied is left out, and a message that was read before changes nothing.
         """
         drafts = [each for each in found if each.draft.layer in LEARNED and each.message.trust == "trusted"]
         known: dict[str, Record] = {}
@@ -296,7 +296,7 @@ class Graph:
             name, kind = self._name(draft.value, "name"), _drafted(draft.key or THING, "type")
             holder = graphs.owner(sheet, name, kind)
             given = self._other_names(draft.data.get("aliases", ()), "aliases")
-            # What already is another's name is not this one's because a machine thinks so.
+            # A machine's guess does not take a name away from another entity.
             aliases = [other for other in given if graphs.owner(sheet, other, kind) in (None, holder)]
             _tell_entity(sheet, [name, *aliases], kind, telling)
 
@@ -317,7 +317,7 @@ class Graph:
                 graphs.take_back(sheet, near.id, relation, wrong.id if wrong else None, far.id, when, telling.messages)
         graphs.tell_relation(sheet, near.id, relation, far.id, telling)
 
-    # ── entities by what they are called ─────────────────────────────────────────────────────────
+    # ── entities by name ─────────────────────────────────────────────────────────────────────────
 
     def _known(self, sheet: Sheet, ref: Ref, field: str) -> Record:
         record = self._meant(sheet, ref, field, THING)
@@ -326,7 +326,7 @@ class Graph:
         return record
 
     def _known_or_new(self, sheet: Sheet, ref: Ref, field: str, telling: Telling, type: str = THING) -> Record:
-        """The entity that is meant; a name that nobody has yet makes a new one."""
+        """The entity that is meant; a name that is not yet in use makes a new one."""
         record = self._meant(sheet, ref, field, type)
         if record is not None:
             return record
@@ -335,12 +335,12 @@ class Graph:
         return graphs.tell_entity(sheet, None, self._name(ref, field), type, (), telling)
 
     def _meant(self, sheet: Sheet, ref: Ref, field: str, type: str) -> Record | None:
-        """The entity of an id or a name, after all merges; an id that is not there is `NotFound`."""
+        """The entity with an id or a name, after all merges; an unknown id raises `NotFound`."""
         id = _id_of(ref)
         if id is None:
             record = graphs.owner(sheet, self._name(ref, field), type)
             if record is None and self._is_user(ref):
-                # The user is there before anything is said of them.
+                # The user exists before anything is said about them.
                 record = graphs.tell_entity(sheet, None, USER, "person", (), Telling())
             return record
         record = graphs.root(sheet.get, id)
@@ -349,7 +349,7 @@ class Graph:
         return record
 
     def _name(self, value: object, field: str) -> str:
-        """A name as it may be stored, and as it is looked for."""
+        """A name as it may be stored and looked up."""
         return str(self._ledger.masked(_name(value, field)))
 
     def _other_names(self, value: object, field: str) -> list[str]:
@@ -364,7 +364,7 @@ class Graph:
     # ── the store ────────────────────────────────────────────────────────────────────────────────
 
     async def _read(self, decide: Callable[[Sheet], Result]) -> Result:
-        """Decide from what is stored, read as far as the decision asks for it."""
+        """Decide from what is stored, reading only what the decision asks for."""
         known: dict[str, Record] = {}
         asked: dict[str, None] = {}
         while True:
@@ -375,7 +375,7 @@ class Graph:
                 asked |= dict.fromkeys(unread.ids)
 
     async def _write(self, decide: Callable[[Sheet], Result]) -> Result:
-        """The same, with what it writes in one commit; decided anew when another writer was faster."""
+        """As `_read`, and write the result in one commit; decide anew when another writer was faster."""
         asked: dict[str, None] = {}
         decided: list[Result] = []
 
@@ -408,12 +408,12 @@ def _telling(
     metadata: Any = None,
     said: int | None = None,
 ) -> Telling:
-    """What somebody says, looked at once. It holds from now on, unless something else is said."""
+    """A statement, validated once. It holds from now on unless given otherwise."""
     start, end = validate.moment(valid_from, "valid_from"), validate.moment(valid_to, "valid_to")
     if source is not None and not isinstance(source, Source):
         raise ValidationError("must be a Source", field="source")
     if start is None:
-        # What is over by now began nobody knows when.
+        # If it is already over, nobody knows when it began.
         start = now if end is None or end > now else EARLIEST
     if end is not None and end <= start:
         raise ValidationError("must lie after valid_from", field="valid_to")
@@ -422,7 +422,7 @@ def _telling(
 
 
 def _tell_entity(sheet: Sheet, names: Sequence[str], type: str, telling: Telling) -> Record:
-    """The entity that goes by one of these names, now by all of them; two that do are a conflict."""
+    """The entity that has one of these names, now with all of them; if two entities do, that is a conflict."""
     sheet.need(*(id for name in names for id in sheet.ids_of(name, type)))
     owners = {held.id: held for name in names if (held := graphs.owner(sheet, name, type)) is not None}
     if len(owners) > 1:
@@ -444,21 +444,21 @@ def _tell_relation(sheet: Sheet, subject: Record, relation: str, object: Record,
 
 
 def _merge(sheet: Sheet, kept: str, other: str) -> Merge:
-    """Both sides as they will stand."""
+    """Both sides as they will be after the commit."""
     ended = Entity.of(sheet.entity(other), sheet.get)
     stays = graphs.root(sheet.get, kept)
     return Merge(other, Entity.of(stays, sheet.get) if stays else ended, ended)
 
 
 def _id_of(ref: Ref) -> str | None:
-    """The id, where one is given; None for a name."""
+    """The id, if one is given; None for a name."""
     if isinstance(ref, Entity | Merge):
         return ref.id
     return ref if isinstance(ref, str) and _ID.match(ref) else None
 
 
 def _name(value: object, field: str) -> str:
-    """A name on one line, as it is written; spaces are made single."""
+    """A name on one line, as written, with runs of spaces collapsed."""
     name = " ".join(validate.text(value, field, 4 * NAME_CHARS).split())
     if len(name) > NAME_CHARS:
         raise TooLarge(f"must have at most {NAME_CHARS} characters", field=field)
@@ -479,7 +479,7 @@ def _other_names(value: object, field: str) -> list[str]:
 
 
 def _word(value: object, field: str) -> str:
-    """A name in small letters with `_` between words."""
+    """A name in lower case with `_` between words."""
     word = validate.identifier(value, field)
     if len(word) > WORD_CHARS:
         raise TooLarge(f"must have at most {WORD_CHARS} characters", field=field)
@@ -489,5 +489,5 @@ def _word(value: object, field: str) -> str:
 
 
 def _drafted(value: object, field: str) -> str:
-    """The same of what a rule or a model calls it: "Works at" is `works_at`."""
+    """The same for a name given by a rule or a model: "Works at" becomes `works_at`."""
     return _word("_".join(value.casefold().replace("-", " ").split()) if isinstance(value, str) else value, field)

@@ -1,9 +1,9 @@
-"""An index beside the store: fed by jobs, asked for what is near, never the truth.
+"""An index beside the store: fed by jobs, queried for nearest neighbours, never the source of truth.
 
-A commit that changes vectors enqueues the job that tells the index of it. The job reads what the
-store holds by then and makes the index hold the same, so it does not matter how often or how late
-it runs. What the index proposes is looked up in the partition of whoever asks, and scored there;
-where it cannot be asked, the search goes on without it, and says so.
+A commit that changes vectors enqueues the job that updates the index. The job reads what the store
+holds by then and makes the index hold the same, so it does not matter how often or how late it
+runs. What the index proposes is looked up in the caller's partition, and scored there; if the index
+cannot be queried, the search continues without it, and says so.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ log = logging.getLogger("recollect.indexing")
 
 EMBEDDED_LAYERS = tuple(row.name for row in LAYERS.values() if row.embedded)
 NEAR = 256
-"""How many are asked for: those that meaning alone would bring among the first, and plenty behind them."""
+"""How many neighbours to request: those that meaning alone would rank first, and plenty beyond them."""
 ANSWER_S = 2.0
 """How long a search waits for the index: a person is waiting too."""
 AGAIN_S = 5.0
-"""How long an index that failed is left alone: not every search has to find out anew."""
+"""How long a failed index is left alone, so that not every search has to find out anew."""
 FEED_TRIES = 8
-"""How often records are read again because they changed while they were handed over."""
+"""How often records are read again because they changed while being passed to the index."""
 PORTION = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Reindexed:
-    """What the index lacked of one partition and has now, and what it held that was no longer there."""
+    """What was added to the index for one partition, and what was dropped because the store no longer holds it."""
 
     partition: Partition
     records: int
@@ -51,7 +51,7 @@ class Reindexed:
 
 
 class Indexing:
-    """Feeds an index and asks it. Without an index it does nothing, and nobody waits for it."""
+    """Feeds an index and queries it. Without an index it does nothing, and nobody waits for it."""
 
     def __init__(self, ledger: Ledger, index: VectorIndex | None, model: str, *, wanted: bool = False) -> None:
         self._ledger = ledger
@@ -63,13 +63,13 @@ class Indexing:
 
     @property
     def is_set(self) -> bool:
-        """Whether there is an index to ask and to feed."""
+        """Whether there is an index to query and to feed."""
         return self._index is not None
 
-    # ── asking ───────────────────────────────────────────────────────────────────────────────────
+    # ── querying ─────────────────────────────────────────────────────────────────────────────────
 
     async def near(self, partition: Partition, vector: NDArray[np.float32] | None) -> Sequence[str] | None:
-        """The ids that the index takes for nearest; None where it cannot be asked, and all are to be compared."""
+        """The ids the index considers nearest; None if it cannot be queried, and all vectors must be compared."""
         if self._index is None or vector is None or time.monotonic() - self._failed_at < AGAIN_S:
             return None
         try:
@@ -81,12 +81,12 @@ class Indexing:
             self._tell(error.message)
         else:
             self._reason = ""
-            # An index that has nothing of a partition has not heard of it yet.
+            # An index that holds nothing of a partition has not been fed with it yet.
             return found or None
         return None
 
     async def check(self) -> None:
-        """Say at the start if the index cannot be used."""
+        """Report at startup if the index cannot be used."""
         if self._index is not None:
             try:
                 await self._index.check()
@@ -105,9 +105,9 @@ class Indexing:
     # ── feeding ──────────────────────────────────────────────────────────────────────────────────
 
     async def run(self, job: Job) -> Changes:
-        """Make the index hold of these records, or of all of the partition's, what the store holds.
+        """Make the index match the store for these records, or for all of the partition's.
 
-        Or let it go of a partition that was erased.
+        Or have it drop a partition that was erased.
         """
         if self._index is None:
             log.warning("memories changed that an index was to be told of, and none is set; run `recollect reindex`")
@@ -125,27 +125,27 @@ class Indexing:
         return Changes(job.partition)
 
     async def _knows(self, index: VectorIndex, partition: Partition, ids: Sequence[str]) -> bool:
-        """Whether the index has heard of a partition; if not, these records alone would hide all others from it.
+        """Whether the index already holds a partition; if not, adding these records alone would hide all others.
 
-        It has not where it was set, emptied, or begun anew by another version, after the others had come.
+        It does not if it was configured, emptied, or rebuilt by another version after the others were stored.
         """
         found = await self._ledger.get(partition, ids)
         meant = next((record.vector for record in found if self._is_meant(record)), None)
         return meant is None or bool(await index.near(partition, floats(meant), 1))
 
     def _later(self, job: Job) -> tuple[Job, ...]:
-        """What to do when the index is back: however much of a partition it missed, one job brings all of it."""
+        """The job for when the index is back: however much of a partition it missed, one job adds all of it."""
         if job.kind == CLEARING:
             return self._ledger.clearing_jobs(Partition(*job.refs), later=True)
         return self._ledger.index_jobs(job.partition, later=True)
 
     async def _clear(self, index: VectorIndex, veil: Partition) -> None:
-        """Take out what is held of an erased partition; where its user has come back, all but what is new."""
+        """Remove what the index holds of an erased partition; if its user has come back, keep what is new."""
         if await index.held(veil):
             await self._compare(index, await self._unveiled(veil) or veil)
 
     async def _unveiled(self, veil: Partition) -> Partition | None:
-        """The partition that has this veil, if it stands under its name again."""
+        """The partition with this veil, if it exists under its name again."""
         shared = Partition(veil.org, "")
         if veil_of(shared) == veil:
             return shared
@@ -157,7 +157,7 @@ class Indexing:
         return None
 
     async def _feed(self, index: VectorIndex, partition: Partition, ids: Sequence[str]) -> tuple[int, int]:
-        """Hand over what the store holds of these, until it is what it still holds. Gives how many came and went."""
+        """Pass the index what the store holds of these, again if it changes. Return how many were put and dropped."""
         before: dict[str, int] | None = None
         for _ in range(FEED_TRIES):
             found = await self._ledger.get(partition, ids)
@@ -172,7 +172,7 @@ class Indexing:
         return len(before or ()), len(ids) - len(before or ())
 
     async def _compare(self, index: VectorIndex, partition: Partition) -> Reindexed:
-        """The same for a whole partition: what differs is handed over."""
+        """The same for a whole partition, passing on only what differs."""
         held = await index.held(partition)
         living: set[str] = set()
         wanting: list[str] = []
@@ -190,12 +190,12 @@ class Indexing:
         return Reindexed(partition, len(living), put, dropped)
 
     def _is_meant(self, record: Record) -> bool:
-        """With a vector of this model that is not damaged."""
+        """Whether the record has an undamaged vector of this model."""
         vector = record.vector
         return vector is not None and vector.model == self._model and bool(np.isfinite(floats(vector)).all())
 
     async def reindex(self, only: Callable[[Partition], bool]) -> AsyncIterator[Reindexed]:
-        """Go over all partitions, also those that only the index still holds something of, under their veils."""
+        """Go through all partitions, and those of which only the index still holds anything, under their veils."""
         if self._index is None:
             raise NotFound("none is set beside the store; the built-in one needs no rebuilding", field="index")
         left = await self._index.partitions()

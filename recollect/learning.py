@@ -1,8 +1,8 @@
-"""What is learned from messages: an enricher proposes, what is known decides, one commit writes it.
+"""Learning from messages: an enricher proposes, existing knowledge decides, and one commit writes the result.
 
-Only what the user says in a trusted message is read, not what other people in the conversation say,
-nor what was remembered and is sent back, nor the copies that a branch begins with. What a message taught
-it teaches once: a job that runs again changes nothing, and a message that was forgotten or set aside
+Only what the user says in a trusted message is read: not what other people in the conversation say,
+nor recalled memory that is sent back, nor the copies that a branch begins with. A message teaches
+something only once: a job that runs again changes nothing, and a message that was forgotten or set aside
 meanwhile teaches nothing at all.
 """
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("recollect.learning")
 
 NAMES = ("name", "nickname")
-"""Facts that tell what the user is called."""
+"""Facts that hold a name of the user."""
 LEARNED_MESSAGES = 8
-"""Messages of one job: what they say fits one commit, and a slow enricher is not asked for too much at once."""
+"""Messages per job: what they say fits one commit, and a slow enricher is not given too much at once."""
 LEARNED_DRAFTS = 32
-"""Drafts that one commit takes in; more say little about a person and much about a pasted text."""
+"""Drafts applied in one commit; more than that says little about a person and much about a pasted text."""
 OPERATIONS = 80
-"""Operations after which the rest waits for another commit, with room for the end of the job."""
+"""Operations after which the rest waits for another commit; leaves room to finish the job."""
 
 
 class Learning:
@@ -52,11 +52,11 @@ class Learning:
     async def taught(
         self, partition: Partition, index: PartitionIndex, records: Iterable[Record], room: int
     ) -> Changes:
-        """What these records teach, in at most `room` operations; what has to wait is left to jobs.
+        """What these records teach, in at most `room` operations; whatever has to wait is left to jobs.
 
-        An enricher that answers at once is asked at once, so that one commit takes in all that a
-        message brings; where messages have a store of their own, that would be two. What goes wrong is
-        left to a job as well: the messages are enriched nevertheless, and the failure is that of the job.
+        An immediate enricher is called right away, so that one commit holds everything a message
+        brings; where messages have a store of their own, that would take two commits. Failures are also
+        left to a job: the messages are enriched nevertheless, and the job reports the failure.
         """
         if self._enricher is None:
             return Changes(partition)
@@ -71,7 +71,7 @@ class Learning:
         except Exception as error:
             log.warning("what is said here is left to a job of its own: %s", type(error).__name__)
             return self._later(partition, mine)
-        # A message that was read along must not have been set aside meanwhile: as it was read, or not at all.
+        # A message read as context must not have been set aside meanwhile: commit only if it is still as read.
         changes = changes.and_(put=self._read_along(index, [record for record in mine if record.id in now]))
         later = self._later(partition, [record for record in mine if record.id not in now])
         if is_left or _size(changes) + _size(later) > room:
@@ -79,7 +79,7 @@ class Learning:
         return changes.and_(enqueue=later.enqueue)
 
     def _read_along(self, index: PartitionIndex, messages: Sequence[Record]) -> tuple[Record, ...]:
-        """The messages before these, unchanged: to be put, so that the commit is refused if they are not."""
+        """The messages before these, to be put unchanged, so that the commit is refused if they have changed."""
         before = {each.id: each for message in messages for each in self._before(index, message)}
         return tuple(before.values())
 
@@ -89,12 +89,12 @@ class Learning:
         return [each for each in near if each.born < message.born][-1:]
 
     def _later(self, partition: Partition, messages: Sequence[Record]) -> Changes:
-        """The work of learning from these messages."""
+        """The jobs of learning from these messages."""
         ids = [message.id for message in messages]
         return Changes(partition, enqueue=learn_jobs(partition, ids, self._ledger.clock()))
 
     async def run(self, job: Job) -> Changes:
-        """What a job of kind `learn` changes; what does not fit one commit is left to another job."""
+        """The changes of a job of kind `learn`; what does not fit one commit is left to another job."""
         if self._enricher is None:
             return Changes(job.partition)
         living = [message.id for message in await self._ledger.get(job.partition, job.refs)]
@@ -113,7 +113,7 @@ class Learning:
     async def _applied(
         self, partition: Partition, index: PartitionIndex, found: Sequence[Found]
     ) -> tuple[Changes, bool]:
-        """What drafts change, given what is known; and whether some of them did not fit."""
+        """The changes for drafts, given what is known, and whether some of the drafts did not fit."""
         total = Changes(partition)
         if self._enricher is None or not found:
             return total, False
@@ -137,7 +137,7 @@ class Learning:
         return replace(total, enqueue=jobs, needs=needs), is_left
 
     async def _read(self, job: Job, index: PartitionIndex) -> tuple[Sequence[Found], tuple[str, ...]]:
-        """What the messages of a job say, and those for which one commit has no room."""
+        """What the messages of a job say, and the ids of those for which one commit has no room."""
         messages = await self._ledger.get(job.partition, job.refs)
         found: list[Found] = []
         for place, message in enumerate(messages):
@@ -148,16 +148,16 @@ class Learning:
         return found, ()
 
     async def _drafts(self, index: PartitionIndex, message: Record) -> Sequence[Found]:
-        """What a message says, read after the one that it answers."""
+        """What a message says, read together with the message it answers."""
         if self._enricher is None:
             return ()
-        # What we remembered ourselves and somebody sends back is not said anew.
+        # Our own recalled memory, sent back by a caller, is not a new statement.
         said = message.with_(content=unfenced(message.content))
         found = await self._enricher.drafts([*self._before(index, message), said])
         return [Found(message, each.draft) for each in found if each.message.id == message.id]
 
     def _teaches(self, index: PartitionIndex, message: Record) -> bool:
-        """Whether it may be learned from: also by who said it, where people talk with each other."""
+        """Whether the message may be learned from; in a conversation among people, also by who said it."""
         extractor = self._enricher.name if self._enricher else ""
         if not teaches(message, extractor) or is_copy(index, message, self._ledger.clock()):
             return False
@@ -165,29 +165,29 @@ class Learning:
         return name is None or normal(str(name)) in self._names(index, message.scope.user)
 
     def _names(self, index: PartitionIndex, user: str) -> set[str]:
-        """What the user goes by: their id and the names that are known, whole or the first of them."""
+        """The names the user goes by: their id and the known names, in full or the first word only."""
         known = [record for record in index.of_layer("fact", self._ledger.clock()) if record.data["key"] in NAMES]
         names = [user, *(str(record.data["value"]) for record in known)]
         return {normal(name) for name in (*names, *(name.split()[0] for name in names if name.split()))}
 
 
 def learn_jobs(partition: Partition, ids: Sequence[str], now: int) -> tuple[Job, ...]:
-    """The work of learning from these messages, some at a time."""
+    """The jobs of learning from these messages, a few per job."""
     chunks = [tuple(ids[start : start + LEARNED_MESSAGES]) for start in range(0, len(ids), LEARNED_MESSAGES)]
     return tuple(Job(f"learn:{chunk[0]}:{new_id(now)}", partition, "learn", chunk, due_at=now) for chunk in chunks)
 
 
 def teaches(record: Record, extractor: str = "") -> bool:
-    """True for what may be learned from: the words of a user whom nobody has reason to doubt.
+    """True for a message that may be learned from: a trusted one, written by the user.
 
-    What was learned from a message and undone is not learned from it again by the same extractor.
+    What was learned from a message and then undone is not learned from it again by the same extractor.
     """
     said = record.layer == "conversation" and record.data.get("role") == "user" and record.trust == "trusted"
     return said and not any(undone in ("", extractor) for undone in record.data.get("unlearned", {}).values())
 
 
 def _first(messages: Sequence[Record], found: Mapping[str, Sequence[Found]]) -> dict[str, None]:
-    """The ids of the messages, from the first on, whose drafts fit one commit."""
+    """The ids of the leading messages whose drafts fit one commit."""
     chosen: dict[str, None] = {}
     drafts = 0
     for message in messages[:LEARNED_MESSAGES]:
@@ -199,7 +199,7 @@ def _first(messages: Sequence[Record], found: Mapping[str, Sequence[Found]]) -> 
 
 
 def _agrees(put: Sequence[Record], key: str) -> bool:
-    """Whether the graph was told in the same breath what the profile says now, so that it need not follow."""
+    """Whether the same commit writes to the graph what the profile now says, so that it need not follow."""
     said = {normal(str(r.data["value"])) for r in put if r.layer == "fact" and r.data["key"] == key and not r.valid_to}
     told = {
         normal(record.data["names"][1])

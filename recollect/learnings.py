@@ -1,7 +1,7 @@
 """What was learned from working with a user: preferences, patterns and corrections, with confidence.
 
-The id of a learning is made from its type and text, so the same learned twice is one learning that
-is surer. Those of an org stand in the org's own partition and are seen by all of its users.
+The id of a learning is derived from its type and text, so learning the same thing twice gives one
+learning with higher confidence. An org's learnings are kept in the org's own partition and all of its users see them.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from recollect.records import (
 )
 
 CALL_DIGITS = 8
-"""How much chance is in the name of a write."""
+"""How many random digits identify a write."""
 APPLIED_DRAFTS = 40
-"""Drafts that are taken in with one commit; the rest waits for another."""
+"""Drafts applied in one commit; the rest wait for another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """One thing that was learned, how sure it is and how often it was of use."""
+    """One thing that was learned, how certain it is and how often it was used."""
 
     id: str
     type: str
@@ -61,7 +61,7 @@ class Learning:
 
     @classmethod
     def from_record(cls, record: Record) -> Learning:
-        """The learning that a record of the layer `learning` holds."""
+        """The learning held by a record of the layer `learning`."""
         data = record.data
         used = data.get("last_used")
         return cls(
@@ -120,7 +120,7 @@ class Learnings:
         created_at: Any = None,
         org_wide: bool = False,
     ) -> Learning:
-        """Keep what was learned. The same again makes it surer, and takes it back if it was retired."""
+        """Keep what was learned. Adding it again raises its confidence, and restores it if it was retired."""
         kind = validate.choice(type, validate.LEARNING_TYPES, "type")
         given = _first_confidence(kind) if confidence is None else validate.unit_interval(confidence, "confidence")
         message_id = validate.optional_identifier(source_message_id, "source_message_id")
@@ -161,11 +161,11 @@ class Learnings:
         return await self._change(id, lambda known, now: _called(contradicted(known, now), now))
 
     async def restore(self, id: str) -> Learning:
-        """Take back a learning that was retired."""
+        """Bring back a retired learning."""
         return await self._change(id, restored)
 
     async def top(self, *, limit: int = 5, above: float = 0.7) -> list[Learning]:
-        """Those that go into a prompt, of the user and of the org together: the most used first."""
+        """The learnings that go into a prompt, the user's and the org's together, most used first."""
         sure = top(
             await self._records(),
             self._ledger.clock(),
@@ -175,7 +175,7 @@ class Learnings:
         return [Learning.from_record(record) for record in sure]
 
     async def list(self, *, type: str | None = None, include_retired: bool = False) -> list[Learning]:
-        """The user's own learnings, then those of the org, each in the order in which they came."""
+        """The user's own learnings, then those of the org, each in order of arrival."""
         wanted = None if type is None else validate.choice(type, validate.LEARNING_TYPES, "type")
         now = self._ledger.clock()
         return [
@@ -185,9 +185,9 @@ class Learnings:
         ]
 
     async def apply(self, found: Sequence[Found], extractor: str) -> tuple[Changes, tuple[Found, ...]]:
-        """What to change for drafts of learnings, and those that have to wait for another commit.
+        """The changes for drafts of learnings, and the drafts that must wait for another commit.
 
-        Only what trusted messages say is learned, and only while the message is there.
+        Only trusted messages are learned from, and only while the message still exists.
         """
         mine = [each for each in found if each.draft.layer == "learning" and each.message.trust == "trusted"]
         drafts = [self._learned(each, extractor) for each in mine[:APPLIED_DRAFTS] if _is_usable(each)]
@@ -251,12 +251,12 @@ class Learnings:
 
 
 def _called(changed: Record, now: int) -> Record:
-    """What is said of a learning, told from the same that another process says at the same moment: both count."""
+    """Make a change distinct from the same change by another process at the same moment, so that both count."""
     return changed.with_(data={**changed.data, "call": new_id(now)[-CALL_DIGITS:]})
 
 
 def _onto(known: Record | None, draft: Record) -> Record:
-    """The draft, or what is known with the draft counted."""
+    """The draft, or the known learning with the draft counted in."""
     if known is None:
         return draft
     if known.layer != "learning":
@@ -269,7 +269,7 @@ def _first_confidence(type: str) -> float:
 
 
 def _is_usable(found: Found) -> bool:
-    """An enricher may be a model: what is no learning at all is left out."""
+    """Whether the draft is a learning at all: an enricher may be a model and return anything."""
     text = found.draft.value
     fits = 0 < len(text.encode()) <= validate.LEARNING_BYTES and not text.isspace()
     return fits and found.draft.key in validate.LEARNING_TYPES

@@ -1,6 +1,6 @@
 """Forget, erase with a receipt, export, import.
 
-Forgetting a record takes everything with it that holds its text: its past, what was merged into
+Forgetting a record also removes everything that holds its text: its past, what was merged into
 it, its copies in branches, what was learned from it and from nothing else, and the summaries and
 episodes that rest on it, which are made again from what is left.
 """
@@ -39,27 +39,27 @@ if TYPE_CHECKING:
 
 EXPORT_FORMAT = 1
 EXPORT_PAGE = 500
-"""Records that an export reads at a time."""
+"""Records an export reads at a time."""
 EXPORTED_LAYERS = (*PUBLIC_LAYERS, "session", "past")
 OF_SESSIONS = ("fold", "episode", "remake", "read", "summarize")
-"""Work that names a session before all else."""
+"""Kinds of job whose first ref is a session."""
 JOBS_BESIDE = 16
-"""Room in a commit that drops messages: for taking back what they taught, and for learning it from copies."""
+"""Operations kept free in a commit that drops messages: for jobs that unlearn them, or learn from their copies."""
 LATER_EDITS = 4
 """Edits that may slip in while a record is being forgotten."""
 PLACES = ("edited", NOTED_BORN)
-"""What is counted by the store that a record is in."""
+"""Fields whose numbers are only valid in the store that holds the record."""
 COUNTS = ("seen", "edits", "usage_count", "merged_count", "write")
 COUNT_MAX = 1_000_000
-"""More of anything was not counted but made up; a history is read edit by edit."""
+"""A larger count is made up, not counted; a history is read edit by edit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """What was forgotten: how many records of each layer, and when.
 
-    `beside` names places that are no store of ours and held the same messages: how many went there, or None where
-    this process was not told how to reach them. Then they are still there, and yours to delete.
+    `beside` names places outside our store that held the same messages: how many were deleted there, or None if
+    this process was not told how to reach the place. In that case they are still there, and yours to delete.
     """
 
     forgotten: Mapping[str, int] = field(default_factory=dict)
@@ -90,9 +90,9 @@ class Privacy:
         self._partition = partition
 
     async def forget_ids(self, ids: Sequence[str]) -> Receipt:
-        """Forget these records; an id that is not there, or is another's, is `NotFound`.
+        """Forget these records; `NotFound` if an id does not exist or belongs to someone else.
 
-        A fact goes with all values that it had; an old value, by the id that it has in the history, goes alone.
+        A fact goes with all the values it had; an old value, named by its id in the history, goes alone.
         """
         records = await self._ledger.get(self._partition, ids)
         found = {record.id for record in records if record.layer in PUBLIC_LAYERS or is_old_value(record)}
@@ -101,7 +101,7 @@ class Privacy:
         return await self._forget(records)
 
     async def take(self, id: str) -> Receipt:
-        """Forget one record; of several callers who do so at the same time all but one get `NotFound`."""
+        """Forget one record; if several callers do so at the same time, all but one get `NotFound`."""
         try:
             return await self._forget([await self._ledger.one(self._partition, id)], sole=id)
         except Conflict as conflict:
@@ -110,21 +110,21 @@ class Privacy:
             raise NotFound(field="id") from None
 
     async def forget_where(self, test: Condition, layers: tuple[str, ...] = ()) -> Receipt:
-        """Forget every record that a filter means."""
+        """Forget every record that a filter matches."""
         where = Filter(self._partition, layers=layers or PUBLIC_LAYERS, test=test)
         return await self._forget([record async for record in self._ledger.walk(where)])
 
     async def forget_session(self, session: str) -> Receipt:
-        """Forget a session: its messages, summary, title and working state. What branched off from it stays.
+        """Forget a session: its messages, summary, title and working state. Sessions branched off from it stay.
 
-        So does what was learned from messages that a branch says too: it is learned from there.
+        So does what was learned from messages that a branch also holds: it is learned from there instead.
         """
         where = Filter(self._partition, session=session)
         records = [record async for record in self._ledger.walk(where)]
         return await self._forget(records, session, await self._said_in_branches(session))
 
     async def _said_in_branches(self, session: str) -> dict[str, str]:
-        """The messages that can be learned from in a branch, each with its copy; not those that told what is untrue."""
+        """The messages that a branch can teach instead, each with its copy; not those that stated untrue facts."""
         index = await self._indexes.current(self._partition)
         now = self._ledger.clock()
         copies = copies_of(index, session, now)
@@ -140,17 +140,17 @@ class Privacy:
     async def _forget(
         self, records: Sequence[Record], session: str = "", copies: Mapping[str, str] | None = None, sole: str = ""
     ) -> Receipt:
-        """Forget records with all that holds their text; what is `sole` only if nobody else was faster."""
+        """Forget records with everything that holds their text; the record `sole` only if nobody else was faster."""
         rested: Counter[str] = Counter()
         records = await self._meant(records, session)
         resting = await self._with_resting(records)
         beside = await self._forget_beside(resting.values(), session)
-        # Before they go, so that after a crash the same call finds what is left.
+        # Before they are dropped, so that after a crash the same call finds what is left.
         await self._take_out_of_merges(resting)
         unlearning = Unlearning(self._ledger, self._indexes, self._partition)
         doomed = await self._drop(records, rested, unlearning, 0, copies or {}, sole)
-        # An edit, a fold, a merge, a branch or a lesson that was under way may have been written after this looked.
-        # What begins after the drop is refused by the store, so a look that finds no more has found all there can be.
+        # An edit, fold, merge, branch or learning in progress may have been written after this looked. The store
+        # refuses anything that begins after the drop, so a pass that finds nothing more has found everything.
         while True:
             found = await self._drop(await self._meant(records, session), rested, unlearning, LATER_EDITS, {})
             more, doomed = found.keys() - doomed.keys(), doomed | found
@@ -167,9 +167,9 @@ class Privacy:
     async def _forget_beside(
         self, records: Iterable[Record], session: str = "", *, everything: bool = False
     ) -> dict[str, int | None]:
-        """Delete messages where they stand besides; gives what went from each such place, None of those out of reach.
+        """Delete messages in other places that hold them. Return the count per place, None for those out of reach.
 
-        Before they go here: a session that follows such a place would take them in again.
+        This happens before they go here, or a session that follows such a place would bring them back.
         """
         said = [record for record in records if record.layer == "conversation"]
         labels = (each.metadata.get(STANDS_IN) for each in said)
@@ -192,7 +192,7 @@ class Privacy:
         copies: Mapping[str, str],
         sole: str = "",
     ) -> dict[str, Record]:
-        """Drop records with all that holds their text. Gives the records that went, and counts what rested on them."""
+        """Drop records with everything that holds their text. Return the dropped records; count what rested on them."""
         doomed = await self._with_resting(records)
         messages = {record.id for record in doomed.values() if record.layer == "conversation"}
         if messages:
@@ -202,7 +202,7 @@ class Privacy:
         again = remakings(left, self._ledger.clock(), gone=doomed)
         rested.update(view.layer for view, each in zip(left, again, strict=True) if not each.jobs)
         past = (id for record in doomed.values() for id in past_ids(record, later_edits))
-        # What hangs on a record goes before it, so that after a crash the same call finds what is left.
+        # What depends on a record goes before it, so that after a crash the same call finds what is left.
         said = {id: copies.get(id, "") for id in messages}
         await self._drop_with_views(list(dict.fromkeys((*past, *doomed))), said, again, sole)
         return doomed
@@ -210,9 +210,9 @@ class Privacy:
     async def _drop_with_views(
         self, ids: Sequence[str], messages: Mapping[str, str], again: Sequence[Remaking], sole: str
     ) -> None:
-        """Drop records, and their views before them: all in one commit where they fit.
+        """Drop records, and their views first: all in one commit if they fit.
 
-        `messages` are those among them, with the copies that are learned from in their place; `sole` must still live.
+        `messages` are the messages among them, with the copies to learn from instead; `sole` must still be alive.
         """
         step = OPERATIONS_MAX - JOBS_BESIDE
         together = sum(each.size for each in again) + len(ids) <= step
@@ -222,7 +222,7 @@ class Privacy:
         views = tuple(dict.fromkeys(id for each in again for id in each.views))
         remaking = tuple({job.id: job for each in again for job in each.jobs}.values())
         for chunk in (ids[start : start + step] for start in range(0, len(ids), step)):
-            # A lesson that was under way is taken back by a job too: whoever is killed here takes no second look.
+            # Learning in progress is taken back by a job as well, because a process killed here makes no second pass.
             said = [id for id in chunk if id in messages]
             now = self._ledger.clock()
             taught = learn_jobs(self._partition, [copy for id in said if (copy := messages[id])], now)
@@ -232,13 +232,13 @@ class Privacy:
             await self._ledger.commit(Changes(self._partition, drop=drop, enqueue=enqueue, needs=needs))
 
     async def _meant(self, records: Sequence[Record], session: str) -> Sequence[Record]:
-        """These records with the copies of their messages, which stay where a session goes as a whole."""
+        """These records with the copies of their messages; when a whole session goes, the copies stay."""
         if session:
             return records
         return await with_copies(self._indexes, self._partition, records, self._ledger.clock())
 
     async def _with_resting(self, records: Sequence[Record]) -> dict[str, Record]:
-        """These records and all that were merged into them or say nothing without them, step by step."""
+        """These records and, transitively, all that were merged into them or mean nothing without them."""
         index = await self._indexes.current(self._partition)
         doomed = newest = {record.id: record for record in records}
         while newest:
@@ -248,7 +248,7 @@ class Privacy:
         return doomed
 
     async def _forget_failures(self, gone: Collection[str]) -> None:
-        """Work that was given up no longer names what is gone; if it was about nothing else, it goes."""
+        """Remove what is gone from failure records; drop a failure that was about nothing else."""
         where = Filter(self._partition, layers=("failure",))
         async for failure in self._ledger.walk(where):
             refs: list[str] = failure.data["refs"]
@@ -264,7 +264,7 @@ class Privacy:
                 await self._ledger.commit(Changes(self._partition, put=(failure.with_(data=data),)))
 
     async def _take_out_of_merges(self, doomed: Mapping[str, Record]) -> None:
-        """What forgotten records gave to those they were merged into goes as well, however far it was handed on."""
+        """Remove what forgotten records gave to those they were merged into, however far it was passed on."""
         index = await self._indexes.current(self._partition)
 
         def held(id: str) -> Record | None:
@@ -289,7 +289,7 @@ class Privacy:
             await self._change_with_past(older, handed_on)
 
     async def _change_with_past(self, record: Record | None, change: Callable[[Record], Record]) -> None:
-        """Change a record, and in the same way what it was before."""
+        """Change a record, and its past in the same way."""
 
         def everywhere(each: Record) -> Record:
             if each.layer != "past":
@@ -301,13 +301,13 @@ class Privacy:
         await self._ledger.change_each(self._partition, ids, everywhere)
 
     async def erase(self) -> Receipt:
-        """Forget everything this user has, and leave no trace of it in the files."""
+        """Forget everything this user has, leaving no trace of it in the files."""
         counts, beside = await self.forget_everything()
         await self._ledger.store.compact()
         return Receipt(dict(counts), iso(self._ledger.clock()), compacted=True, beside=beside)
 
     async def forget_everything(self) -> tuple[Counter[str], dict[str, int | None]]:
-        """The same without clearing the files. Gives how many records of each layer there were, here and besides."""
+        """The same without clearing the files. Return how many records went, per layer here and per other place."""
         counts: Counter[str] = Counter()
         standing: dict[str, Record] = {}
         async for record in self._ledger.walk(Filter(self._partition)):
@@ -315,23 +315,23 @@ class Privacy:
             if STANDS_IN in record.metadata:
                 standing[str(record.metadata[STANDS_IN])] = record
         beside = await self._forget_beside(standing.values(), everything=True)
-        await self._plan_clearing()  # before, so that after a crash the index is not left with it
+        await self._plan_clearing()  # first, so that a crash does not leave the partition in the index
         await forget_whole(self._ledger.store, self._partition, self._ledger.clock())
         self._indexes.drop(self._partition)
         await self._plan_clearing(at_once=True)
         return +counts, beside
 
     async def _plan_clearing(self, *, at_once: bool = False) -> None:
-        """Have an index beside the store let go of the partition: in any case a little later, too.
+        """Have an index beside the store drop the partition: in any case also a little later.
 
-        A job that was under way may hand over what it read before.
+        A job in progress may still pass it what it read before.
         """
         now = self._ledger.clearing_jobs(self._partition) if at_once else ()
         if jobs := now + self._ledger.clearing_jobs(self._partition, later=True):
             await self._ledger.commit(Changes(ERASURES, enqueue=jobs))
 
     async def export(self) -> AsyncIterator[dict[str, Any]]:
-        """Everything about the user, one JSON object at a time; the first says what it is."""
+        """Everything about the user, one JSON object at a time; the first describes the export."""
         after: str | None = None
         while True:
             lines, after = await self.export_page(EXPORT_PAGE, after)
@@ -341,7 +341,7 @@ class Privacy:
                 return
 
     async def export_page(self, limit: int, after: str | None) -> tuple[list[dict[str, Any]], str | None]:
-        """A page of the same, and the cursor of the next."""
+        """One page of the export, and the cursor of the next."""
         head = {
             "recollect": EXPORT_FORMAT,
             "org": self._partition.org,
@@ -352,9 +352,9 @@ class Privacy:
         return [*([head] if after is None else []), *(record.to_dict() for record in page.records)], page.after
 
     async def import_records(self, lines: Sequence[Mapping[str, Any]]) -> int:
-        """Store exported records under this user, whoever they belonged to. Twice is once.
+        """Store exported records under this user, whoever they belonged to. Importing twice is the same as once.
 
-        All are looked at before the first is stored.
+        All are validated before the first is stored.
         """
         records = [
             self._ledger.masked_record(self._imported(line, number if len(lines) > 1 else None))
@@ -364,7 +364,7 @@ class Privacy:
         return sum([await self._import_batch(portion) for portion in portions(records)])
 
     def _imported(self, line: Mapping[str, Any], number: int | None) -> Record:
-        """A record from its exported form; what is wrong with one of several is told with its line."""
+        """A record from its exported form; if there are several, an error names the line."""
         try:
             return imported(line, self._partition)
         except ValidationError as error:
@@ -383,7 +383,7 @@ class Privacy:
         refs = tuple(id for id, record in new.items() if self._ledger.layers[record.layer].embedded)
         jobs = (enrich_job(self._partition, refs, now),) if refs else ()
         if turns := turn_jobs(self._partition, new.values(), now):
-            # There may be no room for them beside the records. Without these they do nothing, so they come first.
+            # They may not fit beside the records. Without the records these jobs do nothing, so they go first.
             await self._ledger.commit(Changes(self._partition, enqueue=turns))
         try:
             await self._ledger.commit(Changes(self._partition, put=tuple(new.values()), enqueue=jobs))
@@ -393,7 +393,7 @@ class Privacy:
 
 
 async def erase_org(ledger: Ledger, indexes: Indexes, org: str) -> Receipt:
-    """Forget everything of an org: each of its users, and what belongs to the org itself."""
+    """Forget everything of an org: all of its users, and what belongs to the org itself."""
     counts: Counter[str] = Counter()
     beside: dict[str, int | None] = {}
     async for partition in named_partitions(ledger.store):
@@ -414,7 +414,7 @@ def _is_merged(record: Record) -> bool:
 
 
 def _alone(older: Record, gone: Record) -> Record:
-    """A record without what one that was merged into it gave to it."""
+    """A record without what a record merged into it contributed."""
     if older.layer != "entity":
         return without_merge(older, gone)
     absorbed = [id for id in older.data.get("absorbed", ()) if id != gone.id]
@@ -428,7 +428,7 @@ def _is_head(line: object) -> bool:
 
 
 def imported(line: Mapping[str, Any], partition: Partition) -> Record:
-    """A record from its exported form, every field looked at; the owner is the caller."""
+    """A record from its exported form, every field validated; the caller becomes its owner."""
     if not isinstance(line, Mapping) or not isinstance(line.get("scope", {}), Mapping):
         raise ValidationError("not an exported record", field="line")
     layer = validate.choice(line.get("layer"), EXPORTED_LAYERS, "layer")
@@ -461,21 +461,21 @@ def imported(line: Mapping[str, Any], partition: Partition) -> Record:
 
 
 def _is_elsewhere(record: Record, held: Mapping[str, Record]) -> bool:
-    """Whether it is the past of a record that has another one here, in whose next place it would stand."""
+    """Whether it is a past entry beyond the edits of its record here, in a place that record will need next."""
     head = held.get(record.data["of"]) if record.layer == "past" else None
     edits = record.data["data"].get("edits", 0) if head else 0
     return head is not None and not (isinstance(edits, int) and edits < head.data.get("edits", 0))
 
 
 def in_a_new_place(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The data of a record without versions and places, which were counted where it came from."""
+    """The data of a record without versions and places, which are only valid in the store it came from."""
     if data.keys().isdisjoint(PLACES):
         return data
     return {name: value for name, value in data.items() if name not in PLACES}
 
 
 def _data(layer: str, value: Any) -> dict[str, Any]:
-    """The data of a record, with all that other steps rely on in records of this layer."""
+    """The data of a record, checked for everything other steps rely on in records of this layer."""
     limits = validate.LIMITS
     data = validate.json_value(
         value, "data", max_bytes=limits.body_bytes, depth=limits.structure_depth + 2, keys=limits.structure_keys
@@ -495,7 +495,7 @@ def _data(layer: str, value: Any) -> dict[str, Any]:
 
 
 def _is_bookkeeping(data: Mapping[str, Any]) -> bool:
-    """Whether what the flow writes down beside a memory can be read by it again."""
+    """Whether the bookkeeping stored with a memory is in the form in which it is read back."""
     counted = all(type(data.get(name, 0)) is int and 0 <= data.get(name, 0) <= COUNT_MAX for name in COUNTS)
     ended = "merged_into" not in data or (isinstance(data["merged_into"], str) and "before_merge" in data)
     try:

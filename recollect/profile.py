@@ -1,8 +1,8 @@
-"""Facts and preferences of a user: the current values, their past, and the profile made of both.
+"""Facts and preferences of a user: their current values, their history, and the profile built from both.
 
-Each key that has one value at a time has one head; a key that holds a set has a head for each of
-its values. Heads are read by id. What a head was before stands in the layer `past` and is written
-in the same commit.
+A key that takes one value at a time has one head; a key that holds a set has a head for each of
+its values. Heads are read by id. Earlier states of a head are kept in the layer `past` and are
+written in the same commit.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from recollect.policies.unlearning import UNTRUE
 from recollect.records import Changes, Job, Partition, Record, Scope, Source, as_datetime, enrich_job, new_id
 
 UPSERT_MAX = 30
-"""Facts of one call: each may put three records, and all go into one commit."""
+"""Facts per call: each may put three records, and all go into one commit."""
 APPLIED_DRAFTS, APPLIED_PUTS = 40, 40
-"""Drafts that are looked at, and records after which the rest of them waits, for one commit."""
+"""Per commit: how many drafts are considered, and after how many records the remaining drafts wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One value of a key, and when it was so.
+    """One value of a key, and when it was true.
 
     `status` is `learned`, `told`, `confirmed` or `pinned` while it holds, and `ended`, `rejected`,
-    `corrected`, `undone` or `not_taken` when it does not. `confidence` is what is left of it by the time that
-    was asked about.
+    `corrected`, `undone` or `not_taken` when it does not. `confidence` is what remains of it, after fading,
+    at the time asked about.
     """
 
     key: str
@@ -67,7 +67,7 @@ class Fact:
 
     @classmethod
     def from_record(cls, record: Record, as_of: int | None = None) -> Fact:
-        """The fact that a record of the layers `fact` and `preference` holds."""
+        """The fact held by a record of the layer `fact` or `preference`."""
         data, source = record.data, record.source
         return cls(
             key=str(data["key"]),
@@ -102,7 +102,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What is known of a user: facts, and settings by name (a list where a setting has many values)."""
+    """What is known about a user: facts, and settings by name (a list where a setting has many values)."""
 
     user_id: str
     name: str | None = None
@@ -122,7 +122,7 @@ class Profile:
 
 
 class _Moved(Exception):
-    """What a claim is about is no longer what was read."""
+    """The value a claim is about has changed since it was read."""
 
 
 class Facts:
@@ -143,10 +143,10 @@ class Facts:
         self._scope = self._layer.scope_of(scope)
         self._partition = scope.partition
 
-    # ── saying ───────────────────────────────────────────────────────────────────────────────────
+    # ── stating ──────────────────────────────────────────────────────────────────────────────────
 
     async def upsert(self, items: Sequence[Mapping[str, Any]]) -> list[Fact]:
-        """Say several things in one commit. Gives what now stands for each key (or value of a set)."""
+        """State several facts in one commit. Return what now stands for each key (or value of a set)."""
         given = validate.batch(items)
         if len(given) > UPSERT_MAX:
             raise TooLarge(f"must have at most {UPSERT_MAX} facts; send the rest in further calls", field="items")
@@ -165,9 +165,9 @@ class Facts:
         valid_from: Any = None,
         valid_to: Any = None,
     ) -> Fact:
-        """Say one thing. The same value again makes it surer; another one ends the value before it.
+        """State one fact. Repeating a value raises its confidence; a different value ends the one before it.
 
-        What was true before the current value began goes into the history.
+        A value that was true before the current one began goes into the history.
         """
         item = {"key": key, "value": value, "confidence": confidence, "source_message_id": source_message_id}
         (fact,) = await self.upsert([item | {"valid_from": valid_from, "valid_to": valid_to}])
@@ -182,7 +182,7 @@ class Facts:
         reason: str = "",
         source_message_id: str | None = None,
     ) -> Fact:
-        """Say what is right, and that the value before never was: it stays in the history, true at no time."""
+        """State the right value, and that the previous one never was true: it stays in the history, true at no time."""
         kind = _key(key)
         wrong = "" if instead_of is None else self._masked_value(kind, validate.fact_value(instead_of, "instead_of"))
         if kind.many and not wrong:
@@ -195,31 +195,31 @@ class Facts:
         return facts[-1]
 
     async def end(self, key: str, value: str | None = None, *, at: Any = None, reason: str = "") -> list[Fact]:
-        """Say that it is no longer so, since now or since a time. Of a set without a value: none of it."""
+        """State that it is no longer true, from now or from `at`. For a set, no `value` means all its values."""
         until = validate.moment(at, "at")
         return await self._about(key, value, "ends", valid_to=until, reason=self._reason(reason))
 
     async def reject(self, key: str, value: str | None = None, *, reason: str = "") -> list[Fact]:
-        """Say that it never was so. It is not learned again from the same text."""
+        """State that it never was true. It is not learned again from the same text."""
         return await self._about(key, value, "denies", reason=self._reason(reason))
 
     async def confirm(self, key: str, value: str | None = None) -> list[Fact]:
-        """Say that it is right: surer, and what is merely learned no longer replaces it."""
+        """State that it is right: its confidence rises, and merely learned values no longer replace it."""
         return await self._about(key, value, "confirms", confidence=SURE)
 
     async def pin(self, key: str, value: str | None = None) -> list[Fact]:
-        """Keep the value against whatever is learned, until it is taken back."""
+        """Keep the value, whatever is learned, until it is unpinned."""
         return await self._about(key, value, "pins")
 
     async def unpin(self, key: str, value: str | None = None) -> list[Fact]:
-        """Let the value be replaced again as any other."""
+        """Allow the value to be replaced again like any other."""
         return await self._about(key, value, "unpins")
 
     def _reason(self, reason: str) -> str:
         return str(self._ledger.masked(validate.reason(reason)))
 
     async def _current(self, key: str, value: str | None) -> Sequence[Record]:
-        """The head of the current value, or those of a set; `NotFound` if there is none."""
+        """The head of the current value, or the heads of a set; `NotFound` if there are none."""
         asked = _key(key)
         wanted = None if value is None else self._masked_value(asked, validate.fact_value(value))
         now = self._ledger.clock()
@@ -236,7 +236,7 @@ class Facts:
         return heads
 
     async def _about(self, key: str, value: str | None, kind: str, **more: Any) -> list[Fact]:
-        """Claim something about what is current. Where that has changed or is forgotten meanwhile, it is read again."""
+        """Make a claim about the current values. Read them again if they were changed or forgotten meanwhile."""
         while True:
             heads = await self._current(key, value)
             until = more.get("valid_to")
@@ -250,7 +250,7 @@ class Facts:
                 continue
 
     async def _write(self, claims: Sequence[Claim], about: Sequence[Record] = ()) -> list[Fact]:
-        """Decide about claims and write what changes, as long as what they are `about` still has its values."""
+        """Decide the claims and write what changes, provided the records they are `about` still have their values."""
         lines: dict[str, Timeline] = {}
 
         def decide_all(known: Mapping[str, Record], now: int) -> Changes | None:
@@ -271,20 +271,20 @@ class Facts:
         return replace(told, value=self._masked_value(told.key, told.value))
 
     def _masked_value(self, key: Key, value: str) -> str:
-        """The value as it may be stored: also by what its key says that it is."""
+        """The value as it may be stored; the key's name also decides what is masked."""
         return str(self._ledger.masked({key.name: value})[key.name])
 
     async def _sources(self, ids: Sequence[str | None]) -> dict[str, Record]:
-        """The messages that are named, where they are known here; others are only named."""
+        """The named messages that are known here; unknown ones are kept by id only."""
         found = await self._ledger.get(self._partition, [id for id in dict.fromkeys(ids) if id])
         return {record.id: record for record in found if record.layer == "conversation"}
 
     # ── learning ─────────────────────────────────────────────────────────────────────────────────
 
     async def apply(self, found: Sequence[Found], extractor: str) -> tuple[Changes, tuple[Found, ...]]:
-        """What to change for drafts of this layer, and those that have to wait for another commit.
+        """The changes for drafts of this layer, and the drafts that must wait for another commit.
 
-        Only what trusted messages say is learned, and only while the message is there.
+        Only trusted messages are learned from, and only while the message still exists.
         """
         drafts = [each for each in found if each.draft.layer == self._layer.name and each.message.trust == "trusted"]
         claims = [await self._claims(each, extractor) for each in drafts[:APPLIED_DRAFTS]]
@@ -295,7 +295,7 @@ class Facts:
         lines: dict[str, Timeline] = {}
         taken = 0
         for row in claims:
-            # A line is its head and its past at most: all are made only where they may be too many.
+            # A line yields at most its head and its past: build the records only if there might be too many.
             most = sum(1 + len(line.past) for line in lines.values())
             if most >= APPLIED_PUTS and len(_all_records(lines, known)) >= APPLIED_PUTS:
                 break
@@ -309,9 +309,9 @@ class Facts:
         return self._changes(put, now).and_(needs=needs), tuple(drafts[taken:])
 
     async def _outdated(self, row: Sequence[Claim], all_rows: Sequence[Sequence[Claim]]) -> list[Claim]:
-        """What is over with a new value: who likes something dislikes it no more.
+        """The claims of what a new value ends: someone who likes something no longer dislikes it.
 
-        Who moves to another city has left its region, unless it is said again. Who has no work has no employer.
+        Moving to another city ends the old region, unless it is stated again. Being out of work ends the employer.
         """
         ends: list[Claim] = []
         for claim in row:
@@ -328,7 +328,10 @@ class Facts:
         return ends
 
     async def _at_odds(self, claim: Claim, all_rows: Sequence[Sequence[Claim]]) -> list[Claim]:
-        """The employer of who is retired or out of work now, or that of who has an employer; not if both are said."""
+        """Claims that end the employer of someone now out of work, or that status once they have an employer.
+
+        None if one text states both.
+        """
         name, other = claim.key.name, {"occupation": "employer", "employer": "occupation"}.get(claim.key.name)
         if other is None or (name == "occupation" and not is_without_work(claim.value)):
             return []
@@ -343,7 +346,7 @@ class Facts:
         ]
 
     async def _claims(self, found: Found, extractor: str) -> list[Claim]:
-        """What a draft claims: of a set, about each of the values that it concerns."""
+        """The claims a draft makes: for a set, one for each value that it concerns."""
         draft = found.draft
         kind = key_of(draft.key)
         if not kind.name or len(draft.value.encode()) > validate.FACT_VALUE_BYTES:
@@ -356,14 +359,14 @@ class Facts:
         heads = await self._heads(kind)
         return [replace(claim, value=head.data["value"]) for head in heads[:APPLIED_DRAFTS]]
 
-    # ── where things stand ───────────────────────────────────────────────────────────────────────
+    # ── heads and their past ─────────────────────────────────────────────────────────────────────
 
     def _id(self, key: Key, value: str) -> str:
-        """The place of a key's value: one for the key, or one for each value of a set."""
+        """The place of a key's value: one per key, or one per value of a set."""
         return self._layer.head_id(self._scope, f"{key.name}={normal(value)}" if key.many else key.name)
 
     def _take(self, lines: dict[str, Timeline], known: Mapping[str, Record], claim: Claim, now: int) -> None:
-        """Decide about one claim, given what was read and what was decided before it."""
+        """Decide one claim, given what was read and what was decided before it."""
         id = self._id(claim.key, claim.value)
         head = known.get(id) or Record(id, self._layer.name, self._scope)
         if head.layer != self._layer.name:
@@ -382,7 +385,7 @@ class Facts:
     async def _in_force(
         self, heads: Sequence[Record], as_of: int | None = None, known_at: int | None = None
     ) -> list[Fact]:
-        """What held of each head; without a time now, which is not before the last that was said of it."""
+        """The value of each head in force at `as_of`; by default now, but not before the head was last stated."""
         now = self._ledger.clock()
         facts: list[Fact] = []
         for head, place in zip(heads, await self._with_past(heads), strict=True):
@@ -401,7 +404,7 @@ class Facts:
         return [head for head in heads if key is None or head.data["key"] == key.name]
 
     async def _with_past(self, heads: Sequence[Record]) -> Sequence[Sequence[Record]]:
-        """For each head all of its spells that nobody set aside, itself last."""
+        """For each head, all its spells that were not set aside, the head itself last."""
         ids = [id for head in heads for id in past_ids(head)]
         past = {entry.id: entry for entry in heard(await self._ledger.get(self._partition, ids))}
         return [
@@ -416,7 +419,7 @@ class Facts:
         return await self._in_force(await self._heads(_key(key)))
 
     async def history(self, key: str) -> list[Fact]:
-        """All that was said of a key, oldest first, with what is not believed and why."""
+        """Everything stated about a key, oldest first, including what is not believed and why."""
         now = self._ledger.clock()
         places = await self._with_past(await self._heads(_key(key)))
         spells = [spell for place in places for spell in believed(place, EVER)]
@@ -424,40 +427,40 @@ class Facts:
         return [Fact.from_record(spell, now) for spell in spells]
 
     async def list(self, *, as_of: Any = None, known_at: Any = None) -> list[Fact]:
-        """All values that hold: now, or at a time (`as_of`), as far as it was known then (`known_at`)."""
+        """All values that hold, now or at a time (`as_of`), as far as was known at a time (`known_at`)."""
         known = validate.moment(known_at, "known_at")
         at = validate.moment(as_of, "as_of")
         return await self._in_force(await self._heads(), known if at is None else at, known)
 
 
 def turn_jobs(partition: Partition, put: Iterable[Record], now: int) -> tuple[Job, ...]:
-    """The work of putting values at the head of their facts when their time comes, for those that wait for it."""
+    """The jobs that move values to the head of their facts when they begin, for values that begin in the future."""
     begins = ((record.data["of"], record.valid_from) for record in put if is_old_value(record))
     due = {(head, at) for head, at in begins if at is not None and at > now}
     return tuple(Job(f"turn:{head}:{at}", partition, "turn", (head,), due_at=at) for head, at in sorted(due))
 
 
 def follow_jobs(partition: Partition, changed: Iterable[Record], now: int) -> tuple[Job, ...]:
-    """The work of letting the graph follow facts that changed, for those that relations stand for as well."""
+    """The jobs that make the graph follow changed facts, for facts that relations express as well."""
     told = (record.data["data"] if record.layer == "past" else record.data for record in changed)
     keys = {str(data["key"]) for data in told} & set(SAID_BY_FACTS.values())
     return tuple(Job(f"follow:{new_id(now)}", partition, "follow", (key,), due_at=now) for key in sorted(keys))
 
 
 async def spells_of(ledger: Ledger, scope: Scope, key: str) -> list[Record]:
-    """All that was said of a key, as it is kept; without what was set aside."""
+    """Everything stated about a key, as stored, without what was set aside."""
     facts = Facts(ledger, scope)
     places = await facts._with_past(await facts._heads(_key(key)))
     return [spell for place in places for spell in place]
 
 
 def is_old_value(record: Record) -> bool:
-    """True for a value of a fact or preference that another one followed: it has an id of its own."""
+    """True for a value of a fact or preference kept behind its head: it has an id of its own."""
     return record.layer == "past" and record.data.get("layer") in ("fact", "preference")
 
 
 async def read_profile(ledger: Ledger, scope: Scope, *, as_of: Any = None, known_at: Any = None) -> Profile:
-    """What is known of a user: now, or what was true at a time, as far as it was known at a time."""
+    """What is known about a user: now, or what was true at one time, as far as was known at another."""
     facts = await Facts(ledger, scope).list(as_of=as_of, known_at=known_at)
     settings: dict[str, str | list[str]] = {}
     for each in await Facts(ledger, scope, "preference").list(as_of=as_of, known_at=known_at):
@@ -474,12 +477,12 @@ async def read_profile(ledger: Ledger, scope: Scope, *, as_of: Any = None, known
     )
 
 
-# ── from what is given to claims, and from claims to records ─────────────────────────────────────
+# ── from input to claims, and from claims to records ─────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """Something that was said outright, looked at once."""
+    """Something stated outright, validated once."""
 
     key: Key
     value: str
@@ -489,7 +492,7 @@ class _Told:
     valid_to: int | None = None
 
     def claim(self, messages: Mapping[str, Record], now: int, status: str = "told") -> Claim:
-        """As a claim: said when it began to be so, or by its message, or now, and never in the future."""
+        """As a claim, dated when it began to be true, else by its message, else now; never in the future."""
         message = messages.get(self.message_id or "")
         said = message.when if message else now
         at = min(said if self.valid_from is None else self.valid_from, now)
@@ -538,7 +541,7 @@ def _key(name: object) -> Key:
 
 
 def _learned(found: Found, key: Key, extractor: str, now: int) -> Claim:
-    """What a message says, as a claim: never in the future, or nothing could be said after it."""
+    """What a message says, as a claim; never dated in the future, or no later claim could replace it."""
     draft, message = found.draft, found.message
     over = draft.valid_to is not None and draft.valid_to <= message.when
     return Claim(
@@ -561,7 +564,7 @@ def _source(draft: Draft, message: Record, extractor: str) -> Source:
 
 
 def _apart(claim: Claim, wrong: str, reason: str = "") -> list[Claim]:
-    """A correction as claims: of a set, the wrong value and the right one have places of their own."""
+    """A correction as claims: in a set, the wrong value and the right one have places of their own."""
     if claim.value and not claim.key.many:
         return [replace(claim, kind="corrects", instead_of=wrong, reason=reason)]
     denied = [replace(claim, kind="denies", value=wrong, reason=reason)] if wrong else []
@@ -569,12 +572,12 @@ def _apart(claim: Claim, wrong: str, reason: str = "") -> list[Claim]:
 
 
 def _all_records(lines: Mapping[str, Timeline], known: Mapping[str, Record]) -> list[Record]:
-    """What to put for timelines by their places, given what was read there."""
+    """The records to put for timelines keyed by place, given what was read there."""
     return [record for id, line in lines.items() for record in _records(line, known.get(id))]
 
 
 def _records(line: Timeline, read: Record | None) -> list[Record]:
-    """What to put for a timeline: its head, and each new spell of its past under the next number."""
+    """The records to put for a timeline: its head, and each new spell of its past under the next number."""
     if not line.head.data or (not line.past and line.head == read):
         return []
     edits = line.head.data.get("edits", 0)
@@ -586,7 +589,7 @@ def _records(line: Timeline, read: Record | None) -> list[Record]:
 
 
 def spell_of(entry: Record, head: Record) -> Record:
-    """A spell as it stood at its head, from what is kept of it in the past."""
+    """A spell as it stood at its head, rebuilt from its entry in the past."""
     return entry.with_(id=head.id, layer=head.layer, data=entry.data["data"], born=head.born)
 
 

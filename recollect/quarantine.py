@@ -1,6 +1,6 @@
-"""The steps of setting aside and of trusting again, but for what was learned, which `trust.py` takes back.
+"""The steps of setting records aside and trusting them again; `trust.py` takes back what was learned.
 
-Every step finds in the records what is left of it to do, so that it can be broken off and done again.
+Every step finds what is left to do from the records themselves, so it can be interrupted and repeated.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Note = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What is set aside or released: all of it, and what this time has changed; `note` is that of the session."""
+    """What is set aside or released: all of it, and what changed this time; `note` is the session's note."""
 
     records: Sequence[Record]
     changed: Sequence[Record]
@@ -50,7 +50,7 @@ class Chosen:
 
     @property
     def acts(self) -> list[tuple[Note, list[Record]]]:
-        """The records by the act that set them aside; that of the session also if there is no message left of it."""
+        """The records grouped by the act that set them aside; the session's act even if it has no messages left."""
         by_act: dict[str, tuple[Note, list[Record]]] = {}
         if self.note is not None:
             by_act[self.note["undo"]] = self.note, []
@@ -61,7 +61,7 @@ class Chosen:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many were changed of each layer; what a record was before counts for its layer."""
+        """How many records of each layer were changed; a past record counts for the layer it came from."""
         return dict(
             Counter(str(record.data["layer"]) if record.layer == "past" else record.layer for record in self.changed)
         )
@@ -78,10 +78,10 @@ class Quarantine:
     # ── aside ────────────────────────────────────────────────────────────────────────────────────
 
     async def set_aside(self, session: str, ids: Sequence[str], act: str, at: int, reason: str) -> Chosen:
-        """Mark a session, or these records, with the copies of their messages, as used by nothing any more."""
+        """Mark a session, or these records, and all copies of their messages, as no longer to be used."""
         note: Note = note_of(act, at, reason)
         if session:
-            # Before its messages are listed: what comes later finds the session closed.
+            # Before its messages are listed, so that messages arriving later find the session closed.
             note = await self._close(session, note)
         fresh = heard(await self._meant(session, ids))
         await self._ledger.change_each(
@@ -98,14 +98,14 @@ class Quarantine:
         await remake(self._ledger, self._partition, remakings(views, self._ledger.clock(), gone))
 
     async def aside_by(self, act: str) -> list[Record]:
-        """The messages that an act has set aside, and that still are."""
+        """The messages that an act set aside and that still are."""
         index = await self._indexes.current(self._partition)
         held, _ = index.stored([each.id for each in index.tied_to(act)], self._ledger.clock())
         aside = [each for each in held if each.layer == "conversation" and is_aside(each) and is_noted(each)]
         return [each for each in aside if act_of(each)["undo"] == act]
 
     async def _close(self, session: str, note: Note) -> Note:
-        """Note in the head of a session that it is set aside. Gives the note that counts."""
+        """Note in the head of a session that it is set aside. Return the note that counts."""
         counts = note
 
         def decide(known: Record | None, now: int) -> Changes | None:
@@ -123,7 +123,7 @@ class Quarantine:
         return Record(layer.head_id(scope), "session", scope, created_at=now)
 
     async def _meant(self, session: str, ids: Sequence[str]) -> list[Record]:
-        """The messages of a session, or these records, with all copies of messages in what branched off."""
+        """The messages of a session, or these records, with all copies of messages in branches."""
         if session:
             where = Filter(self._partition, layers=("conversation",), session=session)
             found = [record async for record in self._ledger.walk(where)]
@@ -134,7 +134,7 @@ class Quarantine:
     # ── trusted again ────────────────────────────────────────────────────────────────────────────
 
     async def trust_again(self, session: str, ids: Sequence[str]) -> Chosen:
-        """Give a session, or these records, the trust they had; the note stays until all else is done."""
+        """Restore the former trust of a session or of these records; the note stays until all else is done."""
         if session:
             head = self._head(session, 0).id
             await self._ledger.change_each(self._partition, [head], open_session)
@@ -147,7 +147,7 @@ class Quarantine:
         return Chosen([trusted_again(record) for record in noted], aside)
 
     async def settle(self, records: Sequence[Record], work: Work) -> None:
-        """Let go of the notes, and let messages teach what nobody has read in them yet."""
+        """Remove the notes, and queue learning from the messages, which may not have been read yet."""
 
         def learning(changed: Sequence[Record]) -> Any:
             return work([record for record in changed if record.layer == "conversation"])
@@ -168,7 +168,7 @@ class Quarantine:
         await remake(self._ledger, self._partition, steps)
 
     async def _episodes_with(self, session: str, messages: Sequence[Record], now: int) -> list[Remaking]:
-        """The episodes near these messages made again together with them; what is not noted yet will be."""
+        """The steps to remake the episodes near these messages with them; those not noted yet will be noted later."""
         scope = Scope(*self._partition, session=session)
         where = Filter(self._partition, layers=("episodic",), session=session)
         episodes = [episode async for episode in self._ledger.walk(where) if covered(episode)]
@@ -191,7 +191,7 @@ class Quarantine:
 
 
 def _is_near(episode: Record, message: Record) -> bool:
-    """Whether an episode and a message may be of one stretch."""
+    """Whether an episode and a message may belong to one stretch."""
     noted = Episode.from_record(episode)
     start, end = (as_ms(time) for time in (noted.started_at, noted.ended_at))
     return start - GAP_MS < message.when < end + GAP_MS

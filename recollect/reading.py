@@ -1,11 +1,11 @@
-"""A model reads what was said, after the rules have: it learns more, and retells summaries and episodes.
+"""A model reads messages after the rules have: it learns more, and retells summaries and episodes.
 
-Nothing waits for it but jobs of its own. What the rules made of a message stands at once and stays where
-the model fails; what the model proposes goes through the same decisions, and none of it can delete.
+Only jobs of its own wait for it. What the rules made of a message is available at once and stays if the
+model fails; what the model proposes goes through the same decisions, and nothing it proposes can delete.
 
-    read        the messages of a session since the last time, some turns together
+    read        the messages of a session since the last time, several turns together
     reread      these messages, whatever was read before
-    summarize   the running summary of a session, told on from where the model was
+    summarize   the running summary of a session, continued from where the model left off
     narrate     one episode
     compare     a new memory with those that are close to it
 """
@@ -43,19 +43,19 @@ from recollect.stores.contract import OPERATIONS_MAX
 log = logging.getLogger("recollect.reading")
 
 KINDS = ("read", "reread", "summarize", "narrate", "compare")
-"""Jobs that wait for a model. They are run beside all others, so that only they wait."""
+"""Jobs that wait for a model. They run alongside all others, so that only they wait."""
 SIMILAR = 0.6
-"""Cosine from which two memories are worth a question whether they say the same."""
+"""Minimum cosine at which it is worth asking whether two memories say the same."""
 COMPARED_CHARACTERS = 1_000
-"""Characters of a memory that is compared; two longer ones are seldom the same."""
+"""The longest memory that is compared; two longer ones are seldom the same."""
 REWRITE_S = 2.0
-"""How long a question waits to be put in other words: a person waits for it, too."""
+"""How long a query waits to be rephrased: a person is waiting for the answer."""
 BESIDE = 6
-"""Operations of a commit that are kept free for its jobs and for how far a session was read."""
+"""Operations of a commit kept free for its jobs and for the mark of how far a session was read."""
 
 
 class Given:
-    """Findings that were made before, as an enricher: what decides about them cannot tell it from another."""
+    """Findings made earlier, presented as an enricher: the code that decides on them cannot tell the difference."""
 
     def __init__(self, name: str, found: Sequence[Found]) -> None:
         self.name = name
@@ -63,7 +63,7 @@ class Given:
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """The ids of the messages that they were found in."""
+        """The ids of the messages they were found in."""
         return tuple(dict.fromkeys(each.message.id for each in self._found))
 
     async def drafts(self, messages: Sequence[Record]) -> Sequence[Found]:
@@ -91,21 +91,21 @@ class Reading:
 
     @property
     def name(self) -> str:
-        """Kept with everything that is learned: the model and the words it was asked in."""
+        """The model and the version of its prompt, kept with everything that is learned."""
         return f"{self._allowance.model.name}/{LEARN.label}"
 
-    # ── what there is to do ──────────────────────────────────────────────────────────────────────
+    # ── jobs ─────────────────────────────────────────────────────────────────────────────────────
 
     def following(self, changes: Changes) -> Changes:
-        """The change of another job with the work that it makes for the model."""
+        """The changes of another job, plus the jobs they create for the model."""
         jobs = {job.id: job for record in changes.put if (job := self._job_after(record)) is not None}
         room = OPERATIONS_MAX - 2 - sum(map(len, (changes.put, changes.drop, changes.enqueue, changes.finish)))
-        # A session for which there is no room is read with its next message.
+        # A session that does not fit is read with its next message.
         return changes.and_(enqueue=tuple(jobs.values())[: max(room, 0)])
 
     def _job_after(self, record: Record) -> Job | None:
         now = self._ledger.clock()
-        # What is enriched for the first time still has the version that it was born with.
+        # A record enriched for the first time still has the version it was born with.
         is_new = record.version == record.born[0] > 0
         if record.layer == "conversation" and is_new and self._settings.learn and teaches(record, self.name):
             return self._read_job(record, now)
@@ -119,14 +119,14 @@ class Reading:
         return None
 
     def _read_job(self, message: Record, now: int) -> Job:
-        """The work of reading a session. There is one for each slot of time, so that turns are read together."""
+        """The job of reading a session. There is one per slot of time, so that turns are read together."""
         slot_ms = max(int(self._settings.llm_batch_s * SECOND_MS), 1)
         slot = now // slot_ms + 1
         session = message.scope.session
         return Job(f"read:{derived_id(session)}:{slot}", message.scope.partition, "read", (session,), slot * slot_ms)
 
     async def run(self, job: Job) -> Changes:
-        """What a job of one of the kinds above changes; one that has to wait is put off."""
+        """The changes of a job of one of the kinds above; a job that has to wait is postponed."""
         try:
             return await self._handlers[job.kind](job)
         except PutOff as wait:
@@ -164,7 +164,7 @@ class Reading:
     async def _unread(self, partition: Partition, session: str) -> tuple[Record, Filter]:
         """How far the session was read, and which messages come after that.
 
-        By the last message that was read, where it still is: in another store it stands in another place.
+        Found by the last message read, if it still exists: in another store it has another place.
         """
         mark = await reading_mark(self._ledger, partition, session)
         where = Filter(partition, layers=("conversation",), session=session)
@@ -184,7 +184,7 @@ class Reading:
         return changes.and_(put=tuple(_rated(messages, read.ratings))[: max(room, 0)])
 
     async def findings(self, partition: Partition, messages: Sequence[Record]) -> Findings:
-        """What the model finds in messages of one session; nothing is asked where none of them may teach."""
+        """What the model finds in messages of one session; the model is not asked if none of them may teach."""
         shown = model_learning.readable(messages)
         if not any(teaches(message, self.name) for message in shown):
             return Findings()
@@ -196,7 +196,7 @@ class Reading:
         return read
 
     async def rewrites(self, org: str, question: str) -> Sequence[str]:
-        """A question in other words; none where the model does not answer at once, since somebody waits."""
+        """Rephrasings of a query; none if the model does not answer quickly, since somebody is waiting."""
         ask = REWRITE.about(lines([{"question": question}]))
         try:
             async with asyncio.timeout(REWRITE_S):
@@ -209,7 +209,7 @@ class Reading:
     # ── retelling ────────────────────────────────────────────────────────────────────────────────
 
     async def _summarize(self, job: Job) -> Changes:
-        """The running summary, told on by some messages; further ones are for another job."""
+        """The running summary, continued by some messages; the rest are left to another job."""
         session, id = job.refs
         known = await self._ledger.get(job.partition, [id])
         if not known or known[0].layer != "summary" or is_retold(known[0]):
@@ -233,7 +233,7 @@ class Reading:
     async def _not_retold(
         self, partition: Partition, session: str, summary: Record, before: Mapping[str, Any]
     ) -> list[Record]:
-        """The messages that a summary covers and the model has not told yet."""
+        """The messages that a summary covers and the model has not retold yet."""
         end = summary.data["covers"]["born"]
         where = Filter(partition, layers=("conversation",), session=session, born_before=(end[0], end[1] + 1))
         last = await self._ledger.get(partition, [before["to"]]) if before else []
@@ -241,13 +241,13 @@ class Reading:
         return [message async for message in self._ledger.walk(where)]
 
     async def _narrate(self, job: Job) -> Changes:
-        """One episode in the model's words; what it covers, when it was and how far it is trusted stay."""
+        """One episode in the model's words; what it covers, its time and its trust stay the same."""
         known = await self._ledger.get(job.partition, job.refs)
         episode = known[0] if known and known[0].layer == "episodic" else None
         messages = await self._ledger.get(job.partition, covered(episode)) if episode else []
         heard = at_once(model_retelling.heard(messages))
         if episode is None or not heard or len(messages) < len(covered(episode)):
-            return Changes(job.partition)  # forgotten or expired meanwhile: there is nothing to retell
+            return Changes(job.partition)  # forgotten or expired meanwhile: nothing to retell
         answer = await self._allowance.ask(job.partition.org, model_retelling.episode_question(heard))
         text, data = model_retelling.episode_of(answer, heard)
         source = episode.source and replace(episode.source, extractor=f"{self._allowance.model.name}/{RETELL.label}")
@@ -259,7 +259,7 @@ class Reading:
     # ── consolidating ────────────────────────────────────────────────────────────────────────────
 
     async def _compare(self, job: Job) -> Changes:
-        """A new memory that says the same as an older one in other words goes into that one, which can be undone."""
+        """Merge a new memory into an older one that says the same in other words; the merge can be undone."""
         index = await self._indexes.current(job.partition)
         now = self._ledger.clock()
         memory = index.record(job.refs[0], now)
@@ -287,7 +287,7 @@ class Reading:
 
 
 async def reading_mark(ledger: Ledger, partition: Partition, session: str) -> Record:
-    """How far a session was read; a fresh record where nothing was."""
+    """The mark of how far a session was read; a fresh record if it never was."""
     layer = ledger.layers["reading"]
     scope = Scope(*partition, session=session)
     fresh = Record(layer.head_id(scope), layer.name, scope, created_at=ledger.clock())
@@ -299,13 +299,13 @@ def _by_birth(one: Record, other: Record) -> tuple[Record, Record]:
 
 
 def _is_comparable(memory: Record) -> bool:
-    """Whether a model can be asked what it says: all of it, by somebody who is trusted, and not made by a machine."""
+    """Whether a model can be asked about it: short enough to show in full, trusted, and not made by a machine."""
     is_made = memory.source is not None and memory.source.extractor is not None
     return memory.trust == "trusted" and not is_made and len(memory.content) <= COMPARED_CHARACTERS
 
 
 def _rated(messages: Sequence[Record], ratings: Mapping[str, float]) -> Sequence[Record]:
-    """The messages with the importance that the model gives them, unless somebody has said how much they matter."""
+    """The messages whose importance the model changes, leaving out those that somebody rated."""
     return [
         message.with_(importance=ratings[message.id])
         for message in messages

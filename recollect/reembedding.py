@@ -1,8 +1,8 @@
-"""Give memories their meaning anew, after a change of the embedder: in place, beside everything else.
+"""Embed memories again after a change of the embedder: in place, while everything else goes on.
 
-What is done is written in the records themselves, as each vector names its model. So there is
-nothing else to keep: stopped anywhere, it goes on where it was; done twice, it changes nothing;
-and what others write meanwhile has the new model already.
+Progress is kept in the records themselves, as each vector names its model. So there is no other
+state: stopped anywhere, it resumes where it was; run twice, it changes nothing; and anything
+written meanwhile already has the new model.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ log = logging.getLogger("recollect.reembedding")
 
 EMBEDDED_LAYERS = tuple(row.name for row in LAYERS.values() if row.embedded)
 PORTION_RECORDS, PORTION_BYTES = 64, 400_000
-"""How much is embedded and committed at a time: what is lost when the process is killed, at most."""
+"""How much is embedded and committed at a time: the most that is lost if the process is killed."""
 CONFLICT_TRIES = 3
-"""How often a portion is read again because somebody changed one of its records meanwhile."""
+"""How often a portion is read again because one of its records was changed meanwhile."""
 EMBED_TRIES = 5
 WAIT_S = 1.0
-"""Wait before an embedder that failed is asked again; doubles with each try."""
+"""Wait before calling a failed embedder again; doubles with each try."""
 PEEKED = 8
-"""Oldest memories of the first user that are looked at when a store is opened."""
+"""How many of the first user's oldest memories are examined when a store is opened."""
 
 Told = Callable[[int], None]
-"""Told how many more records were looked at."""
+"""Called with the number of further records examined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reembedded:
     """What was found in one partition, and what was done to it.
 
-    `records` can have a meaning, `wanting` of them had none of the present model, `done` have one
+    `records` can have a vector, `wanting` of them had none from the present model, `done` have one
     now. `models` counts the models that were found.
     """
 
@@ -56,7 +56,7 @@ class Reembedded:
 
 
 class Reembedding:
-    """Embeds anew what another embedder, or none, has embedded."""
+    """Re-embeds what another embedder, or none, has embedded."""
 
     def __init__(self, ledger: Ledger, indexes: Indexes, embedder: Embedder | None, *, wait_s: float = WAIT_S) -> None:
         self._ledger = ledger
@@ -65,7 +65,7 @@ class Reembedding:
         self._wait_s = wait_s
 
     async def peek(self) -> None:
-        """A glance at the oldest memories when a store is opened: if another model embedded them, it is said."""
+        """Check the oldest memories when a store is opened: if another model embedded them, report it."""
         if self._embedder is None:
             return
         seen: frozenset[str] | None = getattr(self._ledger.store, "oldest_models", None)
@@ -78,12 +78,12 @@ class Reembedding:
                 self._indexes.tell_of({record.vector.model for record in page.records if record.vector})
                 return
         except RecollectError:
-            pass  # a store that cannot be read says so to whoever wants to read it
+            pass  # a store that cannot be read will say so to callers that need to read it
 
     async def reembed(
         self, only: Callable[[Partition], bool], *, dry_run: bool = False, told: Told | None = None
     ) -> AsyncIterator[Reembedded]:
-        """Go over the partitions, one after the other, and embed what is not of the present model."""
+        """Go through the partitions one by one, and embed what is not of the present model."""
         if self._embedder is None:
             raise EmbeddingError("There is no embedder to embed with. Check the setting embedder.")
         async for partition in named_partitions(self._ledger.store):
@@ -109,7 +109,7 @@ class Reembedding:
                 return Reembedded(partition, found.total(), wanting, done, dict(found), dry_run)
 
     async def _portion(self, embedder: Embedder, partition: Partition, records: Sequence[Record]) -> int:
-        """Embed some records and write their vectors in one commit. Gives how many have a new one."""
+        """Embed some records and write their vectors in one commit. Return how many have a new one."""
         for _ in range(CONFLICT_TRIES):
             vectors = await self._embedded(embedder, [record.told for record in records])
             put = tuple(record.with_(vector=vector) for record, vector in zip(records, vectors, strict=True))
@@ -117,7 +117,7 @@ class Reembedding:
                 await self._ledger.commit(Changes(partition, put=put))
                 return sum(record.vector is not None for record in put)
             except Conflict:
-                # Changed or forgotten meanwhile. Whoever changed a text has it embedded by a job of its own.
+                # Changed or forgotten meanwhile. A changed text is embedded by the job enqueued with that change.
                 again = await self._ledger.get(partition, [record.id for record in records])
                 records = [record for record in again if _wants(record, embedder)]
                 if not records:
@@ -125,7 +125,7 @@ class Reembedding:
         return 0
 
     async def _embedded(self, embedder: Embedder, texts: Sequence[str]) -> list[Vector | None]:
-        """The vectors of these texts; an embedder that fails is given some time."""
+        """The vectors of these texts; wait and retry if the embedder fails."""
         for attempt in range(1, EMBED_TRIES):
             try:
                 return await embed_checked(embedder, texts)
@@ -136,5 +136,5 @@ class Reembedding:
 
 
 def _wants(record: Record, embedder: Embedder) -> bool:
-    """Whether the record should have a vector of this embedder, and has none."""
+    """Whether the record should have a vector from this embedder, and has none."""
     return bool(record.content) and (record.vector is None or record.vector.model != embedder.name)

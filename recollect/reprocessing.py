@@ -1,8 +1,8 @@
-"""Stored conversations are read again, when the rules or the model have become better.
+"""Read stored conversations again when the rules or the model have improved.
 
-It is rehearsed first, on a copy of what is known that is thrown away: the difference is told and nothing
-changes. Applied, it goes the way of any learning: what was learned before is not learned twice, what was
-undone stays undone, and what is said late takes its place in the past.
+It is rehearsed first, on a throw-away copy of what is known: the difference is reported and nothing
+changes. When applied, it works like any learning: what was learned before is not learned twice, what was
+undone stays undone, and statements that arrive late take their place in the past.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from recollect.settings import Settings
 from recollect.stores.contract import Store
 
 COPIED = ("conversation", "session", "fact", "preference", "learning", "entity", "relation", "past")
-"""What a rehearsal needs: what was said, and what is known from it."""
+"""Layers a rehearsal needs: what was said, and what is known from it."""
 CONFLICT_TRIES = 3
-"""How often a part is decided again because somebody wrote meanwhile."""
+"""How often a part is decided again because another writer was faster."""
 PORTIONS_MAX = 64
-"""Commits that one part may need: each takes in what fits."""
+"""The most commits one part may need: each applies what fits."""
 REPROCESSED = "reprocessed"
-"""In the mark of a session: by what it was read again, and up to which message."""
+"""In the mark of a session: by which reader it was read again, and up to which message."""
 
 Told = Callable[[int], None]
-"""Told how many more messages were read."""
+"""Called with the number of further messages read."""
 
 
 class Difference(NamedTuple):
-    """One thing that is known after reading again and was not before, or the other way round."""
+    """One thing that is known after rereading and was not before, or the other way round."""
 
     change: str
     layer: str
@@ -54,10 +54,10 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reprocessed:
-    """What reading one user's conversations again changes, or would change.
+    """What rereading one user's conversations changes, or would change.
 
-    `missing` are facts that were learned from these messages before and are not found in them any more.
-    They stay: `facts.reject` or `undo` takes back what is wrong.
+    `missing` are facts that were learned from these messages before and are no longer found in them.
+    They stay: use `facts.reject` or `undo` to take back what is wrong.
     """
 
     partition: Partition
@@ -82,14 +82,14 @@ class Reprocessed:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where it is learned: in the store itself, or in a copy."""
+    """Where learning is applied: the store itself, or a copy."""
 
     ledger: Ledger
     indexes: Indexes
 
 
 class Reprocessing:
-    """Reads the conversations of one partition at a time again, by the rules or by a model."""
+    """Rereads the conversations of one partition at a time, by the rules or by a model."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Reprocessing:
         self._scratch = scratch
 
     def reader(self, by: str | None) -> str:
-        """Who reads: as asked for, else the model where there is one."""
+        """Who reads: as requested, else the model if there is one."""
         chosen = by or ("model" if self._reading else "rules")
         if chosen == "model" and self._reading is None:
             raise ValidationError("there is no model; the setting llm names one", field="by")
@@ -123,7 +123,7 @@ class Reprocessing:
         again: bool = False,
         told: Told | None = None,
     ) -> Reprocessed:
-        """Read a user's conversations, or one of them. A model goes on where it was stopped, unless `again`."""
+        """Read a user's conversations, or one of them. A model resumes where it was stopped, unless `again`."""
         reader = self.reader(by)
         name = self._rules.name if reader == "rules" or self._reading is None else self._reading.name
         place = self._here if apply else await self._copied(partition)
@@ -145,7 +145,7 @@ class Reprocessing:
     # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
     async def _parts(self, partition: Partition, session: str | None, resumes: str) -> AsyncIterator[list[Record]]:
-        """The messages, session by session, as many at a time as are read together."""
+        """The messages, session by session, in parts that are read together."""
         index = await self._here.indexes.current(partition)
         sessions = list(index.sessions) if session is None else [session]
         for each in sessions:
@@ -163,7 +163,7 @@ class Reprocessing:
                     break
 
     async def _after_mark(self, where: Filter, session: str, name: str) -> Filter:
-        """Without what was read again by the same reader."""
+        """The filter without what the same reader has already reread."""
         mark = await reading_mark(self._here.ledger, where.partition, session)
         done = mark.data.get(REPROCESSED, {})
         last = await self._here.ledger.get(where.partition, [done["to"]]) if done.get("by") == name else []
@@ -191,7 +191,7 @@ class Reprocessing:
     # ── rehearsing ───────────────────────────────────────────────────────────────────────────────
 
     async def _copied(self, partition: Partition) -> Place:
-        """What is known of a user, in a store that is thrown away."""
+        """What is known about a user, in a throw-away store."""
         ledger = self._here.ledger.over(self._scratch())
         records = [record async for record in self._here.ledger.walk(Filter(partition, layers=COPIED))]
         for portion in portions(record.with_(version=0, vector=None) for record in records):
@@ -201,7 +201,7 @@ class Reprocessing:
     async def _missing(
         self, partition: Partition, read: set[str], found: Sequence[Found], name: str
     ) -> tuple[Fact, ...]:
-        """Facts that rest on these messages alone, learned by the same kind of reader, and were not found again."""
+        """Facts that rest on these messages alone, learned by the same kind of reader, and not found again."""
         kind = name.rpartition("-")[0]
         missing: list[Fact] = []
         for layer in ("fact", "preference"):
@@ -222,7 +222,7 @@ class Reprocessing:
 
 
 async def _learn(place: Place, partition: Partition, enricher: Given) -> None:
-    """Take in findings, in as many commits as they need."""
+    """Apply findings, in as many commits as they need, at most `PORTIONS_MAX`."""
     learning = Learning(place.ledger, place.indexes, enricher)
     refs = enricher.messages
     waiting = [Job(f"reread:{new_id(place.ledger.clock())}", partition, "reread", refs)] if refs else []
@@ -251,7 +251,7 @@ async def _committed(place: Place, learning: Learning, job: Job) -> Changes:
 
 
 async def _known(ledger: Ledger, partition: Partition) -> set[tuple[str, str, str]]:
-    """All that is known of a user at present: layer, key and value of each."""
+    """Everything known about a user at present: layer, key and value of each."""
     scope = Scope(*partition)
     known = {
         (layer, fact.key, fact.value)

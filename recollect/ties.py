@@ -1,6 +1,6 @@
-"""Who is tied to whom: found by an id, without a look at all that a user has.
+"""Ties between records: looked up by id, without scanning everything a user has.
 
-Whatever is forgotten, undone or trusted again takes along what hangs on it. That is little, and it may be anywhere.
+Whatever is forgotten, undone or trusted again affects the records that depend on it: few, but they may be anywhere.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from recollect.policies.ties import tied_to
 from recollect.records import Record
 
 TIE_BYTES = 400
-"""What an id takes here with the rows that are tied to it, about."""
+"""Approximate memory for an id with the rows tied to it."""
 
 
 class Ties:
-    """By id, the rows of an index that are tied to it, or were: whoever asks looks whether they still are."""
+    """By id, the rows of an index that are tied to it, or were: the caller checks whether they still are."""
 
     def __init__(self) -> None:
         self._rows: dict[str, set[int]] = {}
@@ -31,5 +31,5 @@ class Ties:
                 self._rows.setdefault(id, set()).add(row)
 
     def to(self, id: str) -> list[int]:
-        """The rows that are tied to this id, the first first."""
+        """The rows that are tied to this id, in order."""
         return sorted(self._rows.get(id, ()))

@@ -1,14 +1,14 @@
-"""Undo what was learned from somewhere, and set aside what is not to be trusted.
+"""Undo what was learned from a source, and set aside what is not to be trusted.
 
 An undo ends what a machine learned, with the reason, and can be taken back. What is set aside
-(quarantined) stays where it was said, but no search, context, window, summary or lesson uses it any
-more, until it is released.
+(quarantined) stays where it is stored, but no search, context, window, summary or learning uses it
+until it is released.
 
     undone = await Trust(ledger, indexes, scope).undo(session="with a stranger")
     await Trust(ledger, indexes, scope).redo(undone.id)
 
-Each of these takes several commits. It is written down as a job before the first of them, and every
-step finds by itself what is left to do: what is broken off anywhere, the worker brings to its end.
+Each of these takes several commits. It is recorded as a job before the first of them, and every
+step finds out by itself what is left to do, so the worker can complete it after any interruption.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
     from recollect.indexes import Indexes
 
 TRACES = ("session", *PUBLIC_LAYERS)
-"""Where it can be seen that a session or a message was here."""
+"""Layers that can show that a session or a message once existed."""
 TAKEN_UP_MS = MINUTE_MS
-"""When the worker looks whether something that was begun has come to its end."""
+"""How long after an act began the worker checks that it was completed."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What an undo ended, or would end: how much of each layer; by its id it can be taken back."""
+    """What an undo ended, or would end, counted by layer; its id is used to take it back."""
 
     id: str
     reason: str
@@ -73,7 +73,7 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """What was quarantined or released: how many records of each layer, and what was learned from them."""
+    """What was quarantined or released: the number of records per layer, and of what was learned from them."""
 
     records: Mapping[str, int] = field(default_factory=dict)
     learned: Mapping[str, int] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Something that takes several commits: what is done, under which id, since when, and to what."""
+    """An action that takes several commits: what is done, under which id, since when, and to what."""
 
     verb: str
     id: str
@@ -98,7 +98,7 @@ class Act:
     given: tuple[str, ...] = ()
 
     def job(self, partition: Partition) -> Job:
-        """The work of bringing it to its end, for the worker."""
+        """The job that completes it, for the worker."""
         refs = (self.verb, self.id, str(self.at), *self.given)
         return Job(f"trust:{self.id}", partition, "trust", refs, due_at=self.at + TAKEN_UP_MS)
 
@@ -110,7 +110,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What an undo is about: all that is given has to hold."""
+    """What an undo is about: every given condition has to hold."""
 
     session: str | None
     message_id: str | None
@@ -118,7 +118,7 @@ class _Choice:
     since: int | None
 
     def means(self, said_there: Collection[str]) -> Gone:
-        """True for what a machine learned from there; what was told outright is nobody's guess."""
+        """True for what a machine learned from there; what was stated outright is not a guess."""
         return lambda telling: (
             telling.extractor is not None
             and (self.session is None or telling.session == self.session or telling.message in said_there)
@@ -128,7 +128,7 @@ class _Choice:
         )
 
     def hears(self, message: Record) -> bool:
-        """Whether it is about all that a message may ever have taught, be it that it has not been read yet."""
+        """Whether it covers everything a message may ever teach, even if it has not been read yet."""
         return (
             message.data["role"] == "user"
             and (self.session is not None or self.message_id is not None)
@@ -176,9 +176,9 @@ class Trust:
         since: Any = None,
         dry_run: bool = False,
     ) -> Undone:
-        """End what was learned from a session, a message, by an extractor or since a time; values before hold again.
+        """End what was learned from a session or message, by an extractor or since a time; earlier values hold again.
 
-        It is not learned again from the same messages. With `dry_run` it is only told how much it is.
+        It is not learned again from the same messages. With `dry_run`, only report how much it would be.
         """
         choice = _Choice(
             validate.optional_identifier(session, "session"),
@@ -204,7 +204,7 @@ class Trust:
         return Undone(act.id, undo.reason, dict(changed), iso(act.at))
 
     async def redo(self, undone_id: str) -> Undone:
-        """Take an undo back; what was learned since then stays. Of several that touch the same, the newest first."""
+        """Take an undo back; what was learned since stays. If several concern the same thing, redo the newest first."""
         id = validate.identifier(undone_id, "undone_id")
         now = self._ledger.clock()
         return await self._through(Act("redo", new_id(now), now, (id,)), self._redo)
@@ -217,7 +217,7 @@ class Trust:
         return Undone(id, "taken back", dict(changed), iso(act.at))
 
     async def _heard(self, choice: _Choice) -> tuple[list[str], Gone]:
-        """The messages that an undo is about as a whole, and which tellings it means."""
+        """The messages that an undo covers as a whole, and which tellings it means."""
         index, now = await self._indexes.current(self._partition), self._ledger.clock()
         there = [] if choice.session is None else index.session(choice.session, now)
         found = [each for each in index.stored([choice.message_id or ""], now)[0] if each.layer == "conversation"]
@@ -225,7 +225,7 @@ class Trust:
         return [each.id for each in said if choice.hears(each)], choice.means({each.id for each in there})
 
     async def _take_back(self, means: Gone, undo: Undo, extractor: str, messages: Iterable[str] = ()) -> Counter[str]:
-        """Undo what these tellings taught; nothing of it is learned anew, nor from these messages."""
+        """Undo what these tellings taught; it is not learned again, neither from them nor from these messages."""
         taught = dict.fromkeys(messages)
 
         def hears(telling: Telling) -> bool:
@@ -234,13 +234,13 @@ class Trust:
             return heard
 
         await self._unlearning.undo(hears, undo, dry_run=True)
-        # First it must not be learned anew, then it ends: whoever has read the messages before reads them again.
+        # Prevent relearning first, then end it: a job that has already read the messages must read them again.
         if await self._ledger.change_each(self._partition, taught, lambda message: _noted(message, undo.id, extractor)):
             await break_seals(self._ledger, self._partition)
         return await self._unlearning.undo(means, undo)
 
     async def _let_teach_again(self, undo_id: str) -> int:
-        """Take an undo off the messages that it was noted in. Gives how many there are."""
+        """Remove an undo's note from the messages that carry it. Return how many there are."""
         index = await self._indexes.current(self._partition)
         ids = [record.id for record in index.tied_to(undo_id) if undo_id in record.data.get(UNLEARNED, {})]
         return await self._ledger.change_each(
@@ -251,7 +251,7 @@ class Trust:
         return learn_jobs(self._partition, [message.id for message in messages], self._ledger.clock())
 
     async def _look_for(self, choice: _Choice) -> None:
-        """A session or a message of which there is no trace was never here."""
+        """Raise `NotFound` for a session or a message of which there is no trace."""
         index, now = await self._indexes.current(self._partition), self._ledger.clock()
         if choice.session is not None and not _knows_session(index, choice.session, now):
             raise NotFound("there is no such session", field="session")
@@ -265,19 +265,19 @@ class Trust:
     ) -> SetAside:
         """Set messages or memories aside, and undo what was learned from them.
 
-        A session stays aside: what is said in it later is set aside as well, until it is released.
+        A session stays set aside: messages added to it later are set aside as well, until it is released.
         """
         why = self._ledger.masked(validate.reason(reason))
         return await self._about("quarantine", session, ids, self._set_aside, why)
 
     async def release(self, *, session: str | None = None, ids: Sequence[str] | None = None) -> SetAside:
-        """Take back what was set aside: its trust as it was, and what was learned from it."""
+        """Restore what was set aside: its former trust, and what was learned from it."""
         return await self._about("release", session, ids, self._release)
 
     async def _about(
         self, verb: str, session: Any, ids: Any, work: Callable[[Act], Awaitable[SetAside]], reason: str = ""
     ) -> SetAside:
-        """Do something to a session or to some records, if they are there."""
+        """Run an act on a session or on some records, if they exist."""
         if (session is None) == (ids is None):
             raise ValidationError("give a session or ids", field="session")
         asked: list[str] = []
@@ -313,7 +313,7 @@ class Trust:
         return SetAside(done.counts, dict(learned), iso(act.at))
 
     async def _learn_again(self, undo_id: str) -> Counter[str]:
-        """Take an undo back, but for what is still set aside."""
+        """Take an undo back, except for what is still set aside."""
         learned = await self._unlearning.redo(undo_id)
         await self._let_teach_again(undo_id)
         still = await self._quarantine.aside_by(undo_id)
@@ -322,10 +322,10 @@ class Trust:
             learned -= await self._take_back(_said_by(still), undo, "")
         return learned
 
-    # ── to the end ───────────────────────────────────────────────────────────────────────────────
+    # ── completion ───────────────────────────────────────────────────────────────────────────────
 
     async def _through(self, act: Act, work: Callable[[Act], Awaitable[T]]) -> T:
-        """Do what an act says, written down first: whatever breaks it off, the worker takes it up."""
+        """Carry out an act, recorded as a job first: if it is interrupted, the worker completes it."""
         job = act.job(self._partition)
         await self._ledger.commit(Changes(self._partition, enqueue=(job,)))
         try:
@@ -340,10 +340,10 @@ class Trust:
         try:
             await self._ledger.commit(Changes(self._partition, finish=(job,)))
         except LeaseLost:
-            pass  # the worker has taken it up already, and will find nothing left to do
+            pass  # the worker has already claimed it, and will find nothing left to do
 
     async def run(self, job: Job) -> Changes:
-        """Bring to its end what was broken off; the worker commits the end of the job."""
+        """Complete an interrupted act; the worker commits the end of the job."""
         act = Act.of(job)
         verbs: dict[str, Callable[[Act], Awaitable[object]]] = {
             "undo": self._undo,
@@ -354,19 +354,19 @@ class Trust:
         try:
             await verbs[act.verb](act)
         except NotFound:
-            pass  # it had come to its end, or what it is about is gone
+            pass  # it was already complete, or what it is about is gone
         return Changes(self._partition)
 
 
 def _knows_session(index: PartitionIndex, session: str, now: int) -> bool:
-    """Whether something is left of a session: its messages, mostly, or else what was learned from it."""
+    """Whether anything is left of a session: usually its messages, or else what was learned from it."""
     if next(index.newest(session, now), None) is not None:
         return True
     return any(session in (each.scope.session, _source(each).session_id) for each in _traces(index, now))
 
 
 def _knows_message(index: PartitionIndex, id: str, now: int) -> bool:
-    """Whether a message is there, or something that was learned from it."""
+    """Whether a message exists, or something that was learned from it."""
     if any(each.layer in TRACES for each in index.stored([id], now)[0]):
         return True
     return any(_source(each).message_id == id for each in _traces(index, now))
@@ -386,7 +386,7 @@ def _undo_of(act: Act, choice: _Choice) -> Undo:
 
 
 def _said_by(records: Iterable[Record], session: str = "") -> Gone:
-    """What a machine learned from these, or from a session, also from messages that have lived out their life."""
+    """What a machine learned from these records, or from a session, including its expired messages."""
     ids = {record.id for record in records}
     return lambda telling: (
         telling.extractor is not None and (telling.message in ids or (bool(session) and telling.session == session))
@@ -394,7 +394,7 @@ def _said_by(records: Iterable[Record], session: str = "") -> Gone:
 
 
 def _noted(message: Record, undo_id: str, extractor: str) -> Record:
-    """The message with a note that an undo took back what it taught, or may yet teach, unless another has."""
+    """The message with a note that an undo took back what it taught or may yet teach, unless another note covers it."""
     notes: Mapping[str, str] = message.data.get(UNLEARNED, {})
     if message.layer != "conversation" or any(undone in ("", extractor) for undone in notes.values()):
         return message

@@ -1,7 +1,7 @@
-"""What was learned is taken back: for good with the messages that said it, or as an undo that can be undone.
+"""Take back what was learned: for good, along with the messages that said it, or as an undo that can be undone.
 
-Facts, preferences, learnings and the entity graph are read, decided anew without some of those who
-told them (`policies/unlearning`), and written: each fact in a commit of its own, the rest in portions.
+Facts, preferences, learnings and the entity graph are read, decided anew without some of their
+tellings (`policies/unlearning`), and written: each fact in a commit of its own, the rest in portions.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ if TYPE_CHECKING:
     from recollect.indexes import Indexes
 
 TOGETHER = OPERATIONS_MAX - 4
-"""Operations of one commit, with room for its jobs."""
+"""Operations per commit, leaving room for its jobs."""
 PORTIONS = (24, 8, 2)
-"""Spells of a fact that are dealt with in one commit, where all of them are too many. Each may move some others."""
+"""Spells of a fact handled per commit where all of them would be too many. Each may move some others."""
 READ_AT_ONCE = 250
-"""Facts that are looked at before others have a turn: some milliseconds."""
+"""Facts examined before yielding to other tasks: a few milliseconds."""
 FACT_LAYERS = ("fact", "preference")
 GRAPH_LAYERS = ("entity", "relation")
 
 Settle = Callable[[Record, Sequence[Record], int | None], Place]
-"""From a fact with its past to what it is to be, for all of its spells or for so many of them."""
+"""From a fact with its past to its new state, for all of its spells or for at most the given number of them."""
 Decide = Callable[[Sequence[Record]], Left]
 Step = tuple[Record, Record | None]
-"""A record as it was read, and what is to become of it: nothing where it goes."""
+"""A record as it was read, and its new state: None if it goes."""
 Counts = Callable[[Record], bool]
-"""Which records are told of, by how many there are before and after."""
+"""Which records are counted: the result is the difference between before and after."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """What is to become of each kind of what was learned."""
+    """How each kind of learned record changes."""
 
     fact: Settle
     learning: Callable[[Record], Record | None]
@@ -70,9 +70,9 @@ class Unlearning:
         self._past_read: dict[str, int] = {}
 
     async def forget(self, ids: Collection[str], session: str = "") -> Counter[str]:
-        """Let go of what only these messages said, or the messages of a session, also those that lived out their life.
+        """Forget what only these messages, or the messages of a session including expired ones, taught.
 
-        Gives how many records of each layer went.
+        Return how many records of each layer went.
         """
 
         def gone(telling: Telling) -> bool:
@@ -81,11 +81,11 @@ class Unlearning:
         return await self._take(self._without(gone, None), lambda record: True)
 
     async def undo(self, means: Gone, undo: Undo, *, dry_run: bool = False) -> Counter[str]:
-        """End what rests on these tellings. Gives how much of each layer is changed, or would be."""
+        """End what rests on these tellings. Return how many records of each layer change, or would change."""
         return await self._take(self._without(means, undo), lambda record: is_of(record, undo.id), dry_run)
 
     async def redo(self, undo_id: str) -> Counter[str]:
-        """Take an undo back. Gives how much of each layer is as it was."""
+        """Take an undo back. Return how many records of each layer are restored."""
         now = self._ledger.clock()
         taking = Taking(
             lambda head, past, most: again(head, past, undo_id, now, most),
@@ -95,7 +95,7 @@ class Unlearning:
         return await self._take(taking, lambda record: is_of(record, undo_id))
 
     async def turn(self, head_id: str) -> None:
-        """Put at the head of a fact what is so now, when the time of one of its values has come."""
+        """Move the value that is true now to the head of a fact, when one of its values begins."""
         now = self._ledger.clock()
         await self._settle(head_id, lambda head, past, most: turned(head, past, now))
 
@@ -116,10 +116,10 @@ class Unlearning:
         return done + await self._records(GRAPH_LAYERS, taking.graph, counts, dry_run)
 
     async def _held(self, layers: Sequence[str]) -> tuple[list[Record], list[Record]]:
-        """All records of these layers, and all that they were before, as they stood at one moment.
+        """All records of these layers and all their past entries, as of one moment.
 
-        Records are in memory, where thousands are looked at in no time. The past is read once, and then only what
-        changed: a spell that is moved from a head into it, or back, must not be missed in both.
+        Records are in memory, where scanning thousands costs next to nothing. The past is read once, and then only
+        what changed: a spell that moves from a head into the past, or back, must not be missed in both.
         """
         while True:
             index = await self._indexes.current(self._partition)
@@ -157,9 +157,9 @@ class Unlearning:
         return done
 
     async def _settle(self, id: str, settle: Settle) -> None:
-        """Write one fact as it is to be, decided anew whenever somebody else was faster.
+        """Write the new state of one fact, deciding anew whenever another writer was faster.
 
-        A long past takes several commits, and after each of them the fact is whole.
+        A long past takes several commits, and the fact is consistent after each of them.
         """
         while await self._ledger.commit_decided(lambda: self._settled(id, settle)):
             pass
@@ -205,7 +205,7 @@ class Unlearning:
                 for id, after in left.items():
                     if known[id].layer != "past" and not known[id].data.get("alias"):
                         done[known[id].layer] += _difference([known[id]], [after], counts)
-            # What rests on an entity goes before it, so that a crash leaves nothing that rests on nothing.
+            # What rests on an entity goes before it, so that a crash leaves no dangling records.
             steps = sorted(
                 ((known[id], after) for id, after in left.items()), key=lambda step: step[0].layer == "entity"
             )
@@ -219,7 +219,7 @@ class Unlearning:
         return done
 
     def _changes(self, steps: Iterable[Step]) -> Changes:
-        """One commit: what changes is put, what goes is emptied, and new lines are embedded."""
+        """One commit: put what changes, empty what goes, and queue new lines for embedding."""
         put = tuple(_emptied(before) if after is None else after for before, after in steps)
         layers = self._ledger.layers
         refs = tuple(r.id for r in put if layers[r.layer].embedded and r.content and r.vector is None)
@@ -229,7 +229,7 @@ class Unlearning:
 
 
 def unlearning_job(partition: Partition, messages: Sequence[str], now: int) -> Job:
-    """The work of taking back what these messages taught, after they are gone. Done again, it changes nothing."""
+    """The job of taking back what these messages taught, after they are gone. Running it again changes nothing."""
     return Job(f"unlearn:{derived_id(*messages)}", partition, "unlearn", tuple(messages), due_at=now)
 
 
@@ -238,9 +238,9 @@ def _difference(before: Sequence[Record], after: Sequence[Record | None], counts
 
 
 def _emptied(record: Record) -> Record:
-    """Nothing but the place of a record, whose life was over long ago: as good as dropped.
+    """An empty record in the same place, expired long ago: as good as dropped.
 
-    A drop takes whatever stands there; this is refused, as any put, if somebody has changed the record meanwhile.
+    A drop removes whatever is there; this, like any put, is refused if the record was changed meanwhile.
     """
     return Record(record.id, record.layer, record.scope, expires_at=0, version=record.version, born=record.born)
 
@@ -251,7 +251,7 @@ def _bytes(step: Step) -> int:
 
 
 def _portions(steps: Iterable[Step]) -> Iterator[list[Step]]:
-    """The steps in order, in pieces that fit one commit each."""
+    """The steps in order, in portions that each fit one commit."""
     return in_portions(steps, _bytes, count_max=TOGETHER, size_max=PAYLOAD_MAX_BYTES)
 
 

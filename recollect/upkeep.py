@@ -1,8 +1,8 @@
-"""Upkeep: what is consolidated, what leaves, when, and why; on a schedule, on demand, or as a dry run that only tells.
+"""Upkeep: purging, consolidating and pruning, on a schedule, on demand, or as a dry run that only reports.
 
 Expired and dropped records are removed for good a day after they died. Pruning deletes nothing: it
-retires what is old, unimportant and unused, with the reason, and `restore` takes it back, as it does a
-merge. What consolidation makes is in `consolidation.py`.
+retires what is old, unimportant and unused, with the reason, and `restore` brings it back, as it does
+a merged record. Consolidation itself is in `consolidation.py`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 CHUNK = 90
 PRUNED_EVERY_MS = 7 * DAY_MS
-"""How often old memories are looked at again that were worth their room the last time."""
+"""How often old memories that were worth keeping the last time are examined again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Maintained:
-    """What upkeep did to one partition, or would do."""
+    """What upkeep did, or would do, to one partition."""
 
     partition: Partition
     purged: int = 0
@@ -77,7 +77,7 @@ class Upkeep:
         self._settings = settings
 
     async def maintain(self, only: Partition | None = None, *, dry_run: bool = False) -> AsyncIterator[Maintained]:
-        """Purge, consolidate and prune, one partition after the other."""
+        """Purge, consolidate and prune, one partition after another."""
         if only is not None:
             yield await self._maintain_one(only, dry_run)
             return
@@ -88,9 +88,9 @@ class Upkeep:
             after = partitions[-1]
 
     async def tend(self, partition: Partition) -> int | None:
-        """What upkeep does by itself, once a day: purge, consolidate and prune, as the settings say.
+        """The scheduled upkeep, once a day: purge, consolidate and prune, as the settings say.
 
-        Each step is decided from what is stored, so it can be broken off anywhere and run again. Gives when to come
+        Each step is decided from what is stored, so it can be interrupted anywhere and run again. Return when to come
         back, None when there is nothing left that could die or be pruned.
         """
         now = self._ledger.clock()
@@ -104,7 +104,7 @@ class Upkeep:
         return min(times, default=None)
 
     async def _next_pruning(self, partition: Partition, now: int) -> list[int]:
-        """When something will be old enough to be pruned; what is and stays is looked at again from time to time."""
+        """When something will be old enough to prune; what is old enough but kept is examined again periodically."""
         index = await self._indexes.current(partition)
         oldest = min(
             (
@@ -130,7 +130,7 @@ class Upkeep:
         return Maintained(partition, purged, tuple(retired), consolidated, dry_run)
 
     async def _to_retire(self, partition: Partition) -> list[Pruned]:
-        """Memories and learnings that are not worth their room."""
+        """Memories and learnings that are not worth keeping."""
         settings, now = self._settings, self._ledger.clock()
         index = await self._indexes.current(partition)
         age_min_ms = settings.prune_age_days * DAY_MS
@@ -142,7 +142,7 @@ class Upkeep:
             score_min=settings.prune_score,
             age_min_ms=age_min_ms,
         )
-        await asyncio.sleep(0)  # others have a turn: there may be thousands of each
+        await asyncio.sleep(0)  # yield to other tasks: there may be thousands of each
         learnings = to_prune(
             index.of_layer("learning", now),
             now,
@@ -155,7 +155,7 @@ class Upkeep:
         return [*memories, *learnings]
 
     async def _purge(self, partition: Partition) -> tuple[int, int | None]:
-        """Remove for good what has been dead for a day. Gives how many there were, and when the next one dies."""
+        """Remove for good what has been dead for a day. Return how many there were, and when the next one dies."""
         now, purged = self._ledger.clock(), 0
         while True:
             gone = await self._ledger.store.forget(Filter(partition, dead_before=now - DAY_MS), now)
@@ -168,7 +168,7 @@ class Upkeep:
         return purged, gone.next_at
 
     async def _tell_index(self, partition: Partition) -> None:
-        """Have an index beside the store compared with what is left: where nothing is, without naming anyone again."""
+        """Have an index beside the store compared with what is left; if nothing is, without naming the user again."""
         jobs = self._ledger.index_jobs(partition)
         left = (await self._ledger.list(Filter(partition), limit=1)).records if jobs else ()
         try:
@@ -180,7 +180,7 @@ class Upkeep:
             await self._ledger.commit(Changes(ERASURES, enqueue=self._ledger.clearing_jobs(partition)))
 
     async def _retire(self, partition: Partition, chosen: Sequence[Pruned], now: int) -> list[Pruned]:
-        """End the chosen, with the reason. Gives those that were ended."""
+        """End the chosen records, with the reason. Return those that were ended."""
         reasons = {each.record.id: each for each in chosen}
         ended = (
             each.record.with_(valid_to=now, data=dict(each.record.data) | {"retired": each.reason})
@@ -191,12 +191,12 @@ class Upkeep:
             try:
                 await self._ledger.commit(Changes(partition, put=tuple(portion)))
             except Conflict:
-                continue  # somebody uses them right now: the next upkeep looks again
+                continue  # in use right now: the next upkeep looks again
             done += [reasons[record.id] for record in portion]
         return done
 
     async def restore(self, partition: Partition, id: str) -> Record:
-        """Take back what upkeep or merging ended."""
+        """Bring back what upkeep or merging ended."""
         record = await self._ledger.one(partition, id)
         if record.layer == "entity" and not record.data.get("alias") and "merged_into" in record.data:
             await Graph(self._ledger, Scope(*partition)).undo_merge(id)
@@ -214,9 +214,9 @@ class Upkeep:
 
 
 async def note_uses(ledger: Ledger, uses: Counter[tuple[Partition, str]]) -> None:
-    """Write down how often memories went into a context, since what is used is not pruned.
+    """Record how often memories went into a context, since used memories are not pruned.
 
-    What was written is taken out of the counts: whoever is refused in the middle goes on with the rest.
+    Counts are removed once written, so a caller refused halfway can continue with the rest.
     """
     by_partition: dict[Partition, list[str]] = {}
     for partition, id in uses:
@@ -229,7 +229,7 @@ async def note_uses(ledger: Ledger, uses: Counter[tuple[Partition, str]]) -> Non
                 try:
                     await ledger.commit(Changes(partition, put=tuple(portion)))
                 except Conflict:
-                    pass  # a count is not worth a quarrel with a real change
+                    pass  # a count is not worth competing with a real change
                 for record in portion:
                     del uses[partition, record.id]
             for id in some:

@@ -1,7 +1,7 @@
-"""Summaries and episodes are views of messages, and what recurs one of episodes: they go and are made again with them.
+"""Views of messages (summaries, episodes) and of episodes (what recurs), dropped and remade with their sources.
 
-A view and the work of making it again are one commit, so that whatever is broken off, a view is
-there or somebody is about to make it.
+Dropping a view and enqueuing its remaking are one commit, so that even after an interruption a view
+either exists or is about to be made.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from recollect.stores.contract import OPERATIONS_MAX
 
 @dataclass(frozen=True, slots=True)
 class Remaking:
-    """Views that go, and the work that makes them again."""
+    """Views that go, and the jobs that make them again."""
 
     views: tuple[str, ...]
     jobs: tuple[Job, ...] = ()
@@ -30,7 +30,7 @@ class Remaking:
 
 
 async def resting_views(ledger: Ledger, partition: Partition, records: Iterable[Record]) -> list[Record]:
-    """The running summaries and the episodes that rest on one of these records, and what was made of the episodes."""
+    """The running summaries and episodes that rest on one of these records, and the memories made from the episodes."""
     chosen = list(records)
     messages = [record for record in chosen if record.layer == "conversation"]
     layer = ledger.layers["summary"]
@@ -46,7 +46,7 @@ async def resting_views(ledger: Ledger, partition: Partition, records: Iterable[
 
 
 def remakings(views: Iterable[Record], now: int, gone: Collection[str] = ()) -> list[Remaking]:
-    """Each view with the work of making it again from what is left of its messages."""
+    """Each view with the jobs of making it again from what is left of its messages."""
     return [Remaking((each.id,), _work(each, now, gone)) for each in views]
 
 
@@ -59,7 +59,7 @@ def _work(view: Record, now: int, gone: Collection[str]) -> tuple[Job, ...]:
 
 
 async def remake(ledger: Ledger, partition: Partition, remakings: Sequence[Remaking]) -> None:
-    """Drop views and have them made again, as many in each commit as fit."""
+    """Drop views and have them made again, as many per commit as fit."""
     some: list[Remaking] = []
     for place, each in enumerate(remakings, start=1):
         some.append(each)
@@ -78,5 +78,5 @@ async def _retellings(ledger: Ledger, partition: Partition, episodes: Iterable[R
 
 
 def _retelling_job(memory: Record, now: int) -> Job:
-    """The work of telling what recurs again, from the episodes that are left."""
+    """The job of rebuilding a memory of what recurs from the episodes that are left."""
     return Job(f"retell:{memory.id}", memory.scope.partition, "retell", (str(memory.data["topic"]),), due_at=now)

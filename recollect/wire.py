@@ -1,7 +1,7 @@
-"""JSON to an endpoint that is not ours: bounded, timed, and tried again only where that may help.
+"""JSON requests to external endpoints: bounded, timed, and retried only where that may help.
 
-The only file that knows httpx. Whoever asks waits for seconds, not minutes: what does not pass soon is
-told as `Trouble`, in words that hold neither what was sent, nor what was answered, nor the key.
+The only file that knows httpx. Callers wait for seconds, not minutes: a problem that persists is raised
+as `Trouble`, whose message contains neither what was sent, nor what was answered, nor the key.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from recollect.errors import ValidationError
 CONNECT_S, ANSWER_S = 5.0, 30.0
 """How long to wait for a connection, and for each part of an answer."""
 TRIES = 3
-"""How often one request is sent; then it is left to who asked."""
+"""How often one request is sent; after that it is up to the caller."""
 WAIT_S = 0.5
-"""Wait before the second try; doubles with each."""
+"""Wait before the second try; doubles with each further try."""
 WAIT_MAX_S = 20.0
-"""The longest `Retry-After` that is waited for in the call; a longer one is told to who asked."""
+"""The longest `Retry-After` waited for within the call; a longer one is reported to the caller."""
 AGAIN_MAX_S = 24 * 3600.0
-"""The longest `Retry-After` that is believed."""
+"""The longest `Retry-After` that is honoured."""
 QUIET_MAX_S = 600.0
-"""The longest time for which an endpoint is left alone without a look whether it has changed its mind."""
+"""The longest an endpoint is left alone before it is tried again."""
 LINE_CHARACTERS_MAX = 1 << 20
-"""One event of a stream; more in one line is no answer."""
+"""Limit for one event of a stream; a longer line is not an answer."""
 STREAM_CHARACTERS_MAX, STREAM_S = 64 << 20, 900.0
-"""A whole stream: each word of it comes in some hundred characters. Who sends more, or longer, never ends."""
+"""Limits for a whole stream: each word takes a few hundred characters. Anything beyond counts as endless."""
 
 
 class Trouble(Exception):
-    """Why there is no answer, whether asking again at once may help, and when it may (`again_s`) if that was said.
+    """Why there is no answer, whether an immediate retry may help, and when it may (`again_s`) if that was given.
 
-    `refused`: it was answered, and not as if it would ever be otherwise. Address, key and model are to be looked at.
+    `refused`: the endpoint answered, and retrying is unlikely to change that. Check the address, key and model.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Trouble(Exception):
 
 
 class Wire:
-    """Connections to one address, kept open and shared by all who ask there."""
+    """Connections to one address, kept open and shared by all callers."""
 
     def __init__(self, url: str, key: str = "", *, answer_s: float = ANSWER_S, wait_s: float = WAIT_S) -> None:
         self._url = url
@@ -63,9 +63,9 @@ class Wire:
         self._quiet_until = 0.0
 
     async def post(self, body: Mapping[str, Any], *, bytes_max: int) -> bytes:
-        """The answer to one request, tried again after what may pass by itself.
+        """The answer to one request, retried after transient problems.
 
-        Who was asked for more patience than that leaves the endpoint alone, whoever asks, until the time is over.
+        If the endpoint asks for more than `WAIT_MAX_S`, no caller contacts it until then, for at most `QUIET_MAX_S`.
         """
         quiet_s = self._quiet_until - time.monotonic()
         if quiet_s > 0:
@@ -84,7 +84,7 @@ class Wire:
         raise AssertionError("the last try returns or raises")
 
     async def lines(self, body: Mapping[str, Any]) -> AsyncGenerator[str, None]:
-        """The lines of an answer as they come. It is asked for once: what was read cannot be taken back."""
+        """The lines of an answer as they arrive. There is no retry: lines already yielded cannot be taken back."""
         try:
             async with self._connected().stream("POST", self._url, json=body, headers=self._headers) as response:
                 _look_at(response)
@@ -94,7 +94,7 @@ class Wire:
             raise _trouble(error) from error
 
     async def disconnect(self) -> None:
-        """Let go of idle connections; the next request opens new ones."""
+        """Close idle connections; the next request opens new ones."""
         client, self._client = self._client, None
         if client is not None and self._loop is asyncio.get_running_loop():
             await client.aclose()
@@ -102,7 +102,7 @@ class Wire:
     async def _sent(self, body: Mapping[str, Any], bytes_max: int) -> bytes:
         content = bytearray()
         try:
-            # In parts, so that an answer without end is not taken into memory.
+            # In parts, so that an endless answer does not fill the memory.
             async with self._connected().stream("POST", self._url, json=body, headers=self._headers) as response:
                 _look_at(response)
                 async for part in response.aiter_bytes():
@@ -114,17 +114,17 @@ class Wire:
         return bytes(content)
 
     def _connected(self) -> httpx.AsyncClient:
-        """Connections that are kept open; new ones on another event loop, to which they do not belong."""
+        """The open connections; new ones on a different event loop, since connections belong to one loop."""
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
             timeout = httpx.Timeout(self._answer_s, connect=CONNECT_S)
-            # A redirect would carry texts and key to where nobody sent them.
+            # A redirect would send texts and key to an address nobody chose.
             self._client, self._loop = httpx.AsyncClient(timeout=timeout, follow_redirects=False), loop
         return self._client
 
 
 def check(url: str, key: str, *, url_field: str, key_field: str) -> None:
-    """Refuse what is no web address, and a key that cannot go into a header."""
+    """Reject anything that is not a web address, and a key that cannot go into a header."""
     try:
         allowed = httpx.URL(url).scheme in ("http", "https")
     except (httpx.InvalidURL, ValueError):
@@ -136,7 +136,7 @@ def check(url: str, key: str, *, url_field: str, key_field: str) -> None:
 
 
 def _look_at(response: httpx.Response) -> None:
-    """Go on with an answer; of anything else say what it was."""
+    """Accept a 200 response; raise `Trouble` for any other."""
     status = response.status_code
     if status != 200:
         passes = status == 429 or status >= 500
@@ -160,7 +160,7 @@ def _retry_after_s(headers: httpx.Headers) -> float | None:
 
 
 async def _lines(response: httpx.Response) -> AsyncIterator[str]:
-    """The lines of a stream; one without an end is not taken into memory, nor listened to for ever."""
+    """The lines of a stream; an endless one neither fills the memory nor is read for ever."""
     rest = ""
     heard, until = 0, time.monotonic() + STREAM_S
     async for text in response.aiter_text():

@@ -1,8 +1,8 @@
 """Claim, enrich, commit: what happens to a message after it is safely stored.
 
 A job's results and its end are one commit. A crash before it leaves the job to be claimed again,
-a crash after it leaves nothing to do, and a worker that lost its lease writes nothing. Work that
-keeps failing becomes a record that people can see and retry, never silence.
+a crash after it leaves nothing to do, and a worker that lost its lease writes nothing. A job that
+keeps failing becomes a record that people can see and retry; it is never dropped silently.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ from recollect.upkeep import Upkeep
 log = logging.getLogger("recollect.worker")
 
 CONFLICT_TRIES = 3
-"""How often a job reads and decides again when what it read was changed meanwhile."""
+"""How often a job reads and decides again because what it read was changed meanwhile."""
 PATIENCE = 4
-"""How many times the usual attempts a job has that others were faster than, or that workers of another version will
-know: that is no fault of its own."""
+"""Factor on the usual attempts for a job that lost to other writers, or that only workers of another version know:
+neither is its own fault."""
 TOGETHER_RECORDS = 30
-"""Records that several jobs of one partition may enrich in one commit: each may bring an older one and end a job."""
+"""Records that several jobs of one partition may enrich in one commit: each may add an older one and end a job."""
 
 WAITING_PER_QUESTION = 4
-"""Jobs that are held for a model, for each question that it is asked at a time: the next ones are at hand, no more."""
+"""Jobs held for a model per concurrent request to it: enough to have the next ones ready, no more."""
 GIVEN_BACK_MS = 5 * SECOND_MS
-"""After how long a job for which there was no place is claimed again."""
+"""How long until a job that could not be held is claimed again."""
 
 NOT_HERE = "no chat model is set, which jobs of kind {} need", "this version does not know jobs of kind {}"
-"""Why a job cannot be done here. Records of failures begin with the kind of error and end so, also those of before."""
+"""Why a job cannot be done here. Failure records, old ones too, begin with the error type and end with one of these."""
 
 GIVE_WAY_S = 0.05
-"""How long a worker lets those go first who write in this process."""
+"""How long a worker yields to writers in this process."""
 
 Handler = Callable[[Job], Awaitable[Changes]]
 
 
 class UnknownKind(Unavailable):
-    """Work that nobody here can do: workers of a newer version know it, or those who have a chat model."""
+    """A job that cannot be done here: workers of a newer version, or those with a chat model, can."""
 
     def __init__(self, kind: str) -> None:
         unmodelled, unknown = (telling.format(kind) for telling in NOT_HERE)
@@ -67,7 +67,7 @@ class UnknownKind(Unavailable):
 
 
 class Worker:
-    """Runs the jobs of a store, in this process or beside it, any number of them."""
+    """Runs the jobs of a store, in this process or another; there may be any number of workers."""
 
     def __init__(
         self,
@@ -111,12 +111,12 @@ class Worker:
         self.done = 0
         self.failed = 0
         self.took: dict[str, tuple[int, float]] = {}
-        """How often jobs of each kind were tried, and the seconds that it took."""
+        """How often jobs of each kind were tried, and the seconds they took."""
         self.trouble = ""
-        """Why work could not be looked for the last time; empty when it could."""
+        """Why the last attempt to claim jobs failed; empty if it succeeded."""
 
     async def run(self) -> None:
-        """Work until cancelled: at once when this process has work, else by looking from time to time."""
+        """Work until cancelled: at once when this process enqueues jobs, else by polling."""
         while True:
             self._ledger.work_waits.clear()
             await self._give_way()
@@ -124,7 +124,7 @@ class Worker:
                 busy = await self.round()
                 self.trouble = ""
             except Exception as error:
-                # Whatever it is, it must not end the worker: it is told, and tried again.
+                # No error may end the worker: log it and try again.
                 self.trouble = reason_of(error)
                 log.warning("work could not be looked for: %s", self.trouble)
                 busy = 0
@@ -132,14 +132,14 @@ class Worker:
                 await self._ledger.wait_for_work(self._settings.poll_s)
 
     async def _give_way(self) -> None:
-        """Let those who write go first, for a moment: they wait for an answer, and nobody waits for this.
+        """Let writers go first for a moment: they wait for an answer, and nobody waits for this.
 
-        What they leave behind meanwhile is more of each user's, and so is done in fewer commits.
+        Meanwhile more jobs accumulate per user, so they are done in fewer commits.
         """
         await within(GIVE_WAY_S, self._ledger.traffic.calm)
 
     async def work(self) -> int:
-        """Run what is due until nothing is, and wait for what this process already runs."""
+        """Run due jobs until none are left, and wait for those this process is already running."""
         total = 0
         while (count := await self.round(patient=True)) or self._waiting:
             total += count
@@ -147,17 +147,17 @@ class Worker:
         return total
 
     async def stop(self) -> None:
-        """Break off what waits for a model; its jobs are given back."""
+        """Cancel the jobs that wait for a model; their leases are given back."""
         for task in self._waiting:
             task.cancel()
         await asyncio.gather(*self._waiting, return_exceptions=True)
 
     async def round(self, *, patient: bool = False) -> int:
-        """Claim some jobs and run them: partitions side by side, those of one partition in turn.
+        """Claim some jobs and run them: partitions concurrently, those of one partition in turn.
 
         In turn, because enriching compares what is new with what is known, and has to see what the
-        job before has written. What waits for a model is only set going; who is patient waits where
-        too much of it does.
+        previous job wrote. Jobs that wait for a model are only started; a `patient` caller waits when
+        too many of them are waiting.
         """
         async with self._rounds:
             jobs = await self._claim()
@@ -171,12 +171,12 @@ class Worker:
             if len(rows) > 1:
                 await asyncio.gather(*map(self._run_in_turn, rows))
             else:
-                for row in rows:  # one needs no task of its own
+                for row in rows:  # a single row needs no task of its own
                     await self._run_in_turn(row)
             return len(jobs)
 
     async def _set_going(self, job: Job, patient: bool) -> None:
-        """Let a job wait for its model beside all others; it is given back for a while where too many do."""
+        """Start a job that waits for its model alongside the others; give it back for a while if too many wait."""
         most = WAITING_PER_QUESTION * self._settings.llm_at_once
         while patient and len(self._waiting) >= most:
             await self._wait_for_one()
@@ -188,17 +188,17 @@ class Worker:
         task.add_done_callback(self._waiting.discard)
 
     async def _run_beside(self, job: Job) -> None:
-        """Run a job when it is its turn to ask the model; only then its time begins."""
+        """Run a job when it is its turn to ask the model; its timeout starts only then."""
         async with self._keeping([job]), self._turns:
             await self._run(job)
 
     async def _wait_for_one(self) -> None:
-        """Wait until one more of the jobs that wait for a model is done."""
+        """Wait until at least one of the jobs that wait for a model is done."""
         if self._waiting:
             await asyncio.wait(self._waiting, return_when=asyncio.FIRST_COMPLETED)
 
     async def _claim(self) -> Sequence[Job]:
-        """Claim jobs; what is claimed while this is cancelled is given back at once."""
+        """Claim jobs; if cancelled meanwhile, give back at once what was claimed."""
         settings = self._settings
         claim = self._ledger.store.claim(self._ledger.clock(), settings.lease_s, settings.claim_jobs)
         claiming = asyncio.ensure_future(claim)
@@ -208,7 +208,7 @@ class Worker:
             try:
                 await self._move_leases(await claiming, self._ledger.clock())
             except RecollectError:
-                pass  # the leases end by themselves
+                pass  # the leases expire by themselves
             raise
 
     # ── the jobs of one partition ────────────────────────────────────────────────────────────────
@@ -225,7 +225,7 @@ class Worker:
                     held[:] = [job for job in held if job not in group]
 
     async def _enrich_together(self, jobs: Sequence[Job]) -> bool:
-        """Enrich for several jobs in one commit. If that fails, each has to be run for itself."""
+        """Enrich for several jobs in one commit. If that fails, each has to be run separately."""
         began = time.perf_counter()
         partition = jobs[0].partition
         refs = list(dict.fromkeys(ref for job in jobs for ref in job.refs))
@@ -278,7 +278,7 @@ class Worker:
 
     @asynccontextmanager
     async def _keeping(self, held: list[Job]) -> AsyncIterator[None]:
-        """Extend the leases of jobs for as long as they are held; give them back when work is broken off."""
+        """Extend the leases of jobs for as long as they are held; give them back on cancellation."""
         heart = asyncio.create_task(self._keep_leases(held))
         try:
             yield
@@ -296,14 +296,14 @@ class Worker:
     async def _move_leases(self, held: Sequence[Job], due_at: int) -> None:
         for job in list(held):
             try:
-                # Finished and enqueued again with the same attempt: only its time has moved.
+                # Finished and enqueued again with the same attempt: only its due time moves.
                 again = replace(job, due_at=due_at)
                 await self._ledger.commit(Changes(job.partition, finish=(job,), enqueue=(again,)))
             except RecollectError:
-                continue  # done by now, lost, or the store is away: the commit at the end will tell
+                continue  # done by now, lost, or the store is unreachable: the final commit will show
 
     async def _put_off(self, job: Job, error: Exception) -> None:
-        """Try again later, a little later each time; at last keep the failure where people see it."""
+        """Retry later, with growing delays; when attempts run out, keep the failure where people can see it."""
         now = self._ledger.clock()
         changes = Changes(job.partition, finish=(job,))
         usual = self._settings.job_attempts_max
@@ -329,12 +329,12 @@ class Worker:
         return Record(id, "failure", scope, reason_of(error), data, created_at=now, version=version)
 
     async def failures(self, partition: Partition) -> list[Record]:
-        """Work of a partition that was given up, with the reason of each."""
+        """Jobs of a partition that were given up, each with its reason."""
         where = Filter(partition, layers=("failure",))
         return [record async for record in self._ledger.walk(where)]
 
     async def retry(self, partition: Partition, id: str) -> None:
-        """Give failed work another round of tries."""
+        """Give a failed job another round of attempts."""
         record = await self._ledger.one(partition, id, "failure_id")
         if record.layer != "failure":
             raise NotFound(field="failure_id")
@@ -386,21 +386,21 @@ class Worker:
         return Changes(job.partition, enqueue=() if due_at is None else (upkeep_job(job.partition, due_at),))
 
     async def _take_up_again(self, partition: Partition) -> None:
-        """Try again what workers of an earlier version gave up because they did not know it."""
+        """Retry jobs that other workers gave up because they could not do jobs of that kind."""
         for failure in await self.failures(partition):
             kind = failure.data["kind"]
             if kind in self._handlers and failure.content.endswith(tuple(each.format(kind) for each in NOT_HERE)):
-                with suppress(NotFound):  # somebody was faster
+                with suppress(NotFound):  # another worker was faster
                     await self.retry(partition, failure.id)
 
 
 def reason_of(error: BaseException) -> str:
-    """Why something failed, without any content: our own messages carry none, others may."""
+    """Why something failed, without any content: our own error messages contain none, others may."""
     return f"{type(error).__name__}: {error}" if isinstance(error, RecollectError) else type(error).__name__
 
 
 def _groups(jobs: Sequence[Job]) -> Iterator[list[Job]]:
-    """Jobs in order, neighbours that enrich taken together as long as they fit one commit."""
+    """The jobs in order, with neighbouring enrich jobs grouped as long as they fit one commit."""
     group: list[Job] = []
     for job in jobs:
         size = sum(len(each.refs) for each in group) + len(job.refs)

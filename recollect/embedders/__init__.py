@@ -1,10 +1,10 @@
-"""Embedders by name. Each driver has one file here, which is loaded when its name is asked for.
+"""Embedders by name. Each driver has one file here, which is loaded when its name is used.
 
 static            word vectors inside the package `wordllama`: the default
 minilm            all-MiniLM-L6-v2 on onnxruntime, after `recollect models build`
 onnx:FOLDER       any sentence encoder as `model.onnx` beside its `tokenizer.json`
 fastembed:MODEL   any text model of fastembed, which downloads it on first use
-openai:MODEL      any endpoint that speaks as OpenAI's does; `openai:MODEL@512` asks for 512 numbers
+openai:MODEL      any endpoint compatible with OpenAI's; `openai:MODEL@512` asks for 512 numbers
 none              words alone
 """
 
@@ -26,7 +26,7 @@ NAMES = "static, minilm, onnx:FOLDER, fastembed:MODEL, openai:MODEL or none"
 
 
 def open_embedder(name: str, settings: Settings, field: str = "embedder") -> Embedder | None:
-    """The embedder of that name; `EmbeddingError` says what is missing. Nothing is sent or downloaded yet.
+    """The embedder with that name; `EmbeddingError` says what is missing. Nothing is sent or downloaded yet.
 
     >>> open_embedder("static", Settings()).name
     'wordllama-l2-256'
@@ -52,7 +52,7 @@ def open_embedder(name: str, settings: Settings, field: str = "embedder") -> Emb
 
 
 def open_or_warn(name: str, settings: Settings) -> Embedder | None:
-    """The embedder of that name, or None and a warning when something that it needs is missing."""
+    """The embedder with that name, or None and a warning when something it needs is missing."""
     try:
         return open_embedder(name, settings)
     except EmbeddingError as error:
@@ -61,13 +61,13 @@ def open_or_warn(name: str, settings: Settings) -> Embedder | None:
 
 
 def open_earlier(embedder: Embedder | None, settings: Settings) -> Embedder | None:
-    """The embedder of older memories, if it is another one than the present and can still be asked."""
+    """The embedder of older memories, if it differs from the present one and can still be used."""
     if isinstance(embedder, StaticEmbedder) and settings.embedder_before == "static":
         return None
     try:
         earlier = open_embedder(settings.embedder_before, settings, "embedder_before") if embedder else None
     except (EmbeddingError, ImportError):
-        return None  # said where memories of another embedder are met
+        return None  # reported where memories of another embedder are encountered
     return None if earlier is None or embedder is None or earlier.name == embedder.name else earlier
 
 

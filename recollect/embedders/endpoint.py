@@ -1,7 +1,7 @@
-"""Any endpoint that embeds as OpenAI's does: `POST {url}/embeddings` with a model and texts.
+"""Any endpoint compatible with OpenAI's embeddings: `POST {url}/embeddings` with a model and texts.
 
-A call that fails is tried again only briefly (`wire.py`), and the job that needs it is tried again
-later by the worker. Answers are looked at before anything is made of them.
+A call that fails is retried only briefly (`wire.py`), and the worker later retries the job that
+needs it. Answers are validated before they are used.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from recollect.errors import EmbeddingError, ValidationError
 from recollect.providers import Floats
 
 TEXTS_AT_ONCE = 64
-"""Texts of one request: endpoints take more, but a failed request is then cheap to repeat."""
+"""Texts per request: endpoints accept more, but this way a failed request is cheap to repeat."""
 CHARACTERS_MAX = 24_000
-"""Characters of a text that are sent: about the 8,000 tokens that most endpoints take at most."""
+"""Characters of a text that are sent: about the 8,000 tokens that most endpoints accept at most."""
 REMEMBERED = 2_000
-"""Texts whose vectors are kept, the latest used: 12 MB at 1,536 numbers each."""
+"""Texts whose vectors are cached, least recently used evicted first: 12 MB at 1,536 numbers each."""
 ANSWER_MAX_BYTES = 64 << 20
-"""An answer above this is no list of vectors."""
+"""A larger answer is not a list of vectors."""
 
 
 class EndpointEmbedder:
-    """Embeds by asking an endpoint. `model` may end with `@512`: then 512 numbers are asked for."""
+    """Embeds by calling an endpoint. `model` may end with `@512` to request 512 numbers."""
 
     def __init__(
         self, model: str, *, url: str, key: str = "", answer_s: float = wire.ANSWER_S, wait_s: float = wire.WAIT_S
@@ -48,11 +48,11 @@ class EndpointEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """As asked for, or known from the first answer; 0 before."""
+        """As requested, or known from the first answer; 0 before that."""
         return self._dimensions
 
     async def embed(self, texts: Sequence[str]) -> Floats:
-        """One row for each text. A text that was embedded lately is not sent again."""
+        """One row for each text. A recently embedded text is not sent again."""
         keys = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts]
         known = {key: self._remembered[key] for key in keys if key in self._remembered}
         new = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
@@ -61,12 +61,12 @@ class EndpointEmbedder:
             batch = unsent[start : start + TEXTS_AT_ONCE]
             rows = await self._asked([new[key][:CHARACTERS_MAX] for key in batch])
             known.update(zip(batch, rows, strict=True))
-            # Each batch at once: when a later one fails, what was paid for is not lost.
+            # After each batch, so that when a later one fails, what was paid for is not lost.
             self._remember(batch, rows)
         return np.array([known[key] for key in keys], np.float32).reshape(len(keys), self._dimensions)
 
     async def disconnect(self) -> None:
-        """Let go of idle connections; the next text opens new ones."""
+        """Close idle connections; the next text opens new ones."""
         await self._wire.disconnect()
 
     def _remember(self, keys: Sequence[bytes], rows: Floats) -> None:
@@ -88,10 +88,10 @@ class EndpointEmbedder:
             raise failed from trouble
         return self._rows(content, len(texts))
 
-    # ── looking at the answer ────────────────────────────────────────────────────────────────────
+    # ── validating the answer ────────────────────────────────────────────────────────────────────
 
     def _rows(self, content: bytes, count: int) -> Floats:
-        """The vectors of an answer, in the order asked."""
+        """The vectors of an answer, in the order of the request."""
         try:
             answer = enumerate(json.loads(content)["data"])
             placed = {entry.get("index", place): entry["embedding"] for place, entry in answer}

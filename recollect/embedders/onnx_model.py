@@ -1,4 +1,4 @@
-"""A model in an ONNX file on this machine's processor, with the tokenizer that lies beside it."""
+"""Run a model from an ONNX file on this machine's CPU, with the tokenizer stored next to it."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from recollect.embedders.models import MODEL_FILE, REPAIR, TOKENIZER_FILE
 from recollect.errors import EmbeddingError
 from recollect.providers import Floats
 
-os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # before the import: it would send figures to its makers
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # before the import: it would send telemetry to its makers
 
 import onnxruntime
 
 TOKENS_MAX = 256
 """Tokens of a text that are read: what all-MiniLM-L6-v2 was trained for."""
 TEXT_MAX = 4_000
-"""Characters that are cut into tokens: hardly a text has fewer than 256 tokens in so many."""
+"""Characters that are tokenised: hardly any text of this length has fewer than 256 tokens."""
 TEXTS_AT_ONCE = 16
-"""Texts of one run. More are not faster on one core, and others wait behind them."""
+"""Texts per run. More are not faster on one core, and other calls wait behind them."""
 
 Text = str | tuple[str, str]
 """A text, or a pair that the model reads together."""
 
 
 class OnnxModel:
-    """Runs texts through `model.onnx` of a folder. Loaded when the first text comes; safe to share between threads."""
+    """Runs texts through a folder's `model.onnx`. Loaded with the first text; safe to share between threads."""
 
     def __init__(self, folder: Path, *, tokens_max: int = TOKENS_MAX, threads: int = 1) -> None:
         self._folder = folder
@@ -44,7 +44,7 @@ class OnnxModel:
         self._tokenizer: Any = None
 
     def run(self, texts: Sequence[Text]) -> Floats:
-        """What the model says of each text, in the order given: a row, or a number for a model that scores."""
+        """The model's output for each text, in the order given: a row, or a number for a model that scores."""
         self._load()
         rows: list[Any] = [None] * len(texts)
         for places, feed in self._batches(texts):
@@ -57,21 +57,21 @@ class OnnxModel:
             if self._session is not None:
                 return
             options = onnxruntime.SessionOptions()
-            # One thread a run: several runs at once then share the cores, and a busy machine is not slowed down.
+            # One thread per run by default: concurrent runs share the cores, and a busy machine is not slowed down.
             options.intra_op_num_threads = options.inter_op_num_threads = self._threads
-            options.log_severity_level = 4  # what goes wrong is raised; the same on standard error helps nobody
+            options.log_severity_level = 4  # errors are raised; repeating them on standard error helps nobody
             try:
                 tokenizer = Tokenizer.from_file(str(self._folder / TOKENIZER_FILE))
                 tokenizer.enable_truncation(self._tokens_max)
                 tokenizer.enable_padding()
                 path = str(self._folder / MODEL_FILE)
                 session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-            except Exception as error:  # both libraries raise errors of many kinds, tokenizers bare Exception
+            except Exception as error:  # both libraries raise many kinds of error, tokenizers a bare Exception
                 raise EmbeddingError(f"The model in {self._folder} cannot be read. {REPAIR}") from error
             self._tokenizer, self._session = tokenizer, session
 
     def _batches(self, texts: Sequence[Text]) -> Iterator[tuple[list[int], dict[str, NDArray[np.int64]]]]:
-        """The texts as tokens, those of like length together: padding is read as slowly as text."""
+        """The texts as tokens, batched by similar length, because padding takes as long to process as text."""
         order = sorted(range(len(texts)), key=lambda place: sum(map(len, texts[place])))
         for start in range(0, len(order), TEXTS_AT_ONCE):
             places = order[start : start + TEXTS_AT_ONCE]
@@ -86,7 +86,7 @@ class OnnxModel:
             )
 
     def _pooled(self, feed: dict[str, NDArray[np.int64]]) -> Floats:
-        """One row a text; of a model that gives a vector for each token, the mean of them."""
+        """One row per text; for a model that returns a vector per token, their mean."""
         wanted = {given.name: feed[given.name] for given in self._session.get_inputs() if given.name in feed}
         try:
             said: Floats = self._session.run(None, wanted)[0]
@@ -100,7 +100,7 @@ class OnnxModel:
 
 
 class OnnxEmbedder:
-    """Embeds with a model of a folder, on threads beside the event loop. Reads the first 256 tokens of a text."""
+    """Embeds with a folder's model, on threads outside the event loop. Reads the first 256 tokens of a text."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
@@ -109,7 +109,7 @@ class OnnxEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Known when the first text was embedded; 0 before."""
+        """Known once the first text has been embedded; 0 before that."""
         return self._dimensions
 
     async def embed(self, texts: Sequence[str]) -> Floats:
@@ -117,7 +117,7 @@ class OnnxEmbedder:
         return await asyncio.to_thread(self._embed, list(texts))
 
     def _embed(self, texts: Sequence[str]) -> Floats:
-        # Of a blank text the model would still say something, from its marks of begin and end.
+        # For a blank text the model would still return something, from its start and end tokens.
         written = [place for place, text in enumerate(texts) if text.strip()]
         said = self._model.run([texts[place] for place in written] or ["."])
         if said.ndim != 2:

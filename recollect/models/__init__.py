@@ -1,7 +1,7 @@
-"""Chat models: one small contract, and what keeps it. None is needed; with one, more is learned.
+"""Chat models: one small protocol, and its adapters. No model is needed; with one, more is learned.
 
-openai:MODEL    any endpoint that speaks as OpenAI's does (`llm_url`, `llm_key`)
-an object       anything with `name` and `answer`, any chat model of LangChain, or any async function
+openai:MODEL    any endpoint compatible with OpenAI's (`llm_url`, `llm_key`)
+an object       anything with `name` and `answer`, any LangChain chat model, or any async function
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from recollect.errors import ModelError, ValidationError
 from recollect.settings import Settings
 
 ANSWER_TOKENS = 1_500
-"""The longest answer that is asked for where nothing else is said."""
+"""The longest answer requested by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a model is asked: messages of `role` and `content`, the shape of the answer, the limits."""
+    """A request to a model: messages with `role` and `content`, the shape of the answer, the limits."""
 
     messages: Sequence[Mapping[str, Any]]
     schema: Mapping[str, Any] | None = None
     """A JSON schema with a `title`; without one the answer is free text."""
     tokens_max: int = ANSWER_TOKENS
     tools: Sequence[Mapping[str, Any]] = ()
-    """What the model may call, as OpenAI describes functions."""
+    """The tools the model may call, in OpenAI's function format."""
 
     @property
     def text(self) -> str:
-        """All that is asked, for counting."""
+        """The whole request as text, for counting tokens."""
         return "\n".join(str(message["content"]) for message in self.messages)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model answered, and what it cost in tokens; None where it does not say."""
+    """What a model answered, and its cost in tokens; None if the model does not report it."""
 
     text: str = field(repr=False)
     tokens_in: int | None = None
@@ -47,7 +47,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool that a model wants to be called: its name, and the arguments as the JSON that the model wrote."""
+    """A tool call requested by a model: the tool's name, and the arguments as the JSON the model wrote."""
 
     id: str
     name: str
@@ -56,7 +56,7 @@ class ToolCall:
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """Answers. Raises `ModelError` where it cannot; never waits for ever."""
+    """A model that answers. Raises `ModelError` if it cannot; never waits for ever."""
 
     @property
     def name(self) -> str:
@@ -64,23 +64,23 @@ class ChatModel(Protocol):
         ...
 
     async def answer(self, ask: Ask) -> Answer:
-        """The answer to one question, not yet looked at."""
+        """The answer to one question, not yet validated."""
         ...
 
 
 @runtime_checkable
 class Speaker(Protocol):
-    """A model whose answers can be heard as they come."""
+    """A model whose answers can be streamed."""
 
     def pieces(self, ask: Ask) -> AsyncGenerator[str, None]:
-        """What the model says, as it says it."""
+        """The model's answer, piece by piece as it is generated."""
         ...
 
 
 class PutOff(ModelError):
-    """The model asks to be left alone for a while. Nothing is lost: the work is done later.
+    """The model is unavailable for a while. Nothing is lost: the job is done later.
 
-    `counts`: it is one of the tries that the work has. What waits for tomorrow's allowance has lost none.
+    `counts`: it uses up one of the job's attempts. A job that waits for tomorrow's allowance loses none.
     """
 
     def __init__(self, message: str, after_s: float, *, counts: bool = True) -> None:
@@ -90,7 +90,7 @@ class PutOff(ModelError):
 
 
 class CalledModel:
-    """An async function as a model: it is given an `Ask` and gives text, or an `Answer`."""
+    """An async function as a model: it takes an `Ask` and returns text, or an `Answer`."""
 
     def __init__(self, call: Callable[[Ask], Awaitable[str | Answer]], name: str = "") -> None:
         self.name = name or str(getattr(call, "__name__", type(call).__name__))
@@ -102,11 +102,11 @@ class CalledModel:
 
 
 Given = ChatModel | Callable[[Ask], Awaitable[str | Answer]]
-"""What can stand for a model: one, an async function, or (by its looks) a chat model of LangChain."""
+"""What is accepted as a model: a model, an async function, or (by duck typing) a LangChain chat model."""
 
 
 def open_model(name: str, settings: Settings) -> ChatModel | None:
-    """The model of that name; None where there is none. Nothing is sent yet.
+    """The model with that name; None for an empty name. Nothing is sent yet.
 
     >>> open_model("", Settings()) is None
     True
@@ -122,7 +122,7 @@ def open_model(name: str, settings: Settings) -> ChatModel | None:
 
 
 def as_model(given: Any) -> ChatModel:
-    """What was handed in, as a model."""
+    """The given object as a model."""
     if isinstance(given, ChatModel):
         return given
     if hasattr(given, "ainvoke"):

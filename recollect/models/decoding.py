@@ -1,7 +1,7 @@
-"""What a model answered, read strictly: of the shape that was asked for, or a failure. Nothing in between.
+"""Strict decoding of a model's answer: it has the requested shape, or decoding fails. Nothing in between.
 
-An answer that cannot be read is never taken for "there was nothing to say": it is a `ModelError`, and
-the work that needs it is done again later.
+An answer that cannot be read is never mistaken for "there was nothing to say": it is a `ModelError`, and
+the job that needs it is done again later.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from recollect import validate
 from recollect.errors import ModelError, ValidationError
 
 ANSWER_BYTES = 256 * 1024
-"""An answer above this is none; what is asked for is some thousand tokens."""
+"""A larger answer is rejected; requests are for a few thousand tokens."""
 TEXT_CHARACTERS = 4_000
-"""Characters of one text in an answer."""
+"""The most characters of one text in an answer."""
 
 _FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(.*)\n[ \t]*```\s*\Z", re.DOTALL)
 
 
 def decoded(text: object, schema: Mapping[str, Any]) -> Any:
-    """The value that an answer holds, if it is one JSON document of this schema.
+    """The value that an answer holds, if it is one JSON document that matches this schema.
 
-    Of JSON schema it knows what the prompts use: objects with all of their members and no others, lists with
-    a length, texts with a choice, numbers with bounds.
+    It supports the parts of JSON schema that the prompts use: objects with all of their members and no others,
+    lists with a maximum length, texts with a choice, numbers with bounds.
 
     >>> decoded('{"same": [2]}', {"type": "object", "properties": {"same": {
     ...     "type": "array", "maxItems": 3, "items": {"type": "integer", "minimum": 1, "maximum": 9}}}})
@@ -37,7 +37,7 @@ def decoded(text: object, schema: Mapping[str, Any]) -> Any:
     try:
         value = validate.json_text(fenced[1] if fenced else text.strip(), "answer", max_bytes=ANSWER_BYTES)
     except ValidationError as error:
-        raise _failed(error.message) from None  # the cause would hold what was answered
+        raise _failed(error.message) from None  # the cause would contain the answer
     _check(value, schema, "answer")
     return value
 

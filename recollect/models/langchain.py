@@ -1,4 +1,4 @@
-"""Any chat model of LangChain. It is known by its looks, so nothing of LangChain is imported here."""
+"""Any LangChain chat model. It is recognised by duck typing, so nothing of LangChain is imported here."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from recollect.models import Answer, Ask
 
 
 class LangChainModel:
-    """A chat model of LangChain, with its own way to structured output where it has one."""
+    """A LangChain chat model, using its own structured output where it has one."""
 
     def __init__(self, model: Any) -> None:
         self.name = f"langchain:{_name(model)}"
         self._model = model
 
     async def answer(self, ask: Ask) -> Answer:
-        """The answer, as text: also where the model gave it in its own structure."""
+        """The answer as text, even if the model returned it in its own structure."""
         messages = [{"role": each["role"], "content": each["content"]} for each in ask.messages]
         structured = self._structured(ask)
         try:
             given = await (structured or self._model).ainvoke(messages)
-        except Exception as error:  # whatever the provider's package raises; its words may hold what was said
+        except Exception as error:  # whatever the provider's package raises; its message may contain what was said
             raise ModelError(
                 f"The model {self.name} failed ({type(error).__name__}). What was said is kept."
             ) from error
@@ -32,7 +32,7 @@ class LangChainModel:
         return Answer(text, usage.get("input_tokens"), usage.get("output_tokens"))
 
     def _structured(self, ask: Ask) -> Any:
-        """The model bound to a shape; None where it cannot be, and has to be asked in words alone."""
+        """The model bound to a schema; None if it cannot be, and has to be asked in words alone."""
         if ask.schema is None:
             return None
         try:
@@ -54,7 +54,7 @@ def _json(parsed: Any) -> str:
 
 
 def _text(message: Any) -> str:
-    """The text of a message, of which some providers give the parts."""
+    """The text of a message, which some providers return in parts."""
     content = getattr(message, "content", "")
     if isinstance(content, str):
         return content

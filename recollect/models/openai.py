@@ -1,4 +1,4 @@
-"""Any endpoint that chats as OpenAI's does: `POST {url}/chat/completions`, whole or as it comes."""
+"""Any endpoint compatible with OpenAI's chat: `POST {url}/chat/completions`, whole or streamed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from recollect.errors import ModelError, ValidationError
 from recollect.models import Answer, Ask, PutOff, ToolCall
 
 ANSWER_MAX_BYTES = 1 << 20
-"""An answer above this is none: what is asked for is some thousand tokens."""
+"""A larger answer is rejected: requests are for a few thousand tokens."""
 END = "[DONE]"
 CALLS_MAX, CALLS_CHARACTERS = 8, 64 * 1024
-"""Tools that a model may call at once, and how long all that it says of them may be."""
+"""How many tools a model may call at once, and the most characters of all these calls together."""
 _REASONS = re.compile(r"(?:o[1-9]|gpt-[5-9])(?![a-z0-9])")
-"""Models of OpenAI that think before they speak, and know the limit of an answer by another name."""
+"""OpenAI's reasoning models, which use another name for the limit of an answer."""
 
 
 class EndpointModel:
-    """A model behind an endpoint. Its connections are shared by all who ask."""
+    """A model behind an endpoint. Its connections are shared by all callers."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class EndpointModel:
         return f"<EndpointModel {self.name}>"
 
     async def answer(self, ask: Ask) -> Answer:
-        """The whole answer. One that was cut off is none."""
+        """The whole answer. One that was cut off is an error."""
         body = self._body(ask)
         if ask.schema is not None:
             named = {"name": str(ask.schema.get("title", "answer")), "schema": ask.schema, "strict": True}
@@ -60,14 +60,14 @@ class EndpointModel:
         return self._read(content)
 
     async def pieces(self, ask: Ask) -> AsyncGenerator[str, None]:
-        """What the model says, as it says it."""
+        """The model's answer, piece by piece as it is generated."""
         async with aclosing(self.spoken(ask)) as parts:
             async for part in parts:
                 if isinstance(part, str):
                     yield part
 
     async def spoken(self, ask: Ask) -> AsyncGenerator[str | ToolCall, None]:
-        """What the model says, as it says it, and at the end the tools that it wants to be called."""
+        """The model's answer, piece by piece as it is generated, and at the end the tools it wants to call."""
         calls: dict[int, dict[str, str]] = {}
         try:
             async with aclosing(self._wire.lines(self._body(ask) | {"stream": True})) as lines:
@@ -86,7 +86,7 @@ class EndpointModel:
             yield ToolCall(**calls[index])
 
     async def disconnect(self) -> None:
-        """Let go of idle connections; the next question opens new ones."""
+        """Close idle connections; the next question opens new ones."""
         await self._wire.disconnect()
 
     def _body(self, ask: Ask) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class EndpointModel:
         return found
 
     def _gather(self, calls: dict[int, dict[str, str]], parts: Any) -> None:
-        """Put together the calls of tools, which come in parts as the words do."""
+        """Assemble tool calls, which arrive in parts as the text does."""
         try:
             for part in parts or ():
                 told = part.get("function") or {}

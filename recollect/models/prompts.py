@@ -1,7 +1,7 @@
-"""What models are asked, as data: the words, the shape of the answer, and a version.
+"""The prompts for models, as data: the wording, the shape of the answer, and a version.
 
-The version is kept with everything that is learned from an answer. Whoever changes words or shape counts
-it up, so that what older words found can be told apart, taken back or read again (`recollect reprocess`).
+The version is kept with everything that is learned from an answer. Increment it when changing wording or shape,
+so that what older wording found can be told apart, taken back or read again (`recollect reprocess`).
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Any
 from recollect.models import ANSWER_TOKENS, Ask
 
 MESSAGES_MAX = 24
-"""Messages that a model reads in one go: few enough that it forgets none of them."""
+"""Messages a model reads at once: few enough that it overlooks none of them."""
 FINDINGS_MAX = 40
-"""Findings of one answer. Whoever says more about a person is making it up."""
+"""Findings per answer. A model that reports more about a person is making it up."""
 LISTED_MAX = 8
-"""Names, dates, decisions or questions of one episode."""
+"""Names, dates, decisions or questions per episode."""
 CANDIDATES_MAX = 5
-"""Memories that one is compared with."""
+"""Memories that a memory is compared with."""
 REWRITES_MAX = 3
-"""Other words for one question."""
+"""Rephrasings per query."""
 
 SURENESS = {"certain": 0.9, "likely": 0.7, "guess": 0.4}
-"""How sure a model may say that it is: in words, since numbers of models mean little."""
+"""How certain a model may say it is: in words, since numbers given by models mean little."""
 RATING_MAX = 10
-"""Importance is rated in whole numbers from 0 to this."""
+"""Importance is rated as an integer from 0 to this."""
 
 LAYERS = ("fact", "preference", "learning", "entity", "relation")
 CHANGES = ("holds", "ended", "corrects")
@@ -34,7 +34,7 @@ CHANGES = ("holds", "ended", "corrects")
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One question to a model, without what it is asked about."""
+    """One question to a model, without the data it is about."""
 
     name: str
     version: int
@@ -44,11 +44,11 @@ class Prompt:
 
     @property
     def label(self) -> str:
-        """What is kept with what it found: `learn-2`."""
+        """The label kept with what it found: `learn-2`."""
         return f"{self.name}-{self.version}"
 
     def about(self, data: str, **blanks: str) -> Ask:
-        """The question about this, which stands apart from the instructions as data; `blanks` are filled in first."""
+        """The question about this data, which is kept apart from the instructions; `blanks` are filled in first."""
         system = f"{self.instructions}\n\n{_DATA}"
         for name, text in blanks.items():
             system = system.replace(f"{{{name}}}", text)
