@@ -1,8 +1,8 @@
 """Where memories are kept: one file per backend, all with the same promises (`contract.py`).
 
 A backend is a module with `async def open_url(url, *, busy_timeout_s) -> Store`. It is loaded when
-a URL of its scheme is opened. Packages of others add theirs as an entry point of the group
-`recollect.stores`, named like the scheme.
+a URL of its scheme is opened. Third-party packages register theirs as an entry point in the group
+`recollect.stores`, named after the scheme.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SCHEMES = {
 }
 """URL scheme -> the module of its backend."""
 EXTRAS = {"postgresql": "postgres", **dict.fromkeys(("rediss", "redis+cluster", "rediss+cluster"), "redis")}
-"""URL scheme -> the extra that brings its driver, where it is not called like the scheme."""
+"""URL scheme -> the extra that installs its driver, where the extra is not named after the scheme."""
 INDEXES = dict.fromkeys(("chroma", "chroma+http", "chroma+https"), "recollect.stores.chroma")
 """URL scheme -> the module of an index beside a store."""
 
@@ -32,7 +32,7 @@ async def open_store(url: str | PurePath, *, busy_timeout_s: float = 10.0) -> St
     """Open the store that a URL names: `sqlite:///path`, `postgresql://`, `redis://`, `cosmos://`, `memory://`.
 
     `sqlite:///notes.db` is a file in the current folder, `sqlite:////var/notes.db` an absolute
-    path; a `Path` is taken as it is. `?mode=ro` opens a file for reading only.
+    path; a `Path` is used as is. `?mode=ro` opens a file read-only.
     """
     if isinstance(url, PurePath):
         return await _backend("sqlite").open_path(url, busy_timeout_s=busy_timeout_s)  # type: ignore[no-any-return]
@@ -47,14 +47,14 @@ async def open_store(url: str | PurePath, *, busy_timeout_s: float = 10.0) -> St
 
 
 def check_index(url: str) -> None:
-    """An index beside a store is named by a URL that some module here knows, or not at all."""
+    """Raise unless the URL is empty or names a kind of index that a module here supports."""
     if url and url.partition("://")[0] not in INDEXES:
         known = ", ".join(f"{name}://" for name in INDEXES)
         raise ValidationError(f"no index for this kind of URL; there are {known}", field="index")
 
 
 def open_index(url: str, model: str) -> VectorIndex:
-    """The index beside a store that a URL names, for the vectors of one model."""
+    """Return the index, beside a store, that a URL names, for the vectors of one model."""
     check_index(url)
     try:
         module: Any = import_module(INDEXES[url.partition("://")[0]])
@@ -71,7 +71,7 @@ def _backend(scheme: str) -> Any:
         except ModuleNotFoundError as error:
             extra = EXTRAS.get(scheme, scheme)
             raise Unavailable(f"its driver is missing: pip install 'recollect[{extra}]'", field="url") from error
-    # Loaded only here: it brings much with it, and most stores are our own.
+    # Imported only here: it is a heavy import, and most stores are our own.
     for entry in import_module("importlib.metadata").entry_points(group="recollect.stores", name=scheme):
         return entry.load()
     known = ", ".join(f"{name}://" for name in SCHEMES)

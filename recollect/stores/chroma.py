@@ -1,11 +1,11 @@
-"""Chroma as an index beside a store: it proposes which memories are near, and is never the truth.
+"""Chroma as an index beside a store: it proposes which memories are near and is never authoritative.
 
     chroma:///vectors                a folder that one process uses
     chroma+http://localhost:8000     a server, for any number of processes
 
-It gets ids, vectors and versions: no text, no metadata of anyone, and owners under their veil, so that when it takes
-what was deleted out of its own files no file of it names who was erased. `?collection=name` sets what its collections
-are called, `chroma+http://:TOKEN@host` a bearer token.
+It receives ids, vectors and versions: no text, no user's metadata, and owners only under their veil, so that no file of
+Chroma's names an erased user, however late it purges deleted entries. `?collection=name` sets what its collections are
+called, `chroma+http://:TOKEN@host` a bearer token.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from recollect.stores.contract import name_of, veil_of
 COLLECTION = "recollect"
 NAME_LENGTHS = range(1, 41)
 PAGE = 1_000
-"""Entries that are read or written at a time: SQLite under it takes only so many parameters."""
+"""Entries read or written at a time: the SQLite underneath limits the number of parameters."""
 CONNECTIONS = 4
-"""Calls to a server at a time; a folder takes one after the other."""
+"""Concurrent calls to a server; a folder takes one at a time."""
 
 Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a Chroma is: a folder, or a server."""
+    """Where a Chroma instance is: a folder or a server."""
 
     folder: Path | None = None
     host: str = ""
@@ -53,13 +53,13 @@ class Address:
 
     @property
     def shown(self) -> str:
-        """The same without the token."""
+        """The address as a URL, without the token."""
         place = f"chroma:///{self.folder}" if self.folder else f"chroma+http{'s' * self.ssl}://{self.host}:{self.port}"
         return place if self.collection == COLLECTION else f"{place}?collection={self.collection}"
 
 
 def read_address(url: str) -> Address:
-    """The address that a URL names; what it says beyond that is an error."""
+    """The address that a URL names; anything else in the URL is an error."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -81,12 +81,12 @@ def read_address(url: str) -> Address:
 
 
 def open_index(url: str, model: str) -> ChromaIndex:
-    """The index at a URL for vectors of one model. It is reached for when it is first used."""
+    """The index at a URL, for the vectors of one model. It connects when first used."""
     return ChromaIndex(read_address(url), model)
 
 
 class ChromaIndex:
-    """Vectors of one model, those of every partition in one collection."""
+    """The vectors of one model, all partitions in one collection."""
 
     def __init__(self, address: Address, model: str) -> None:
         self._address = address
@@ -99,7 +99,7 @@ class ChromaIndex:
         self._threads = ThreadPoolExecutor(1 if address.folder else CONNECTIONS, thread_name_prefix="chroma")
 
     async def put(self, partition: Partition, rows: Sequence[tuple[Record, np.ndarray]]) -> None:
-        """Take in the vectors of these records, in the place of those it has."""
+        """Add the vectors of these records, replacing any it already has."""
         owner = _owner(partition)
 
         def write(collection: chromadb.Collection) -> None:
@@ -114,7 +114,7 @@ class ChromaIndex:
             await self._call(write)
 
     async def drop(self, partition: Partition, ids: Sequence[str]) -> None:
-        """Let go of these; what it does not have is nothing."""
+        """Remove these ids; unknown ones are ignored."""
         owner = _owner(partition)
 
         def remove(collection: chromadb.Collection) -> None:
@@ -125,7 +125,7 @@ class ChromaIndex:
             await self._call(remove)
 
     async def near(self, partition: Partition, vector: np.ndarray, limit: int) -> list[str]:
-        """The ids nearest to a vector, nearest first. Whoever asks looks them up in the partition."""
+        """The ids nearest to a vector, nearest first. The caller looks them up in the partition."""
         owner = _owner(partition)
 
         def ask(collection: chromadb.Collection) -> list[str]:
@@ -137,7 +137,7 @@ class ChromaIndex:
         return await self._call(ask)
 
     async def held(self, partition: Partition) -> dict[str, int]:
-        """What it holds of a partition: id -> version of the record."""
+        """What it holds for a partition: id -> version of the record."""
         owner = _owner(partition)
 
         def read(collection: chromadb.Collection) -> dict[str, int]:
@@ -146,12 +146,12 @@ class ChromaIndex:
         return await self._call(read)
 
     async def partitions(self) -> set[Partition]:
-        """Whose vectors it holds: their veils."""
+        """The partitions whose vectors it holds, as veils."""
         owners = await self._call(lambda collection: {held["owner"] for _, held in _entries(collection)})
         return {Partition(*(unquote(part) for part in str(owner).split("/"))) for owner in owners}
 
     async def check(self) -> None:
-        """Whether it can be used; raises `Unavailable` if not."""
+        """Check that it can be used; raises `Unavailable` if not."""
         await self._call(lambda collection: collection.count())
 
     def describe(self) -> dict[str, Any]:
@@ -159,21 +159,21 @@ class ChromaIndex:
 
     async def close(self) -> None:
         self._collection = None
-        with suppress(RuntimeError):  # closed before
+        with suppress(RuntimeError):  # already closed
             self._threads.submit(self._let_go)
         self._threads.shutdown(wait=False)
 
     def _let_go(self) -> None:
         with self._opening:
             client, self._client = self._client, None
-        if hasattr(client, "close"):  # of versions that have it: the driver itself keeps those that are not closed
+        if hasattr(client, "close"):  # not all versions have it; the driver keeps clients that are not closed
             client.close()
 
     async def _call(self, call: Callable[[chromadb.Collection], Answer]) -> Answer:
-        """Run a call in a thread of its own; whatever goes wrong there is `Unavailable`."""
+        """Run a call in a worker thread; any failure there is raised as `Unavailable`."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: call(self._opened()))
-        except Exception as error:  # the driver raises what its server, its files and its validation give
+        except Exception as error:  # the driver raises whatever its server, files and validation raise
             self._collection = None
             kind = type(error).__name__
             raise Unavailable(f"Chroma cannot be used ({kind}). Is it running?", field="index") from None
@@ -183,15 +183,15 @@ class ChromaIndex:
         if collection is None:
             client = self._connected()
             with suppress(NotFoundError):
-                client.delete_collection(self._unveiled)  # of an earlier version, which called owners by their names
-            # Without an embedder of its own: it would download one.
+                client.delete_collection(self._unveiled)  # from an earlier version, which used the owners' plain names
+            # Without an embedding function: Chroma would download one.
             collection = self._collection = client.get_or_create_collection(
                 self._name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
             )
         return collection
 
     def _connected(self) -> Any:
-        """The one client, also after a failure: it connects anew by itself, and another would be kept beside it."""
+        """The one client, even after a failure: it reconnects by itself, and a second one would be kept beside it."""
         with self._opening:
             if self._client is None:
                 self._client = self._made()
@@ -206,7 +206,7 @@ class ChromaIndex:
 
 
 def quiet() -> Settings:
-    """It tells nobody what it is used for. Each client gets its own: it writes down in there what it is."""
+    """Settings with telemetry off. Each client gets its own, because it records what it is in them."""
     return Settings(anonymized_telemetry=False)
 
 
@@ -223,7 +223,7 @@ def _id(owner: str, entry: str) -> str:
 
 
 def _entries(collection: chromadb.Collection, owner: str | None = None) -> list[tuple[str, Any]]:
-    """Ids of entries and what is known of each, of one owner or of all."""
+    """The ids of entries and the metadata of each, for one owner or for all."""
     found: list[tuple[str, Any]] = []
     where: Any = {"owner": owner} if owner else None
     while True:

@@ -1,9 +1,9 @@
 """The storage contract: eight verbs, and the decision that every commit rests on.
 
-A store keeps records and jobs of partitions. It knows layers only as strings and decides nothing
+A store keeps the records and jobs of partitions. It knows layers only as strings and decides nothing
 about memory. `decide` is the rule of `commit` as a pure function: the in-memory and SQLite stores
-call it as it is, stores whose server does the work (a script, a function) say the same there, and
-the conformance suite holds all of them to it.
+call it directly, stores whose server does the work (in a script or a function) implement the same rule
+there, and the conformance suite holds all of them to it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 
 OPERATIONS_MAX = 96
-"""put + drop + enqueue + finish of one commit. Cosmos takes 100 with the head and the key."""
+"""put + drop + enqueue + finish in one commit. Cosmos takes 100, including the head and the key."""
 PAYLOAD_MAX_BYTES = 1024 * 1024
 """Canonical payload of one commit, vectors included."""
 IDS_MAX = 1_000
-"""Ids of one `get`."""
+"""Ids in one `get`."""
 BLOCK_ROWS = 500
 """Rows a filtered list reads at a time."""
 SCAN_MAX_ROWS = 2_000
@@ -45,14 +45,14 @@ CHANGES_MIN = 200
 KEY_LIFE_MS = DAY_MS
 """How long an idempotency key is remembered."""
 OWN_KEY = "own:"
-"""How a key begins that is made up for one commit alone: whoever comes with it again brings that one."""
+"""Prefix of a key generated for a single commit: a caller that sends it again sends that same commit."""
 FORGET_ROWS = 1_000
 """Rows one call of `forget` touches, so that each call is short."""
 
 VEIL = "{erased}"
-"""How the user of an erased partition begins. No user can be called so: braces are refused in ids."""
+"""Prefix of the user of an erased partition. No real user can have it: braces are refused in ids."""
 OWN = "{"
-"""How the org of a partition begins in which the library keeps what is its own, such as the keys of a server."""
+"""Prefix of the org of a partition in which the library keeps its own data, such as the keys of a server."""
 
 VECTOR_SEARCH = "vector_search"
 TEXT_SEARCH = "text_search"
@@ -82,7 +82,7 @@ class OtherVersion(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far a reader of `changes` has come. Opaque to it."""
+    """How far a reader of `changes` has got. Opaque to the reader."""
 
     epoch: int
     revision: int
@@ -91,7 +91,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What was put or dropped after a mark. `reset`: forget what you hold, this is all of it."""
+    """What was put or dropped after a mark. `reset`: discard what you hold, this starts over with everything."""
 
     mark: Mark
     put: tuple[Record, ...] = ()
@@ -110,10 +110,10 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """How many went, and whether all of them have.
+    """How many are gone, and whether all of them are.
 
-    `epoch` (whole forget): the epoch that ended; pass it in the filter to go on. `next_at`
-    (`dead_before`): when the next one dies, None when nothing that can die is left.
+    `epoch` (whole forget): the epoch that ended; pass it in the filter to continue. `next_at`
+    (`dead_before`): when the next one dies, None when nothing is left that can die.
     """
 
     count: int
@@ -133,10 +133,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What an operator sees: how much there is. Never reached from a user's handle.
+    """Counts for operators. Never reachable from a user's handle.
 
-    Partitions are those of users and orgs (`is_owned`), records and jobs all that there are. A job waits when its time
-    has come and nobody works on it; it is scheduled while its time is to come.
+    Partitions are those of users and orgs (`is_owned`); records and jobs are all counted. A job is waiting when it is
+    due and nobody is working on it, and scheduled while its time is still to come.
     """
 
     partitions: int
@@ -149,18 +149,18 @@ class Survey:
 
     @property
     def waits_since(self) -> int | None:
-        """Since when the oldest job waits; None when none does."""
+        """Since when the oldest job has been waiting; None when none is."""
         return self.oldest_job_at if self.jobs_waiting else None
 
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 SKEW_WARN_MS, SKEW_FAIL_MS = 2_000, 60_000
-"""How far clocks may differ: leases are a minute, and one that ends early is work done twice for nothing."""
+"""How far clocks may differ: leases last a minute, and one that ends early means work done twice for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a look at a server found, and what to do about it. Stores on servers give them by `examine`."""
+    """One result of examining a server, and what to do about it. Stores on servers return these from `examine`."""
 
     name: str
     found: str
@@ -169,7 +169,7 @@ class Finding:
 
 
 def clock_finding(ahead_ms: Sequence[float]) -> Finding:
-    """How far the clocks of some servers are from the one here; all times come from callers."""
+    """How far the servers' clocks differ from this machine's; all times come from callers."""
     if not ahead_ms:
         return Finding("clock", "the server's could not be asked")
     worst = max(ahead_ms, key=abs)
@@ -187,11 +187,11 @@ class Store(Protocol):
     abilities: frozenset[str]
 
     async def commit(self, changes: Changes, now: int) -> int:
-        """Put, drop, enqueue and finish: all or nothing, once per key. Gives the revision."""
+        """Put, drop, enqueue and finish: all or nothing, once per key. Returns the revision."""
         ...
 
     async def get(self, partition: Partition, ids: Sequence[str], now: int) -> list[Record]:
-        """The living among these, in the order asked."""
+        """The living records among these ids, in the order asked."""
         ...
 
     async def list(
@@ -201,7 +201,7 @@ class Store(Protocol):
         ...
 
     async def changes(self, partition: Partition, mark: Mark | None, limit: int = 1_000) -> Delta:
-        """What happened after the mark. Nothing new costs one look-up."""
+        """What happened after the mark. When nothing is new, it costs one look-up."""
         ...
 
     async def search(
@@ -215,17 +215,17 @@ class Store(Protocol):
         ...
 
     async def forget(self, where: Filter, now: int, limit: int = FORGET_ROWS) -> Forgotten:
-        """Make it gone. Call again until `done`."""
+        """Forget what the filter selects. Call again until `done`."""
         ...
 
     async def close(self) -> None:
-        """Finish what was handed over, then let go. Further calls raise `Unavailable`."""
+        """Finish the calls already accepted, then release everything. Further calls raise `Unavailable`."""
         ...
 
-    # For operators: what there is to look after, and how it is kept.
+    # For operators: what the store holds, and how it is kept.
 
     async def partitions(self, after: Partition | None = None, limit: int = 1_000) -> Sequence[Partition]:
-        """Partitions in order, for upkeep and for moving house; those that were erased under their veil."""
+        """Partitions in order, for upkeep and migration; erased ones appear under their veil."""
         ...
 
     async def survey(self, now: int) -> Survey:
@@ -233,7 +233,7 @@ class Store(Protocol):
         ...
 
     async def compact(self) -> None:
-        """Give freed space back and leave no trace of what was forgotten."""
+        """Release freed space and leave no trace of what was forgotten."""
         ...
 
     async def check(self) -> Sequence[str]:
@@ -246,15 +246,15 @@ class Store(Protocol):
 
 
 def name_of(partition: Partition) -> str:
-    """A partition as one text, percent-encoded: no id can leave its place in it."""
+    """A partition as one string, percent-encoded so that no id can escape its position."""
     return f"{quote(partition.org, safe='')}/{quote(partition.user, safe='')}"
 
 
 @lru_cache(maxsize=8_192)
 def veil_of(partition: Partition) -> Partition:
-    """The name under which an erased partition keeps its epoch, so that its id need not stay.
+    """The name under which an erased partition keeps its epoch, so that its id need not be kept.
 
-    It begins with the checksum of the plain name, by which a store can choose a place: both then lie in the same.
+    It begins with the checksum of the plain name: a store that chooses a place by the checksum keeps both in one place.
     """
     if is_veil(partition):
         return partition
@@ -265,24 +265,24 @@ def veil_of(partition: Partition) -> Partition:
 
 
 def is_veil(partition: Partition) -> bool:
-    """Whether this is what is left of an erased partition: a number, and nobody's name."""
+    """Whether this is what is left of an erased partition: a number, not a name."""
     return partition.user.startswith(VEIL)
 
 
 def is_owned(partition: Partition) -> bool:
-    """Whether this is what a user or an org has: nothing that was erased, and nothing of the library's own."""
+    """Whether this partition belongs to a user or an org: neither an erased one nor one of the library's own."""
     return not partition.org.startswith(OWN) and not is_veil(partition)
 
 
 class VectorIndex(Protocol):
-    """An index of vectors beside a store. It is told of changes after them, and may be lost and made again."""
+    """A vector index beside a store. It is told of changes after they happen, and may be lost and rebuilt."""
 
     async def put(self, partition: Partition, rows: Sequence[tuple[Record, Floats]]) -> None:
-        """Take in the vectors of these records, in the place of those it has."""
+        """Add the vectors of these records, replacing any it already has."""
         ...
 
     async def drop(self, partition: Partition, ids: Sequence[str]) -> None:
-        """Let go of these; what it does not have is nothing."""
+        """Remove these ids; unknown ones are ignored."""
         ...
 
     async def near(self, partition: Partition, vector: Floats, limit: int) -> Sequence[str]:
@@ -290,23 +290,23 @@ class VectorIndex(Protocol):
         ...
 
     async def held(self, partition: Partition) -> Mapping[str, int]:
-        """What it holds of a partition: id -> version of the record."""
+        """What it holds for a partition: id -> version of the record."""
         ...
 
     async def partitions(self) -> set[Partition]:
-        """Whose vectors it holds."""
+        """The partitions whose vectors it holds."""
         ...
 
     async def check(self) -> None:
-        """Whether it can be used; raises `Unavailable` if not."""
+        """Check that it can be used; raises `Unavailable` if not."""
         ...
 
     def describe(self) -> dict[str, Any]:
-        """What it is and where. Never a secret."""
+        """What it is and where it is. Never a secret."""
         ...
 
     async def close(self) -> None:
-        """Let go of it."""
+        """Release its resources."""
         ...
 
 
@@ -322,7 +322,7 @@ class Sealed(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A `Changes` whose form is right. Where it has a key, `digest` tells a retry from another call under that key."""
+    """A `Changes` whose form was checked. If it has a key, `digest` tells a retry from another call under that key."""
 
     changes: Changes
     puts: tuple[Sealed, ...]
@@ -374,7 +374,7 @@ def _digest(changes: Changes, puts: tuple[Sealed, ...]) -> bytes:
         changes.needs,
         changes.epoch,
     )
-    # The text of plain tuples says where each part begins and ends, and costs little.
+    # The repr of plain tuples shows where each part begins and ends, and is cheap.
     return hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
 
 
@@ -391,7 +391,7 @@ class Head(NamedTuple):
 
 
 class Meta(NamedTuple):
-    """What a store knows of a row of the current epoch without reading its payload.
+    """What a store knows about a row of the current epoch without reading its payload.
 
     `dead_at` is when it expires, or when it was dropped.
     """
@@ -407,7 +407,7 @@ class Meta(NamedTuple):
 
 
 class Known(NamedTuple):
-    """All that a commit touches, as it stands: read under the same lock that the write holds.
+    """The current state of everything a commit touches, read under the same lock as the write.
 
     `metas` has rows of the current epoch only, `once` the digest and result of a remembered key.
     """
@@ -427,7 +427,7 @@ class Written(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What to write. `replayed`: the key was known, write nothing and answer `revision`."""
+    """What to write. `replayed`: the key was known, so write nothing and return `revision`."""
 
     revision: int
     write: tuple[Written, ...] = ()
@@ -440,12 +440,12 @@ class Plan(NamedTuple):
 
 
 def touched_ids(changes: Changes) -> set[str]:
-    """The ids whose metas `decide` asks for."""
+    """The ids whose metas `decide` needs."""
     return {record.id for record in changes.put} | set(changes.drop) | set(changes.needs)
 
 
 def decide(prepared: Prepared, known: Known, now: int) -> Plan:
-    """Check everything in the order of the contract; then say what to write. Raises, or all of it."""
+    """Check everything in the order of the contract, then return all there is to write, or raise."""
     changes, head = prepared.changes, known.head
     if known.once is not None:
         digest, revision = known.once
@@ -476,8 +476,8 @@ def _decide_put(sealed: Sealed, meta: Meta | None, now: int, born: tuple[int, in
     if meta is None or not meta.lives(now):
         if asked != 0:
             raise Conflict("the record is gone since it was read", field="id")
-        # The revision is above every version this id ever had, also those of rows long purged or
-        # forgotten, so a writer from before can never take the new record for the old one.
+        # The revision is above every version this id ever had, including those of rows long purged or
+        # forgotten, so an earlier writer can never mistake the new record for the old one.
         return Written(sealed, born[0], born)
     if meta.digest == sealed.digest:
         return None
@@ -490,7 +490,7 @@ def _decide_put(sealed: Sealed, meta: Meta | None, now: int, born: tuple[int, in
 
 
 async def examined(store: Store) -> list[Finding]:
-    """What a store finds of the server it is on; nothing where there is none."""
+    """What a store reports about its server; empty where there is none."""
     examine = getattr(store, "examine", None)
     return [] if examine is None else list(await examine())
 
@@ -507,7 +507,7 @@ def reads_from(head: Head, mark: Mark | None) -> tuple[bool, int, int]:
 
 
 def whole_revisions(revisions: Sequence[int], limit: int) -> int:
-    """How many of these rows (in order, one beyond `limit` if there are more) make whole commits."""
+    """How many of these rows (in order, one beyond `limit` if there are more) make up whole commits."""
     if len(revisions) <= limit:
         return len(revisions)
     cut = limit
@@ -519,20 +519,20 @@ def whole_revisions(revisions: Sequence[int], limit: int) -> int:
 def read_rows(
     rows: Sequence[Row], records_of: Callable[[Sequence[Row]], Sequence[Record]], portion: int
 ) -> Iterator[tuple[Row, Record]]:
-    """Rows with their records. Some are read in one go, which is quicker, but not all where a few may be enough."""
+    """Rows with their records, read in portions: faster than one by one, without reading all where a few are enough."""
     for start in range(0, len(rows), portion):
         some = rows[start : start + portion]
         yield from zip(some, records_of(some), strict=True)
 
 
 def write_cursor(where: Filter, newest_first: bool, born: tuple[int, int]) -> str:
-    """An opaque place in a list. It holds for this list alone."""
+    """An opaque position in a list, valid for this list alone."""
     place = f"{born[0]}.{born[1]}"
     return base64.urlsafe_b64encode(f"{place}.{_cursor_check(where, newest_first, place)}".encode()).decode()
 
 
 def read_cursor(where: Filter, newest_first: bool, cursor: str) -> tuple[int, int]:
-    """The place again; a cursor of another list or an edited one is refused."""
+    """The position in a cursor; a cursor of another list, or an edited one, is refused."""
     try:
         revision, place, check = base64.urlsafe_b64decode(cursor.encode("ascii")).decode("ascii").split(".")
         if check == _cursor_check(where, newest_first, f"{revision}.{place}"):
@@ -547,7 +547,7 @@ def _cursor_check(where: Filter, newest_first: bool, place: str) -> str:
 
 
 def check_limit(limit: int, least: int = 1) -> None:
-    """A page size must be a positive whole number."""
+    """Refuse a page size that is not a whole number of at least `least`."""
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < least:
         raise ValidationError(f"at least {least}", field="limit")
 
@@ -555,7 +555,7 @@ def check_limit(limit: int, least: int = 1) -> None:
 async def named_partitions(
     store: Store, after: Partition | None = None, page_size: int = 1_000
 ) -> AsyncIterator[Partition]:
-    """Every partition that has a name, in order: those that were erased have none, and nothing to look at."""
+    """Every partition that has a name, in order; erased ones have no name, and nothing to look at."""
     while page := await store.partitions(after, page_size):
         for partition in page:
             if not is_veil(partition):
@@ -564,7 +564,7 @@ async def named_partitions(
 
 
 async def forget_whole(store: Store, partition: Partition, now: int) -> int:
-    """Forget all that a partition holds now, to the end; what is written meanwhile stays."""
+    """Forget everything a partition holds now, to completion; what is written meanwhile stays."""
     gone = await store.forget(Filter(partition), now)
     count = gone.count
     while not gone.done:

@@ -1,8 +1,8 @@
 """Memories in Azure Cosmos DB (API for NoSQL): one container, one transactional batch for each commit.
 
-A partition of ours is a logical partition of theirs. A commit reads the partition's head, then what it
-touches, decides, and sends all writes together with a replacement of the head that holds only if nobody
-replaced it meanwhile; else all of it again. `cosmos_documents.py` says what stands in the container,
+Each of our partitions is one of the service's logical partitions. A commit reads the partition's head, then what
+it touches, decides, and sends all writes together with a replacement of the head that succeeds only if nobody
+replaced it meanwhile; otherwise it starts over. `cosmos_documents.py` describes what is in the container,
 `cosmos_link.py` how it is reached. No document has a native time to live: expiry is part of the data.
 """
 
@@ -77,15 +77,15 @@ from recollect.stores.cosmos_link import BATCH_MAX, CosmosLink, Document, Operat
 from recollect.stores.cosmos_url import read_url
 
 READS_MAX = 5
-"""How often a read that met a commit half way looks again for one moment's view."""
+"""How often a read that overlaps a commit tries to get a consistent snapshot."""
 WALKS_MAX = 4
-"""Layers that a list walks along apart from each other."""
+"""The most layers that a list walks separately."""
 _ALIVE = "(NOT IS_DEFINED(c.dead_at) OR c.dead_at > @now)"
 _METAS = ", ".join(f"c.{name}" for name in META_FIELDS)
 
 
 async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> CosmosStore:
-    """Open `cosmos://ACCOUNT.documents.azure.com:443/DATABASE/CONTAINER?key=...`; makes the container.
+    """Open `cosmos://ACCOUNT.documents.azure.com:443/DATABASE/CONTAINER?key=...`; creates the container if missing.
 
     `busy_timeout_s` is how long a call waits for request units, and a commit for other writers.
     """
@@ -105,7 +105,7 @@ class CosmosStore:
 
     def __init__(self, link: CosmosLink) -> None:
         self._link = link
-        # Writers of one process queue for a partition here, and so never overtake each other there.
+        # Writers in one process queue for a partition here, so they never overtake one another at the service.
         self._turns: WeakValueDictionary[Partition, asyncio.Lock] = WeakValueDictionary()
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────
@@ -125,7 +125,7 @@ class CosmosStore:
                 due = await self._link.ask(
                     f"SELECT TOP {limit - len(jobs)} * FROM c WHERE c.due_at <= @now ORDER BY c.due_at", now=now
                 )
-                # One that was met before is an answer from before it was taken: not worth asking on.
+                # A document seen before is a stale answer from before it was taken: if there are no others, stop.
                 new = [document for document in due if document["_etag"] not in met]
                 if not new:
                     break
@@ -149,7 +149,7 @@ class CosmosStore:
                 return Forgotten(count, done=swept < limit, epoch=epoch)
 
     async def compact(self) -> None:
-        """Nothing to do: the service frees space by itself. Its backups keep what was forgotten until they end."""
+        """Nothing to do: the service frees space by itself. Its backups keep what was forgotten until they expire."""
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
@@ -175,7 +175,7 @@ class CosmosStore:
         with self._link.use():
             forgot = (await self._head(partition_name(where.partition))).head.forgot
             while True:
-                # Filters are tested here, on blocks; a list without one reads what it gives and no more.
+                # Filters are tested here, on blocks; a list without a filter reads only what it returns.
                 count = min(BLOCK_ROWS, SCAN_MAX_ROWS - scanned) if filtered else limit - len(found)
                 block = await self._block(where, now, forgot, low, high, newest_first, count + 1)
                 for record in block[:count]:
@@ -248,13 +248,13 @@ class CosmosStore:
             return Survey(owned, dict(records), waiting, running, oldest, jobs_scheduled=scheduled)
 
     async def check(self) -> Sequence[str]:
-        """What does not fit together, and how many records are not what was written; empty when all is well."""
+        """Inconsistencies, and how many records are not what was written; empty when all is well."""
         wrong: Counter[str] = Counter()
         with self._link.use():
             rows = await self._link.ask("SELECT c.partition, c.org, c.user FROM c WHERE IS_DEFINED(c.listed)")
             partitions = {row["partition"]: Partition(row["org"], row["user"]) for row in rows}
             async for page in self._link.pages("SELECT * FROM c WHERE IS_DEFINED(c.layer)"):
-                # The heads are read after the page: a commit meanwhile can only put them further ahead.
+                # The heads are read after the page: a commit meanwhile can only move them further ahead.
                 names = {row["partition"] for row in page}
                 revisions = {name: (await self._head(name)).head.revision for name in names}
                 for row in page:
@@ -266,7 +266,7 @@ class CosmosStore:
         return [f"{count} {what}" for what, count in wrong.items()]
 
     async def examine(self) -> Sequence[Finding]:
-        """What an operator should know of the account."""
+        """What an operator should know about the account."""
         told = self.describe()
         emulator = self._link.url.emulator
         kept = Finding("durability", told["durability"], "use an account to keep memories", WARN) if emulator else (
@@ -297,7 +297,7 @@ class CosmosStore:
             plan = decide(prepared, known_from(held.head, prepared, documents, now), now)
             if plan.replayed:
                 return plan.revision
-            # Who was erased gets the plain name back with what is new, and not before.
+            # An erased partition gets its plain name back with something new, and not before.
             stays = held.veiled and not plan.changes_records and not prepared.changes.enqueue
             home = veil_of(partition) if stays else partition
             writes = writes_of(prepared, plan, held, documents, now, home)
@@ -315,7 +315,7 @@ class CosmosStore:
         return held_from(await self._link.read(name, "head"))
 
     async def _held(self, partition: Partition) -> Held:
-        """The head of a partition, also if that was erased: then it stands under its veil."""
+        """The head of a partition; that of an erased one is under its veil."""
         held = await self._head(partition_name(partition))
         if held.etag or is_veil(partition):
             return held
@@ -323,7 +323,7 @@ class CosmosStore:
         return replace(veiled, veiled=True) if veiled.etag else held
 
     async def _veiled_key(self, prepared: Prepared, held: Held) -> dict[str, Document]:
-        """The key of a commit, where it was remembered before the partition was erased."""
+        """The key of a commit, if it was remembered before the partition was erased."""
         if prepared.key_hash is None or not (held.veiled or held.had_veil):
             return {}
         name = partition_name(veil_of(prepared.changes.partition))
@@ -331,10 +331,10 @@ class CosmosStore:
         return {found["id"]: found} if found else {}
 
     async def _draw_veil(self, partition: Partition) -> None:
-        """Bring what is left of an erased partition under its veil, unless somebody writes to it again.
+        """Move what is left of an erased partition under its veil, unless it has been written to again.
 
-        Two logical partitions share no transaction, so the plain head goes last of all that counts: until then it
-        is the one that holds. Keys that are left behind by a crash are removed by the next call.
+        No transaction spans two logical partitions, so the plain head goes after everything else that matters: until
+        then it is the valid one. Keys left behind by a crash are removed by the next call.
         """
         if is_veil(partition):
             return
@@ -361,7 +361,7 @@ class CosmosStore:
         return bool(found)
 
     async def _lift_veil(self, partition: Partition, held: Held) -> None:
-        """Who was erased is back, with a head of their own: the one under the veil says no more."""
+        """Delete the head under the veil: the erased partition is back, with a head of its own."""
         await self._link.send(
             partition_name(veil_of(partition)), [Operation("delete", {"id": "head"}, held.etag)]
         )  # fmt: skip
@@ -370,7 +370,7 @@ class CosmosStore:
         return {row["id"]: row for row in await self._ask_by_id(_METAS, name, ids)}
 
     async def _documents(self, name: str, ids: Sequence[str]) -> tuple[int, dict[str, Document]]:
-        """The epoch, and records and what is left of dropped ones by their ids, all as of one moment."""
+        """The epoch, and records and tombstones by id, all as of one moment."""
         wanted = [record_name(id) for id in dict.fromkeys(ids)]
         for _ in range(READS_MAX):
             head = (await self._head(name)).head
@@ -395,12 +395,12 @@ class CosmosStore:
         self, where: Filter, now: int, forgot: int, low: tuple[int, int] | None, high: tuple[int, int] | None,
         newest_first: bool, count: int,
     ) -> Sequence[Record]:  # fmt: skip
-        """The next living records: one ordered walk for each layer, merged. Costs the page, not the partition.
+        """The next living records: one ordered walk per layer, merged. The cost is that of the page, not the partition.
 
-        Who names many layers means most of what there is: then it is one walk along all of them, since each of many
-        would bring a page of which little is used.
+        A filter that names many layers covers most of the partition: all of them then share one walk, since each of
+        many walks would fetch a page of which little is used.
         """
-        # What was born up to the last whole forget is forgotten, whether it was removed yet or not.
+        # Anything born up to the last whole forget is forgotten, whether or not it has been removed yet.
         tests = ["c.partition = @partition", "c.born > @low", _ALIVE]
         values: dict[str, object] = {"low": max(end_of(forgot), pack(low) if low else 0), "now": now}
         if high is not None:
@@ -437,7 +437,7 @@ class CosmosStore:
         )
 
     async def _take(self, due: Sequence[Document], until: int) -> Sequence[Job]:
-        """Of these jobs those that nobody else took meanwhile."""
+        """Take these jobs; returns those that nobody else took meanwhile."""
         names = list(dict.fromkeys(document["partition"] for document in due))
         heads = await asyncio.gather(*(self._head(name) for name in names))
         epochs = {name: held.head.epoch for name, held in zip(names, heads, strict=True)}
@@ -452,7 +452,7 @@ class CosmosStore:
         return [job_of(document) for document, mine in zip(wanted, won, strict=True) if mine]
 
     async def _end_epoch(self, where: Filter, now: int) -> tuple[int, int]:
-        """Raise the epoch, unless the one that is named has ended; gives that epoch, and how much lived in it."""
+        """Raise the epoch, unless the one named has ended; returns that epoch and how many records lived in it."""
         for pause in self._link.pauses():
             held = await self._held(where.partition)
             home = veil_of(where.partition) if held.veiled else where.partition
@@ -474,11 +474,11 @@ class CosmosStore:
         raise _overtaken()
 
     async def _sweep(self, name: str, limit: int) -> int:
-        """Remove records and jobs of epochs that have ended, some at a time."""
+        """Remove up to `limit` records and jobs of ended epochs; returns how many."""
         sql = f"SELECT TOP {limit} c.id, c._etag FROM c WHERE c.partition = @partition AND c.epoch < @epoch"
         held = await self._head(name)
         if not held.etag:
-            return 0  # it is under its veil, and so was swept
+            return 0  # it is under its veil, so it was already swept
         swept = await self._link.ask(sql, name, epoch=held.head.epoch)
         await self._link.remove(name, swept)
         return len(swept)
@@ -506,7 +506,7 @@ class CosmosStore:
         return len(keys)
 
     async def _remove_dead(self, partition: Partition, before: int, count: int) -> int:
-        """Remove some of the dead for good, and raise the floor in the same batch."""
+        """Remove up to `count` of the dead for good, and raise the floor in the same batch."""
         name = partition_name(partition)
         for pause in self._link.pauses():
             held = await self._head(name)

@@ -1,15 +1,15 @@
-"""What stands in the documents of a Cosmos DB container, and the writes that a commit is made of.
+"""What the documents of a Cosmos DB container hold, and the writes that make up a commit.
 
     head       the counters of a partition; every commit replaces it, so its ETag guards all the others
-    r:<id>     a record; when it is dropped, what is left of it
+    r:<id>     a record; once dropped, its tombstone
     j:<id>     a job
     k:<hash>   a remembered idempotency key
 
 An erased partition keeps its head and its keys in another logical partition, under its veil. When it comes back, its
-new head says so (`veil`): keys of before are still looked for there.
+new head says so (`veil`), and earlier keys are still looked up under the veil.
 
-Fields are told apart by name: only records have `born` and `layer`, records and what is left of them
-`revision`, jobs `due_at`, keys `at`, heads `listed`. So each query walks an index of what it means.
+Kinds of documents are told apart by their fields: only records have `born` and `layer`, only records and tombstones
+`revision`, only jobs `due_at`, only keys `at`, only heads `listed`. So each query walks an index of what it looks for.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from recollect.stores.contract import (
 from recollect.stores.cosmos_link import Document, Operation
 
 NAME_MAX = 900
-"""Characters of an id or of a partition's name; the service takes 1,023 bytes and 2,048."""
+"""The most characters in an id or a partition's name; the service takes 1,023 and 2,048 bytes."""
 _PLACE_BITS = 7  # a commit has at most 96 operations, so (revision, place) fits one integer
 META_FIELDS = ("id", "_etag", "epoch", "version", "digest", "born", "dropped", "dead_at", "attempt", "result", "at")
-"""What a commit must know of a document that it touches."""
+"""What a commit must know about a document it touches."""
 
 
 # ── names ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def partition_name(partition: Partition) -> str:
-    """The partition key of a partition: readable, and another one for every other partition."""
+    """The partition key of a partition: readable, and different for every partition."""
     return _short(name_of(partition))
 
 
@@ -68,7 +68,7 @@ def key_name(key_hash: bytes) -> str:
 
 
 def _plain(id: str) -> str:
-    """An id without `/ \\ ? #`, which the service refuses, and without `%`, which way stations decode."""
+    """An id without `/ \\ ? #`, which the service refuses, and without `%`, which intermediaries decode."""
     return quote(id, safe="").replace("%", "=")
 
 
@@ -79,7 +79,7 @@ def _short(name: str) -> str:
 
 
 def listed(partition: Partition) -> str:
-    """A text that sorts as (org, user) does."""
+    """A string that sorts like (org, user)."""
     return f"{partition.org.encode().hex()}!{partition.user.encode().hex()}"
 
 
@@ -92,7 +92,7 @@ def _unpack(born: int) -> tuple[int, int]:
 
 
 def end_of(revision: int) -> int:
-    """A place behind every birth of a revision and of all before it."""
+    """A position after every birth in a revision and in all before it."""
     return pack((revision + 1, 0)) - 1
 
 
@@ -103,7 +103,7 @@ def end_of(revision: int) -> int:
 class Held:
     """A partition's head as it was read; without an ETag there is none yet.
 
-    `veiled`: it was erased, and this head stands under its veil. `had_veil`: it was, and is back.
+    `veiled`: the partition was erased, and this head is under its veil. `had_veil`: it was erased and is back.
     """
 
     head: Head = field(default_factory=Head)
@@ -119,7 +119,7 @@ def held_from(document: Document | None) -> Held:
 
 
 def lives(document: Document, epoch: int, now: int) -> bool:
-    """Whether a document is a record that can be seen."""
+    """Whether a document is a visible record."""
     dead_at = document.get("dead_at")
     return "born" in document and document["epoch"] == epoch and (dead_at is None or dead_at > now)
 
@@ -141,7 +141,7 @@ def _stored(document: Document) -> Stored:
 
 
 def is_whole(partition: Partition, document: Document) -> bool:
-    """Whether a document still is what was written."""
+    """Whether a document is still what was written."""
     try:
         (record,) = records_of(partition, [document])
     except Corrupt:
@@ -164,7 +164,7 @@ def _payload(document: Document) -> str:
 
 
 def touched_names(prepared: Prepared) -> list[str]:
-    """The documents whose state decides about a commit."""
+    """The names of the documents whose state decides a commit."""
     changes = prepared.changes
     names = [record_name(id) for id in touched_ids(changes)]
     names += {job_name(job.id) for job in (*changes.finish, *changes.enqueue)}
@@ -172,7 +172,7 @@ def touched_names(prepared: Prepared) -> list[str]:
 
 
 def known_from(head: Head, prepared: Prepared, documents: Mapping[str, Document], now: int) -> Known:
-    """What `decide` asks for."""
+    """What `decide` needs to know."""
     changes = prepared.changes
     metas = {
         id: _meta(found)
@@ -198,7 +198,7 @@ def _meta(document: Document) -> Meta:
 
 
 def write_head(partition: Partition, held: Held, head: Head) -> Operation:
-    """Make a head, or replace the one that was read."""
+    """Create a head, or replace the one that was read."""
     document: Document = {
         "id": "head",
         "partition": partition_name(partition),
@@ -214,16 +214,16 @@ def write_head(partition: Partition, held: Held, head: Head) -> Operation:
 
 
 def veil_head(partition: Partition, head: Head) -> Operation:
-    """The head of an erased partition under its veil, whatever stood there before."""
+    """Write the head of an erased partition under its veil, overwriting whatever was there."""
     return Operation("upsert", write_head(veil_of(partition), Held(), head).document)
 
 
 def writes_of(
     prepared: Prepared, plan: Plan, held: Held, documents: Mapping[str, Document], now: int, home: Partition
 ) -> list[Operation]:
-    """All writes of a commit but the head's, into the partition where that stands.
+    """All writes of a commit except the head's, into the partition that holds the head.
 
-    That the head is still the same covers all but the jobs, which a claim changes without it.
+    The check that the head is unchanged covers everything but the jobs, which a claim changes without the head.
     """
     name, epoch = partition_name(home), held.head.epoch
     writes = [Operation("upsert", _record_document(name, epoch, plan.revision, each)) for each in plan.write]
@@ -276,7 +276,7 @@ def _record_document(name: str, epoch: int, revision: int, written: Written) -> 
 
 
 def _body(sealed: Sealed) -> Mapping[str, Any]:
-    """The payload as text, or as base64 where that is shorter: quotes and letters outside ASCII can
+    """The payload as text, or as base64 where that is shorter: quotes and non-ASCII characters can
     take six bytes on the wire, and 1 MiB of them must fit into the 2 MB of a batch."""
     raw, vector = sealed.payload.encode(), sealed.record.vector
     packed = b64encode(raw).decode()
@@ -306,5 +306,5 @@ def taken(document: Document, due_at: int) -> Document:
 
 
 def plain(document: Document) -> Document:
-    """A document without what the service adds of its own."""
+    """A document without the fields that the service adds."""
     return {name: value for name, value in document.items() if not name.startswith("_")}

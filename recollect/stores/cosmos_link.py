@@ -1,7 +1,7 @@
-"""The way to a Cosmos DB container: how it is made, asked and written to, and what its refusals mean.
+"""Access to a Cosmos DB container: how it is created, queried and written to, and what its refusals mean.
 
-The driver waits as long as the service asks for when request units run out, and this file says when
-that is long enough. All writes of a commit go out in one transactional batch.
+When request units run out, the driver waits as long as the service asks, up to a limit set in this file.
+All writes of a commit go out in one transactional batch.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from recollect.stores.contract import OtherVersion
 from recollect.stores.cosmos_url import CosmosUrl
 
 LAYOUT = 1
-"""The version of what stands in the documents. Another one is refused."""
+"""The version of the documents' layout. Any other is refused."""
 BATCH_MAX = 100
-"""Operations of one transactional batch, as the service has it."""
+"""Operations in one transactional batch, as the service limits it."""
 PAGE_ITEMS = 1_000
-"""Documents of one answer to a query; the service also ends an answer at 4 MB."""
+"""Documents in one page of a query; the service also ends a page at 4 MB."""
 THROTTLED_TRIES = 100
-"""The driver counts tries as well as time; time is what ends them here."""
+"""The driver limits retries by count as well as by time; here time is what ends them."""
 CONNECT_S = 5.0
 GRACE_S = 2.0
-"""How much longer than its patience a call may take: the last answer is on its way."""
+"""How much longer than its patience a call may take, since the last answer may be on its way."""
 PAUSES_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
-"""Between tries of a write that another process overtook; the last one again and again."""
+"""Pauses between tries of a write that another process overtook; the last one repeats."""
 CONSISTENCIES = ("Session", "BoundedStaleness", "Strong")
-"""Levels at which a client sees what it has written itself."""
+"""Levels at which a client sees its own writes."""
 CONTAINER_IS_GONE = 1003
-"""What the service adds to a 404 that is about more than a document."""
+"""The sub-status of a 404 that is about more than a document."""
 OVERTAKEN = (404, 409, 412, 449)
-"""A document is not there, is there already, has changed, or is being changed."""
+"""Statuses of a document that is missing, exists already, has changed, or is being changed."""
 
 Document = dict[str, Any]
 Answer = TypeVar("Answer")
@@ -74,7 +74,7 @@ INDEXES: dict[str, Any] = {
 
 
 class Overtaken(Busy):
-    """A document is not as it was read. Read it again and decide again."""
+    """A document is no longer as it was read. Read it again and decide again."""
 
     def __init__(self, status: int) -> None:
         super().__init__(field="store")
@@ -83,21 +83,21 @@ class Overtaken(Busy):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One write of a batch. `etag`: the document must still be the one that was read."""
+    """One write in a batch. `etag`: the document must still be the one that was read."""
 
     kind: str
     document: Document
     etag: str | None = None
 
     def told(self) -> tuple[Any, ...]:
-        """As the driver wants it."""
+        """The write in the form the driver expects."""
         id = self.document["id"]
         arguments = {"replace": (id, self.document), "delete": (id,)}.get(self.kind, (self.document,))
         return (self.kind, arguments, {"if_match_etag": self.etag} if self.etag else {})
 
 
 class CosmosLink:
-    """One container. Every failure leaves it as an error of ours, without a word of what was sent."""
+    """One container. Every failure is raised as one of our errors, with nothing of what was sent."""
 
     def __init__(self, url: CosmosUrl, patience_s: float) -> None:
         self.url = url
@@ -110,7 +110,7 @@ class CosmosLink:
             read_timeout=patience_s,
             retry_throttle_total=THROTTLED_TRIES,
             retry_throttle_backoff_max=max(1, int(patience_s)),
-            # An emulator names itself by an address that need not be the one it was called by.
+            # An emulator announces an address that need not be the one it was reached at.
             enable_endpoint_discovery=not url.emulator,
             no_response_on_write=True,
         )
@@ -120,7 +120,7 @@ class CosmosLink:
         self._closed = False
 
     async def start(self) -> None:
-        """Find the container or make it; refuse one that would not keep the promises."""
+        """Find the container or create it; refuse one that would not keep the promises."""
         await self._asked(self._client.__aenter__())
         account: Any = await self._asked(self._client._get_database_account())
         self.consistency = account.ConsistencyPolicy["defaultConsistencyLevel"]
@@ -136,18 +136,18 @@ class CosmosLink:
         await self._check_layout()
 
     async def close(self) -> None:
-        """Wait for the calls that are under way, then let go."""
+        """Wait for the calls in progress, then disconnect."""
         self._closed = True
         try:
             async with asyncio.timeout(self._patience_s + GRACE_S):
                 await self._idle.wait()
         except TimeoutError:
-            pass  # what hangs for longer than its own patience is not worth waiting for
+            pass  # a call that hangs beyond its own patience is not worth waiting for
         await self._client.close()
 
     @contextmanager
     def use(self) -> Iterator[None]:
-        """A verb at work: closing waits for it."""
+        """Count a verb as in progress: closing waits for it."""
         if self._closed:
             raise Unavailable("the store is closed", field="store")
         self._calls += 1
@@ -160,7 +160,7 @@ class CosmosLink:
                 self._idle.set()
 
     def pauses(self) -> Iterator[float]:
-        """How long to wait after each try of a write that others may overtake, until patience ends."""
+        """How long to pause after each try of a write that others may overtake, until patience runs out."""
         until = time.monotonic() + self._patience_s
         for pause in chain(PAUSES_S, repeat(PAUSES_S[-1])):
             yield pause * random.uniform(0.5, 1.5)
@@ -174,7 +174,7 @@ class CosmosLink:
         return await self._found(self._container.read_item(id, partition))
 
     async def ask(self, sql: str, partition: str | None = None, **values: object) -> list[Any]:
-        """All that a query finds, in one partition or in all of them."""
+        """All that a query finds, in one partition or in all."""
         return [found async for page in self.pages(sql, partition, **values) for found in page]
 
     async def pages(self, sql: str, partition: str | None = None, **values: object) -> AsyncIterator[list[Any]]:
@@ -190,7 +190,7 @@ class CosmosLink:
     # ── writing ──────────────────────────────────────────────────────────────────────────────────
 
     async def send(self, partition: str, operations: Sequence[Operation]) -> bool:
-        """All of these or none; False when a document is no longer the one that was read."""
+        """Write all of these or none; False when a document is no longer the one that was read."""
         told: Any = [operation.told() for operation in operations]
         return await self._written(self._container.execute_item_batch(told, partition))
 
@@ -203,7 +203,7 @@ class CosmosLink:
         )
 
     async def remove(self, partition: str, documents: Sequence[Document]) -> None:
-        """Remove documents that are still as they were read; what has changed since stays."""
+        """Remove documents that are still as they were read; those changed since stay."""
         for start in range(0, len(documents), BATCH_MAX):
             deletes = [Operation("delete", each, each["_etag"]) for each in documents[start : start + BATCH_MAX]]
             if not await self.send(partition, deletes):
@@ -228,8 +228,8 @@ class CosmosLink:
         return dict(await self._asked(container.read()))
 
     async def _check_layout(self) -> None:
-        """The container says which version of Recollect wrote it; an empty one is told."""
-        name = "=store"  # no partition is called so: '=' is always escaped in their names
+        """Check the layout version that the container records; an empty container is given ours."""
+        name = "=store"  # no partition has this name: '=' is always escaped in theirs
         await self.send(name, [Operation("create", {"id": "store", "partition": name, "layout": LAYOUT})])
         known = await self.read(name, "store")
         if known is None:
@@ -237,7 +237,7 @@ class CosmosLink:
         if known["layout"] != LAYOUT:
             raise OtherVersion("the store has layout", int(known["layout"]), LAYOUT, "use the version that wrote it")
 
-    # ── what came of it ──────────────────────────────────────────────────────────────────────────
+    # ── outcomes ─────────────────────────────────────────────────────────────────────────────────
 
     async def _asked(self, call: Awaitable[Answer]) -> Answer:
         try:
@@ -249,7 +249,7 @@ class CosmosLink:
             raise meaning_of(error) from None
 
     async def _found(self, call: Awaitable[Mapping[str, Any]]) -> Document | None:
-        """None for what is not there."""
+        """The document, or None when it is not there."""
         try:
             return dict(await self._asked(call))
         except Overtaken as refusal:
@@ -258,7 +258,7 @@ class CosmosLink:
             raise
 
     async def _written(self, call: Awaitable[object]) -> bool:
-        """True when it was, False when another writer was first."""
+        """True when it was written, False when another writer was first."""
         try:
             await self._asked(call)
         except Overtaken:
@@ -284,14 +284,14 @@ _MEANINGS: dict[int, tuple[type[RecollectError], str]] = {
 
 
 def meaning_of(error: AzureError) -> RecollectError:
-    """What a failure of the driver means to a caller."""
+    """What a failure in the driver means to a caller."""
     status = getattr(error, "status_code", None)
     if not isinstance(status, int):
         return Unavailable("Cosmos DB cannot be reached; check its address and the network", field="store")
-    # A container that is gone must never be taken for one that holds nothing.
+    # A container that is gone must never be mistaken for an empty one.
     if status in OVERTAKEN and getattr(error, "sub_status", None) != CONTAINER_IS_GONE:
         return Overtaken(status)
-    # The driver waits for request units, but does not look into a batch for operations that want them.
+    # The driver waits for request units, but does not look inside a batch for operations that lack them.
     if status == 429 and isinstance(error, CosmosBatchOperationError):
         return Overtaken(status)
     kind, text = _MEANINGS.get(status, (Unavailable, f"Cosmos DB failed ({status})"))

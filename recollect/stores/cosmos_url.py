@@ -3,7 +3,7 @@
     cosmos://ACCOUNT.documents.azure.com:443/DATABASE/CONTAINER?key=...
     cosmos://127.0.0.1:8081/DATABASE/CONTAINER?key=...&emulator=yes
 
-Without `key` it is read from the variable AZURE_COSMOS_KEY. An option that is not in the table below
+Without `key`, the key is read from the variable AZURE_COSMOS_KEY. An option that is not in the table below
 is an error, so a misspelt one is never silently ignored.
 """
 
@@ -30,7 +30,7 @@ _FORM = "write cosmos://ACCOUNT.documents.azure.com:443/DATABASE/CONTAINER"
 
 @dataclass(frozen=True, slots=True)
 class CosmosUrl:
-    """A URL, read. Neither its text form nor its repr shows the key."""
+    """A parsed URL. Neither its text form nor its repr shows the key."""
 
     host: str
     port: int
@@ -51,7 +51,7 @@ class CosmosUrl:
 
 
 def read_url(url: str, environ: Mapping[str, str]) -> CosmosUrl:
-    """Read a URL; what it cannot mean is a `ValidationError` that shows no part of it."""
+    """Parse a URL; an invalid one raises a `ValidationError` that shows no part of it."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or PORT
@@ -71,7 +71,7 @@ def read_url(url: str, environ: Mapping[str, str]) -> CosmosUrl:
 
 
 def _options(query: str) -> dict[str, str]:
-    # Keys are base64, where '+' is a digit: reading a query as a form would make it a space.
+    # Keys are base64, where '+' is a digit: parsing the query as a form would turn it into a space.
     pairs = [pair.partition("=") for pair in query.split("&") if pair]
     unknown = {name for name, _, _ in pairs} - set(OPTIONS)
     if unknown:

@@ -1,4 +1,4 @@
-"""Memories in this process, gone with it: for tests and development, and the model of the rest."""
+"""Memories held in this process and gone with it: for tests and development, and the model for other stores."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class _Room:
                 del self.by_birth[key]
 
     def births(self, where: Filter) -> list[list[tuple[Born, str]]]:
-        """The lists that hold all the filter can mean, each in order of birth."""
+        """The lists that cover everything the filter can match, each in order of birth."""
         session = where.session
         layers = set(where.layers) or {layer for layer, _ in self.by_birth}
         return [births for layer in layers if (births := self.by_birth.get((layer, session)))]
@@ -133,12 +133,12 @@ class _Room:
 
 
 async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> InMemoryStore:
-    """Open `memory://`: a store of its own each time."""
+    """Open `memory://`: a new store each time."""
     return InMemoryStore()
 
 
 class InMemoryStore:
-    """All promises of the contract under one lock."""
+    """All promises of the contract, under one lock."""
 
     abilities: frozenset[str] = frozenset()
     loses_answers = False
@@ -284,7 +284,7 @@ class InMemoryStore:
         return self._rooms.get(partition) or self._rooms.get(veil_of(partition)) or _Room()
 
     def _settle(self, changes: Changes, plan: Plan, room: _Room) -> None:
-        """Give a partition its place. Who was erased gets the plain name back with what is new, and not before."""
+        """Put a partition in its place. An erased one gets its plain name back with something new, and not before."""
         veil = veil_of(changes.partition)
         if self._rooms.get(veil) is room:
             if not plan.changes_records and not changes.enqueue:
@@ -301,7 +301,7 @@ class InMemoryStore:
 def _walk(
     lists: list[list[tuple[Born, str]]], start: Born | None, newest_first: bool, where: Filter
 ) -> Iterator[tuple[Born, str]]:
-    """Births of several lists as one, in order, from a place on, in blocks."""
+    """The births of several lists, merged in order from a position on, in blocks."""
     low, high = where.born_after, where.born_before
     if start is not None:
         low, high = (low, start) if newest_first else (start, high)

@@ -1,8 +1,8 @@
 """PostgreSQL: everything, for many machines, with row-level security as a second lock.
 
-A verb is one call of one function in the database (`postgres_functions.py`), in tables that
-`postgres_schema.py` makes; `postgres_link.py` says how the server is reached, `postgres_commits.py` how
-commits that wait go there together. With pgvector, vectors are kept as `halfvec` and searched over an org.
+Each verb is one call to one function in the database (`postgres_functions.py`), on tables that
+`postgres_schema.py` creates; `postgres_link.py` says how the server is reached, `postgres_commits.py` how
+waiting commits are sent together. With pgvector, vectors are kept as `halfvec` and searched across an org.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _BORN, _PAYLOAD = _COLUMNS.index("born"), _COLUMNS.index("payload")
 
 
 async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> PostgresStore:
-    """Open `postgresql://user@host/database?schema=recollect`; makes or migrates the schema."""
+    """Open `postgresql://user@host/database?schema=recollect`; creates or migrates the schema."""
     link = Link(read_address(url), busy_timeout_s)
 
     async def first(db: Connection) -> tuple[Found, TypeInfo | None]:
@@ -112,7 +112,7 @@ class PostgresStore:
             try:
                 cursor = await db.execute(sql, (now, now + int(lease_s * 1000), limit))
             except ReadOnlySqlTransaction:
-                return []  # work that cannot be finished is left to those who can
+                return []  # work that cannot be finished here is left to processes that can
             return [
                 Job(id, Partition(org, user), kind, tuple(json.loads(refs)), due_at, attempt)
                 for org, user, id, kind, refs, due_at, attempt in await cursor.fetchall()
@@ -130,14 +130,14 @@ class PostgresStore:
         if not where.is_whole:
             return await forget_part(self, where, now, limit)
         sql = call("counted, removed, ended", "forget_whole", ("text", "text", "text", "bigint", "bigint", "integer"))
-        # Without an epoch a second try would also forget what was written after the first.
+        # Without an epoch, a second try would also forget what was written after the first.
         count, removed, epoch = await self._link.finish(
             lambda db: _one(db, sql, (*named(where.partition), now, where.epoch, limit)), again=where.epoch is not None
         )
         return Forgotten(count, done=removed < limit, epoch=epoch)
 
     async def compact(self) -> None:
-        """Vacuum: dead rows leave the tables. With `compact=full` the tables are written anew, one by one."""
+        """Vacuum dead rows out of the tables. With `compact=full` the tables are rewritten, one by one."""
         how = "full, analyze" if self._link.address.compacts_fully else "analyze"
 
         async def work(db: Connection) -> None:
@@ -149,7 +149,7 @@ class PostgresStore:
         await self._link.finish(work)
 
     async def wait_for_work(self, timeout_s: float) -> bool:
-        """Wait until some process has enqueued a job that is due, at most so long. True when one has."""
+        """Wait up to `timeout_s` for some process to enqueue a job that is due. True when one has."""
         return await self._link.wait_for_work(timeout_s)
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────
@@ -196,7 +196,7 @@ class PostgresStore:
         self, where: Filter, now: int, newest_first: bool, low: Born | None, high: Born | None, count: int,
         traces: Traces,
     ) -> Rows:  # fmt: skip
-        """The next rows in order; of those without the traces of what is looked for comes only where they stand."""
+        """The next rows in order; rows without the traces looked for carry only their position."""
         name = page_name(newest_first=newest_first, of_session=bool(where.session))
         types = ("text", "text", "bigint", "text[]", "text", "bigint", "bigint", "integer")
         layers = list(dict.fromkeys(where.layers)) or None
@@ -300,7 +300,7 @@ class PostgresStore:
         return damaged
 
     async def examine(self) -> Sequence[Finding]:
-        """What an operator should know of the server."""
+        """What an operator should know about the server."""
         address = self._link.address
         return await self._link.run(lambda db: examine(db, address.schema, address.pool_max))
 
@@ -324,7 +324,7 @@ class PostgresStore:
         return await self._link.run(work)
 
     async def _overview(self, sql: str, values: Sequence[Any]) -> Rows:
-        """Rows of all partitions, for those who look after the store."""
+        """Rows of all partitions, for operators."""
 
         async def work(db: Connection) -> Rows:
             async with db.transaction():
@@ -340,12 +340,12 @@ async def _one(db: Connection, sql: bytes, values: Sequence[Any]) -> tuple[Any, 
 
 
 def _only_meant(columns: str) -> str:
-    """These columns; of rows that are not meant only where they stand."""
+    """These columns; rows that cannot match carry only their position."""
     return ", ".join(name if name == "born" else f"case when is_meant then {name} end" for name in columns.split(", "))
 
 
 def _meant(groups: int) -> bytes:
-    """What says of each row whether its payload has a trace of every group."""
+    """The clause that tells for each row whether its payload has a trace from every group."""
     has = "exists (select from unnest(%b::text[]) as t (trace) where strpos(payload, trace) > 0)"
     return f" cross join lateral (select {' and '.join([has] * groups)} as is_meant) as m".encode()
 

@@ -1,8 +1,8 @@
-"""Commits on their way to PostgreSQL: what waits goes together, and each still has its own answer.
+"""Commits on their way to PostgreSQL: waiting ones are sent together, and each still gets its own answer.
 
-Commits of one process share a transaction, those of one partition and those of many: one sync of the
-disk then is enough for all. Those that only add, as most do, even share a statement: many rows at once
-cost the server and the driver a fraction of as many calls.
+Commits of one process share a transaction, whether of one partition or of many: one disk sync is then
+enough for all. Those that only add, as most do, even share a statement: many rows at once cost the
+server and the driver a fraction of what as many calls would.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from recollect.stores.postgres_link import Connection, Link
 from recollect.stores.postgres_meaning import as_half
 
 Answers = Sequence[tuple[str, int]]
-"""Of each commit what became of it, and the revision that was reached."""
+"""For each commit, its outcome and the revision it reached."""
 
 GROUP_MAX = 64
 """Commits that share a transaction: bounds how long the first of them waits."""
 WRITERS_SHARE = 5
-"""One connection of so many writes; what comes meanwhile goes together with the next, in one transaction."""
+"""One connection in this many writes; commits that arrive meanwhile go together in its next transaction."""
 TOGETHER_MAX_CHARS = 64 * 1024
-"""A commit with more text than this goes by itself, so that no statement is very large."""
+"""A commit with more text than this is sent by itself, so that no statement is very large."""
 _ADD = call("starts", "commit_additions", ADD_TYPES)
 _REFUSED = {
     "key": "this idempotency key was used for another change",
@@ -40,7 +40,7 @@ _REFUSED = {
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """A commit that was handed over, and who waits for its answer."""
+    """A commit that was accepted, and the future that its caller waits on."""
 
     prepared: Prepared
     now: int
@@ -52,11 +52,11 @@ class _Waiting:
 
 
 _Placed = tuple[_Waiting, int, int]
-"""A commit, the number of its partition in a group, and its turn among the commits of that partition."""
+"""A commit, the number of its partition in the group, and its turn among that partition's commits."""
 
 
 class Commits:
-    """The commits of one process. `write` gives the revision that a commit reached, when it is on disk."""
+    """The commits of one process. `write` returns the revision that a commit reached, once it is on disk."""
 
     def __init__(self, link: Link, *, with_vectors: bool) -> None:
         self._link = link
@@ -78,7 +78,7 @@ class Commits:
         return await waiting.answer
 
     async def _serve(self) -> None:
-        """Write what waits, as much of it as may go in one transaction, until nothing does."""
+        """Write waiting commits, as many as one transaction may take, until none are left."""
         try:
             while group := self._next_group():
                 left: Sequence[_Waiting] = ()
@@ -95,9 +95,9 @@ class Commits:
             self._writers -= 1
 
     def _next_group(self) -> list[_Waiting]:
-        """Commits of partitions that no one writes right now: all of one partition's, then of the next.
+        """Commits of partitions that nobody is writing right now: all of one partition's, then the next's.
 
-        Where another writer is free too, it is left its share: one group is prepared while the server writes another.
+        If another writer is free too, it is left its share: one group is prepared while the server writes another.
         """
         group: list[_Waiting] = []
         ready = [(partition, line) for partition, line in self._lines.items() if line and partition not in self._held]
@@ -116,7 +116,7 @@ class Commits:
                 del self._lines[partition]
 
     async def _write_alone(self, group: Sequence[_Waiting]) -> None:
-        """Write commits of one partition that another process holds, beside everything else."""
+        """Write the commits of one partition that another process holds, alongside everything else."""
         partition = group[0].partition
         try:
             await self._write_in_turn(group)
@@ -126,7 +126,7 @@ class Commits:
             self._let_go({partition})
 
     async def _write(self, group: Sequence[_Waiting]) -> Sequence[_Waiting]:
-        """Write a group and answer its callers. Gives those whose partition another process holds."""
+        """Write a group and answer its callers. Returns the commits whose partition another process holds."""
         additions = _additions(group)
         if len(additions) > 1:
             done = await self._write_together(additions)
@@ -134,7 +134,7 @@ class Commits:
         return await self._write_in_turn(group) if group else ()
 
     async def _write_together(self, group: Sequence[_Waiting]) -> set[_Waiting]:
-        """Write additions in one statement and answer their callers. What is not done is left for its turn."""
+        """Write additions in one statement and answer their callers. Returns those done; the rest wait their turn."""
         placed = _placed(group)
         values = self._link.arrays.written(ADD_TYPES, _columns(placed))
 
@@ -149,7 +149,7 @@ class Commits:
                 _settle(waiting, error)
             return set(group)
         except RecollectError:
-            return set()  # one of them broke the statement, and will be told so in its turn
+            return set()  # one of them broke the statement, and gets its error in its turn
         done = set()
         for waiting, owner, turn in placed:
             if (start := starts[owner - 1]) is not None:
@@ -158,8 +158,8 @@ class Commits:
         return done
 
     async def _write_in_turn(self, group: Sequence[_Waiting]) -> Sequence[_Waiting]:
-        """Write commits one after the other in one transaction. Gives those whose partition another process holds."""
-        # In one order everywhere, so that two who write the same partitions never wait for each other.
+        """Write commits one by one in one transaction. Returns those whose partition another process holds."""
+        # In the same order everywhere, so that two writers of the same partitions never wait for each other.
         group = sorted(group, key=lambda waiting: waiting.partition)
         keyed = all(waiting.prepared.key_hash for waiting in group)
         try:
@@ -169,7 +169,7 @@ class Commits:
                 for waiting in group:
                     _settle(waiting, error)
                 return ()
-            # One of them broke the transaction: each gets one of its own, and its own answer.
+            # One of them broke the transaction: each gets its own transaction, and its own answer.
             for waiting in group:
                 await self._write_in_turn([waiting])
             return ()
@@ -178,7 +178,7 @@ class Commits:
         return [waiting for waiting in group if waiting not in done] if len(done) < len(group) else ()
 
     async def _send(self, db: Connection, group: Sequence[_Waiting]) -> tuple[Sequence[_Waiting], Answers]:
-        """Send a group in one transaction. Gives those that went, and their answers."""
+        """Send a group in one transaction. Returns the commits that were sent, and their answers."""
         if len(group) == 1:
             cursor = await db.execute(self._commit, self._values(group[0]))
             return group, await cursor.fetchall()
@@ -191,7 +191,7 @@ class Commits:
         return group, [row for cursor in cursors for row in await cursor.fetchall()]
 
     async def _take_locks(self, db: Connection, partitions: Sequence[Partition]) -> set[Partition]:
-        """Take the locks of these partitions, without waiting for any. Gives those that nobody else holds."""
+        """Take the locks of these partitions without waiting. Returns the partitions that nobody else holds."""
         names = ([each.org for each in partitions], [each.user for each in partitions])
         cursor = await db.execute(
             b"""select org, usr from unnest(%b::text[], %b::text[]) as p (org, usr)
@@ -243,12 +243,12 @@ class Commits:
 
 
 def named(partition: Partition) -> tuple[str, str, str]:
-    """The org, the user, and the name that the user has once erased."""
+    """The org, the user, and the user's name once erased."""
     return (*partition, veil_of(partition).user)
 
 
 def _additions(group: Sequence[_Waiting]) -> list[_Waiting]:
-    """Those that only add: no partition's after one that does more, and none that meets another's id or key."""
+    """The commits that only add: of each partition, those ahead of the first that does more or repeats an id or key."""
     found: list[_Waiting] = []
     seen: set[tuple[Partition, str | bytes]] = set()
     behind: set[Partition] = set()
@@ -275,7 +275,7 @@ def _only_adds(prepared: Prepared) -> bool:
 
 
 def _placed(group: Sequence[_Waiting]) -> list[_Placed]:
-    """Each with the number of its partition among those of the group, and its turn there."""
+    """Each commit with the number of its partition in the group, and its turn in that partition."""
     turns: dict[Partition, int] = {}
     numbers: dict[Partition, int] = {}
     placed = []
@@ -288,7 +288,7 @@ def _placed(group: Sequence[_Waiting]) -> list[_Placed]:
 
 
 def _columns(placed: Sequence[_Placed]) -> Sequence[Any]:
-    """The arguments of `commit_additions`, in its order: of the partitions, the commits, what they put, their jobs."""
+    """The arguments of `commit_additions`, in its order: partitions, commits, what they put, and their jobs."""
     counts = Counter(waiting.partition for waiting, _, _ in placed)
     several = "".join([f"\x1e{org}\x1f{user}\x1e" for org, user in counts])
     partitions = [(org, user, count) for (org, user), count in counts.items()]

@@ -1,15 +1,15 @@
 """The verbs of the contract as functions in the database: one call, one round trip, one transaction.
 
-Each function first says whose rows it is about (`recollect.org`, `recollect.usr`): row-level
-security then hides all others, also from a query that forgets its filter. All that writes a
-partition takes the same advisory lock: a queue in order of arrival, held to the end of the
-transaction, so revisions have no gaps and no reader can miss one.
+Each function first declares whose rows it is about (`recollect.org`, `recollect.usr`): row-level
+security then hides all others, even from a query that forgets its filter. Everything that writes a
+partition takes the same advisory lock, which queues writers in order of arrival and is held until the
+transaction ends, so revisions have no gaps and no reader can miss one.
 
-Functions that read are declared stable, which gives the head and the rows one snapshot. Plans are
-generic and made once, perhaps while all tables are empty: every query names a partition and has an
-index of its own, which is the only one that fits it. What is looked for by its id is never joined, since
-a plan for empty tables may as well walk past all there is for each of them: it is looked for one by one
-(`lateral`, `limit 1`), or by a list that was made before.
+Functions that read are declared stable, so that the head and the rows come from one snapshot. Plans are
+generic and made once, perhaps while all tables are empty, so every query names a partition and has an
+index of its own, the only one that fits it. Rows looked up by id are never joined, since a plan made for
+empty tables might scan everything for each of them: they are looked up one by one (`lateral`, `limit 1`),
+or by a list built beforehand.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ PLACE_BITS = 7
 _ENTER = "perform set_config('recollect.org', of_org, true), set_config('recollect.usr', of_usr, true);"
 _LOCK = "perform pg_advisory_xact_lock(hashtextextended(of_org || chr(31) || of_usr, 0));"
 _PLANS = "set plan_cache_mode = force_generic_plan set enable_seqscan = off"
-# An erased partition stands under a name that does not tell whose it was (`veil`); `named` is the one it has now.
-# The veil is looked under only where the plain name is unknown, which costs those who are there nothing.
+# An erased partition is kept under a name that does not reveal whose it was (`veil`); `named` is its current name.
+# The veil is looked up only where the plain name is unknown, which costs existing partitions nothing.
 _HEAD = """
   named := of_usr;
   select * into head from heads where org = of_org and usr = of_usr;
@@ -46,7 +46,7 @@ _RENAME = """
 _LIVING = """select r.version, r.digest, r.born from (
       select r.* from records r where r.org = of_org and r.usr = of_usr and r.id = p.id limit 1) r
       where r.epoch = head.epoch and not r.dropped and (r.dead_at is null or r.dead_at > at_time)"""
-"""Found by its id first: what it must be beyond that would let a plan walk along another index, past all the rest."""
+"""Looked up by id first: with the other conditions beside it, a plan could walk another index past all the rest."""
 
 
 _COMMIT_TYPES = (
@@ -62,7 +62,7 @@ ADD_TYPES = (
     "integer[]", "bigint[]", "text[]", "text[]", "text[]", "bigint[]", "bytea[]", "text[]",
     "integer[]", "text[]", "text[]", "text[]", "bigint[]", "integer[]",
 )  # fmt: skip
-"""The types of what `commit_additions` takes, in its order."""
+"""The types of the arguments of `commit_additions`, in order."""
 
 
 def call(columns: str, function: str, types: Sequence[str]) -> bytes:
@@ -72,7 +72,7 @@ def call(columns: str, function: str, types: Sequence[str]) -> bytes:
 
 
 def commit_types(*, with_vectors: bool) -> list[str]:
-    """The types of what `commit_changes` takes, in its order."""
+    """The types of the arguments of `commit_changes`, in order."""
     return [type for type in _COMMIT_TYPES if with_vectors or type != "halfvec[]"]
 
 
@@ -145,7 +145,7 @@ _SETTLE = """
 
 
 def commit_function(*, with_vectors: bool) -> str:
-    """`commit_changes`: the rule of `contract.decide`, word for word, and the writing.
+    """`commit_changes`: the rule of `contract.decide`, word for word, and the writes.
 
     A refusal is an answer, not an error: everything is checked before anything is written, so the
     commits of several callers can share one transaction.
@@ -266,11 +266,11 @@ begin
       starts[key_owners[n]] + key_turns[n], key_times[n]
     from generate_series(1, cardinality(key_hashes)) as n where starts[key_owners[n]] is not null;
 end $$"""
-"""Many commits at once, of those that only add. Gives for each partition the revision that its commits follow, or null.
+"""Many commits at once that only add. Returns for each partition the revision that its commits follow, or null.
 
-The rule of `commit_changes` is not said again here: the commits of a partition of which a key or an id was ever seen
-are left for it, and so are those of one that another process writes just now, or that has no head under its name.
-An owner is the place of a partition among `orgs` and `usrs`; a step is the turn of a commit in its partition and the
+The rule of `commit_changes` is not repeated here: a partition's commits are left for that function if any of their keys
+or ids was seen before, if another process is writing the partition, or if it has no head under its name. An owner
+is the position of a partition in `orgs` and `usrs`; a step is the turn of a commit in its partition together with the
 place in that commit.
 """
 
@@ -324,8 +324,8 @@ def page_name(*, newest_first: bool, of_session: bool) -> str:
 
 
 def page_function(*, newest_first: bool, of_session: bool) -> str:
-    """A page in order of birth: one walk along an index for each layer, merged. Costs the page alone."""
-    # The empty session is not in the index of sessions: nearly everything has it, or nothing.
+    """A page in order of birth: one walk along an index per layer, merged. The cost is that of the page alone."""
+    # The empty session is not in the session index: either nearly everything has it, or nothing.
     session = "r.session = in_session and r.session <> ''" if of_session else "(in_session is null or r.session = '')"
     order = f"r.born {'desc' if newest_first else 'asc'}"
     return f"""
@@ -377,7 +377,7 @@ _PURGE_GARBAGE = """
   delete from records where org = of_org and usr = of_usr and id = any(doomed);
   get diagnostics removed = row_count;"""
 
-# Rows that wait to be removed still stand under the plain name: the veil falls when the last of them is gone.
+# Rows awaiting removal are still under the plain name: the veil is drawn when the last of them is gone.
 _DRAW = f"""
   if head.forgot > 0 and head.forgot = head.revision and named <> veil
     and not exists (select from records where org = of_org and usr = of_usr)
@@ -477,4 +477,4 @@ FUNCTIONS = (
     PURGE,
     CLAIM,
 )
-"""Every function but the commit, in an order in which they can be made."""
+"""Every function but the commit, in an order in which they can be created."""

@@ -1,6 +1,6 @@
-"""What a PostgreSQL does with what it is given: its version, its extensions, what it keeps, who we are to it.
+"""How far a PostgreSQL server can be trusted: its version, extensions, durability, and the role we connect as.
 
-Asked by `recollect doctor`, of the server as it is by then.
+Queried by `recollect doctor`, from the server as it is at that moment.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from recollect.stores.postgres_link import Connection
 from recollect.stores.postgres_schema import MIGRATIONS, OLDEST, Found, look
 
 CONNECTIONS_LEFT = 3
-"""Connections that should be left for people when every process has all of its own."""
+"""Connections that should be left for people when every process has its full pool."""
 
 _ASKED = """
     select current_setting('server_version_num')::int, current_setting('max_connections')::int,
@@ -25,7 +25,7 @@ _ASKED = """
 
 
 async def examine(db: Connection, schema: str, pool_max: int) -> list[Finding]:
-    """All that an operator should know of a server before trusting it with memories."""
+    """Everything an operator should know about a server before trusting it with memories."""
     found = await look(db, schema)
     before = time.time()
     rows = await (await db.execute(_ASKED)).fetchall()
@@ -44,7 +44,7 @@ async def examine(db: Connection, schema: str, pool_max: int) -> list[Finding]:
 
 
 def durability(found: Found) -> str:
-    """What a returned call means on this server, as it is set up."""
+    """What a returned call means for durability on this server, as configured."""
     if not found.fsync:
         return "NOT SAFE: fsync is off, so a crash of the machine can lose or damage everything"
     if found.synchronous_commit == "off":

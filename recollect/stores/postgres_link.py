@@ -1,8 +1,8 @@
-"""How a PostgreSQL server is reached: its URL, a pool of connections, what is tried again, wake-ups.
+"""How a PostgreSQL server is reached: its URL, the connection pool, what is retried, and wake-ups.
 
-What fails for a reason that passes (a deadlock, a serialization failure, a lost connection) is tried
-again for a few seconds, a lost connection only where a second try cannot do anything twice. All
-else leaves as one of our errors. The driver's own words never do: they may hold content.
+Transient failures (a deadlock, a serialization failure, a lost connection) are retried for a few
+seconds, a lost connection only where a second try cannot do anything twice. Everything else is raised
+as one of our errors. The driver's own messages are never passed on: they may contain content.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Connection = AsyncConnection[Any]
 Work = Callable[[Connection], Awaitable[T]]
 
 CONNECT_S = 5.0
-"""How long a caller waits for a connection: one of the pool's, or a new one."""
+"""How long a caller waits for a connection: one from the pool, or a new one."""
 RETRY_S = 5.0
-"""How long what may be tried again is tried again."""
+"""How long work that may be retried is retried."""
 PAUSE_S = 0.02
 PAUSE_MAX_S = 0.5
 NOTICE_PAUSE_S = 0.05
-"""Least time between two wake-ups that one process sends: workers that are awake need no more."""
+"""Minimum time between two wake-ups sent by one process: workers already awake need no more."""
 LISTEN_AGAIN_S = 1.0
 CANCEL_AGAIN_S = 0.1
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,50}\Z")
@@ -47,7 +47,7 @@ _LOST = frozenset({"57P01", "57P02", "57P03", "57P05", "53300"})
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A URL taken apart: what the driver gets, and our own parameters."""
+    """A parsed URL: what the driver gets, and our own parameters."""
 
     conninfo: str
     shown: str
@@ -61,7 +61,7 @@ class Address:
 
 
 def read_address(url: str) -> Address:
-    """Take a URL apart. What is not ours stays for the driver, as `sslmode` or `application_name`."""
+    """Parse a URL. Parameters that are not ours, such as `sslmode` or `application_name`, are left for the driver."""
     try:
         parts = urlsplit(url)
         given = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
@@ -114,7 +114,7 @@ def translated(error: psycopg.Error) -> RecollectError:
 
 
 def not_let_in(told: str) -> str:
-    """Why a first connection was not made, as far as the server's words tell: it gives no code for that.
+    """Why a first connection failed, as far as the server's message tells: there is no code for it.
 
     >>> not_let_in('FATAL:  password authentication failed for user "ann"')
     'PostgreSQL refused the login: check user and password, and that pg_hba.conf lets them in'
@@ -131,14 +131,14 @@ def not_let_in(told: str) -> str:
 
 
 def is_lost(error: psycopg.Error) -> bool:
-    """Whether the connection went away, so that nobody knows what became of the call."""
+    """Whether the connection was lost, so that nobody knows what became of the call."""
     state = error.sqlstate
     broken = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     return state in _LOST or (state is None and broken) or (state or "").startswith("08")
 
 
 class Link:
-    """The server, open. `run` gives work a connection; work is an async function of it."""
+    """The open server. `run` gives a connection to work, which is an async function of it."""
 
     def __init__(self, address: Address, busy_timeout_s: float) -> None:
         self.address = address
@@ -186,12 +186,12 @@ class Link:
     # ── work ─────────────────────────────────────────────────────────────────────────────────────
 
     async def run(self, work: Work[T], *, again: bool = True) -> T:
-        """Run work on a connection of the pool; `again`: it may be repeated when its answer was lost."""
+        """Run work on a connection from the pool; `again`: it may be repeated if its answer was lost."""
         self.check_open()
         return await self.run_handed_over(work, again=again)
 
     async def run_handed_over(self, work: Work[T], *, again: bool) -> T:
-        """The same for work that was handed over before the store was closed."""
+        """Like `run`, for work accepted before the store was closed."""
         pool = self._pool
         assert pool is not None, "opened before it is used"
         until = time.monotonic() + RETRY_S
@@ -208,13 +208,13 @@ class Link:
                 if not passes or time.monotonic() > until:
                     raise translated(error) from None
                 if lost:
-                    # Its neighbours in the pool are likely as dead: they are looked at before one is used.
+                    # The other connections in the pool are likely dead too: check them before one is used.
                     await pool.check()
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSE_MAX_S)
 
     async def finish(self, work: Work[T], *, again: bool = True) -> T:
-        """The same, to its end, whether or not its caller still waits."""
+        """Like `run`, but to completion, whether or not the caller still waits."""
         self.check_open()
         return await asyncio.shield(self.spawn(self.run_handed_over(work, again=again)))
 
@@ -228,22 +228,22 @@ class Link:
     def _forget_task(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # taken note of: its caller may have gone
+            task.exception()  # retrieved here, since its caller may be gone
 
     def check_open(self) -> None:
         if self._closed:
             raise Unavailable("the store is closed", field="store")
 
     async def close(self) -> None:
-        """Finish what was handed over, then let go of the connections."""
+        """Finish the work already accepted, then close the connections."""
         if self._closed:
             return
         self._closed = True
-        # Shielded: whoever stops waiting for it does not stop it.
+        # Shielded: a caller that stops waiting does not stop it.
         await asyncio.shield(asyncio.ensure_future(self._let_go()))
 
     async def _let_go(self) -> None:
-        # More than once: a cancellation that comes in the moment of a wake-up can be lost (`wait_for` of Python 3.11).
+        # More than once: a cancellation that coincides with a wake-up can be lost (`wait_for` in Python 3.11).
         while self._listening is not None and not self._listening.done():
             self._listening.cancel()
             await asyncio.wait({self._listening}, timeout=CANCEL_AGAIN_S)
@@ -255,10 +255,10 @@ class Link:
     # ── wake-ups ─────────────────────────────────────────────────────────────────────────────────
 
     def announce_work(self) -> None:
-        """Wake the workers of other processes, soon, and not more often than they can use it.
+        """Wake the workers of other processes soon, and no more often than is useful.
 
-        Not in the commit itself: a transaction that notifies makes all others that do wait until
-        it is on disk. If the wake-up is lost, workers find the job when they look next.
+        Not in the commit itself: a transaction that notifies makes all others that notify wait until
+        it is on disk. If the wake-up is lost, workers find the job when they next look.
         """
         if not self._announcing and not self._closed:
             self._announcing = True
@@ -277,7 +277,7 @@ class Link:
             self._announcing = False
 
     async def wait_for_work(self, timeout_s: float) -> bool:
-        """Wait until some process has enqueued a job, at most so long. True when one has."""
+        """Wait up to `timeout_s` for some process to enqueue a job. True when one has."""
         self.check_open()
         # With a single connection there is none to spare for listening.
         if self._listening is None and self.address.pool_max > 1:
@@ -312,7 +312,7 @@ async def _ended(task: asyncio.Task[None]) -> None:
 
 
 def _options(address: Address, busy_timeout_s: float) -> str:
-    """Settings of every connection. Compiling plans and isolation above the default would only cost."""
+    """Settings of every connection. Compiled plans and isolation above the default would only add cost."""
     settings = {
         "search_path": f"{address.schema},public",
         "statement_timeout": f"{int(address.statement_s * 1000)}",

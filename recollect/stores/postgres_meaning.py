@@ -1,8 +1,8 @@
-"""Search by meaning with pgvector: exact inside a user, along an index over all users of an org.
+"""Search by meaning with pgvector: exact within one user, along an index across all users of an org.
 
-A tenant's filter over a graph of neighbours finds too little, so one user's vectors are all compared.
-Over an org the graph (HNSW) pays from some ten thousand records on; it is built then, beside the
-writers, one hash partition after the other, and the answers are exact until it is there.
+Filtering a graph of neighbours by tenant finds too little, so all of one user's vectors are compared.
+Across an org the graph (HNSW) pays off from tens of thousands of records; it is then built alongside the
+writers, one hash partition after another, and the answers are exact until it is there.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from recollect.stores.postgres_schema import HALFVEC_DIMENSIONS_MAX, LEAVES
 from recollect.stores.postgres_values import Half
 
 INDEX_FROM = 20_000
-"""Records of the whole store from which on a graph is worth its memory and its part of every write."""
+"""Records in the whole store from which a graph is worth its memory and its share of every write."""
 INDEX_DIMENSIONS_MAX = 4_000
-"""What pgvector can index of `halfvec`."""
+"""The most dimensions of a `halfvec` that pgvector can index."""
 LOOKED_AT = 200
-"""Neighbours that a walk through the graph keeps in view (`ef_search`)."""
+"""Candidates that a walk through the graph keeps (`ef_search`)."""
 BUILD_MEMORY = "256MB"
 _INFINITE = 0x7C00
 _SEEN = """r.model = %(model)s and vector_dims(r.embedding) = %(size)s and not r.dropped
@@ -45,7 +45,7 @@ order by r.embedding <#> %(vector)s limit %(limit)s"""
 
 
 def _along_the_graph(size: int) -> str:
-    """Written as the index is; and the epoch is looked up row by row, for a join would undo the order."""
+    """A query written as the index is, with the epoch looked up row by row, since a join would undo the order."""
     distance = f"r.embedding::halfvec({size}) <#> %(vector)s"
     return f"""
 select r.org, r.usr, r.id, -({distance}) from records r
@@ -63,12 +63,12 @@ def as_half(data: bytes) -> Half | None:
 
 
 def from_half(sent: bytes) -> bytes:
-    """The vector again, bit for bit, from what the server sends."""
+    """The original vector, bit for bit, from what the server sends."""
     return np.frombuffer(sent, "<u2", offset=4).byteswap().tobytes()
 
 
 class Meaning:
-    """The search, and the building of what it needs."""
+    """The search, and building the graph it needs."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -76,7 +76,7 @@ class Meaning:
         self._looked_after: set[tuple[str, int]] = set()
 
     async def search(self, reach: Reach, vector: Vector, limit: int, now: int) -> list[Candidate]:
-        """The living records that are nearest to a vector, best first."""
+        """The living records nearest to a vector, best first."""
         asked = as_half(vector.data)
         if asked is None:
             return []
@@ -100,12 +100,12 @@ class Meaning:
         return [Candidate(Partition(org, user), id, score) for org, user, id, score in rows]
 
     async def build(self, model: str, size: int) -> None:
-        """Make the graph of a model, or see that it is there; from then on search follows it."""
+        """Build the graph of a model, or see that it is there; from then on search follows it."""
         if await self._link.run_handed_over(lambda db: build_index(db, model, size), again=False):
             self._built.add((model, size))
 
     async def _look_after(self, model: str, size: int) -> None:
-        """Build the graph of a model when there is enough to search. Its failing costs time, not answers."""
+        """Build the graph of a model when there is enough to search. A failure costs time, not answers."""
         try:
             if await self._link.run_handed_over(_is_large, again=True):
                 await self.build(model, size)
@@ -122,7 +122,7 @@ async def _is_large(db: Connection) -> bool:
 
 
 async def build_index(db: Connection, model: str, size: int) -> bool:
-    """Make the graph of a model over every hash partition, beside the writers. False: another process is at it."""
+    """Build a model's graph over every hash partition, alongside the writers. False: another process is building it."""
     name = hashlib.blake2b(f"{size} {model}".encode(), digest_size=6).hexdigest()
     lock = "(hashtextextended('recollect meaning ' || current_schema() || %s, 0))"
     async with unhurried(db):
@@ -155,20 +155,20 @@ async def _build_leaf(db: Connection, leaf: str, index: str, model: str, size: i
 
 async def _find(db: Connection, sql: str, values: dict[str, Any]) -> list[tuple[str, str, str, float]]:
     async with db.transaction():
-        # The graph is followed further until enough rows have passed the filter.
+        # The graph is followed until enough rows have passed the filter.
         await db.execute(
             """select set_config('recollect.org', %(org)s, true), set_config('recollect.reach', 'org', true),
                  set_config('hnsw.ef_search', %(looked_at)s, true),
                  set_config('hnsw.iterative_scan', 'strict_order', true)""",
             {"org": values["org"], "looked_at": str(LOOKED_AT)},
         )
-        # Planned for these very values: only then a part of an index that is made for one model can be used.
+        # Planned for these exact values: only then can a partial index for one model be used.
         return await (await db.execute(sql.encode(), values, prepare=False)).fetchall()
 
 
 @asynccontextmanager
 async def unhurried(db: Connection) -> AsyncIterator[None]:
-    """A connection without a time limit for its statements, for upkeep that takes as long as it takes."""
+    """Lift a connection's time limit on statements, for upkeep that takes as long as it takes."""
     await db.execute("set statement_timeout = 0")
     try:
         yield

@@ -1,7 +1,7 @@
-"""What stands in the database, and how it comes there: numbered steps under one lock.
+"""What is in the database, and how it gets there: numbered steps under one lock.
 
 Every key of every table begins with (org, usr), the partition. So a table can be split by it, here
-into hash partitions, and each of the two columns can be what Citus distributes by.
+into hash partitions, and Citus can distribute by either of the two columns.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from recollect.stores.postgres_functions import FUNCTIONS, commit_function
 Connection = AsyncConnection[Any]
 
 HASH_PARTITIONS = 8
-"""Enough that a vacuum or an index build holds a part, few enough that a plan over all of them is cheap."""
+"""Enough that a vacuum or an index build holds only a part, few enough that a plan over all of them is cheap."""
 OLDEST = 150_000
-"""PostgreSQL 15: what the functions use is there."""
+"""PostgreSQL 15, which has what the functions use."""
 TABLES = ("heads", "records", "jobs", "once")
 LEAVES = tuple(f"records_{number}" for number in range(HASH_PARTITIONS))
 HALFVEC_DIMENSIONS_MAX = 16_000
@@ -33,10 +33,10 @@ _SEES = """
   (org = current_setting('recollect.org', true)
     and (usr = current_setting('recollect.usr', true) or current_setting('recollect.reach', true) = 'org'))
   or current_setting('recollect.reach', true) = 'all'"""
-"""A row is seen by who has said that the call is about its partition, its org, or all of them."""
+"""A row is visible to a call that has declared itself to be about the row's partition, its org, or all of them."""
 _SEES_SEVERAL = f"""{_SEES}
   or strpos(current_setting('recollect.several', true), chr(30) || org || chr(31) || usr || chr(30)) > 0"""
-"""Or about several partitions, of which it has one."""
+"""Or about several partitions, the row's among them."""
 
 _TABLES = (
     """create table heads (
@@ -69,8 +69,8 @@ _TABLES = (
     "create index once_at on once (org, usr, at)",
 )
 
-# Forced: the role that owns the tables is the one that the store connects as. A hash partition has
-# no policy of its own, so whoever goes around the table that it belongs to sees nothing at all.
+# Forced, because the store connects as the role that owns the tables. A hash partition has no
+# policy of its own, so a query that bypasses the table it belongs to sees nothing at all.
 _SECURITY = (
     *(f"alter table {table} enable row level security" for table in (*TABLES, *LEAVES)),
     *(f"alter table {table} force row level security" for table in (*TABLES, *LEAVES)),
@@ -95,8 +95,8 @@ where records.org = r.org and records.usr = r.usr and records.id = r.id and r.ve
   and length(r.vector) between 2 and {2 * HALFVEC_DIMENSIONS_MAX} and length(r.vector) % 2 = 0 and numbers.finite"""
 
 
-# What they leave out is never there: it lets a plan take them only for queries that say so, too. Else one that was made
-# for empty tables may look for an id along the log of a partition, and costs more with each record.
+# What they leave out never exists: the condition lets a plan use them only for queries that state it too. Otherwise a
+# plan made for empty tables may look for an id along the log of a partition, and costs more with each record.
 _INDEXES = (
     "drop index records_log",
     "create index records_log on records (org, usr, revision) where revision > 0",
@@ -106,13 +106,13 @@ _INDEXES = (
 
 
 async def migrate_1(db: Connection) -> None:
-    """Heads, records, jobs, remembered keys; row-level security. The verbs come with the last step that changed one."""
+    """Heads, records, jobs, remembered keys; row-level security. The verbs come with the last step that changed any."""
     for statement in (*_TABLES, *_SECURITY):
         await db.execute(statement.encode())
 
 
 async def migrate_2(db: Connection) -> None:
-    """Who was erased keeps no name here: functions that know of veils, and veils for those erased before."""
+    """Erased users keep no name here: functions that know about veils, and veils for those erased earlier."""
     for function in ("commit_changes", "changes_since", "forget_whole", "purge_dead"):
         await db.execute(f"drop function if exists {function}".encode())
     await db.execute("select set_config('recollect.reach', 'all', true)")
@@ -130,7 +130,7 @@ async def migrate_2(db: Connection) -> None:
 
 
 async def migrate_3(db: Connection) -> None:
-    """Calls about several partitions are let through; an index for each query, which no other query can take."""
+    """Calls about several partitions are allowed; each query has an index that no other query can use."""
     for table in TABLES:
         await db.execute(f"alter policy {table}_of_the_caller on {table} using ({_SEES_SEVERAL})".encode())
     for statement in _INDEXES:
@@ -138,17 +138,17 @@ async def migrate_3(db: Connection) -> None:
 
 
 async def migrate_4(db: Connection) -> None:
-    """Commits of many partitions in one statement, which is told the turn of each."""
+    """Commits of many partitions in one statement, which is given the turn of each."""
     await db.execute("drop function if exists commit_additions")
 
 
 async def migrate_5(db: Connection) -> None:
-    """Remembered keys have one index: who clears them away, once a day, looks at all that a partition has."""
+    """Remembered keys have one index: clearing them, once a day, looks at all the keys of a partition."""
     await db.execute("drop index if exists once_at")
 
 
 async def migrate_6(db: Connection) -> None:
-    """What is looked for by its id is found by it, also by plans that were made for empty tables."""
+    """Look-ups by id use the id, even in plans made for empty tables."""
     for statement in (*FUNCTIONS, commit_function(with_vectors=await _has_column(db))):
         await db.execute(statement.encode())
 
@@ -161,11 +161,11 @@ MIGRATIONS: tuple[Callable[[Connection], Awaitable[None]], ...] = (
     migrate_5,
     migrate_6,
 )
-"""In order; the table `migrations` says how many of them the schema has had."""
+"""In order; the table `migrations` records how many of them the schema has had."""
 
 
 async def add_vectors(db: Connection) -> None:
-    """Keep vectors as `halfvec`, where pgvector is; those that stand there as plain bytes are moved."""
+    """Keep vectors as `halfvec`, where pgvector is installed; those stored as plain bytes are moved."""
     await db.execute("alter table records add column embedding halfvec")
     await db.execute("drop function commit_changes")
     await db.execute(commit_function(with_vectors=True).encode())
@@ -188,7 +188,7 @@ class Found:
 
 
 async def prepare_schema(db: Connection, schema: str, *, with_vectors: bool, migrates: bool = True) -> Found:
-    """Bring the schema up to date and say what is there. A schema of a newer version is not touched."""
+    """Bring the schema up to date and return what is there. A schema of a newer version is not touched."""
     check_server(db.info.server_version)
     found = await look(db, schema)
     newest = len(MIGRATIONS)
@@ -206,7 +206,7 @@ async def prepare_schema(db: Connection, schema: str, *, with_vectors: bool, mig
 
 
 def check_server(number: int) -> None:
-    """Refuse a server that is too old, before anything is made in it.
+    """Refuse a server that is too old, before anything is created in it.
 
     >>> check_server(180_004)
     """
@@ -220,7 +220,7 @@ def check_server(number: int) -> None:
 async def migrate(
     db: Connection, schema: str, steps: tuple[Callable[[Connection], Awaitable[None]], ...] = MIGRATIONS
 ) -> None:
-    """Take the steps that are missing, each in a transaction of its own: old or new, never between."""
+    """Run the missing steps, each in a transaction of its own: the schema is old or new, never in between."""
     while True:
         async with db.transaction():
             await _lock(db, schema)
@@ -234,7 +234,7 @@ async def migrate(
 
 
 async def _enable_vectors(db: Connection, schema: str) -> None:
-    """Use pgvector if it is there or can be made; without it everything but search over an org works."""
+    """Use pgvector if it is there or can be created; without it everything but search across an org works."""
     try:
         async with db.transaction():
             await _lock(db, schema)
@@ -250,7 +250,7 @@ async def _enable_vectors(db: Connection, schema: str) -> None:
                     await db.execute("create extension vector with schema public")
                 await add_vectors(db)
     except (InsufficientPrivilege, UndefinedObject):
-        return  # an administrator has to make the extension, or this server's is too old for halfvec
+        return  # an administrator has to create the extension, or this server's is too old for halfvec
 
 
 async def look(db: Connection, schema: str) -> Found:
@@ -279,9 +279,9 @@ async def _has_column(db: Connection) -> bool:
 
 
 async def _lock(db: Connection, schema: str) -> None:
-    """Wait for whoever changes the schema now, and have as long as it takes: tables may be large.
+    """Wait for any other change of the schema to end, then take as long as it takes: tables may be large.
 
-    Only tables are waited for no longer than usual: those who come behind us would have to wait, too.
+    Only locks on tables are waited for no longer than usual, because callers queued behind us would have to wait too.
     """
     await db.execute("set local statement_timeout = 0")
     await db.execute("set local lock_timeout = 0")
@@ -290,7 +290,7 @@ async def _lock(db: Connection, schema: str) -> None:
 
 
 async def _row(db: Connection, statement: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...]:
-    """The one row that a statement gives."""
+    """The one row that a statement returns."""
     row = await (await db.execute(statement.encode(), values)).fetchone()
     assert row is not None
     return tuple(row)

@@ -1,7 +1,7 @@
 """Values as the server reads them: arrays and vectors, written in its binary form.
 
-A commit is a few dozen short arrays. The driver's own way looks at every element several times, since it does not
-know what it will find; here the type is said, and a column is written in one go.
+A commit is a few dozen short arrays. The driver's own code looks at every element several times, since it does not
+know what it will find; here the type is given, and a column is written in one go.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HEAD = struct.Struct(">iiIii")
 _LENGTH = struct.Struct(">i")
 _NULL = _LENGTH.pack(-1)
 Write = Callable[[Sequence[Any]], bytes]
-"""How the values of an array are written, none of which is null: each behind its length."""
+"""Writes the values of an array, none of which is null, each preceded by its length."""
 
 
 def _sized(encode: Callable[[Any], bytes]) -> Write:
@@ -71,13 +71,13 @@ class Arrays:
             self._learn(name, info.oid, info.array_oid, write)
 
     def learn_halfvec(self, info: TypeInfo) -> None:
-        """Take in what this database calls `halfvec`."""
+        """Register what this database calls `halfvec`."""
         info.register(Context(self._adapters))
         self._adapters.register_dumper(Half, _dumper(info.oid))
         self._learn("halfvec", info.oid, info.array_oid, _sized(bytes))
 
     def written(self, types: Iterable[str], values: Iterable[Any]) -> list[Any]:
-        """What stands for these types, arrays in the server's form; an empty one is not sent."""
+        """The values to send for these types, arrays in the server's form; an empty array becomes None."""
         return [
             self._array(type[:-2], value) if type.endswith("[]") and value is not None else value
             for type, value in zip(types, values, strict=True)
@@ -98,7 +98,7 @@ class Arrays:
 
 
 def _dumper(of_type: int) -> type[Dumper]:
-    """What hands bytes to the server as a value of this type."""
+    """A dumper that passes bytes to the server as a value of this type."""
 
     class Written(Dumper):
         format = Format.BINARY

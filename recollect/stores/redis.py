@@ -1,9 +1,9 @@
 """Memories in Redis or Valkey: one server, or a Cluster. Every commit is one script on one hash slot.
 
 A partition belongs to one of 64 shards, whose number is the hash tag of all its keys: its records,
-its index, its jobs and the shard's queue lie in the same slot, so a job can be claimed as soon as
-the script that wrote it has ended. `lua/` holds the scripts, `redis_nodes.py` says how they get to
-the right server. No key has a native time to live: expiry is part of the data, as in every store.
+its index, its jobs and the shard's queue are in the same slot, so a job can be claimed as soon as
+the script that wrote it has ended. `lua/` holds the scripts, `redis_nodes.py` sends them to the
+right server. No key has a native time to live: expiry is part of the data, as in every store.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ from recollect.stores.redis_nodes import SHARDS, Nodes, Script
 from recollect.stores.redis_url import RedisUrl, read_url
 
 LAYOUT = 1
-"""The version of what stands in the keys. Another one is refused."""
+"""The version of the keys' layout. Any other is refused."""
 PAGE_MAX = 1_000
-"""Rows that one script reads: while it runs, nobody else is served."""
+"""Rows that one script reads: while it runs, the server serves nobody else."""
 SURVEY_PARTITIONS = 100
 _TURN = 1 << 53
 _READS = 7  # the first keys of a partition are all that reading needs
@@ -104,7 +104,7 @@ _REFUSALS: dict[bytes, tuple[type[Conflict], str, str | None]] = {
 async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> RedisStore:
     """Open `redis://host:port/0?prefix=recollect`, `rediss://` or `redis+cluster://host:port,host:port`.
 
-    A call that meets a server that is away, loading or changing its role is tried again for
+    A call that finds a server unreachable, loading or changing its role is retried for
     `busy_timeout_s`, where that is safe.
     """
     where = read_url(url)
@@ -128,7 +128,7 @@ class RedisStore:
     """All promises of the contract on Redis. Open it with `open_store("redis://localhost")`."""
 
     lives: Mapping[str, int] = {"conversation": 7 * DAY_MS}
-    """How long layers live here unless a deployment says otherwise: memory is dearer than disk."""
+    """How long layers live here unless a deployment says otherwise: memory costs more than disk."""
 
     def __init__(self, nodes: Nodes, health: Health, generation: str) -> None:
         self._nodes = nodes
@@ -155,7 +155,7 @@ class RedisStore:
         due = await self._look(now, limit)
         wanted = Counter(shard for _, shard in sorted(due)[:limit])
         until = now + int(lease_s * 1000)
-        # A lost answer leaves its jobs to the end of their lease, as a worker that died does.
+        # A lost answer leaves its jobs leased until the lease ends, as a worker that died does.
         takes = (
             self._run(_TAKE, shard, self._queue(shard), now, until, count, repeatable=False)
             for shard, count in wanted.items()
@@ -163,7 +163,7 @@ class RedisStore:
         answers = await asyncio.gather(*takes, return_exceptions=True)
         jobs = [_job(row, until) for rows in answers if not isinstance(rows, BaseException) for row in rows]
         for answer in answers:
-            # What one server gave is worked on, though another one failed.
+            # Jobs from one server are worked on even though another one failed.
             if isinstance(answer, BaseException) and not jobs:
                 raise answer
         return jobs
@@ -178,7 +178,7 @@ class RedisStore:
         if not where.is_whole:
             return await forget_part(self, where, now, limit)
         epoch = "" if where.epoch is None else where.epoch
-        # Forgetting twice would also take what was written in between, unless the epoch is named.
+        # Forgetting twice would also forget what was written in between, unless the epoch is named.
         count, ended = await self._run(
             _FORGET,
             shard,
@@ -193,7 +193,7 @@ class RedisStore:
         return Forgotten(count, done=True, epoch=ended)
 
     async def compact(self) -> None:
-        """Have the servers write their files anew. Replicas do so in their own time."""
+        """Have the servers rewrite their files. Replicas do so in their own time."""
         await rewrite_files(self._nodes)
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────
@@ -214,7 +214,7 @@ class RedisStore:
             return await self._among(where, rest, now, newest_first, limit)
         found: list[Record] = []
         scanned = 0
-        # Filters are tested here, on blocks; a list without one reads what it gives, unless much of it is dead.
+        # Filters are tested here, on blocks; a list without a filter reads what it returns, unless much of it is dead.
         count = BLOCK_ROWS if where.test is not None else min(limit, PAGE_MAX)
         while True:
             block, edge = await self._block(rest, now, newest_first, count)
@@ -234,7 +234,7 @@ class RedisStore:
     async def _block(
         self, where: Filter, now: int, newest_first: bool, count: int
     ) -> tuple[Sequence[Record], tuple[int, int] | None]:
-        """The living of the next rows that may be meant, and where they end if there may be more."""
+        """The living among the next rows that may match, and where those rows end if there may be more."""
         shard, keys, _ = self._place(where.partition)
         layers = [_quoted(layer) for layer in dict.fromkeys(where.layers)]
         sought: list[Value] = []
@@ -255,7 +255,7 @@ class RedisStore:
         return _records(where.partition, map(_row, rows)), _born(edge) if edge else None
 
     async def _among(self, where: Filter, rest: Filter, now: int, newest_first: bool, limit: int) -> Page:
-        """A page of records that are named by id: they are read, not looked for."""
+        """A page of records named by id: they are read, not searched for."""
         ids = tuple(dict.fromkeys(where.ids or ()))
         named = [record for start in range(0, len(ids), IDS_MAX)
                  for record in await self.get(where.partition, ids[start : start + IDS_MAX], now)]  # fmt: skip
@@ -274,8 +274,8 @@ class RedisStore:
         arguments = (self._generation, epoch, revision, floor_seen, limit)
         (*head, stale, written), turn = await self._nodes.ask(_CHANGES, shard, keys[:_READS], *arguments)
         if marked is not None and marked != turn:
-            # Another server, or the same one restarted: it may have lost the end of what the mark has seen,
-            # and given the same revisions to something else since.
+            # Another server, or the same one restarted: it may have lost the last of what the mark has seen,
+            # and have given the same revisions to something else since.
             return await self.changes(partition, None, limit)
         if stale:
             floor_seen = head[2]
@@ -316,10 +316,10 @@ class RedisStore:
         return Survey(partitions, dict(+records), jobs["waiting"], jobs["running"], oldest, size, jobs["scheduled"])
 
     async def check(self) -> Sequence[str]:
-        """What does not fit together, and how many records are not what was written; empty when all is well."""
+        """Inconsistencies, and how many records are not what was written; empty when all is well."""
         found: Counter[str] = Counter()
         for shard in range(SHARDS):
-            async for some in self._walk(shard):  # which raises where a server was emptied
+            async for some in self._walk(shard):  # raises if a server was emptied
                 for partition in some:
                     _, keys, name = self._place(partition)
                     found.update(wrong.decode() for wrong in await self._run(_AUDIT, shard, keys, name))
@@ -327,7 +327,7 @@ class RedisStore:
         return [f"{wrong}: {count}" for wrong, count in (+found).items()]
 
     async def examine(self) -> Sequence[Finding]:
-        """What an operator should know of the servers."""
+        """What an operator should know about the servers."""
         return await findings(self._nodes)
 
     def describe(self) -> dict[str, Any]:
@@ -377,7 +377,7 @@ class RedisStore:
         return [Partition(*member.decode().split("\0", 1)) for member in members]
 
     async def _walk(self, shard: int) -> AsyncIterator[Sequence[Partition]]:
-        """All partitions of a shard, some at a time."""
+        """All partitions of a shard, a page at a time."""
         start = b"-"
         while some := await self._partitions_of(shard, start, SURVEY_PARTITIONS):
             yield some
@@ -412,10 +412,10 @@ class RedisStore:
 
 
 async def _generation(nodes: Nodes, where: RedisUrl) -> str:
-    """The name that this store was given when it was made, on every shard; makes it if there is none.
+    """The name that this store was given when it was created, on every shard; creates it if there is none.
 
     Markers are written after the name and read before it, so a marker without a name is never a
-    store in the making: it is one that has lost something.
+    store still being created: it is one that has lost something.
     """
     markers = await _markers(nodes, where)
     (home,) = _keys(where.prefix, 0, "store")
@@ -429,7 +429,7 @@ async def _generation(nodes: Nodes, where: RedisUrl) -> str:
     if made is None and (name is not None or not markers):
         return await _make(nodes, where)
     generation = name and str(name.decode())
-    # Read again: the store may have been in the making when the markers were read.
+    # Read again: creation may still have been under way when the markers were read.
     if markers == {generation} or (made and await _markers(nodes, where) == {generation}):
         return str(generation)
     if not where.accept_emptied:
@@ -443,9 +443,9 @@ async def _generation(nodes: Nodes, where: RedisUrl) -> str:
 
 
 async def _make(nodes: Nodes, where: RedisUrl, *, anew: bool = False) -> str:
-    """Name the store and mark every shard; of two makers one wins, and both go on with its name.
+    """Name the store and mark every shard; of two concurrent creators one wins, and both continue with its name.
 
-    `anew`: shards that carry another name get this one, and whoever opened the old one is told.
+    `anew`: shards that carry another name get this one, and processes that opened the old one get an error.
     """
     (home,) = _keys(where.prefix, 0, "store")
     await nodes.command(0, "HSETNX", home, "generation", secrets.token_hex(8))
@@ -467,7 +467,7 @@ async def _markers(nodes: Nodes, where: RedisUrl) -> set[str | None]:
     return set() if names == {None} else names
 
 
-# ── what stands in the keys ──────────────────────────────────────────────────────────────────────
+# ── what the keys hold ───────────────────────────────────────────────────────────────────────────
 
 
 def _keys(prefix: str, shard: int, *names: str) -> tuple[str, ...]:
@@ -478,8 +478,8 @@ def _keys(prefix: str, shard: int, *names: str) -> tuple[str, ...]:
 def _place(prefix: str, partition: Partition) -> tuple[int, tuple[str, ...], str]:
     """The shard of a partition, its keys in the order that scripts expect, and its name in keys.
 
-    The name is percent-encoded: no id can leave its place in a key or move the key to another slot. A veil says
-    which checksum its partition had, and so lies in the same shard.
+    The name is percent-encoded: no id can escape its position in a key or move the key to another slot. A veil
+    carries the checksum of its partition, and so is in the same shard.
     """
     name, veil = name_of(partition), name_of(veil_of(partition))
     shard = int(veil_of(partition).user.removeprefix(VEIL)[:8], 16) % SHARDS
@@ -511,12 +511,12 @@ def _beyond(where: Filter, born: tuple[int, int], newest_first: bool) -> Filter:
 
 
 def _listed(partition: Partition) -> bytes:
-    """A partition in the list of them, which is in the order of (org, user)."""
+    """A partition as listed among the others, which are in the order of (org, user)."""
     return f"{partition.org}\0{partition.user}".encode()
 
 
 def _birth(born: tuple[int, int]) -> str:
-    """A birth as text that sorts like it."""
+    """A birth as a string that sorts like it."""
     return f"{born[0]:013}{born[1]:02}"
 
 
@@ -557,7 +557,7 @@ def _commit_arguments(prepared: Prepared, name: str, waits: bool, now: int) -> S
 
 
 def _body(sealed: Sealed) -> bytes:
-    """The payload as it is; with a vector, both, and how long each part is."""
+    """The payload as is; with a vector, both, preceded by the lengths of the parts."""
     payload, vector = sealed.payload.encode(), sealed.record.vector
     if vector is None:
         return payload
@@ -578,7 +578,7 @@ def _parts(body: bytes) -> tuple[str, Vector | None]:
 
 
 class _Row(NamedTuple):
-    """What a script tells of a record. One that was dropped has no body."""
+    """What a script returns about a record. A dropped one has no body."""
 
     version: int
     revision: int

@@ -1,7 +1,7 @@
-"""What a Redis does with what it is given: its version, whether it keeps it, whether it throws it away.
+"""How far a Redis server can be trusted: its version, whether it keeps what it is given, whether it evicts it.
 
-Asked once, when a store is opened, of every node that holds data. What a service does not let us
-ask is said to be unknown, never taken to be fine.
+Queried once, when a store is opened, from every node that holds data. What a service does not let us
+query is reported as unknown, never assumed to be fine.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ OLDEST = (6, 2)
 KEEPS_ALL = "noeviction"
 UNKNOWN = "unknown"
 FULL = 0.8
-"""From where on it is time to look at how full a server is."""
+"""How full a server may be before it is time to look at it."""
 COMPACT_PAUSE_S = 0.1
 COMPACT_LIMIT_S = 600.0
 COMPACT_TRIES = 20
-"""How often others may have the files written anew just before us."""
+"""How often others may start rewriting the files just before us."""
 _PROMISES = {
     "always": "on disk (AOF, fsync) when a call returns",
     "everysec": "on disk within a second (AOF everysec): up to 2 s of writes are lost when the server dies",
@@ -103,7 +103,7 @@ def _health(info: dict[str, str], sync: Any) -> Health:
 
 
 async def findings(nodes: Nodes) -> list[Finding]:
-    """What an operator should know of the servers as they are now."""
+    """What an operator should know about the servers as they are now."""
     health = await examine(nodes)
     infos = [fields_of(info) for info in await nodes.everywhere("INFO")]
     before = time.time()
@@ -155,7 +155,7 @@ def _room(infos: Sequence[dict[str, str]]) -> Finding:
 
 
 async def _cluster(nodes: Nodes, infos: Sequence[dict[str, str]]) -> Finding:
-    """Whether every slot is held, and every master has someone to take its place."""
+    """Whether every slot is held, and every master has a replica to take its place."""
     states = [fields_of(reply).get("cluster_state", UNKNOWN) for reply in await nodes.everywhere("CLUSTER", "INFO")]
     alone = sum(int(info.get("connected_slaves", 0)) == 0 for info in infos)
     told = f"{len(infos)} masters, {alone} of them without a replica"
@@ -167,18 +167,18 @@ async def _cluster(nodes: Nodes, infos: Sequence[dict[str, str]]) -> Finding:
 
 
 async def memory_bytes(nodes: Nodes) -> int:
-    """How much memory the servers use, for all that is on them."""
+    """How much memory the servers use, for everything on them."""
     infos = [fields_of(info) for info in await nodes.everywhere("INFO", "memory")]
     return sum(int(info.get("used_memory", 0)) for info in infos)
 
 
 async def rewrite_files(nodes: Nodes) -> None:
-    """Have every node write its files anew, so that they no longer hold what was forgotten."""
+    """Have every node rewrite its files, so that they no longer hold what was forgotten."""
     infos = [fields_of(info) for info in await nodes.everywhere("INFO", "persistence")]
     saves = await nodes.everywhere("CONFIG", "GET", "save")
     if any(info.get("aof_enabled") == "1" for info in infos):
         await _rewrite(nodes, "BGREWRITEAOF", ("aof_rewrite_in_progress", "aof_rewrite_scheduled"))
-    # Snapshots are written where the server makes some by itself, or where we cannot ask whether it does.
+    # Snapshots are written where the server makes them by itself, or where we cannot ask whether it does.
     if any(not isinstance(save, list) or (len(save) == 2 and save[1]) for save in saves):
         await _rewrite(nodes, "BGSAVE", ("rdb_bgsave_in_progress",))
 
@@ -187,14 +187,14 @@ async def _rewrite(nodes: Nodes, command: str, signs: tuple[str, ...]) -> None:
     loop = asyncio.get_running_loop()
     until = loop.time() + COMPACT_LIMIT_S
     for _ in range(COMPACT_TRIES):
-        # One that runs already may have begun before the forgetting: ours comes after it.
+        # A rewrite already running may have begun before the forget: ours comes after it.
         await _until_quiet(nodes, signs, until)
         failures = [reply for reply in await nodes.everywhere(command) if isinstance(reply, Failure)]
         if not failures:
             await _until_quiet(nodes, signs, until)
             return
         if any(failure.code != "ERR" for failure in failures):
-            break  # else another process that forgets may have been faster by a moment
+            break  # otherwise another process that forgets may just have been faster
     raise Unavailable(f"this Redis does not let us run {command}; its files keep what was forgotten until "
                       "it writes them anew", field="store")  # fmt: skip
 

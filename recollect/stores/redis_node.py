@@ -1,6 +1,6 @@
 """One Redis server, and how calls get to it. This is the only file that knows the driver.
 
-Calls that wait for the same server leave together in one batch. A call that was handed over is
+Calls that wait for the same server are sent together in one batch. A call that was accepted is
 finished even when its caller stops waiting: it is carried by a task of its own.
 """
 
@@ -35,20 +35,20 @@ from redis.exceptions import (
 from recollect.stores.redis_url import Address, RedisUrl
 
 LINES_MAX = 4
-"""Connections to one server. Few are enough: calls that wait share one."""
+"""Connections to one server. A few are enough: waiting calls share one."""
 BATCH_MAX = 32
-"""Calls that leave together."""
+"""Calls that are sent together."""
 
 CONNECT_S = 2.0
-"""How long connecting may take: less than a call, since a server that hangs still lets the system accept for it."""
+"""How long connecting may take: less than a call, since the system still accepts on behalf of a server that hangs."""
 
 PROGRESS_SHARE = 0.1
-"""The time limit of a batch that gets on is moved when so much of it is gone, not at every answer."""
+"""The deadline of a batch that makes progress is moved once this share of it has passed, not at every answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Values in the form in which they go over the wire."""
+    """Values as they go over the wire."""
 
     count: int
     data: bytes
@@ -66,7 +66,7 @@ _CODES: tuple[tuple[type[Exception], str], ...] = (
     (AskError, "ASK"),
     (NoScriptError, "NOSCRIPT"),
     (TryAgainError, "TRYAGAIN"),
-    (MasterDownError, "MASTERDOWN"),  # a kind of ClusterDownError, so before it
+    (MasterDownError, "MASTERDOWN"),  # a subclass of ClusterDownError, so before it
     (ClusterDownError, "CLUSTERDOWN"),
     (ReadOnlyError, "READONLY"),
     (OutOfMemoryError, "OOM"),
@@ -77,9 +77,9 @@ _CODES: tuple[tuple[type[Exception], str], ...] = (
 
 
 class Failure(Exception):
-    """What a server refused, or why it could not be asked, as a code; with an address where it names another server.
+    """A server's refusal, or why it could not be asked, as a code; with an address where it names another server.
 
-    The server's own words may hold keys or content, so they are not kept.
+    The server's own words may contain keys or content, so they are not kept.
     """
 
     def __init__(self, code: str, address: Address | None = None) -> None:
@@ -92,7 +92,7 @@ def failure_of(error: Exception) -> Failure:
     """A driver's error as a code."""
     for kind, code in _CODES:
         if isinstance(error, kind):
-            named = isinstance(error, AskError)  # of which MovedError is a kind
+            named = isinstance(error, AskError)  # which includes MovedError
             return Failure(code, (error.host, error.port) if named else None)  # type: ignore[attr-defined]
     word = str(error).partition(" ")[0]
     return Failure(word if word.isascii() and word.isalpha() and word.isupper() else "ERR")
@@ -100,7 +100,7 @@ def failure_of(error: Exception) -> Failure:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Replies of a call, a refusal as a `Failure`; how many replicas have it; which run of the server gave it."""
+    """Replies to a call, a refusal as a `Failure`; how many replicas have it; which run of the server gave it."""
 
     replies: Sequence[Reply]
     replicas: int
@@ -136,7 +136,7 @@ class Node:
     async def call(self, *commands: Sequence[Value], waits: bool = False) -> Answer:
         """Send commands in one piece. `waits`: the answer says how many replicas have them.
 
-        Raises `Failure` when the server cannot be asked; what it refuses is in the answer.
+        Raises `Failure` when the server cannot be asked; a refusal is in the answer.
         """
         sent = b"".join([_command(command) for command in commands])
         call = _Call(sent, len(commands), waits, asyncio.get_running_loop().create_future())
@@ -144,17 +144,17 @@ class Node:
         if len(self._carriers) < LINES_MAX:
             carrier = asyncio.create_task(self._carry_all())
             self._carriers.add(carrier)
-            carrier.add_done_callback(self._carriers.discard)  # also of one that was cancelled before it began
+            carrier.add_done_callback(self._carriers.discard)  # also for one cancelled before it began
         return await call.future
 
     async def close(self) -> None:
-        """Finish what was handed over, then hang up."""
+        """Finish the calls already accepted, then hang up."""
         while self._carriers:
             await asyncio.wait(self._carriers)
         await self.hang_up()
 
     async def hang_up(self) -> None:
-        """Let go of idle connections, so that the next call meets whoever answers there now."""
+        """Close idle connections, so that the next call reaches whichever server answers there now."""
         idle, self._idle = self._idle, []
         for line in idle:
             await _drop(line)
@@ -162,7 +162,7 @@ class Node:
     # ── a batch ──────────────────────────────────────────────────────────────────────────────────
 
     async def _carry_all(self) -> None:
-        """Carry what waits. Whoever calls in the moment after nothing did must find that nobody carries any more."""
+        """Carry waiting calls. A caller that arrives just after the last one must find that this carrier is gone."""
         try:
             await self._carry()
         finally:
@@ -171,7 +171,7 @@ class Node:
             self._carriers.discard(carrier)
 
     async def _carry(self) -> None:
-        """Take what waits, batch after batch, until nothing does."""
+        """Take waiting calls, batch after batch, until none are left."""
         while self._waiting:
             batch = [self._waiting.popleft() for _ in range(min(BATCH_MAX, len(self._waiting)))]
             try:
@@ -203,14 +203,14 @@ class Node:
         sent = [call.sent for call in batch]
         waits = any(call.waits for call in batch)
         if waits:
-            # One wait stands for all: it asks for whatever this connection has written before it.
+            # One WAIT serves all: it covers whatever this connection has written before it.
             sent.append(_command(("WAIT", self._url.wait_replicas, self._url.wait_ms)))
         async with asyncio.timeout(self._try_s) as limit:
             await line.connection.send_packed_command(sent, check_health=False)
             moved = clock()
             for call in batch:
                 replies = [await _reply(line.connection) for _ in range(call.count)]
-                # A batch may take long as long as it gets on.
+                # A batch may take long, provided it makes progress.
                 if (now := clock()) > moved + PROGRESS_SHARE * self._try_s:
                     moved = now
                     limit.reschedule(now + self._try_s)
@@ -256,7 +256,7 @@ class Node:
             protocol=2,
             socket_timeout=None,  # a batch has a time limit of its own
             socket_connect_timeout=self._connect_s,
-            retry=Retry(NoBackoff(), 0),  # whoever calls knows what may be sent twice
+            retry=Retry(NoBackoff(), 0),  # the caller knows what may be sent twice
             **dict(url.tls_files),
         )
 
@@ -300,7 +300,7 @@ def _fail(batch: Iterable[_Call], failure: Failure) -> None:
 
 
 async def _is_quiet(line: _Line) -> bool:
-    """Whether an idle connection is still open: one that has something to say was closed by the other side."""
+    """Whether an idle connection is still open: one with something to read was closed by the other side."""
     connection: Any = line.connection
     has_news = connection.can_read if hasattr(connection, "can_read") else connection.can_read_destructive
     try:

@@ -1,8 +1,8 @@
-"""All servers of a store: one, or the masters of a Cluster, and who holds which shard right now.
+"""All servers of a store: one, or the masters of a Cluster, and which of them holds which shard right now.
 
-All keys of a shard carry its number as a hash tag, so a shard lies whole on one server. A call that
-meets a server that is away, loading, moving or no longer the primary is tried again for as long as
-the store is patient, where twice is once.
+All keys of a shard carry its number as a hash tag, so a whole shard is on one server. A call that finds
+a server unreachable, loading, moving or no longer the primary is retried for as long as the store is
+patient, where repeating it is safe.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ SHARDS = 64
 """How many hash tags the keys are spread over. Written into every store, so it can never change."""
 SLOTS = 16_384
 TRY_S = 3.0
-"""How long one try may take, so that a server that hangs leaves time to ask the one that takes over."""
+"""How long one try may take, so that a server that hangs leaves time to ask the one that replaces it."""
 PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.4)
-"""Between tries; the last one again and again."""
+"""Pauses between tries; the last one repeats."""
 KEYS_HELD = 4_096
-"""Sets of keys that are held as they are sent, of some 700 bytes each."""
+"""Sets of keys cached in the form in which they are sent, about 700 bytes each."""
 
 _SCRIPTS = Path(__file__).with_name("lua")
 T = TypeVar("T")
@@ -98,7 +98,7 @@ def meaning_of(failure: Failure) -> tuple[Again, RecollectError]:
 
 @dataclass(slots=True)
 class _Shard:
-    """Who holds a shard, and how often that was another run of a server than before."""
+    """Which server holds a shard, and how often that has changed to another run of a server."""
 
     slot: int
     node: Node
@@ -107,7 +107,7 @@ class _Shard:
 
 
 class Nodes:
-    """Every shard's server, found again when it moves."""
+    """Every shard's server, looked up again when the shard moves."""
 
     def __init__(self, url: RedisUrl, patience_s: float) -> None:
         self.url = url
@@ -120,7 +120,7 @@ class Nodes:
         self._shards = [_Shard(crc_hqx(b"%d" % number, 0) % SLOTS, first) for number in range(SHARDS)]
 
     async def start(self) -> None:
-        """Find out who holds what."""
+        """Find out which server holds what."""
         if self.url.cluster:
             await self._persist(self._read_map, True)
 
@@ -137,9 +137,9 @@ class Nodes:
         repeatable: bool = True,
         waits: bool = False,
     ) -> tuple[Reply, int]:
-        """The script's reply, and how often the shard has changed its server, or that was restarted, before it.
+        """The script's reply, and how often the shard's server was replaced or restarted before it.
 
-        `repeatable`: twice is once, so a lost answer may be asked for again. `waits`: replicas must have it too.
+        `repeatable`: repeating it is safe, so a lost answer may be asked for again. `waits`: replicas must have it too.
         """
 
         given = (_packed_keys(tuple(keys)), *arguments)
@@ -155,7 +155,7 @@ class Nodes:
         return await self._persist(call, repeatable, shard)
 
     async def command(self, shard: int, *command: Value) -> Reply:
-        """A plain command on the server that holds a shard. Only for what may be done twice."""
+        """Run a plain command on the server that holds a shard. Only for what may be done twice."""
 
         async def call() -> Reply:
             return (await self._at(shard, command, waits=False))[0]
@@ -163,7 +163,7 @@ class Nodes:
         return await self._persist(call, True, shard)
 
     async def everywhere(self, *command: Value) -> list[Reply]:
-        """A command on each server that holds a shard; what one refuses is a `Failure` in its place."""
+        """Run a command on each server that holds a shard; a refusal is a `Failure` in its place."""
 
         async def call() -> list[Reply]:
             answers = await asyncio.gather(*(node.call(command) for node in self.masters()))
@@ -176,7 +176,7 @@ class Nodes:
         return list({shard.node.address: shard.node for shard in self._shards}.values())
 
     async def close(self) -> None:
-        """Finish what was handed over, then hang up."""
+        """Finish the calls already accepted, then hang up."""
         self._closed = True
         await asyncio.gather(*(node.close() for node in self._known.values()))
 
@@ -187,7 +187,7 @@ class Nodes:
         answer = await shard.node.call(command, waits=waits)
         reply = answer.replies[0]
         if _is(reply, "ASK"):
-            # The slot is on its way and these keys are there already: ask there, this once.
+            # The slot is being moved and these keys are there already: ask there, this once.
             answer = await self._node(reply.address).call(("ASKING",), command, waits=waits)
             reply = answer.replies[1]
         if _is(reply, "MOVED"):
@@ -227,25 +227,25 @@ class Nodes:
                 if hopeless or clock() + pause > until:
                     raise error from None
                 moved = failure.code == "MOVED"
-            if not moved:  # who has moved has left the new address
+            if not moved:  # a MOVED reply already gave the new address
                 await asyncio.sleep(pause)
                 await self._look_around(shard, maps_read)
             tries += 1
 
     async def _look_around(self, shard: int | None, maps_read: int) -> None:
-        """After trouble: the primary may be another one now."""
+        """After trouble, look again: the primary may be another server now."""
         if shard is not None:
             await self._shards[shard].node.hang_up()
         if not self.url.cluster:
             return
         async with self._map_lock:
-            # Callers that met the same trouble share one look.
+            # Callers that ran into the same trouble share one look-up.
             if self._maps_read == maps_read:
                 with suppress(Failure):
                     await self._read_map()
 
     async def _read_map(self) -> None:
-        """Ask all servers at once who holds which slots, and believe the first that answers."""
+        """Ask all servers at once which one holds which slots, and believe the first that answers."""
         for address in self.url.addresses:
             self._node(address)
         asked = [asyncio.create_task(node.call(("CLUSTER", "SLOTS"))) for node in self._known.values()]
@@ -277,7 +277,7 @@ class Nodes:
 
 @lru_cache(maxsize=KEYS_HELD)
 def _packed_keys(keys: tuple[Value, ...]) -> Packed:
-    """The keys of a script behind their number."""
+    """The keys of a script, preceded by their number."""
     return packed((len(keys), *keys))
 
 
@@ -286,6 +286,6 @@ def _is(reply: Reply, code: str) -> bool:
 
 
 def _heard(task: asyncio.Task[Answer]) -> None:
-    """An answer that nobody waits for any more; its failure is not news."""
+    """Retrieve the failure of an answer that nobody waits for any more: it is not news."""
     if not task.cancelled():
         task.exception()

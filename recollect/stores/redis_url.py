@@ -35,7 +35,7 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class RedisUrl:
-    """A URL, read. Its text form never shows the password."""
+    """A parsed URL. Its text form never shows the password."""
 
     scheme: str
     addresses: tuple[Address, ...]
@@ -65,7 +65,7 @@ class RedisUrl:
 
 
 def read_url(url: str) -> RedisUrl:
-    """Read a URL; what it cannot mean is a `ValidationError` that shows no part of it."""
+    """Parse a URL; an invalid one raises a `ValidationError` that shows no part of it."""
     try:
         parts = urlsplit(url)
         login, _, hosts = parts.netloc.rpartition("@")

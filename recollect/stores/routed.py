@@ -2,7 +2,7 @@
 
     RoutedStore(postgres, {"conversation": redis, "working": redis, "entity_cache": redis})
 
-What one commit has to join lives together, so only these layers can have a store of their own:
+What one commit has to join is kept together, so only these layers can have a store of their own:
 
 | route | takes with it | why |
 |---|---|---|
@@ -11,11 +11,11 @@ What one commit has to join lives together, so only these layers can have a stor
 | `entity_cache` | | nothing else is ever written with it |
 | all the rest | `past`, `key` and every other layer | a head and its past are one commit |
 
-The store of `conversation` is called home. A job lives with the records of its commit, so both are
-there or neither; a job without records is at home. Most commits concern one store and are what they
-always were. One that concerns several is a commit in each, in an order that lets every part be
-repeated: what ends a job comes last, and elsewhere comes before home. `docs/how-to/several-stores.md`
-says what this promises and what it does not.
+The store of `conversation` is called home. A job lives with the records of its commit, so that both are
+there or neither; a job without records is at home. Most commits concern one store and work as they
+always do. One that concerns several is a commit in each, in an order that lets every part be
+repeated: the part that finishes a job comes last, and other stores come before home.
+`docs/how-to/several-stores.md` says what this promises and what it does not.
 """
 
 from __future__ import annotations
@@ -61,30 +61,30 @@ ROUTES: dict[str, tuple[str, ...]] = {
     "working": ("working",),
     "entity_cache": ("entity_cache",),
 }
-"""The layers that can have a store of their own, each with those that go with it."""
+"""The layers that can have a store of their own, each with those that move with it."""
 JOB_LAYERS = {"remake": "episodic", "retell": "long_term"}
-"""Jobs that live with a layer whatever else their commit holds: what is dropped and the work of making it again."""
+"""Jobs that live with a layer whatever else their commit holds: what is dropped stays with the work of remaking it."""
 FIRST_TRY_COUNTS = ("learn", "read", "reread")
-"""Jobs whose second try may answer differently. Others make the same ids again, and so change nothing twice."""
+"""Jobs whose second try may answer differently. Others produce the same ids again, and so change nothing twice."""
 FENCE = "fence"
 FENCE_MS = HOUR_MS
-"""Much longer than any commit takes, and than clocks differ."""
+"""Much longer than any commit takes and than any difference between clocks."""
 FALLBACKS = ("", "memory")
-"""What may take the place of a store that cannot be reached: nothing, or one in memory."""
+"""What may replace a store that cannot be reached: nothing, or one in memory."""
 HOME = 0
 EPOCH_BITS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class RoutedMark(Mark):
-    """How far a reader has come in each of the stores."""
+    """How far a reader has got in each of the stores."""
 
     marks: tuple[Mark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RoutedJob(Job):
-    """A job that does not live at home. It remembers where, also when it is put off or goes on."""
+    """A job that does not live at home. It remembers where it lives, even when it is postponed or continued."""
 
     place: int = HOME
 
@@ -102,7 +102,7 @@ class RoutedStore:
         self._rest = places[id(store)]
         self._places = {
             layer: places[id(routes[route])] for route, layers in ROUTES.items() if route in routes for layer in layers
-        } | {FENCE: -1}  # seen in no store
+        } | {FENCE: -1}  # visible in no store
         self._routes = {route: places[id(given)] for route, given in routes.items()}
         self._turn = 0
         self._under_way: set[asyncio.Future[int]] = set()
@@ -122,7 +122,7 @@ class RoutedStore:
             ((place, part),) = parts.items()
             return await self._stores[place].commit(part, now)
         prepare(changes)  # refuses what is too large before any part of it is written
-        # Whoever stops waiting does not stop it between two stores.
+        # A caller that stops waiting does not stop it between two stores.
         task = asyncio.ensure_future(self._commit_parts(changes, parts, rests_on, now))
         self._under_way.add(task)
         task.add_done_callback(self._ended)
@@ -131,12 +131,12 @@ class RoutedStore:
     def _ended(self, task: asyncio.Future[int]) -> None:
         self._under_way.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever stopped waiting for it left nobody to tell
+            task.exception()  # retrieved here: if its caller stopped waiting, there is nobody to tell
 
     async def _commit_parts(
         self, changes: Changes, parts: Mapping[int, Changes], rests_on: Sequence[str], now: int
     ) -> int:
-        """Commit each part in its store; what ends a job last, and elsewhere before home."""
+        """Commit each part in its store: the one that finishes a job last, and other stores before home."""
         parts, rests_on = await self._with_needs(changes.partition, parts, rests_on, now)
         revisions: dict[int, int] = {}
         for place in sorted(parts, key=lambda place: (bool(parts[place].finish), -place)):
@@ -158,17 +158,17 @@ class RoutedStore:
         except Conflict as conflict:
             if conflict.field != "key":
                 raise
-            return 0  # an earlier try has written here and was broken off before the job ended
+            return 0  # an earlier try wrote here and was interrupted before the job ended
 
     def _parts(self, changes: Changes) -> dict[int, Changes]:
-        """The change as it concerns each store. It hangs on nothing but the change, so a retry is split alike."""
+        """The change as it concerns each store. The split depends on the change alone, so a retry is split alike."""
         put: dict[int, list[Record]] = {}
         for record in changes.put:
             put.setdefault(self._place(record.layer), []).append(record)
         finish = _by_place(changes.finish, _place_of)
         with_records = next(iter(put)) if len(put) == 1 else HOME
         enqueue = _by_place(changes.enqueue, lambda job: self._place_for(job, with_records))
-        # Ids do not tell a layer. What is not there is dropped without a trace.
+        # An id does not tell its layer, so drops go to every store; dropping what is not there leaves no trace.
         touched = set(range(len(self._stores))) if changes.drop else {*put, *finish, *enqueue} or {HOME}
         epochs = self._unpacked(changes.epoch)
         return {
@@ -185,14 +185,14 @@ class RoutedStore:
         return self._place(JOB_LAYERS[job.kind]) if job.kind in JOB_LAYERS else with_records
 
     def _needs(self, place: int, changes: Changes) -> tuple[str, ...]:
-        """What a store has to hold: of what is put those that it gets, and at home all that is not put."""
+        """The needed ids a store has to hold: those this change puts there and, at home, all it does not put."""
         homes = {record.id: self._place(record.layer) for record in changes.put}
         return tuple(id for id in changes.needs if homes.get(id, HOME) == place)
 
     async def _with_needs(
         self, partition: Partition, parts: Mapping[int, Changes], rests_on: Sequence[str], now: int
     ) -> tuple[Mapping[int, Changes], Sequence[str]]:
-        """The parts, each with what it needs of its own store, as a relation needs entities; and what is at home."""
+        """The parts, each with what it needs in its own store, as a relation needs entities; and the needs at home."""
         beside: dict[str, int] = {}
         for place in parts:
             wanted = [id for id in rests_on if id not in beside] if place != HOME else []
@@ -206,11 +206,11 @@ class RoutedStore:
         return settled, [id for id in rests_on if id not in beside]
 
     # ── fences ───────────────────────────────────────────────────────────────────────────────────
-    # What is learned from a message is written to another store than the message is forgotten in. So
-    # a commit that rests on messages first finds a fence, then looks whether the messages live, and
-    # then writes on condition that the fence still stands; and whoever drops something at home breaks
-    # the fences after it. Written before that, what was learned can be seen, and forgotten, by the
-    # one who forgets; after that it is refused.
+    # What is learned from a message is written to a different store from the one the message is forgotten
+    # in. So a commit that rests on messages first finds a fence, then checks that the messages live, and
+    # then writes on condition that the fence still stands; and a commit that drops something at home breaks
+    # the fences afterwards. What was learned and written before that can be seen, and forgotten, by the
+    # caller that forgets; after that it is refused.
 
     async def _fenced(self, place: int, part: Changes, rests_on: Sequence[str], now: int) -> Changes:
         fence = await self._fence(self._stores[place], part.partition, now)
@@ -245,7 +245,7 @@ class RoutedStore:
     async def list(
         self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
     ) -> Page:
-        """A page in order of birth; layers of different stores come one store after the other."""
+        """A page in order of birth; layers of different stores come one store after another."""
         layers = _by_place(where.layers, self._place)
         places = sorted(layers) if layers else list(range(len(self._stores)))
         if len(places) == 1:
@@ -263,7 +263,7 @@ class RoutedStore:
         pages = zip(self._stores, marks, strict=True)
         deltas = await asyncio.gather(*(store.changes(partition, each, limit) for store, each in pages))
         reset = any(delta.reset for delta in deltas)
-        if reset:  # whoever forgets what he holds has to be told all of it, by every store
+        if reset:  # a reader that discards what it holds needs all of it again, from every store
             deltas = [
                 delta if delta.reset else await store.changes(partition, None, limit)
                 for store, delta in zip(self._stores, deltas, strict=True)
@@ -282,11 +282,11 @@ class RoutedStore:
         )
 
     async def _dropped(self, place: int, partition: Partition, ids: tuple[str, ...]) -> tuple[str, ...]:
-        """The ids that are gone: a layer that was moved may have left copies behind, which go without a loss."""
+        """The ids that are gone: a layer that moved may have left copies behind, and dropping those loses nothing."""
         if not ids:
             return ()
         others = [each for each in range(len(self._stores)) if each != place]
-        # As of the beginning of time nothing has expired: what is still held stays held.
+        # As of time 0 nothing has expired: what is still held stays held.
         living = {record.id for each in others for record in await self._living(each, partition, ids, 0)}
         return tuple(id for id in ids if id not in living)
 
@@ -297,7 +297,7 @@ class RoutedStore:
         return list(self._own(place, found))
 
     def _own(self, place: int, records: Sequence[Record]) -> Sequence[Record]:
-        """What a store is asked for. What a layer left behind when it moved away is there, and not shown."""
+        """The records a store is asked for. What a layer left behind when it moved is still there, but not shown."""
         return [record for record in records if self._place(record.layer) == place]
 
     async def search(
@@ -319,7 +319,7 @@ class RoutedStore:
 
     async def claim(self, now: int, lease_s: float, limit: int) -> Sequence[Job]:
         check_limit(limit)
-        self._turn += 1  # so that no store's jobs have to wait for those of another for ever
+        self._turn += 1  # so that no store's jobs wait for another's for ever
         jobs: list[Job] = []
         missing: Unavailable | None = None
         for step in range(len(self._stores)):
@@ -336,7 +336,7 @@ class RoutedStore:
         return jobs
 
     async def wait_for_work(self, timeout_s: float) -> bool:
-        """Wait until a store that can tell has work, at most so long. True when one has."""
+        """Wait up to `timeout_s` for work in a store that can signal it. True when one has some."""
         listeners = [listen for store in self._stores if (listen := getattr(store, "wait_for_work", None))]
         waits = [asyncio.ensure_future(listen(timeout_s)) for listen in listeners]
         if not waits:
@@ -370,7 +370,7 @@ class RoutedStore:
         )
 
     def _unpacked(self, epoch: int | None) -> Sequence[int | None]:
-        """The epoch of each store again, from the one number that stands for all."""
+        """The epoch of each store, from the one number that stands for all."""
         mask = (1 << EPOCH_BITS) - 1
         return [((epoch or 0) >> EPOCH_BITS * place) & mask or None for place in range(len(self._stores))]
 
@@ -388,7 +388,7 @@ class RoutedStore:
         return sorted({partition for page in found for partition in page})[:limit]
 
     async def survey(self, now: int) -> Survey:
-        """Counts over all stores. Partitions are those of the store that has the most of them."""
+        """Counts over all stores. The number of partitions is that of the store with the most."""
         found = await self._of_all(lambda store: store.survey(now))
         records: Counter[str] = Counter()
         for place, each in enumerate(found):
@@ -414,11 +414,11 @@ class RoutedStore:
 
     @property
     def parts(self) -> dict[str, Store]:
-        """The stores, each by what it holds."""
+        """The stores, keyed by what each holds."""
         return {self._told(place): store for place, store in enumerate(self._stores)}
 
     async def examine(self) -> Sequence[Finding]:
-        """What each store finds of its server, under the name of what it holds."""
+        """What each store reports about its server, under the name of what it holds."""
         found = await self._of_all(examined)
         return [
             replace(finding, name=f"{self._told(place)}: {finding.name}")
@@ -438,7 +438,7 @@ class RoutedStore:
         return whole | ({"fallback": "; ".join(fallbacks)} if fallbacks else {})
 
     def _told(self, place: int) -> str:
-        """A store by what it holds, as people say it."""
+        """A store named by what it holds, for people."""
         routes = [route for route, each in self._routes.items() if each == place]
         return ", ".join([*routes, *(["the rest"] if place == self._rest else [])])
 
@@ -473,12 +473,12 @@ def _fences_of(partition: Partition) -> Filter:
 
 
 def _packed(epochs: Sequence[int]) -> int:
-    """One number for the epochs of all stores, home's lowest."""
+    """One number for the epochs of all stores, home's in the lowest bits."""
     return sum(epoch << EPOCH_BITS * place for place, epoch in enumerate(epochs))
 
 
 def _read_cursor(after: str | None, places: Sequence[int]) -> tuple[int, str | None]:
-    """Which store a list goes on in, and where."""
+    """Which store a list continues in, and where."""
     if after is None:
         return places[0], None
     place, separator, inner = after.partition(":")
@@ -517,7 +517,7 @@ async def open_stores(
 ) -> Store:
     """Open the store of a URL, with some layers in stores of their own.
 
-    `layers` says where: {"conversation": "redis://...", "working": "redis://..."}. One URL is opened
+    `layers` says where: {"conversation": "redis://...", "working": "redis://..."}. Each URL is opened
     once. With `fallback="memory"` a store that cannot be reached is replaced by one in memory, loudly.
     """
     check_routes(layers)

@@ -1,8 +1,8 @@
-"""What can be saved of a damaged SQLite file: the rows that are still what was written, and nothing else.
+"""What can be salvaged from a damaged SQLite file: the rows that are still what was written, and nothing else.
 
-The file is read page by page, without its trees and without SQLite, so that a damaged page costs what stands on it
-and no more. A row counts if its digest is the one it was written with, which covers whose it is; rows of somebody
-who was erased, and rows whose owner cannot be read, do not. The file is only read.
+The file is read page by page, without its trees and without SQLite, so that a damaged page costs only what is on it.
+A row counts if its digest is the one it was written with, which also covers its owner; rows of an erased user, and
+rows whose owner cannot be read, do not count. The file is only read, never written.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ LEAF = 0x0D
 """The kind of page that holds rows."""
 PARTITION_COLUMNS, RECORD_COLUMNS = 7, 16
 OVERFLOW_MAX = 1_000
-"""Pages of one row: far more than a record may have. A damaged chain could go in circles."""
+"""Pages of one row: far more than a record may have. A damaged chain could loop."""
 _LOG_HEADER_BYTES, _FRAME_BYTES = 32, 24
 _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 """Kind of a value in a row -> bytes of an integer."""
 _DAMAGE = (IndexError, KeyError, ValueError, TypeError, struct.error)
-"""What bytes that are not what they should be lead to."""
+"""What decoding damaged bytes can raise."""
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Salvaged:
     records: list[Record] = field(default_factory=list)
     """Living records that are what was written, in order of birth."""
     damaged: int = 0
-    """Rows that are there and cannot be read, or are not what was written. What stood on lost pages is not counted."""
+    """Rows that are there but cannot be read, or are not what was written. What was on lost pages is not counted."""
 
     @property
     def owners(self) -> set[Partition]:
@@ -44,7 +44,7 @@ class Salvaged:
 
 
 def salvage(path: Path, now: int) -> Salvaged:
-    """All that can be read of a file, however damaged."""
+    """Everything that can be read from a file, however damaged."""
     try:
         raw = path.read_bytes()
         log = Path(f"{path}-wal")
@@ -68,7 +68,7 @@ def salvage(path: Path, now: int) -> Salvaged:
 
 
 def _take(values: tuple[Any, ...], partitions: Mapping[int, tuple[Partition, int]], now: int, found: Salvaged) -> None:
-    """Add the record that a row is, if it lives; count it, if it cannot be told what it is."""
+    """Add the record that a row holds, if it lives; count the row as damaged if it cannot be read or verified."""
     _, part, id, epoch, _, born, version, layer, session, dropped, dead_at, digest, payload, model, vector, _ = values
     partition, current = partitions.get(part, (None, None))
     if dropped == 1 or (dead_at is not None and dead_at <= now) or (partition is not None and epoch != current):
@@ -90,7 +90,7 @@ def _take(values: tuple[Any, ...], partitions: Mapping[int, tuple[Partition, int
 
 
 class _Pages:
-    """The pages of a file, with those that its log has newer."""
+    """The pages of a file, with newer ones from its log."""
 
     def __init__(self, raw: bytes, log: bytes) -> None:
         self._raw = raw
@@ -107,7 +107,7 @@ class _Pages:
         return self._newer.get(number) or self._raw[start : start + self._bytes]
 
     def rows(self, number: int, found: Salvaged) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """The rows of a page: the number of each, and its values. Those that cannot be read are counted."""
+        """The rows of a page, each with its number and its values. Those that cannot be read are counted."""
         page = self._page(number)
         start = HEADER_BYTES if number == 1 else 0
         if len(page) < start + 8 or page[start] != LEAF:
@@ -131,7 +131,7 @@ class _Pages:
         return row, _values(content)
 
     def _local(self, size: int) -> int:
-        """How many bytes of a row stand on its own page."""
+        """How many bytes of a row are on its own page."""
         most, least = self._usable - 35, (self._usable - 12) * 32 // 255 - 23
         if size <= most:
             return size
@@ -150,7 +150,7 @@ class _Pages:
 
 
 def _committed(log: bytes, page_bytes: int) -> Iterator[tuple[int, bytes]]:
-    """The newest pages of the log: those of its frames that belong to a commit, and are whole."""
+    """The newest pages in the log: those of its frames that belong to a commit and are whole."""
     order = ">" if log[:4] == b"\x37\x7f\x06\x83" else "<"
     salts, sums = log[16:24], _summed(log[:24], (0, 0), order)
     open_pages: list[tuple[int, bytes]] = []
@@ -166,7 +166,7 @@ def _committed(log: bytes, page_bytes: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _summed(content: bytes, sums: tuple[int, int], order: str) -> tuple[int, int]:
-    """The checksum of a log, carried on over more of it."""
+    """The checksum of a log, continued over more of it."""
     first, second = sums
     words = struct.unpack(f"{order}{len(content) // 4}I", content)
     for place in range(0, len(words), 2):

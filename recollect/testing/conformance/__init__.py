@@ -1,7 +1,7 @@
 """The storage contract as tests that anyone can run on a backend of their own.
 
-Each test is named after one sentence of the contract. Subclass the suite, say where an empty store
-is, and run pytest:
+Each test is named after one sentence of the contract. Subclass the suite, say where to find an
+empty store, and run pytest:
 
     import pytest
     from recollect.testing.conformance import StoreConformance
@@ -11,8 +11,8 @@ is, and run pytest:
         def store_url(self, tmp_path):
             return f"sqlite:///{tmp_path}/recollect.db"
 
-A store that cannot do everything says so in its `abilities`; the tests of what it lacks are skipped
-with the name of the missing ability, and `abilities_report(store)` gives the whole list.
+A store that cannot do everything says so in its `abilities`; tests of what it lacks are skipped
+with the name of the missing ability, and `abilities_report(store)` returns the whole list.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""A reader that only asks "what is new?" ends with exactly what the store holds."""
+"""A reader that only asks "what is new?" ends up with exactly what the store holds."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class ChangesConformance(Stage):
 
 
 async def _answers(store: Store) -> tuple[list[Record], ...]:
-    """What each reading verb says, and that no job and no revision stirs."""
+    """What each reading verb returns, after checking that no job appears and no revision moves."""
     assert not await store.claim(NOW, LEASE_S, 10)
     with refused(Conflict, "id"):
         await put(store, message("m0", version=1), now=LATER)

@@ -1,4 +1,4 @@
-"""A commit lands whole or not at all, once for its key, and never over something newer."""
+"""A commit lands whole or not at all, once per key, and never over something newer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Random operations, given to the store under test and to the in-memory model: all answers agree.
 
-What the contract leaves open is not compared: where a page ends, the order inside one revision,
+What the contract leaves open is not compared: where a page ends, the order within one revision,
 the order of jobs that fall due together.
 """
 
@@ -35,7 +35,7 @@ Operation = Callable[[Store], Awaitable[Answer]]
 
 
 class ModelConformance(Stage):
-    """The in-memory store is the model that every other one is compared with."""
+    """The in-memory store is the model that every other store is compared with."""
 
     @pytest.mark.parametrize("seed", range(8))
     async def test_random_operations_give_the_same_answers_as_the_model(self, store: Store, seed: int) -> None:
@@ -62,7 +62,7 @@ class ModelConformance(Stage):
 
 
 async def _answer(operation: Operation, store: Store) -> Answer:
-    """What a call gives; for a refusal its class and the field it names."""
+    """What a call returns; for a refusal, its class and the field it names."""
     try:
         return await operation(store)
     except RecollectError as error:
@@ -71,9 +71,9 @@ async def _answer(operation: Operation, store: Store) -> Answer:
 
 @dataclass
 class Play:
-    """Thinks of the next operation, from what earlier ones have told a caller.
+    """Makes up the next operation, from what earlier ones have told a caller.
 
-    With partitions of its own it is one of many: what is about all of the store is left out.
+    With partitions of its own it is one of many, so operations on the whole store are left out.
     """
 
     chance: random.Random
@@ -146,7 +146,7 @@ class Play:
         return f"commit {changes} at {now}", lambda store: store.commit(changes, now)
 
     def _add(self) -> tuple[str, Operation]:
-        """What most commits are: something new, and the work that comes with it."""
+        """A commit like most: something new, and the work that comes with it."""
         partition, now, name = self._partition(), self.now, f"new {len(self.commits)}"
         job = work(f"job of {name}", partition, (name,), now)
         changes = Changes(partition, put=(message(name, partition=partition),), enqueue=(job,), key=f"key of {name}")

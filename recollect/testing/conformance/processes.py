@@ -1,4 +1,4 @@
-"""What must hold when several processes write, when one is killed, and when a store is opened again."""
+"""What must hold when several processes write, when one is killed, and when a store is reopened."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KILLED = 9
 
 
 class Killed(BaseException):
-    """Stands for the end of a process where a store cannot be shared with another one."""
+    """Stands in for the death of a process where a store cannot be shared with another process."""
 
 
 class ProcessConformance(Stage):
@@ -186,7 +186,7 @@ async def _ended(process: BaseProcess) -> int | None:
 
 
 async def _write_at_random(url: str, seed: int) -> None:
-    """Put, put back and drop what the others put, put back and drop too; count what was changed."""
+    """Put, put back and drop the same records as the other writers; count the commits that changed something."""
     chance = random.Random(seed)
     async with opened(url) as store:
         await put(store, message(f"count{seed}", "0", BOB))
@@ -232,7 +232,7 @@ async def _until_killed(task: Awaitable[None]) -> None:
 
 
 async def _work(store: Store, now: int, chance: random.Random | None, die: Callable[[], None]) -> None:
-    """Do all that is due; with a chance, die after a claim, in the middle of a commit or after it."""
+    """Do all due jobs; given a `chance`, perhaps die after a claim, in the middle of a commit or after it."""
 
     def perhaps_die() -> None:
         if chance is not None and chance.random() < 0.08:
@@ -241,7 +241,7 @@ async def _work(store: Store, now: int, chance: random.Random | None, die: Calla
     while jobs := await store.claim(now, LEASE_S, 1):
         (job,) = jobs
         perhaps_die()
-        # A fresh id for each try: only the attempt keeps a second effect away.
+        # A fresh id for each try: only the attempt prevents a second effect.
         effect = message(new_id(now), job.id, layer="fact")
         changes = Changes(ANN, put=(effect,), finish=(job,), needs=job.refs, key=f"{job.id}:{job.attempt}")
         writing = asyncio.create_task(store.commit(changes, now))

@@ -1,4 +1,4 @@
-"""Reading gives what lives, in order of birth, at a cost that does not grow with what there is."""
+"""Reading returns what lives, in order of birth, at a cost that does not grow with how much is stored."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What every part of the suite stands on: the store under test, and plain values to give it.
+"""What every part of the suite builds on: the store under test, and plain values to give it.
 
-Time is passed in, as everywhere in the contract: `NOW` is an ordinary day and no test asks a clock.
+Time is passed in, as everywhere in the contract: `NOW` is an ordinary day and no test reads a clock.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ BOB = Partition("acme", "bob")
 
 @pytest.mark.asyncio
 class Stage:
-    """The fixtures that every test of the suite asks for."""
+    """The fixtures that the tests of the suite use."""
 
     @pytest.fixture
     def store_url(self) -> str:
-        """Where an empty store is. The one fixture that a backend has to give."""
+        """The URL of an empty store. The one fixture that a backend has to provide."""
         raise NotImplementedError("override the fixture store_url with the URL of an empty store")
 
     @pytest.fixture
     def other_url(self, store: Store, store_url: str) -> str:
-        """Where a second empty store of the kind is; override it where a longer name is not another place."""
+        """The URL of a second empty store of the same kind; override it where a longer name is not another place."""
         return f"{store_url}_other" if SHARED in store.abilities else store_url
 
     @pytest_asyncio.fixture
@@ -48,7 +48,7 @@ class Stage:
 
     @pytest_asyncio.fixture
     async def second(self, store: Store, store_url: str) -> AsyncIterator[Store]:
-        """Another connection to the same data; the same one where a store has only one."""
+        """Another connection to the same data; the same connection where a store has only one."""
         if SHARED not in store.abilities:
             yield store
             return
@@ -64,7 +64,7 @@ class Stage:
 
 @asynccontextmanager
 async def opened(url: str) -> AsyncIterator[Store]:
-    """A store for the length of a block; closed at its end, also when a test has closed it before."""
+    """A store for the length of a block; closed at its end, even if a test has already closed it."""
     store = await open_store(url)
     try:
         yield store
@@ -74,7 +74,7 @@ async def opened(url: str) -> AsyncIterator[Store]:
 
 
 def require(store: Store, *abilities: str) -> None:
-    """Skip the test, by name, where the store has none of these abilities."""
+    """Skip the test, naming what is missing, where the store has none of these abilities."""
     if not set(abilities) & store.abilities:
         pytest.skip("the store lacks " + " and ".join(f"'{name}' ({ABILITIES[name]})" for name in abilities))
 
@@ -138,7 +138,7 @@ async def one(store: Store, id: str, partition: Partition = ANN, now: int = NOW)
 async def listed(
     store: Store, where: Filter, now: int = NOW, newest_first: bool = False, limit: int = 100
 ) -> list[Record]:
-    """All that a filter means, followed page by page to the end."""
+    """Everything a filter matches, followed page by page to the end."""
     found: list[Record] = []
     after = None
     while True:
@@ -155,7 +155,7 @@ def ids_of(records: Sequence[Record]) -> list[str]:
 
 
 async def purge(store: Store, partition: Partition, before: int, limit: int = 1_000) -> Forgotten:
-    """Remove the dead for good, to the end; gives the last answer."""
+    """Remove the dead for good, to the end; returns the last answer."""
     while True:
         gone = await store.forget(Filter(partition, dead_before=before), before, limit)
         if gone.done:
@@ -164,7 +164,7 @@ async def purge(store: Store, partition: Partition, before: int, limit: int = 1_
 
 @dataclass
 class Reader:
-    """Follows one partition by `changes` alone and holds what it was told."""
+    """Follows one partition through `changes` alone and holds what it was told."""
 
     partition: Partition = ANN
     held: dict[str, Record] = field(default_factory=dict)
@@ -191,5 +191,5 @@ class Reader:
 
 
 async def mark_of(store: Store, partition: Partition = ANN) -> Mark:
-    """The mark of a reader that has seen everything; it tells epoch and revision."""
+    """The mark of a reader that has seen everything; it tells the epoch and the revision."""
     return await Reader(partition).catch_up(store)

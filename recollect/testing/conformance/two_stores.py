@@ -1,6 +1,6 @@
 """Work that spans two stores has each effect once, wherever it is killed.
 
-No transaction joins two stores, so the order of five steps does: claim at home, read the other
+No transaction joins two stores, so the order of five steps takes its place: claim at home, read the other
 partition's epoch, read the sources, commit there under the job's id, finish at home.
 """
 
@@ -97,7 +97,7 @@ class TwoStoreConformance(Stage):
 
 
 async def _tell(home: Store, job: str) -> None:
-    """A message and the job that rests on it."""
+    """Commit a message and the job that rests on it."""
     source = message(new_id(NOW))
     await home.commit(Changes(ANN, put=(source,), enqueue=(work(job, refs=(source.id,)),)), NOW)
 
@@ -112,7 +112,7 @@ async def _run(home: Store, away: Store, now: int, answer: str, killed_after: in
 
 
 async def _work(home: Store, away: Store, now: int, answer: str) -> AsyncGenerator[int, None]:
-    """The five steps for every job that is due; says after each which it was."""
+    """The five steps for every due job; yields the number of each step after it."""
     for job in await home.claim(now, LEASE_S, 10):
         yield 1
         epoch = (await mark_of(away, THERE)).epoch
