@@ -1,1 +1,1 @@
-"""One file for each format that can be read in. Readers give items (`items.py`), `writing.py` stores them."""
+"""One file for each format that can be imported. Readers yield items (`items.py`), `writing.py` stores them."""

@@ -4,7 +4,7 @@
     postgresql://me@host/app     the tables of its Drizzle provider, known by their columns
     memory.db                    the same in SQLite
 
-Messages become messages of a session that is called like the chat, with its title. Working memory, which that
+Messages become messages of a session named after the chat, with its title. Working memory, which that
 package keeps for weeks, becomes a long-term memory.
 """
 
@@ -55,18 +55,18 @@ def open_source(where: str, options: Options) -> Iterator[Source]:
 
 
 class _Reading(Reader):
-    """Makes items of what both kinds of sources have."""
+    """Makes items from what both kinds of sources have."""
 
     def __init__(self, session: str | None = None) -> None:
         super().__init__()
         self._session = session
 
     def session(self, chat: str) -> str:
-        """The session that a chat is."""
+        """The session that a chat becomes."""
         return session_id(chat, KIND, self._session)
 
     def said(self, chat: str, owner: str, role: Any, content: Any, time: Any) -> Iterator[Read]:
-        """A message of a chat. A list keeps the newest alone, so it is known by what it says and when."""
+        """A message of a chat. A list keeps only the newest, so a message is identified by what it says and when."""
         with self.line():
             if role not in ROLES:
                 raise ValidationError(f"must be one of {', '.join(ROLES)}", field="role")
@@ -78,7 +78,7 @@ class _Reading(Reader):
         yield from self.bad()
 
     def noted(self, scope: str, whose: str, owner: str, content: Any, time: Any) -> Iterator[Read]:
-        """What an agent wrote down, of a user or of a chat."""
+        """What an agent wrote down about a user or a chat."""
         with self.line():
             memory = {
                 "content": content,
@@ -134,7 +134,7 @@ def _message(reading: _Reading, chat: str, owner: str, raw: str) -> Iterator[Rea
 
 
 class _Tables:
-    """A table of messages, and those of chats and working memory where there are any."""
+    """A table of messages, and those of chats and working memory if there are any."""
 
     def __init__(self, tables: Tables, options: Options) -> None:
         self._tables, self._session = tables, options.session
@@ -162,7 +162,7 @@ class _Tables:
 
 
 def _spoken(content: Any) -> Any:
-    """A message of the interface is kept as JSON in a text; any other text is itself."""
+    """The content of a UI message, which is kept as JSON in a text; any other text is returned as it is."""
     if not isinstance(content, str) or not content.lstrip().startswith(("{", "[")):
         return content
     try:
@@ -186,7 +186,7 @@ def _parts(spoken: Any) -> Iterator[dict[str, Any]]:
 
 
 def _part(given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Texts, files by their address, and tools with what they were given and gave; thoughts are left out."""
+    """Texts, files by their address, and tool calls with their input and output; thoughts are left out."""
     kind = str(given.get("type"))
     if kind == "text" and isinstance(given.get("text"), str):
         yield from text_part(given["text"])

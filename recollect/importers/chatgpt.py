@@ -1,7 +1,7 @@
 """ChatGPT's data export: `conversations.json`, in its zip or out of it.
 
-A conversation is a tree, since answers can be made again and questions edited; what is read is the branch that
-was shown last. Left out is what was not said: hidden system messages and the model's thoughts.
+A conversation is a tree, since answers can be regenerated and questions edited; the branch that was shown last
+is read. What was not said is left out: hidden system messages and the model's thoughts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROLES = ("system", "user", "assistant", "tool")
 UNSAID = ("thoughts", "reasoning_recap", "user_editable_context", "model_editable_context")
 """Kinds of content that nobody was shown."""
 EVERYONE = "all"
-"""Who a message is for; one for somebody else calls a tool."""
+"""Who an ordinary message is for; one for anybody else calls a tool."""
 
 
 @contextmanager
@@ -88,7 +88,7 @@ def _seconds(node: Mapping[str, Any]) -> float:
 
 
 def _message(message: Mapping[str, Any], called: str | None) -> dict[str, Any] | str:
-    """A message as what `add_message` takes, or why it was not said."""
+    """A message as `add_message` takes it, or why it was not said."""
     author, content, more = (_object(message, field) for field in ("author", "content", "metadata"))
     role = author.get("role")
     if role not in ROLES:

@@ -1,7 +1,7 @@
 """Claude's data export: `conversations.json`, and what Claude remembered in `memories.json`, in their zip or out of it.
 
-Texts, tool calls and their results are kept, thoughts are not. A text that was attached is a message of its own
-behind the one that it came with, so that one that is too long does not take the other with it.
+Texts, tool calls and their results are kept, thoughts are not. An attached text becomes a message of its own
+after the one it came with, so that if one of them is too long, the other is still stored.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _conversation(reader: Reader, given: Mapping[str, Any]) -> Iterator[Read]:
 
 
 def _drafts(conversation: str, native: str, message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """A message, and a further one for each text that was attached to it."""
+    """A message, and another one for each text that was attached to it."""
     role = ROLES.get(str(message.get("sender")))
     if role is None:
         raise ValidationError(f"must be one of {', '.join(ROLES)}", field="sender")
@@ -78,7 +78,7 @@ def _drafts(conversation: str, native: str, message: Mapping[str, Any]) -> Itera
 
 
 def _parts(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What a message says in blocks; older exports have the text alone."""
+    """What a message says, in blocks; older exports have only the text."""
     blocks = _listed(message, "content")
     if not blocks and isinstance(message.get("text"), str):
         yield from text_part(message["text"])
@@ -98,7 +98,7 @@ def _parts(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _call_id(message: Mapping[str, Any], id: object, place: int) -> str:
-    """The id of a call; an export may have none, and then one is made."""
+    """The id of a call; if the export has none, one is made."""
     return id if is_id(id) else derived_id(KIND, "call", str(message.get("uuid")), str(place))
 
 
@@ -118,7 +118,7 @@ def _listed(message: Mapping[str, Any], field: str) -> list[dict[str, Any]]:
 
 
 def _memories(reader: Reader, given: Mapping[str, Any]) -> Iterator[Item]:
-    """What Claude wrote down of its user, a memory for each paragraph."""
+    """What Claude wrote down about its user, one memory for each paragraph."""
     owner = str(given.get("account_uuid") or "")
     projects = given.get("project_memories")
     texts = [("", given["conversations_memory"]), *(projects.items() if isinstance(projects, dict) else ())]
@@ -134,7 +134,7 @@ def _memories(reader: Reader, given: Mapping[str, Any]) -> Iterator[Item]:
 
 
 def _paragraphs(text: object) -> list[str]:
-    """The paragraphs of a text, a heading with what stands under it.
+    """The paragraphs of a text, each heading joined to what stands under it.
 
     >>> _paragraphs("**Work**\\n\\nAnn builds boats.\\n\\nShe sails.")
     ['Work: Ann builds boats.', 'She sails.']

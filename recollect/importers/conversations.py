@@ -12,11 +12,11 @@ from recollect.importers.files import elements
 from recollect.importers.items import Item, LeftOut, Problem, Read, Unnamed, refused, size_of
 
 TITLE_CHARACTERS = 120
-"""A title is a line of a list."""
+"""A title has to fit on one line of a list."""
 
 
 class Reader:
-    """Counts the lines of an export, which are its messages, and keeps what is wrong with them."""
+    """Counts the lines of an export, which are its messages, and collects what is wrong with them."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -25,7 +25,7 @@ class Reader:
 
     @contextmanager
     def line(self) -> Iterator[None]:
-        """One line: what is wrong with it is kept, and the next one is read."""
+        """One line: what is wrong with it is recorded, and reading goes on with the next."""
         self.number += 1
         try:
             yield
@@ -33,12 +33,12 @@ class Reader:
             self.problems.append(refused(self.number, error))
 
     def bad(self) -> Iterator[Problem]:
-        """What was wrong since this was asked last."""
+        """What was wrong since the last call."""
         yield from self.problems
         self.problems.clear()
 
     def native(self, given: Mapping[str, Any], field: str, *place: str) -> tuple[str, bool]:
-        """What a thing is called in its source, and whether it is called anything; else one is made of what it says."""
+        """What a thing is called in its source, and whether it has a name; if not, one is derived from what it says."""
         name = given.get(field)
         if isinstance(name, str | int) and name != "":
             return str(name), True
@@ -52,7 +52,7 @@ class Reader:
         )  # fmt: skip
 
     def left(self, reason: str) -> LeftOut:
-        """That this line has nothing to store."""
+        """Report that this line has nothing to store."""
         return LeftOut(self.number, reason)
 
     def title(self, session: str, title: object, owner: str = "") -> Iterator[Item]:
@@ -63,7 +63,7 @@ class Reader:
 
 
 ReadOne = Callable[[Reader, Mapping[str, Any]], Iterator[Read]]
-"""Gives the items of one element."""
+"""Yields the items of one element."""
 
 
 class Conversations:
@@ -109,7 +109,7 @@ def text_part(text: str) -> Iterator[dict[str, Any]]:
 
 
 def said(parts: Sequence[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """The content of a message: the only text as it is, else the parts."""
+    """The content of a message: a single text as it is, otherwise the parts."""
     if len(parts) == 1 and parts[0]["type"] == "text":
         text: str = parts[0]["text"]
         return text

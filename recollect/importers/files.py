@@ -1,4 +1,4 @@
-"""Files that are read in: plain ones only, never more of them than fits, and nothing but what they should be."""
+"""Files to import: regular ones only, never more of them than fits, and nothing but what they should be."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from typing import IO, Any, BinaryIO, cast
 from recollect.errors import NotFound, TooLarge, ValidationError
 
 DOCUMENT_BYTES = 4 * 1024**3
-"""A JSON file. Years of one person's chats are a tenth of it; something that never ends is found out here."""
+"""Largest JSON file. Years of one person's chats are a tenth of it; this catches something that never ends."""
 ELEMENT_CHARACTERS = 64 * 1024**2
-"""One element of a long list, which has to be held in memory: a conversation of some thousand long answers."""
+"""One element of a long list, which has to be held in memory: a conversation of a few thousand long answers."""
 EXPANSION_MAX = 200
-"""How many times larger a file of an archive may be than it is packed: chats shrink to a tenth, a bomb to less."""
+"""How many times larger a file may be than its packed size: chats shrink to a tenth, a bomb to less."""
 MEMBERS_MAX = 1_000
-"""Files of one archive that are read."""
+"""Files read from one archive."""
 
 _PIECE = 1024 * 1024
 _ZIP = b"PK\x03\x04"
@@ -33,10 +33,10 @@ _DECODER = json.JSONDecoder()
 
 
 def open_file(path: Path, field: str = "file") -> BinaryIO:
-    """A plain file, open for reading; anything else is refused before a byte of it is read.
+    """A regular file, open for reading; anything else is refused before a byte of it is read.
 
-    A folder, a pipe, a device: reading them hangs or never ends. A symbolic link as the last part of
-    the path is refused too, because it can be changed to point elsewhere between looking and reading.
+    Reading a folder, a pipe or a device hangs or never ends. A symbolic link as the last part of
+    the path is refused too, because it can be changed to point elsewhere between checking and reading.
     """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
@@ -55,9 +55,9 @@ def open_file(path: Path, field: str = "file") -> BinaryIO:
 
 @contextmanager
 def opened(path: Path, members: Sequence[str]) -> Iterator[list[BinaryIO]]:
-    """A file, or those of a zip archive that are named so, such as `conversations*.json`, in order of their names.
+    """A file, or the matching members of a zip archive, such as `conversations*.json`, in order of their names.
 
-    Nothing is unpacked to the disk, so no name in an archive can lead anywhere.
+    Nothing is unpacked to disk, so no name in an archive can lead anywhere.
     """
     with open_file(path) as file:
         start = file.read(len(_ZIP))
@@ -117,7 +117,7 @@ def _unpacking() -> Iterator[None]:
 
 
 def elements(file: BinaryIO) -> Iterator[Any]:
-    """The elements of the list that a JSON file is, one at a time; of any other JSON, the one value that it is.
+    """The elements of a JSON file that is a list, one at a time; any other JSON is yielded as one value.
 
     A list of any length takes no more memory than its largest element.
     """
@@ -137,7 +137,7 @@ def elements(file: BinaryIO) -> Iterator[Any]:
 
 
 class _Text:
-    """The text of a file, of which only the part that is being read is held."""
+    """The text of a file, holding only the part that is being read."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -147,7 +147,7 @@ class _Text:
         self._read = 0
 
     def next(self) -> str:
-        """The next character that is not blank, without going past it; empty at the end."""
+        """The next character that is not blank, without consuming it; empty at the end."""
         while True:
             while self._place < len(self._held):
                 if self._held[self._place] not in " \t\r\n":
@@ -161,7 +161,7 @@ class _Text:
         self._place += 1
 
     def value(self) -> Any:
-        """The value that stands here."""
+        """The value that starts here."""
         self.next()
         wanted = _PIECE
         while True:
@@ -171,7 +171,7 @@ class _Text:
             except RecursionError:
                 raise ValidationError("nests too deeply", field="file") from None
             except ValueError as error:
-                # Half a value looks like a wrong one. Twice as much is read each time, so that this stays linear.
+                # An incomplete value looks like an invalid one. Each read is twice as long, so that this stays linear.
                 if len(self._held) - self._place > ELEMENT_CHARACTERS:
                     raise TooLarge(f"has a part of more than {ELEMENT_CHARACTERS} characters", field="file") from error
                 if not self._more(wanted):

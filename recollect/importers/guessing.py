@@ -1,4 +1,4 @@
-"""Which program wrote a source: every reader looks at its beginning, and who understands the most of it knows."""
+"""Which program wrote a source: every reader looks at its beginning, and the one that understands most of it wins."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from recollect.importers.kinds import JSONL, KINDS, open_source
 from recollect.importers.options import Options
 
 LOOKED_AT = 20
-"""Items at the beginning of a source that are looked at."""
+"""Items at the beginning of a source that are examined."""
 _MODULES = {module: kind for kind, module in reversed(KINDS.items()) if kind != JSONL}
 GUESSED = (*_MODULES.values(), JSONL)
-"""Kinds by their readers, the one that takes nearly anything last."""
+"""Kinds by reader, with the one that accepts nearly anything last."""
 
 
 def guess(kind: str, where: str, options: Options) -> str | None:
-    """The kind that a source is instead of what it was said to be; None where it is that, or nothing that is known."""
+    """The kind that a source really is; None if it is the kind it was said to be, or none that is known."""
     if _understood(kind, where, options):
         return None
     shares = {other: _understood(other, where, options) for other in GUESSED}
@@ -26,7 +26,7 @@ def guess(kind: str, where: str, options: Options) -> str | None:
 
 
 def _understood(kind: str, where: str, options: Options) -> float:
-    """How much of the beginning of a source the reader of a kind can make sense of, from 0 to 1."""
+    """How much of the beginning of a source the reader of a kind understands, from 0 to 1."""
     try:
         with open_source(kind, where, options) as source:
             looked = list(islice(source.read(), LOOKED_AT))

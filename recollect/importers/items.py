@@ -1,7 +1,7 @@
-"""What readers give: one stream of items, whatever the source, and what became of them.
+"""What readers yield: one stream of items, whatever the source, and what became of them.
 
 A reader is pure: it looks at a source and says what is in it. It stores nothing, and an item that it
-cannot make sense of is a `Problem`, which does not stop the others.
+cannot understand is a `Problem`, which does not stop the others.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ KINDS: dict[Kind, str] = {
     "session": "sessions",
 }
 """Kinds of items in the order in which they are stored, each with its name in the outcome: the ends of a relation
-stand before it, and a session has messages before it has a title."""
+come before it, and a session has messages before it has a title."""
 PROBLEMS_KEPT = 100
-"""Bad lines that are listed; the rest are counted, so that a huge wrong file cannot fill the memory."""
+"""Bad lines that are listed; the rest are only counted, so that a huge bad file cannot fill the memory."""
 ORIGIN = "imported_from"
 """The label that says where a message or memory came from."""
 NO_SESSION = "imported"
@@ -40,12 +40,12 @@ LEFT_ALONE = "reads differently here, and was left as it is"
 SECONDS_MAX, MILLISECONDS_MAX = 10**11, 10**14
 """A number below the first is seconds (up to the year 5138), one below the second milliseconds."""
 OWNERS_SHOWN = 1_000
-"""Users of a source that are told apart in the outcome; beyond that they are many."""
+"""Users of a source that are told apart in the outcome; beyond that they are just many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing of a source: what it is, whose, where it goes, and the arguments of the verb that stores it."""
+    """One thing from a source: what it is, whose, where it goes, and the arguments of the verb that stores it."""
 
     line: int
     kind: Kind
@@ -53,15 +53,15 @@ class Item:
     session: str = ""
     agent: str = ""
     owner: str = ""
-    """Whose it was in the source; who it belongs to here is for the caller to say."""
+    """Whose it was in the source; the caller decides who it belongs to here."""
     named: bool = False
-    """Whether the source gave it a name: something else under the same one is told. Else its id is made of its text."""
+    """Whether the source named it; something else of that name is reported. Else its id is derived from its text."""
     verbatim: bool = False
-    """Whether that name is its id here as well: another text that stands under it may be anybody's."""
+    """Whether that name is its id here as well, where another text under it may be anybody's."""
     done: int = 0
-    """How much of the source was read with it, for a bar."""
+    """How much of the source has been read with it, for a progress bar."""
     size: int = 0
-    """About how many bytes it is when it is stored."""
+    """About how many bytes it takes when it is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """A line that was good until its life was over."""
+    """A line that was good but has expired."""
 
     line: int
 
@@ -89,7 +89,7 @@ class LeftOut:
 
 Read = Item | Problem | Expired | LeftOut
 Became = Literal["new", "known", "different"]
-"""What became of a good line. `different` is known, and reads differently here: it was changed, here or there."""
+"""What became of a good line. `different` is known, but reads differently here: it was changed, here or there."""
 
 
 class Source(Protocol):
@@ -97,7 +97,7 @@ class Source(Protocol):
 
     @property
     def size(self) -> int | None:
-        """What `Item.done` grows to; None if nobody knows."""
+        """What `Item.done` grows to; None if that is unknown."""
 
     def read(self) -> Iterator[Read]:
         """Its items, in order."""
@@ -117,7 +117,7 @@ class Imported:
     new: int = 0
     known: int = 0
     different: int = 0
-    """How many of those that are known read differently here."""
+    """How many of the known ones read differently here."""
     expired: int = 0
     left_out: int = 0
     bad: int = 0
@@ -125,7 +125,7 @@ class Imported:
     owners: set[str] = field(default_factory=set)
     stored: bool = True
     tell: Callable[[Mapping[str, Any]], None] = lambda _: None
-    """Is told what became of each line."""
+    """Called with what became of each line."""
 
     def keep(self, item: Item, became: Became) -> None:
         """Note a good line, and what became of it."""
@@ -148,7 +148,7 @@ class Imported:
         self.tell({"line": problem.line, "result": "refused", "reason": problem.reason})
 
     def expire(self, line: int) -> None:
-        """Note that a line is past its life."""
+        """Note that a line has expired."""
         self.expired += 1
         self.tell({"line": line, "result": "expired"})
 
@@ -159,7 +159,7 @@ class Imported:
 
     @property
     def read(self) -> int:
-        """How much the source had of its kind, good or bad."""
+        """How many items of its kind the source had, good or bad."""
         kept: int = sum(getattr(self, name) for name in KINDS.values())
         return kept + self.expired + self.bad
 
@@ -172,12 +172,12 @@ class Imported:
 
 
 def refused(line: int, error: RecollectError) -> Problem:
-    """The problem that an error is."""
+    """An error as a problem."""
     return Problem(line, str(error))
 
 
 def is_id(value: object) -> TypeGuard[str]:
-    """Whether a name of a source may be an id here."""
+    """Whether a name from a source is a valid id here."""
     try:
         validate.identifier(value, "id")
     except ValidationError:
@@ -186,7 +186,7 @@ def is_id(value: object) -> TypeGuard[str]:
 
 
 class Unnamed:
-    """Ids for what has none in its source: made of what it says, and of its place among equals.
+    """Ids for things that have none in their source, derived from what they say and their place among equals.
 
     The same words said twice are two messages.
     """
@@ -195,16 +195,16 @@ class Unnamed:
         self._seen: Counter[str] = Counter()
 
     def id(self, *parts: str) -> str:
-        """The next id of what says this."""
+        """The next id for something that says this."""
         digest = derived_id(*parts)
         self._seen[digest] += 1
         return derived_id(digest, str(self._seen[digest]))
 
 
 def session_id(value: object, kind: str, otherwise: str | None = None) -> str:
-    """A session's name in a source as one of ours: itself where it may be, else one made from it.
+    """A session's name in a source as one of ours: itself if it is valid, else one derived from it.
 
-    Where there is none it is `otherwise`, or the one for all that name none.
+    If there is none, it is `otherwise`, or the session for all that name none.
 
     >>> session_id("monday", "langchain"), len(session_id("{x}", "langchain"))
     ('monday', 28)
@@ -235,14 +235,14 @@ def time_of(value: object, field: str = "created_at") -> int | None:
 
 
 def json_of(raw: object, field: str, max_bytes: int = validate.LIMITS.body_bytes) -> Any:
-    """The JSON in a cell of a table or a key of Redis."""
+    """The JSON in a cell of a table or a key in Redis."""
     if isinstance(raw, str):
         raw = raw.encode("utf-8", "surrogateescape")
     return validate.json_text(raw if isinstance(raw, bytes) else b"", field, max_bytes=max_bytes)
 
 
 def object_of(raw: object, field: str) -> dict[str, Any]:
-    """The same where it must be an object."""
+    """The same, but it must be an object."""
     value = json_of(raw, field)
     if not isinstance(value, dict):
         raise ValidationError("must be a JSON object", field=field)
@@ -250,10 +250,10 @@ def object_of(raw: object, field: str) -> dict[str, Any]:
 
 
 def size_of(value: object) -> int:
-    """About how many bytes a value is when it is stored; what JSON cannot say is for the gate to refuse."""
+    """About how many bytes a value takes when it is stored; what JSON cannot express is for the gate to refuse."""
     return len(json.dumps(value, default=str))
 
 
 def labels(kind: str, **more: Any) -> dict[str, Any]:
-    """The metadata of what came from a source: its kind, and what else there is to say."""
+    """The metadata of something from a source: its kind, and whatever else there is to say."""
     return {ORIGIN: kind} | {name: value for name, value in more.items() if value not in (None, "")}

@@ -1,6 +1,6 @@
 """JSON Lines into a user's memory: our own export, messages, memories, or all of them mixed.
 
-A line says by its fields what it is:
+The fields of a line say what it is:
 
     {"recollect": 1, ...}                                     the head of an export; only its version is read
     {"id", "layer", "scope", ...}                             a record of an export, taken as it is
@@ -12,8 +12,8 @@ A line says by its fields what it is:
     {"session", "title"}                                                                           a title
 
 Owners come from the caller, who may choose to take them from `user` or `user_id` of a line; an org that a
-line names is passed over. Ids that a file does not give are made from its lines, so the same file imported
-twice changes nothing, and an import that was stopped goes on when it is started again.
+line names is ignored. Ids that a file does not give are derived from its lines, so importing the same file
+twice changes nothing, and an import that was stopped resumes when it is started again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from recollect.records import derived_id, system_clock
 
 LINE_BYTES = validate.LIMITS.body_bytes
 SKIPPED_BYTES = 128 * LINE_BYTES
-"""How much of a line that is too long is passed over to find the next; a file with more is not made of lines."""
+"""How much of an overlong line is skipped to find the next; a file with more is not made of lines."""
 EXPORT_VERSION = 1
 DEFAULT_SESSION = NO_SESSION
 
@@ -62,7 +62,7 @@ async def import_jsonl(
     dry_run: bool = False,
     advance: Callable[[int], None] = lambda _: None,
 ) -> Imported:
-    """Store the lines of a file under a user, and tell what became of each.
+    """Store the lines of a file under a user, and report what became of each.
 
     `session` is for messages that name none. With `all_or_nothing` the file must be able to `seek`.
     """
@@ -72,7 +72,7 @@ async def import_jsonl(
 
 @contextmanager
 def open_source(where: str, options: Options) -> Iterator[Source]:
-    """A plain file of lines."""
+    """A regular file of lines."""
     with open_file(Path(where)) as file:
         session = DEFAULT_SESSION if options.session is None else options.session
         yield Lines(file, session=session, size=os.fstat(file.fileno()).st_size)
@@ -103,7 +103,7 @@ class Lines:
 
 
 def lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers. Of a line that is too long only its first bytes are held in memory."""
+    """Lines with their numbers. Only the first bytes of an overlong line are held in memory."""
     number = 0
     while line := file.readline(LINE_BYTES + 2):
         number += 1
@@ -118,7 +118,7 @@ def lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 class NotLines(TooLarge):
-    """It has a line that does not end; what stands behind it was not read."""
+    """It has a line that does not end; what comes after it was not read."""
 
     def __init__(self, number: int) -> None:
         super().__init__(field="file")
@@ -197,7 +197,7 @@ def _formed(kind: Kind, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def parsed_line(line: bytes) -> dict[str, Any]:
-    """The object that a line is."""
+    """The object in a line."""
     if len(line.rstrip(b"\r\n")) > LINE_BYTES:
         raise TooLarge(f"must have at most {LINE_BYTES} bytes", field="line")
     try:
@@ -212,6 +212,6 @@ def parsed_line(line: bytes) -> dict[str, Any]:
 
 
 def _id(given: Mapping[str, Any], made: str) -> tuple[str, bool]:
-    """The id that the file gives, else the one made from the line; and whether the file gave it."""
+    """The id that the file gives, or else the one derived from the line; and whether the file gave it."""
     named = given.get("id") is not None
     return (validate.identifier(given["id"], "id") if named else made), named

@@ -1,4 +1,4 @@
-"""What can be read in, by name: `recollect import --from KIND SOURCE`."""
+"""What can be imported, by name: `recollect import --from KIND SOURCE`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = {
 
 
 def open_source(kind: str, where: str, options: Options | None = None) -> AbstractContextManager[Source]:
-    """A source of a kind, open for as long as it is read. What it gives is for `writing.bring_in` to store."""
+    """A source of a kind, open for as long as it is read. What it yields is for `writing.bring_in` to store."""
     reader = import_module(f"recollect.importers.{KINDS[validate.choice(kind, KINDS, 'from')]}")
     source: AbstractContextManager[Source] = reader.open_source(where, options or Options())
     return source

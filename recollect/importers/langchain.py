@@ -5,7 +5,7 @@
     redis://host                 a list for each session, under `message_store:` (`--prefix` if it is another)
     monday.json                  a file of `FileChatMessageHistory`: one session
 
-Messages keep all that LangChain wrote: `recollect.adapters.langchain.ChatMessageHistory` gives the same again.
+Messages keep everything LangChain wrote: `recollect.adapters.langchain.ChatMessageHistory` returns them unchanged.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Lists:
             seen: Counter[int] = Counter()
             for message in self._keys.elements(key, from_the_end=True):
                 line += 1
-                # A list may lose its oldest messages, so a place in it says nothing; the place among equals does.
+                # A list may lose its oldest messages, so a position in it says nothing; the position among equals does.
                 seen[hash(message)] += 1
                 yield _read(line, session_id(key.removeprefix(self._prefix), KIND), str(seen[hash(message)]), message)
 

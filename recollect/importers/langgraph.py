@@ -1,7 +1,7 @@
 """Stores of LangGraph: the table `store` of `SqliteStore` and `PostgresStore`.
 
-Items keep namespace, key and value: `recollect.adapters.langgraph.Store` gives the same again. Which part of
-a namespace names the user is for the caller to say (`--user-segment`); items past their life stay behind.
+Items keep namespace, key and value: `recollect.adapters.langgraph.Store` returns them unchanged. The caller says
+which part of a namespace names the user (`--user-segment`); expired items stay behind.
 """
 
 from __future__ import annotations

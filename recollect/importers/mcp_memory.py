@@ -1,7 +1,7 @@
 """The file of the MCP memory server (`memory.jsonl`): entities with observations, and relations between them.
 
 Entities and relations go into the entity graph; each observation becomes a long-term memory that names its
-entity. The server calls the user `default_user`, who is the user here.
+entity. The server's `default_user` is the user here.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Graph:
 
 
 def _read(number: int, line: bytes, done: int) -> list[Read]:
-    """All that a line has, or what is wrong with it."""
+    """Everything in a line, or what is wrong with it."""
     try:
         return list(_items(number, parsed_line(line), done)) if line.strip() else []
     except RecollectError as error:
@@ -103,7 +103,7 @@ def _name(given: dict[str, Any], field: str) -> str:
 
 
 def word(value: object, field: str) -> str:
-    """A type or relation as the graph names them, empty where nothing is left of it.
+    """A type or relation as the graph names it, empty if nothing is left of it.
 
     >>> word("Works at", "relationType"), word("événement-2", "entityType"), word("?", "entityType")
     ('works_at', 'événement_2', '')

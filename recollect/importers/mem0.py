@@ -1,11 +1,11 @@
-"""Memories of mem0: its local Qdrant folder, its pgvector table, its history database, or what `get_all` gave.
+"""Memories of mem0: its local Qdrant folder, its pgvector table, its history database, or the output of `get_all`.
 
     qdrant/                      the folder of a local Qdrant, or one `storage.sqlite` in it
     postgresql://me@host/app     a table with `id`, `vector` and `payload`
     history.db                   the newest text of each memory that was not deleted, and the last messages
     memories.json                a list of memories, or `{"results": [...]}`
 
-A memory keeps its times, its labels, and as labels the agent and run that it belonged to.
+A memory keeps its times and its labels; the agent and run that it belonged to become labels too.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ PAYLOADS = ("id", "payload", "vector")
 HISTORY = ("memory_id", "new_memory", "event", "created_at", "updated_at", "is_deleted")
 MESSAGES = ("session_scope", "role", "content", "name", "created_at")
 OWN = ("data", "memory", "hash", "text_lemmatized", "user_id", "created_at", "updated_at", "id", "score", "metadata")
-"""Fields of a payload that are no labels of the user's."""
+"""Fields of a payload that are not the user's own labels."""
 TEXTS = {"data", "memory"}
-"""Fields of which one has the text of a memory."""
+"""Fields of which one holds the text of a memory."""
 NO_MEMORY = ("entity_type", "linked_memory_ids")
-"""Fields by which what mem0 keeps beside memories is told from them."""
+"""Fields that distinguish what mem0 keeps beside memories from the memories."""
 
 
 @contextmanager
@@ -120,7 +120,7 @@ class _Payloads:
 
 
 class _Listed:
-    """What `get_all` gave, in a file."""
+    """The output of `get_all`, in a file."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -164,7 +164,7 @@ def _read(line: int, point_of: Callable[..., tuple[str, dict[str, Any]]], *raw: 
 
 
 def _memory(line: int, id: str, payload: Mapping[str, Any]) -> Item:
-    """A memory; one that has no id is known by its text."""
+    """A memory; one without an id is identified by its text."""
     more, content = payload.get("metadata"), payload.get("data", payload.get("memory"))
     labelled = {**payload, **(more if isinstance(more, dict) else {})}
     given = {
@@ -181,7 +181,7 @@ def _memory(line: int, id: str, payload: Mapping[str, Any]) -> Item:
 
 
 def _labels(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The user's own labels, under names that may be labels here."""
+    """The user's own labels, under names that are valid here."""
     found: dict[str, Any] = {}
     for key, value in payload.items():
         if key in OWN or value is None:

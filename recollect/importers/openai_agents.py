@@ -1,6 +1,6 @@
 """Sessions of the OpenAI Agents SDK: the database of its `SQLiteSession` (or one of its tables in PostgreSQL).
 
-Items keep all that the SDK wrote: `recollect.adapters.openai_agents.Session` gives the same again.
+Items keep everything the SDK wrote: `recollect.adapters.openai_agents.Session` returns them unchanged.
 """
 
 from __future__ import annotations

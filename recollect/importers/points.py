@@ -1,7 +1,7 @@
 """Points of a local Qdrant, which it keeps pickled: read as data, so that nothing in them can run.
 
-A pickle is a program. Of its instructions only those are let through that build plain values and the one class
-of a point; all that could call something is refused before it is looked at.
+A pickle is a program. Only instructions that build plain values and the one class of a point are let through;
+anything that could call something is refused before it is loaded.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def payload_of(raw: object) -> tuple[str, dict[str, Any]]:
         id, payload = fields.get("id"), fields.get("payload")
     except ValidationError:
         raise
-    except Exception as error:  # a wrong pickle can raise anything
+    except Exception as error:  # an invalid pickle can raise anything
         raise ValidationError("is not a point of Qdrant", field="point") from error
-    # What refers to itself again and again is small as a pickle and endless as a value: this counts as it goes.
+    # A value that refers to itself is small as a pickle and endless once expanded: this counts as it goes.
     checked = validate.json_value(
         payload or {}, "payload", max_bytes=validate.LIMITS.body_bytes, depth=_PAYLOAD_DEPTH, keys=_PAYLOAD_KEYS
     )

@@ -1,4 +1,4 @@
-"""Tables in PostgreSQL that others wrote, read in one transaction that cannot write."""
+"""Tables in PostgreSQL that others wrote, read in one read-only transaction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FETCHED = 200
 
 @contextmanager
 def open_database(where: str) -> Iterator[PostgresTables]:
-    """The tables that a connection sees under its search path."""
+    """The tables that a connection sees on its search path."""
     with _translated():
         try:
             connection = psycopg.connect(where, connect_timeout=_CONNECT_S)

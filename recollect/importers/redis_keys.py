@@ -1,4 +1,4 @@
-"""Keys of a Redis that others wrote: looked for by their beginning, read, never changed."""
+"""Keys in Redis that others wrote: found by their prefix, read, never changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recollect.errors import Unavailable, ValidationError
 
 _CONNECT_S = 10.0
 _PAGE = 500
-"""Elements of a list that are fetched at once."""
+"""Elements of a list fetched at once."""
 
 
 @contextmanager
@@ -29,13 +29,13 @@ def open_keys(where: str) -> Iterator[RedisKeys]:
 
 
 class RedisKeys:
-    """The keys of one server. Bytes come out as text; what is not UTF-8 is refused where it is used."""
+    """The keys of one server. Bytes come out as text; invalid UTF-8 is refused where it is used."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
 
     def under(self, prefix: str, kind: str) -> list[str]:
-        """The keys that begin so and hold a list, a hash or a string, sorted."""
+        """The keys that have this prefix and hold a list, a hash or a string, as `kind` says, sorted."""
         with _translated():
             found = self._client.scan_iter(match=_literal(prefix) + "*", count=1_000, _type=kind)
             return sorted(_text(key) for key in found)
@@ -46,7 +46,7 @@ class RedisKeys:
             return int(self._client.llen(_bytes(key)))
 
     def elements(self, key: str, *, from_the_end: bool = False) -> Iterator[str]:
-        """The elements of a list, from its first or from its last to the other."""
+        """The elements of a list, from first to last or from last to first."""
         with _translated():
             length = int(self._client.llen(_bytes(key)))
             for start in range(0, length, _PAGE):
@@ -65,14 +65,14 @@ class RedisKeys:
         return {_text(name): _text(value) for name, value in found.items()}
 
     def value(self, key: str) -> str | None:
-        """A string."""
+        """The value of a string."""
         with _translated():
             found = cast("bytes | None", self._client.get(_bytes(key)))
         return None if found is None else _text(found)
 
 
 def _literal(prefix: str) -> str:
-    """A prefix in which no character is a pattern."""
+    """A prefix with all pattern characters escaped."""
     return re.sub(r"([*?\[\]\\^-])", r"\\\1", prefix)
 
 

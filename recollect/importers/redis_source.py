@@ -1,4 +1,4 @@
-"""The way to a Redis that is read in: its driver is loaded when one is asked for."""
+"""Access to a Redis that is imported from: its driver is loaded when one is needed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recollect.errors import Unavailable
 
 
 class KeyedLists(Protocol):
-    """What readers ask of a Redis (`redis_keys.py`)."""
+    """What readers need from a Redis (`redis_keys.py`)."""
 
     def under(self, prefix: str, kind: str) -> list[str]: ...
     def length(self, key: str) -> int: ...

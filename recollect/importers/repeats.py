@@ -1,6 +1,6 @@
-"""What a source says under each name: the same again is known, something else under it is told and never dropped.
+"""What a source says under each name: the same again is known, something else is reported and never dropped.
 
-Of what was read two numbers are held for each name, so that a long source takes little memory.
+Only two numbers are held for each name, so that a long source takes little memory.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _FIELDS: dict[Kind, str] = {
     "relation": "relation",
     "fact": "key",
 }
-"""Where the name of an item stands, for who reads what is wrong with it."""
+"""The field that names an item, for whoever reads what is wrong with it."""
 
 
 class Repeats:
-    """The names that came so far, each with what was said under it."""
+    """The names seen so far, each with what was said under it."""
 
     def __init__(self) -> None:
         self._said: dict[int, int] = {}
 
     def check(self, user: str, item: Item) -> None:
-        """Take an item in; a `Conflict` if its name came before with something else."""
+        """Record an item; raises `Conflict` if its name came before with something else."""
         if item.kind in ("message", "memory") and not item.named:
             return
         name, said = _name_and_said(item)
@@ -41,7 +41,7 @@ class Repeats:
 
 
 def _name_and_said(item: Item) -> tuple[Any, Any]:
-    """By what an item is known in its source, and what it says."""
+    """What identifies an item in its source, and what it says."""
     given = item.given
     match item.kind:
         case "record":

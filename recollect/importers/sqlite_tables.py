@@ -1,4 +1,4 @@
-"""SQLite files that others wrote, opened for reading only and trusted in nothing."""
+"""SQLite files that others wrote, opened read-only and not trusted in anything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BUSY_S = 10.0
 
 @contextmanager
 def open_database(where: str) -> Iterator[SqliteTables]:
-    """The tables of a file that is there already."""
+    """The tables of an existing file."""
     path = Path(where)
     with open_file(path) as file:
         if file.read(len(_MAGIC)) != _MAGIC:
@@ -27,7 +27,7 @@ def open_database(where: str) -> Iterator[SqliteTables]:
             f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=_BUSY_S, check_same_thread=False
         )
     with closing(connection), _translated():
-        # What stands in the schema of a file must not run here.
+        # Nothing in the schema of a file may run here.
         connection.execute("PRAGMA trusted_schema=OFF")
         connection.execute("PRAGMA cell_size_check=ON")
         connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")

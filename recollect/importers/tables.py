@@ -18,7 +18,7 @@ from recollect import validate
 from recollect.errors import NotFound, Unavailable, ValidationError
 
 CELL_CHARACTERS = validate.LIMITS.body_bytes + 1
-"""How much is read of one value: one more than any line may have, so that what is too long is seen to be."""
+"""How much of one value is read: one more than any line may have, so that an overlong value is noticed."""
 POSTGRES = ("postgresql", "postgres")
 SQLITE = "sqlite"
 
@@ -35,11 +35,11 @@ class Tables(Protocol):
         """How many rows a table has."""
 
     def rows(self, table: str, columns: Sequence[str], *, order: Sequence[str]) -> Iterator[tuple[Value, ...]]:
-        """The rows of a table, long values cut; a column that the table does not have is None."""
+        """The rows of a table, with long values cut; a column that the table does not have is None."""
 
 
 def open_tables(where: str) -> AbstractContextManager[Tables]:
-    """The database that a path or a URL names; a URL as SQLAlchemy writes it (`postgresql+psycopg://`) is one too."""
+    """The database that a path or a URL names; a SQLAlchemy URL (`postgresql+psycopg://`) works too."""
     scheme, separator, rest = where.partition("://")
     family = scheme.partition("+")[0]
     if separator and family in POSTGRES:
@@ -63,7 +63,7 @@ def _driver(name: str) -> _Driver:
 
 
 def find_table(tables: Tables, wanted: Collection[str], named: str | None = None) -> str:
-    """The table that was named, or the only one that has these columns."""
+    """The table that was named, or the only one with these columns."""
     found = [table for table, columns in tables.columns().items() if columns >= set(wanted)]
     if named is not None:
         if named in found:

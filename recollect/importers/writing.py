@@ -1,7 +1,7 @@
-"""Items into memory: in batches, each known by its id, so that twice is once and a stopped import goes on.
+"""Items into memory, in batches and identified by id, so that a repeat changes nothing and a stopped import resumes.
 
-Every reader's items come through here. A batch is one write for each user, session and kind; one that is
-refused is tried item by item, so that the outcome tells which it was and the others are stored.
+Every reader's items come through here. A batch is one write for each user, session and kind; if one is
+refused, it is retried item by item, so that the outcome says which item it was and the others are stored.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from recollect.memory import Memory, User
 from recollect.records import as_datetime
 
 BATCH_ITEMS = 45
-"""Items stored together: with the job that enriches them, and a merge for each, they fit one write."""
+"""Items stored together: with the job that enriches them, and a merge for each, they fit into one write."""
 BATCH_BYTES = 256 * 1024
-"""Bytes stored together: parts are kept twice, as text and as they are, and a write takes 1 MiB."""
+"""Bytes stored together: parts are kept twice, as text and as they are, and a write holds 1 MiB."""
 
 UserOf = Callable[[str], User]
-"""Who gets what belonged to a user of the source."""
+"""Who receives what belonged to a user of the source."""
 Advance = Callable[[int], None]
 Tell = Callable[[Mapping[str, Any]], None]
-"""Is told what became of each line."""
+"""Called with what became of each line."""
 
 _TOGETHER = ("message", "memory", "record")
 """Kinds of which many are stored in one write."""
@@ -57,10 +57,10 @@ async def bring_in(
     advance: Advance = lambda _: None,
     tell: Tell = lambda _: None,
 ) -> Imported:
-    """Store what a source has, and tell what became of each line of it.
+    """Store what a source has, and report what became of each line of it.
 
     A bad line is reported and the others are stored. With `all_or_nothing` every line is tried first,
-    and one bad line means that nothing is stored. With `dry_run` lines are only tried. `only` takes what
+    and one bad line means that nothing is stored. With `dry_run` lines are only tried. `only` limits it to what
     belonged to one user of the source. Whatever has an owner in the source goes to `user_of(owner)`.
     """
     if dry_run or all_or_nothing:
@@ -75,7 +75,7 @@ async def bring_in(
 async def _through(
     source: Source, only: str | None, keeper: _Keeper | _Trial, outcome: Imported, advance: Advance
 ) -> Imported:
-    """Read the source batch by batch and hand each to the keeper, without what contradicts what came before."""
+    """Read the source batch by batch and pass each to the keeper, without items that contradict earlier ones."""
     repeats = Repeats()
     async for batch in _batches(source.read(), outcome, only):
         await keeper.store([item for item in batch if _is_once(item, keeper.user_of, repeats, outcome)], outcome)
@@ -85,11 +85,11 @@ async def _through(
 
 
 def _is_once(item: Item, user_of: UserOf, repeats: Repeats, outcome: Imported) -> bool:
-    """Whether nothing else came under its name; if so, that is reported."""
+    """Whether nothing else came under its name; if something did, that is reported."""
     try:
         user = user_of(item.owner)
     except RecollectError:
-        return True  # the keeper says what is wrong with the owner
+        return True  # the keeper reports what is wrong with the owner
     try:
         repeats.check(user.id, item)
     except Conflict as error:
@@ -99,7 +99,7 @@ def _is_once(item: Item, user_of: UserOf, repeats: Repeats, outcome: Imported) -
 
 
 async def _batches(read: Iterator[Read], outcome: Imported, only: str | None) -> AsyncIterator[list[Item]]:
-    """Items that fit one write. Reading may wait for a disk or a server: it does so in a thread."""
+    """Items that fit into one write. Reading may wait for a disk or a server, so it runs in a thread."""
     batch: list[Item] = []
     held = 0
     while found := await asyncio.to_thread(lambda: list(islice(read, BATCH_ITEMS))):
@@ -117,7 +117,7 @@ async def _batches(read: Iterator[Read], outcome: Imported, only: str | None) ->
 
 
 def _item(read: Read, outcome: Imported, only: str | None) -> Item | None:
-    """The item, if it is one that is wanted; the rest is noted."""
+    """The item, if it is one that is wanted; bad, expired and left-out lines are noted."""
     if isinstance(read, Problem):
         outcome.report(read)
     elif isinstance(read, Expired):
@@ -130,15 +130,15 @@ def _item(read: Read, outcome: Imported, only: str | None) -> Item | None:
 
 
 class _Keeper:
-    """Stores items, what is known already left as it is."""
+    """Stores items, and leaves what is already known as it is."""
 
     def __init__(self, user_of: UserOf) -> None:
         self.user_of = user_of
         self._told: dict[tuple[str, str], int] = {}
-        """How far the history of each key of a user's has been told again by what was read so far."""
+        """How far the history of each key of a user has been repeated by what was read so far."""
 
     async def store(self, items: Sequence[Item], outcome: Imported) -> None:
-        """Store a batch, kind by kind, one write for each user and session, side by side: order holds in a session."""
+        """Store a batch kind by kind, one write for each user and session, concurrently; a session keeps its order."""
         for kind in KINDS:
             groups: dict[tuple[str, str, str], list[Item]] = {}
             for item in items:
@@ -151,7 +151,7 @@ class _Keeper:
             await asyncio.gather(*(self._store_group(group, outcome) for group in groups.values()))
 
     async def _store_group(self, group: Sequence[Item], outcome: Imported) -> None:
-        """Store them together; when one is refused, each by itself, to tell which."""
+        """Store them together; if that is refused, each by itself, to tell which one it was."""
         try:
             became = await self._add(self.user_of(group[0].owner), group)
         except Unavailable:
@@ -167,7 +167,7 @@ class _Keeper:
             outcome.keep(item, each)
 
     async def _add(self, user: User, group: Sequence[Item]) -> list[Became]:
-        """Store what is not known yet. Gives what became of each."""
+        """Store what is not known yet. Returns what became of each."""
         match group[0].kind:
             case "message" | "memory":
                 return await _add_texts(user, group)
@@ -179,7 +179,7 @@ class _Keeper:
         return [_became(await add(user, item)) for item in group]
 
     async def _add_fact(self, user: User, item: Item) -> bool:
-        """Say a fact, unless it was said: without dates in the order of the source, so that the last one holds."""
+        """Add a fact unless it is known; without dates in the order of the source, so that the last one holds."""
         key = item.given["key"]
         since = validate.moment(item.given.get("valid_from"), "valid_from")
         history = await user.facts.history(key)
@@ -197,9 +197,9 @@ class _Keeper:
 
 
 class _Trial:
-    """Tries items: stores each batch in a memory that is thrown away, so every check is the real one.
+    """Tries items: stores each batch in a temporary memory, so that every check is the real one.
 
-    What keeps the id of its source is also compared with what stands under that id here.
+    Items that keep the id of their source are also compared with what has that id here.
     """
 
     def __init__(self, user_of: UserOf) -> None:
@@ -211,14 +211,14 @@ class _Trial:
             await keeper.store([item for item in items if not await self._is_taken(item, outcome)], outcome)
 
     async def _is_taken(self, item: Item, outcome: Imported) -> bool:
-        """Whether another text has the id of this one."""
+        """Whether another text already has the id of this one."""
         id, content = item.given.get("id"), item.given.get("content")
         if not item.verbatim or not is_id(id) or not isinstance(content, str):
             return False
         try:
             user = self.user_of(item.owner)
         except RecollectError:
-            return False  # the keeper says why
+            return False  # the keeper reports why
         if [record.content for record in await user.get_memories([id])] in ([], [content]):
             return False
         outcome.report(refused(item.line, Conflict("is taken by another text", field="id")))
@@ -235,10 +235,10 @@ def _became(new: bool) -> Became:
 async def _add_texts(user: User, group: Sequence[Item]) -> list[Became]:
     ids = [item.given["id"] for item in group]
     if len(set(ids)) < len(ids):
-        raise Conflict("the same id twice", field="id")  # one by one, the second finds the first
+        raise Conflict("the same id twice", field="id")  # retried one by one, the second finds the first
     stored = {record.id: record.content for record in await user.get_memories(ids)}
     became = [_text_became(item, stored.get(item.given["id"])) for item in group]
-    # Another text under an id of somebody's own is for the store to refuse.
+    # Another text under an id that the source gave is for the store to refuse.
     given = [
         dict(item.given)
         for item, each in zip(group, became, strict=True)
@@ -253,7 +253,7 @@ async def _add_texts(user: User, group: Sequence[Item]) -> list[Became]:
 
 
 def _text_became(item: Item, stored: str | None) -> Became:
-    """Whether it is there already, and as it is here."""
+    """Whether it is already there, and reads the same here."""
     if stored is None:
         return "new"
     content = item.given["content"]
@@ -261,7 +261,7 @@ def _text_became(item: Item, stored: str | None) -> Became:
 
 
 async def _add_records(user: User, group: Sequence[Item]) -> list[bool]:
-    """Exported records. Titles and pasts cannot be asked for by id: of them only their number is known."""
+    """Import exported records. Titles and pasts cannot be looked up by id: only how many are new is known."""
     asked = [id for item in group if is_id(id := item.given.get("id"))]
     known = {record.id for record in await user.get_memories(asked)} if asked else set()
     new = await user.import_records([item.given for item in group])
@@ -272,7 +272,7 @@ async def _add_records(user: User, group: Sequence[Item]) -> list[bool]:
 
 
 def _holds(begins: datetime | None, ends: datetime | None, at_ms: int) -> bool:
-    """Whether what begins and ends then holds at a time."""
+    """Whether something that begins and ends then holds at a time."""
     at = as_datetime(at_ms)
     return (begins is None or begins <= at) and (ends is None or at < ends or at == begins)
 
@@ -297,7 +297,7 @@ async def _add_relation(user: User, item: Item) -> bool:
 
 
 async def _name_session(user: User, item: Item) -> bool:
-    """Give a session its title, unless it has one: it may have been renamed since."""
+    """Give a session its title, unless it already has one: it may have been renamed since."""
     session = user.session(item.session, agent=item.agent)
     if await session.title() is not None:
         return False

@@ -1,8 +1,8 @@
 """An assistant that needs no model: it answers from memory, and says when each thing was said.
 
-What it says is never made up. What the profile knows is said as it is now, or as it was when the past is asked
-for, with the words it was learned from; any other question is answered with the words that were said. A question
-that nothing fits gets a plain "I don't remember"; everything else is only acknowledged.
+It never makes anything up. It states what the profile knows as it is now, or as it was when the question is about
+the past, with the words it was learned from; any other question is answered with the words that were said. A
+question that nothing fits gets a plain "I don't remember"; everything else is only acknowledged.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ if TYPE_CHECKING:
     from recollect.context import Context
 
 QUOTES_MAX = 3
-"""Memories quoted in one answer: more are a list, not an answer."""
+"""Memories quoted in one answer; any more would be a list, not an answer."""
 KNOWN_MAX = 12
-"""Sentences about the user, when somebody asks what is known of them."""
+"""Sentences about the user when somebody asks what is known about them."""
 THINGS_MAX = 3
-"""Things that are quoted beside them: what was said and is in no profile."""
+"""Memories quoted beside them: things that were said but are in no profile."""
 THINGS_READ = 200
-"""The found memories among which these are the most important."""
+"""How many found memories they are chosen from, by importance."""
 QUOTE_CHARACTERS = 240
-"""Of a longer message, only the sentence that fits the question best is quoted."""
+"""Of a longer message, only the sentence that best fits the question is quoted."""
 RUNNER_UP = 0.75
 """A further memory is quoted only if it scores this share of the best one."""
 FOUND_MAX = 50
-"""Memories that are looked at for those which stand in a context that is limited."""
+"""How many memories are searched for those that are part of a limited context."""
 PROFILE = ("fact", "preference")
 SOMEBODY = ("partner", "child", "parent", "sibling", "relative", "friend", "roommate", "colleague", "pet")
 """Keys whose value is somebody's name."""
 TALKS_MAX = 5
-"""Conversations that are named when somebody asks what was talked about."""
+"""Conversations named when somebody asks what was talked about."""
 JUST_SAID, JUST_SAID_MS = 4, 5_000
-"""The newest messages, and how new they must be, to be waited for when a question finds nothing."""
+"""How many of the newest messages are waited for when a question finds nothing, and how new they must be."""
 PATIENCE_TRIES, PATIENCE_S = 30, 0.01
 SURE, NEAR = 0.3, 0.05
-"""How likely a memory must be to answer the question, to be quoted as the answer, and as the closest to one."""
+"""How likely a memory must be to answer the question: to be quoted as the answer, and as the closest to one."""
 
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+")
 _BE_OR_DO = r"is|are|was|were|am|do|does|did|can|could|should|will|would|have|has|had|many|much|long|old"
@@ -107,13 +107,13 @@ class Answer:
 
     @property
     def quotes(self) -> tuple[str, ...]:
-        """The ids of what it quotes, by search or from the profile."""
+        """The ids of everything it quotes, found by search or in the profile."""
         return (*(hit.id for hit in self.hits), *_sources(self.facts))
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What an assistant is given of the memory. What is not named is not limited."""
+    """How much of the memory an assistant is given. Whatever is not named is not limited."""
 
     max_tokens: int = 4_000
     layers: tuple[str, ...] = ()
@@ -123,7 +123,7 @@ class Policy:
     quality: str = ""
 
     def arguments(self) -> dict[str, Any]:
-        """The same for `get_context`."""
+        """The same as arguments for `get_context`."""
         return {
             "max_tokens": self.max_tokens,
             "layers": self.layers or None,
@@ -133,16 +133,16 @@ class Policy:
         }
 
     def has_layer(self, name: str) -> bool:
-        """Whether it may know what lies in this layer."""
+        """Whether it may know what is in this layer."""
         return not self.layers or name in self.layers
 
     def has_section(self, *names: str) -> bool:
-        """Whether it is given one of these sections."""
+        """Whether it is given any of these sections."""
         return not self.sections or not set(names).isdisjoint(self.sections)
 
     @property
     def searched(self) -> tuple[str, ...]:
-        """The layers in which it may look for something."""
+        """The layers it may search."""
         return tuple(layer for layer in LAYERS if LAYERS[layer].searched and self.has_layer(layer))
 
     @property
@@ -155,10 +155,10 @@ FREE = Policy()
 
 
 class MemoryAgent:
-    """Answers from memory. It reads only: storing the turn is for whoever asked."""
+    """Answers from memory. It only reads: storing the turn is up to the caller."""
 
     def __init__(self, policy: Policy = FREE) -> None:
-        """What is not within the policy is neither told nor quoted."""
+        """Whatever is outside the policy is neither told nor quoted."""
         self._policy = policy
 
     async def reply(self, chat: Session, text: str, *, at: datetime | None = None) -> str:
@@ -166,7 +166,7 @@ class MemoryAgent:
         return (await self.answer(chat, text, at=at)).text
 
     async def answer(self, chat: Session, text: str, *, at: datetime | None = None) -> Answer:
-        """The answer with its reasons. `at` is when it is asked; its zone decides which day "today" is."""
+        """The answer with its reasons. `at` is when it is asked; its time zone decides which day is "today"."""
         now = at or datetime.now().astimezone()
         questions = [sentence for sentence in _sentences(text) if is_question(sentence)]
         asked = " ".join(questions) or text
@@ -188,7 +188,7 @@ class MemoryAgent:
     async def _answered(
         self, chat: Session, asked: str, context: Context, now: datetime, at: datetime | None
     ) -> tuple[Answer, bool]:
-        """The answer to a question, and whether it is one."""
+        """The answer to a question, and whether it really answers it."""
         facts, told = await _from_profile(chat, asked, now, self._policy)
         if facts:
             return Answer(told, (), context, facts), True
@@ -197,7 +197,7 @@ class MemoryAgent:
         return Answer(_said(asked, hits, sure, now), tuple(hits), context), sure
 
     async def _in_their_words(self, chat: Session, hits: Sequence[Hit]) -> list[Hit]:
-        """What was noted as it was said, which tells more; each message once."""
+        """Replace noted facts with the messages they came from, which say more; each message once."""
         sources = {hit.id: source for hit in hits if (source := _source_of(hit.record))}
         if not sources or not self._policy.quotes:
             return list(hits)
@@ -206,19 +206,19 @@ class MemoryAgent:
         return list({hit.id: hit for hit in told[::-1]}.values())[::-1]
 
     async def _found(self, chat: Session, context: Context, at: datetime | None) -> Sequence[Hit]:
-        """What may be quoted: of a context with limits, only what stands in it."""
+        """What may be quoted; with a limited context, only what is in it."""
         policy = self._policy
         if policy == FREE:
             return context.hits
         hits: Sequence[Hit] = context.hits
-        if not hits and policy.searched:  # where nothing is searched for, recent messages may still have the answer
+        if not hits and policy.searched:  # nothing was searched, but recent messages may hold the answer
             hits = await chat.search_memory(context.query, layer=policy.searched, limit=FOUND_MAX, at=at)
         given = {source.id for source in context.sources}
         return [hit for hit in hits if hit.id in given]
 
 
 async def _is_learned_by_now(chat: Session, now: datetime) -> bool:
-    """Wait a moment for what was said just before and is being learned; whether there was something, and it is."""
+    """Wait briefly for what was just said to be learned; whether there was anything, and it now is."""
     if not await _is_being_learned(chat, now):
         return False
     for _ in range(PATIENCE_TRIES):
@@ -229,7 +229,7 @@ async def _is_learned_by_now(chat: Session, now: datetime) -> bool:
 
 
 async def _is_being_learned(chat: Session, now: datetime) -> bool:
-    """Whether something was said a moment ago that still is as it was written: what is learned comes with a change."""
+    """Whether something said a moment ago is still exactly as written: learning from a message changes its record."""
     said, _ = await chat.user.list_memories(layer="conversation", limit=JUST_SAID, newest_first=True)
     since = as_ms(now) - JUST_SAID_MS
     return any(message.created_at > since and message.version == message.born[0] for message in said)
@@ -239,7 +239,7 @@ async def _is_being_learned(chat: Session, now: datetime) -> bool:
 
 
 async def _known_of(chat: Session, policy: Policy) -> list[Fact]:
-    """What is so of the user now: facts, then preferences, values of one key side by side."""
+    """What is true of the user now: facts, then preferences, values of one key side by side."""
     if not policy.has_section("profile"):
         return []
     facts = (await chat.user.profile()).facts if policy.has_layer("fact") else ()
@@ -247,7 +247,7 @@ async def _known_of(chat: Session, policy: Policy) -> list[Fact]:
 
 
 async def _from_profile(chat: Session, question: str, now: datetime, policy: Policy) -> tuple[tuple[Fact, ...], str]:
-    """What the profile has of the one thing that somebody asks about themself, and how it is said."""
+    """What the profile holds on the one thing users ask about themselves, and how to say it."""
     if named := _WHO_IS.match(question.strip()):
         people = tuple(fact for fact in await _known_of(chat, policy) if _is_named(fact, named["name"]))
         return people, await _told_now(chat, people, now, policy) if people else ""
@@ -262,18 +262,18 @@ async def _from_profile(chat: Session, question: str, now: datetime, policy: Pol
     if past is not None:
         return past, _told_of_then(past, current, now)
     if asks_of_before(question):
-        return (), ""  # what is so now is no answer to it
+        return (), ""  # what is true now does not answer it
     return current, await _told_now(chat, current, now, policy)
 
 
 def _is_named(fact: Fact, name: str) -> bool:
-    """Whether this is somebody of the user's with that name, in full or the first of it."""
+    """Whether this fact is somebody in the user's life with that full or first name."""
     value = fact.value.casefold()
     return fact.key in SOMEBODY and name.casefold() in (value, value.split()[0])
 
 
 async def _of_then(chat: Session, question: str, key: str, now: datetime) -> tuple[Fact, ...] | None:
-    """What was so at the time that is asked about, the latest first; None if the question is about now."""
+    """What was true at the time asked about, latest first; None if the question is about now or nothing is known."""
     if asks_of_before(question):
         history = await chat.user.facts.history(key)
         return tuple(fact for fact in history[::-1] if fact.status == "ended")[:QUOTES_MAX] or None
@@ -291,7 +291,7 @@ def _held_in(fact: Fact, start: int, end: int) -> bool:
 
 
 def _told_of_then(past: Sequence[Fact], current: Sequence[Fact], now: datetime) -> str:
-    """What was so, with when it ended, and what is so now."""
+    """What was true, when it ended, and what is true now."""
     told = [f"{held(fact.key, [_value(fact)])}{_lasted(fact, now)}." for fact in past]
     before = "".join(f" Before that, {_uncapital(line)}" for line in told[1:])
     still = any(fact.valid_to is None for fact in past)
@@ -305,7 +305,7 @@ def _lasted(fact: Fact, now: datetime) -> str:
 
 
 async def _told_now(chat: Session, facts: Sequence[Fact], now: datetime, policy: Policy) -> str:
-    """What is so, since when if that was said, and the words that it was learned from."""
+    """What is true, since when if that was said, and the words it was learned from."""
     sources = _sources(facts)[:QUOTES_MAX] if policy.quotes else ()
     records = await chat.user.get_memories(list(sources)) if sources else []
     quotes = [_capital(_quoted(facts[0].value, record, now)) for record in records]
@@ -327,7 +327,7 @@ def _value(fact: Fact) -> str:
 
 
 def _since(facts: Sequence[Fact], records: Sequence[Record], now: datetime) -> str:
-    """Since when it is so, where that is another day than the one on which it was said."""
+    """Since when it has been true, if that was before the day on which it was said."""
     said = {as_datetime(record.when).date() for record in records}
     begun = facts[0].valid_from
     if len(facts) > 1 or begun is None or not said or begun.date() >= min(said):
@@ -343,7 +343,7 @@ def _sources(facts: Sequence[Fact]) -> tuple[str, ...]:
 
 
 async def _introduced(chat: Session, question: str, context: Context, now: datetime, policy: Policy) -> Answer:
-    """What is known of the user: the profile as it is now, then what else they said that matters."""
+    """What is known about the user: the profile as it is now, then what else they said that matters."""
     known = await _known_of(chat, policy)
     told = [f"{_sentence(facts)}." for facts in _by_key(known)][:KNOWN_MAX]
     things = await _most_important(chat, question, now, await _taught(chat, known), policy)
@@ -357,7 +357,7 @@ async def _introduced(chat: Session, question: str, context: Context, now: datet
 
 
 async def _taught(chat: Session, known: Sequence[Fact]) -> set[str]:
-    """The messages that the profile was learned from: what they say is told, or is over."""
+    """The messages the profile was learned from: what they say is already told, or is over."""
     taught = set(_sources(known))
     for key in dict.fromkeys(fact.key for fact in known):
         taught.update(_sources(await chat.user.facts.history(key)))
@@ -387,7 +387,7 @@ def _is_a_thing(record: Record, question: str) -> bool:
 
 
 async def _talks(chat: Session, when: str, now: datetime) -> str:
-    """The latest other conversations by what they began with, or those of the time that is asked for."""
+    """The latest other conversations by how they began, or those of the time asked about."""
     span = span_of(when, as_ms(now)) if when else None
     told = []
     for session in await chat.user.sessions():
@@ -424,7 +424,7 @@ def _that_answer(question: str, hits: Sequence[Hit]) -> tuple[list[Hit], bool]:
         best = [hit for hit in sure if hit.score >= RUNNER_UP * sure[0].score][:QUOTES_MAX]
         later = [hit for hit in _put_right(question, sure[0], usable) if hit not in best]
         return [*best[: QUOTES_MAX - len(later)], *later], True
-    # The profile has one answer to each question or none: what it knows besides is not close to it.
+    # The profile has one answer to a question or none: anything else it knows is not close to one.
     near = [hit for hit in usable if hit.relevance >= NEAR and hit.record.layer not in PROFILE]
     return near[:1], False
 
@@ -434,7 +434,7 @@ def _source_of(record: Record) -> str | None:
 
 
 def _put_right(question: str, best: Hit, hits: Sequence[Hit]) -> list[Hit]:
-    """What was said soon after the best one to put it right: "scratch that, ballet is on Fridays now"."""
+    """What was said after the best hit to correct it: "scratch that, ballet is on Fridays now"."""
     wanted, said = set(query_terms(question)), best.record
     return [
         hit
@@ -447,7 +447,7 @@ def _put_right(question: str, best: Hit, hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _may_be_quoted(record: Record, question: str) -> bool:
-    """Not the user's own earlier questions, nor the assistant's words unless they are asked for, nor a bare name."""
+    """Whether it is quotable: no earlier question of the user, no assistant's words unless asked for, no bare name."""
     role = record.data.get("role")
     if record.layer == "entity":
         return False
@@ -491,7 +491,7 @@ def _passage(question: str, content: str) -> str:
 
 
 def _day(then: datetime, now: datetime) -> str:
-    """A day as people say it, with the year only when it is another one."""
+    """A day as people say it, with the year only if it is another one."""
     days = (now.date() - then.date()).days
     if days == 0:
         return "earlier today"

@@ -84,7 +84,7 @@ def search(
 ) -> None:
     """Find the memories that answer a question best.
 
-    What is hardly related is counted and left out, unless nothing is nearer. JSON has all of it, with its relevance.
+    Hardly related memories are counted but not shown, unless nothing is closer. JSON has them all, with relevance.
 
     Example: recollect search "which theme" --layer long_term --explain
     """
@@ -104,7 +104,7 @@ def search(
 
 
 def _show_hits(hits: Sequence[Hit], explain: bool, everything: bool) -> None:
-    """What was found, and in words how near it is: what answers nothing must not look like an answer."""
+    """Show the hits, and say in words how close they are: what answers nothing must not look like an answer."""
     near = [hit for hit in hits if hit.relevance >= NEAR]
     if not near:
         say("Nothing relevant is remembered. The nearest, hardly related:")
@@ -268,7 +268,7 @@ async def _compress(user: User, id: str) -> bool:
 
 
 async def _there(user: User, id: str) -> Session:
-    """A session that has messages: whoever names another one has mistaken its name."""
+    """A session that has messages; any other id is taken for a mistake."""
     session = user.session(id)
     if not (await session.messages(limit=1))[0]:
         raise NotFound(field="session")

@@ -1,4 +1,4 @@
-"""The commands `backup` and `restore`: a whole state of a file under another name, checked before it gets it."""
+"""The commands `backup` and `restore`: a complete copy of a file, checked before it gets its final name."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ TOOLS = {
     "redis": "its own files: AOF, or BGSAVE and a copy of dump.rdb",
     "cosmos": "the continuous backup of the account",
 }
-"""How other stores are backed up, by the beginning of their URL."""
+"""How to back up other stores, by how their URL begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What is in a copy."""
+    """What a copy contains."""
 
     file: str
     users: int
@@ -76,7 +76,7 @@ def restore(
 
 
 def _file(url: str | None) -> Path:
-    """The file of a URL; of other stores, what to use instead."""
+    """The file of a URL; for any other store, an error that says what to use instead."""
     path = file_of(url)
     if path is not None:
         return path
@@ -87,7 +87,7 @@ def _file(url: str | None) -> Path:
 
 
 async def _copied(source: Path, target: Path, field: str) -> Saved:
-    """Copy under a name that nobody knows, check that, and then give it its name."""
+    """Copy to a temporary name, check the copy, and then give it its real name."""
     _check_free(target, field)
     draft = target.with_name(f".{target.name[:100]}.{os.getpid()}.part")
     try:
@@ -97,7 +97,7 @@ async def _copied(source: Path, target: Path, field: str) -> Saved:
         finally:
             await store.close()
         saved = await _checked(draft, target)
-        target.hardlink_to(draft)  # unlike a rename, this never takes the place of another file
+        target.hardlink_to(draft)  # unlike a rename, this never replaces an existing file
         _sync(target.parent)
     except FileExistsError as error:
         raise Conflict(f"{one_line(str(target), 200)} is already there; nothing was replaced", field=field) from error
@@ -110,7 +110,7 @@ async def _copied(source: Path, target: Path, field: str) -> Saved:
 
 
 def _check_free(target: Path, field: str) -> None:
-    # The log of a file that is gone would be read into the one that takes its name.
+    # The leftover log of a deleted file would be read into a new file of the same name.
     if any(os.path.lexists(f"{target}{end}") for end in ("", "-wal", "-shm")):
         raise Conflict(f"{one_line(str(target), 200)} is already there; nothing was replaced", field=field)
     if not target.parent.is_dir():

@@ -1,7 +1,7 @@
 """A quick look at how fast this installation is on this machine, with made-up memories in a file of its own.
 
-Absolute times belong to the machine. The ratios beside them do not: each compares a figure with
-another one of the same minute.
+Absolute times depend on the machine. The ratios beside them do not: each compares a figure with
+another one taken in the same minute.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def sentences() -> Iterator[str]:
 
 
 async def measure(folder: Path, memories: int, advance: Advance) -> list[Figure]:
-    """Write, take in, search, and build contexts over this many memories."""
+    """Write, process, search, and build contexts over this many memories."""
     sync_s = _bare_sync_s(folder / "bare")
     async with Memory.open(folder / "bench.db", worker=False) as memory:
         user = memory.user("bench")
@@ -84,7 +84,7 @@ async def measure(folder: Path, memories: int, advance: Advance) -> list[Figure]
 
 
 def _bare_sync_s(path: Path) -> float:
-    """What the disk takes for the least that a durable write can be."""
+    """How long the disk takes for the smallest possible durable write."""
     with path.open("wb") as file:
         times = []
         for _ in range(ONE_BY_ONE):
@@ -124,7 +124,7 @@ async def _in_batches(user: User, text: Iterator[str], count: int, advance: Adva
 
 
 async def _each_ms(ask: Callable[[str], Awaitable[object]]) -> list[float]:
-    """How long each of some questions takes, after one that warms up."""
+    """How long each question takes, after one that warms up."""
     chance = random.Random(SEED)
     times = []
     for _ in range(QUESTIONS + 1):

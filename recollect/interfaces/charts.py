@@ -1,4 +1,4 @@
-"""Grouped bars as an SVG of its own: no library, readable on light and dark pages."""
+"""Grouped bar charts as standalone SVG: no library, readable on light and dark pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GROUP_GAP = 26
 """Between two groups of bars."""
 LINE_HEIGHT = 24
 LABEL_MIN_WIDTH = 22
-"""Bars as wide as this have their value above them."""
+"""Bars at least this wide have their value above them."""
 LEGEND_COLUMNS = 3
 
 _STYLE = """
@@ -38,7 +38,7 @@ COLORS = 6
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Some values side by side, under one label. Each is a percentage of its series; None leaves a hole."""
+    """Some values side by side, under one label. Each is a percentage of its series; None leaves a gap."""
 
     label: str
     values: tuple[float | None, ...]
@@ -109,5 +109,5 @@ def _height_at(percent: float) -> float:
 
 
 def _plain(text: str) -> str:
-    """A text in a picture: text, whatever it contains."""
+    """Escape a text for the picture, so that it stays text whatever it contains."""
     return escape(text, quote=False)

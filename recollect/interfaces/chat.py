@@ -1,4 +1,4 @@
-"""Talking in a terminal: turns, the commands that look behind them, and a scene that plays by itself."""
+"""Chatting in a terminal: turns, slash commands that look behind them, and a scene that plays by itself."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ SPOKEN_COMMANDS = dict.fromkeys(("quit", "exit", "bye", "goodbye", "/exit", "/by
     "?": "/help",
     "/?": "/help",
 }
-"""What people write who have not read the help."""
+"""What people type when they have not read the help."""
 FORGET_HINT = (
     "I did not keep that. To forget something, ask me about it first; "
     "/why then shows its id, and /forget ID forgets it."
 )
 _FORGET = re.compile(r"(?:please\s+)?forget(?:\s|\W*$)", re.IGNORECASE)
 PIPE_WAIT_S = 1.0
-"""How long standard input that is no terminal may take for its first line before the scene is played."""
+"""How long standard input that is not a terminal may take for its first line before the scene is played."""
 
 SCENE = (
     (
@@ -101,11 +101,11 @@ SCENE = (
         ),
     ),
 )
-"""Days after Monday, the session, and what is said in it. What is answered comes from memory alone."""
+"""Days after Monday, the session, and what is said in it. Answers come from memory alone."""
 
 
 Hear = Callable[[str], None]
-"""Told each piece of an answer as it is spoken."""
+"""Called with each piece of an answer as it is spoken."""
 
 
 @dataclass(slots=True)
@@ -120,7 +120,7 @@ class Talk:
     model: Executor | None = None
 
     async def turn(self, text: str, at: datetime | None = None, hear: Hear = lambda _: None) -> Answer:
-        """Answer, and remember both sides; `take_in` is for after the answer was given."""
+        """Answer, and remember both sides; call `take_in` once the answer has been given."""
         if self.model is not None:
             return await self._modelled(self.model, text, hear)
         self.last = await MemoryAgent().answer(self.chat, text, at=at)
@@ -132,7 +132,7 @@ class Talk:
         return self.last
 
     async def _modelled(self, model: Executor, text: str, hear: Hear) -> Answer:
-        """The same with a model, heard as it speaks. What the user said is kept even if it fails."""
+        """The same with a model, passed to `hear` as it speaks. What the user said is kept even if the model fails."""
         prepared = await model.prepare(self.chat, text)
         await self.chat.add_message("user", text)
         pieces: list[str] = []
@@ -145,13 +145,13 @@ class Talk:
         return self.last
 
     async def take_in(self) -> list[str]:
-        """Learn from what was said, and tell what was new in it."""
+        """Learn from what was said, and return what was new in it."""
         before = await Known.of(self.user)
         await self.memory.work()
         return news(before, await Known.of(self.user))
 
     async def command(self, line: str) -> str:
-        """What a slash command has to say."""
+        """The output of a slash command."""
         name, _, argument = line.partition(" ")
         name = name.lower()
         commands: dict[str, Callable[[str], Awaitable[str]]] = {
@@ -208,14 +208,14 @@ class Talk:
     async def _forget(self, id: str) -> str:
         if not id:
             return "Which one? Ask me about it; /why then shows its id, and /forget ID forgets it."
-        replies = await self._quoting(id)  # which go with it
+        replies = await self._quoting(id)  # these are forgotten with it
         receipt = await self.user.forget(id)
         self.last = None
         more = f", and {plural(len(replies), 'reply')} of mine that quoted it" if replies else ""
         return f"Forgotten: {plural(max(receipt.count - len(replies), 1), 'memory')}{more}."
 
     async def _quoting(self, id: str) -> list[str]:
-        """Replies that quote a memory, and those that quote them."""
+        """Replies that quote a memory, directly or through other replies."""
         await self.user.get_memory(id)
         quotes: dict[str, set[str]] = {}
         after: str | None = None
@@ -236,7 +236,7 @@ class Talk:
 
 
 def new_session_id() -> str:
-    """A name for a session that people can tell from others."""
+    """A session name that people can tell from others."""
     return f"chat-{datetime.now():%Y-%m-%d}-{new_id(system_clock())[-4:]}"
 
 
@@ -266,11 +266,11 @@ def talk(
     as_json: bool,
     model: str | None = None,
 ) -> None:
-    """Say these lines, or talk in the terminal until they end; there a mistake is told and the talk goes on."""
+    """Say these lines, or talk in the terminal until input ends; there, an error is shown and the talk goes on."""
     is_typed = said is None
     lines = _typed() if said is None else iter(said)
     endpoint, voice = open_voice(model, Settings.read(os.environ)) if model is not None else (None, None)
-    # Reading a line stands outside the event loop, so that Ctrl-C ends the waiting at once.
+    # Lines are read outside the event loop, so that Ctrl-C ends the wait at once.
     with asyncio.Runner() as runner:
         counted: dict[str, Any] = {"model": model.partition(":")[2]} if model is not None else {}
         memory = runner.run(Memory.open(url, worker=False, **counted).start())
@@ -296,7 +296,7 @@ def talk(
 
 
 def open_voice(name: str, settings: Settings) -> tuple[Any, Executor]:
-    """A model that answers in a terminal, behind the endpoint of the settings."""
+    """A model to chat with in a terminal, behind the endpoint in the settings."""
     kind, _, model = name.partition(":")
     if kind != "openai" or not model:
         raise ValidationError("must be openai:MODEL", field="model")
@@ -307,7 +307,7 @@ def open_voice(name: str, settings: Settings) -> tuple[Any, Executor]:
 
 
 def _command_of(line: str) -> str:
-    """The command that a line is, whatever its case and its end; any other line as it is."""
+    """The command a line stands for, ignoring case and closing punctuation; any other line as it is."""
     word = line.lower().rstrip(".! ")
     return SPOKEN_COMMANDS.get(word, "/quit" if word == "/quit" else line)
 
@@ -327,11 +327,11 @@ def _typed() -> Iterator[str]:
 
 
 def piped() -> list[str]:
-    """The lines that stand on a standard input that is no terminal; none if none come."""
+    """The lines on standard input when it is not a terminal; none if none arrive."""
     try:
         comes = bool(select.select([sys.stdin], [], [], PIPE_WAIT_S)[0])
     except (OSError, ValueError):
-        comes = True  # no stream of the system, so reading it does not wait
+        comes = True  # not a system stream, so reading it does not block
     raw = sys.stdin.buffer.read(SCRIPT_BYTES + 1) if comes else b""
     return _lines(raw) if raw.strip() else []
 
@@ -351,7 +351,7 @@ def _lines(raw: bytes) -> list[str]:
 
 
 async def _hear(talk: Talk, line: str, as_json: bool, *, echo: bool, at: datetime | None = None) -> None:
-    """One line of the user: a command or a turn."""
+    """Handle one line from the user: a command or a turn."""
     if line.startswith("/"):
         output = await talk.command(line)
         if as_json:
@@ -386,7 +386,7 @@ async def _heard(talk: Talk, line: str) -> Answer:
 
 
 def _spoken(who: str, text: str, color: str, style: str = "") -> None:
-    """Who says what; lines after the first, and what nobody says, stand under it. In a pipe a line is a line."""
+    """Print who says what; further lines, and text that nobody says, go below. In a pipe, lines are not wrapped."""
     label, said = f"{who} ›" if who else "", visible(text)
     if not sys.stdout.isatty():
         first, *more = said.split("\n")
@@ -403,7 +403,7 @@ def _spoken(who: str, text: str, color: str, style: str = "") -> None:
 
 
 def play(url: str | None, org: str, user: str, agent: str, as_json: bool) -> None:
-    """Play the scene: told on Monday, asked on Friday. Without a URL, in a file that is thrown away."""
+    """Play the scene: told on Monday, asked on Friday. Without a URL, in a temporary file."""
     with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
         asyncio.run(_play(url if url is not None else Path(folder) / "scene.db", org, user, agent, as_json))
 
@@ -431,6 +431,6 @@ async def _recite(talk: Talk, lines: Iterable[str], begin: datetime, as_json: bo
 
 
 def _last_monday(now: datetime) -> datetime:
-    """Nine o'clock on the last Monday whose Friday has come too."""
+    """Nine o'clock on the most recent Monday whose Friday has come as well."""
     friday = now - timedelta(days=(now.weekday() - 4) % 7)
     return (friday - timedelta(days=4)).replace(hour=9, minute=0, second=0, microsecond=0)

@@ -1,4 +1,4 @@
-"""The program `recollect`: its commands, and what every one of them does when something goes wrong."""
+"""The program `recollect`: its commands, and what each of them does when something goes wrong."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from recollect.interfaces.output import (
 )
 
 DEBUG = "RECOLLECT_DEBUG"
-"""Set to see where an unexpected error came from. A traceback may hold memories: never the default."""
+"""Set to see where an unexpected error came from. Never the default, because a traceback may contain memories."""
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "GOTO_NUM_THREADS")
-"""With these, whoever runs the program has decided themselves how many threads numpy computes with."""
+"""If one of these is set, the user has already decided how many threads numpy computes with."""
 GUESSED = {
     **dict.fromkeys(("remember", "save", "store"), "add"),
     **dict.fromkeys(("find", "recall", "query", "ask"), "search"),
@@ -44,12 +44,12 @@ GUESSED = {
     "help": "--help",
     "version": "--version",
 }
-"""What people type who have not read the list, and what does it here."""
+"""What people type when they have not read the list, and the command that does it."""
 _UsageError: Any = typer.BadParameter.__mro__[1]  # Typer has no public name for the parent of its own errors
 
 
 class Commands(PlainFlags, TyperGroup):
-    """All commands. Whatever goes wrong in one of them is one line and an exit code."""
+    """All commands. Whatever goes wrong in one of them becomes one line and an exit code."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -62,7 +62,7 @@ class Commands(PlainFlags, TyperGroup):
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:
-        with contextlib.suppress(AttributeError):  # not every stream that is put in its place can
+        with contextlib.suppress(AttributeError):  # a replacement stream may not support it
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
         try:
             code = super().main(*args, **{**extra, "standalone_mode": False})
@@ -84,14 +84,14 @@ class Commands(PlainFlags, TyperGroup):
 
 def _usage(error: Any) -> str:
     told = str(error.format_message())
-    if "unexpected extra argument" in told:  # most often a text without quotes, which may be nobody else's business
+    if "unexpected extra argument" in told:  # usually a text without quotes, which may be private
         return "There are more arguments than this takes; put a text of several words in quotes."
     return told
 
 
 def _output_failed(error: OSError) -> int:
-    """Standard output cannot be written: a full disk, or a reader that has seen enough."""
-    # What is still buffered would fail again when Python leaves.
+    """Handle standard output that cannot be written: a full disk, or a reader that has seen enough."""
+    # Output that is still buffered would fail again when Python exits.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if not isinstance(error, BrokenPipeError):
         complain(f"output: cannot be written ({os.strerror(error.errno or 0)})")
@@ -133,9 +133,9 @@ def main() -> None:
 
 
 def compute_on_one_core() -> None:
-    """Let numpy compute with one thread, unless somebody has said otherwise. It counts if numpy is not loaded yet.
+    """Make numpy compute with one thread, unless the user chose otherwise. Only works before numpy is loaded.
 
-    Its others wait for the next product by spinning: a context took twice the CPU, half of it for nothing.
+    Its other threads spin while waiting for the next product: a context took twice the CPU, half of it for nothing.
     """
     if not any(os.environ.get(name) for name in THREADS):
         os.environ[THREADS[0]] = "1"

@@ -1,6 +1,6 @@
-"""The table of commands: what each is called, where it is, and the sentence that `recollect --help` says of it.
+"""The table of commands: the name of each, where it lives, and its sentence in `recollect --help`.
 
-A command is loaded when it is called. Its module takes numpy and more; a list of all commands takes none of it.
+A command is loaded when it is called. Its module imports numpy and more, which a list of all commands does not need.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from recollect.interfaces.output import EXIT_CODES_HELP
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where a command is, and what it is for. The place is a function, or the verbs of a noun by their names."""
+    """Where a command lives, and what it is for. The place is a function, or the verbs of a noun by name."""
 
     place: str
     purpose: str
@@ -129,7 +129,7 @@ PANELS: dict[str, dict[str, Entry]] = {
 
 
 class PlainFlags:
-    """Help that shows no type for what takes no value."""
+    """Help that shows no type for options that take no value."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
@@ -144,7 +144,7 @@ class Command(PlainFlags, TyperCommand):
 
 
 class Noun(PlainFlags, TyperGroup):
-    """The commands of one noun, such as `facts set`; without a verb it is the first of them, `facts list`."""
+    """The commands of one noun, such as `facts set`; without a verb, the first of them, such as `facts list`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         asks_for_help = bool(args) and args[0] in ctx.help_option_names
@@ -154,7 +154,7 @@ class Noun(PlainFlags, TyperGroup):
 
 
 class Later(TyperCommand):
-    """A command that is listed, and loaded when it is called."""
+    """A command that is listed at once, and loaded when it is called."""
 
     def __init__(self, name: str, entry: Entry, panel: str) -> None:
         super().__init__(name, help=entry.purpose, rich_help_panel=panel)
@@ -181,5 +181,5 @@ class Later(TyperCommand):
 
 
 def listed() -> dict[str, Later]:
-    """All commands by their names, none of them loaded."""
+    """All commands by name, none of them loaded."""
     return {name: Later(name, entry, panel) for panel, entries in PANELS.items() for name, entry in entries.items()}

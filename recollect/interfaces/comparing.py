@@ -1,6 +1,6 @@
 """What search is compared with: plain full text, an embedder alone, and the rank fusion of both.
 
-These are what most memories for agents do, each as well as it can be done in a few lines.
+This is what most agent memories do, each done as well as a few lines allow.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from recollect.providers import Embedder
 FUSION_K = 60
 """The constant of reciprocal rank fusion, as published."""
 WORDS_MAX = 64
-"""Words of a question that are looked for, as search has it."""
+"""Words of a question that are searched for, as many as search uses."""
 
 
 class FullText:
@@ -41,7 +41,7 @@ class FullText:
 
 
 class Meaning:
-    """The embedder alone: every turn by its cosine."""
+    """The embedder alone: every turn, ordered by cosine."""
 
     name = "embedder alone"
 

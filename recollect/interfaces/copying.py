@@ -1,4 +1,4 @@
-"""The command `copy`: from one store to another, and proof that all of it arrived."""
+"""The command `copy`: from one store to another, with proof that everything arrived."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from recollect.stores.contract import Store, is_owned
 from recollect.stores.routed import ROUTES
 
 ROWS_MAX = 20
-"""Users that a table shows; of more, only those with whom something is not as it should be."""
+"""Users shown in a table; if there are more, only those where something is wrong."""
 
 
 def copy(
@@ -34,7 +34,7 @@ def copy(
 ) -> None:
     """Copy all memories from one store into another, and compare both sides afterwards.
 
-    What is already there is left alone, so it can be stopped and run again.
+    Records that are already there are left alone, so the command can be stopped and run again.
 
     Example: recollect copy sqlite:///recollect.db postgresql://localhost/memories
     """
@@ -51,7 +51,7 @@ def copy(
 
 
 def _layers(names: list[str]) -> tuple[str, ...]:
-    """The layers that are meant; those that can have a store of their own bring along what lives with them."""
+    """The layers to copy; a layer that can have a store of its own brings along the layers that live with it."""
     for name in names:
         if name not in COPIED_LAYERS:
             raise ValidationError(f"must be one of {', '.join(COPIED_LAYERS)}", field="layer")
@@ -89,7 +89,7 @@ async def _between(old: Store, new: Store, layers: tuple[str, ...], overwrite: b
 
 
 def _for_reading(url: str) -> str:
-    """A file is opened for reading: one that is not there is not made."""
+    """The URL, read-only if it names a file, so that a missing file is not created."""
     return f"{url}?mode=ro" if url.startswith("sqlite://") and "?" not in url else url
 
 

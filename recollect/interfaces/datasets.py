@@ -13,9 +13,9 @@ Each may be compressed with gzip. A line of your own file is one of
     {"question", "evidence": [ids], "answer"?, "at"?, "category"?}
     {"note", "turns": [ids]}
 
-A message without an `id` is called by its session and its place there, from 1: `monday:3`. A question
+A message without an `id` is named after its session and its place there, from 1: `monday:3`. A question
 without evidence is one that the conversation does not answer. A note is what a perfect model would have
-written down of these turns; of LoCoMo it is its `observation`. In a file without notes the answers are.
+written down about these turns; for LoCoMo it is the `observation`. In a file without notes, the answers are used.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from recollect.errors import NotFound, ValidationError
 
 ROLES = ("user", "assistant")
 LONG_AGO = "2024-01-01T00:00:00Z"
-"""When a message was said whose line does not tell."""
+"""When a message was said if its line does not say."""
 LOCOMO_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 _GZIP = b"\x1f\x8b"
 _LOCOMO_TURN = re.compile(r"D:?(\d+):0*(\d+)")
@@ -42,7 +42,7 @@ _LOCOMO_TURN = re.compile(r"D:?(\d+):0*(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of a stored conversation; `number` is its place in the whole of it."""
+    """One message of a stored conversation; `number` is its place in the whole conversation."""
 
     id: str
     session: str
@@ -78,7 +78,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a perfect model would have written down of some turns."""
+    """What a perfect model would have written down about some turns."""
 
     text: str
     turns: tuple[str, ...]
@@ -92,7 +92,7 @@ class Conversation:
     notes: tuple[Note, ...] = ()
 
     def in_sessions(self, most: int) -> Iterator[tuple[str, Sequence[Turn]]]:
-        """The turns in order, in pieces of one session and at most so many turns."""
+        """The turns in order, in pieces of at most `most` turns of one session."""
         start = 0
         for end in range(1, len(self.turns) + 1):
             first = self.turns[start]
@@ -103,7 +103,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One memory and the questions on it."""
+    """One memory and the questions about it."""
 
     conversation: Conversation
     questions: tuple[Asked, ...]
@@ -178,9 +178,9 @@ def _note(text: Any, turns: Sequence[Any], known: Container[str]) -> Note:
 
 
 def _answers(turns: Sequence[Turn], given: Iterable[tuple[Asked, Any]]) -> tuple[Note, ...]:
-    """Answers as notes on the turns that they are from, with the name of who spoke there; nothing of the question.
+    """Answers as notes on the turns they come from, with the name of whoever spoke there; nothing of the question.
 
-    It is the least that a perfect model would have written down of these turns.
+    This is the least that a perfect model would have written down about these turns.
     """
     notes = []
     known = {turn.id: turn for turn in turns}
@@ -224,7 +224,7 @@ def _locomo_turns(named: Any) -> list[str]:
 
 
 def _of_longmemeval(each: Mapping[str, Any]) -> Case:
-    """One memory for each question; its sessions in order of time, its turns marked where they answer."""
+    """One memory for each question; its sessions in chronological order, and the turns that answer it marked."""
     told = sorted(
         zip(map(_lme_time, each["haystack_dates"]), each["haystack_sessions"], strict=True), key=lambda pair: pair[0]
     )
@@ -275,6 +275,6 @@ def _lme_time(text: str) -> str:
 
 
 def _zoned(at: str | None) -> str:
-    """An ISO time with its zone; without one it is meant as UTC."""
+    """An ISO time with its zone, which is UTC if none is given."""
     moment = datetime.fromisoformat(at or LONG_AGO)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()

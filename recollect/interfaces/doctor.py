@@ -1,4 +1,4 @@
-"""Is this installation well? Each check says what it found and, if need be, what to do."""
+"""Is this installation healthy? Each check says what it found and, if need be, what to do."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from recollect.stores.sqlite_file import MIGRATIONS, SQLITE_VERSION
 
 PYTHON_MIN = (3, 11)
 SQLITE_MIN = (3, 35)
-"""The first with everything that the schema and its statements use."""
+"""The first version with everything that the schema and its statements use."""
 FREE_MIN_BYTES, FREE_LOW_BYTES = 64 << 20, 1 << 30
-"""Under the first, writing can fail any moment; under the second it is time to look."""
+"""Below the first, writing can fail at any moment; below the second, it is time to look."""
 STUCK_MS = HOUR_MS
 """Work that has been due for this long is not being done by anyone."""
 ANSWER_S = 15.0
-"""How long an endpoint may take for a word; who waits before a terminal waits no longer."""
+"""How long an endpoint may take to answer; nobody at a terminal waits longer."""
 UPGRADE = "start a server, or run a command that writes: it is brought up to date by whoever opens it first"
 CORRECT = "correct recollect.toml or the RECOLLECT_ variable"
 _IN_SETTINGS = frozenset(each.name for each in fields(Settings)) - {"url"}
@@ -42,7 +42,7 @@ _IN_SETTINGS = frozenset(each.name for each in fields(Settings)) - {"url"}
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at."""
+    """One thing that was checked."""
 
     state: str
     name: str
@@ -75,7 +75,7 @@ async def examine(url: str | None) -> AsyncIterator[Check]:
 
 
 async def _store(chosen: str, settings: Settings, if_missing: str) -> AsyncIterator[Check]:
-    """What is kept there, or why that cannot be told."""
+    """What is kept there, or why that cannot be determined."""
     if is_missing(file_of(chosen)) and not settings.layers:
         for check in _nothing_yet(chosen, if_missing):
             yield check
@@ -96,7 +96,7 @@ async def _store(chosen: str, settings: Settings, if_missing: str) -> AsyncItera
 
 
 async def _each_alone(url: str, settings: Settings, error: RecollectError) -> AsyncIterator[Check]:
-    """Which of the configured stores cannot be opened: with several, each is tried for itself."""
+    """Which of the configured stores cannot be opened; if there are several, each is tried on its own."""
     if not settings.layers:
         yield _not_opened(place(url), error)
         return
@@ -118,14 +118,14 @@ async def _each_alone(url: str, settings: Settings, error: RecollectError) -> As
 
 
 def _nothing_yet(url: str, state: str) -> list[Check]:
-    """A file that is not there is no fault: it is made on first use."""
+    """A missing file is not a fault: it is created on first use."""
     path = Path(place(url)).absolute()
     advice = "begin with `recollect chat`, `recollect add` or `recollect import`; the file is made then"
     return [Check(state, "store", f"{path}: nothing is kept there yet", advice), _free_space(path)]
 
 
 def _for_reading(url: str) -> str:
-    """The same store, opened so that it stays of the version that it is."""
+    """The same store, opened so that it keeps its schema version."""
     if url.startswith("sqlite://") and not url.endswith("?mode=ro"):
         return f"{url}?mode=ro"
     if url.startswith(("postgresql://", "postgres://")):
@@ -141,7 +141,7 @@ def _at_least(name: str, have: tuple[int, ...], least: tuple[int, ...]) -> Check
 
 
 def _settings(environ: Mapping[str, str]) -> Check:
-    """Where settings come from, and which variables look like one and are none."""
+    """Where settings come from, and which variables look like settings but are not."""
     wrong = misspelt(environ)
     if wrong:
         found = f"{', '.join(wrong)}: not read, since there is no such setting"
@@ -201,7 +201,7 @@ async def _look_inside(memory: Memory, settings: Settings) -> AsyncIterator[Chec
 
 
 def _version(store: Mapping[str, Any]) -> Check:
-    """Whether a store is as this version has it. What a file of an earlier one holds is looked at all the same."""
+    """Whether a store has this version's schema. A file with an earlier one is examined all the same."""
     version, newest = store.get("schema_version"), len(MIGRATIONS)
     if store.get("store") == "sqlite" and version != newest:
         found = f"{absolute(store)} opens, and has schema version {version} of {newest}"
@@ -243,7 +243,7 @@ async def _chat_model(settings: Settings) -> Check:
 
 
 async def _embeddings(settings: Settings) -> Check:
-    """Whether the endpoint of the embedder embeds a word. What cannot be opened was told as the embedder."""
+    """Whether the embedder's endpoint embeds a word. One that cannot be opened is reported by the embedder check."""
 
     async def ask(embedder: Any) -> None:
         await embedder.embed(["yes"])
@@ -253,7 +253,7 @@ async def _embeddings(settings: Settings) -> Check:
 
 
 async def _asked(name: str, remote: Any, ask: Callable[[Any], Awaitable[None]], advice: str) -> Check:
-    """Whether what is behind an endpoint answers: the one thing here that may cost something, a few words."""
+    """Whether the service behind an endpoint answers: the one check here that may cost something, a few words."""
     started = time.monotonic()
     try:
         async with asyncio.timeout(ANSWER_S):
@@ -269,7 +269,7 @@ async def _asked(name: str, remote: Any, ask: Callable[[Any], Awaitable[None]], 
 
 
 def _missing(settings: Settings) -> str:
-    """What to do about the embedder that could not be opened, in its own words."""
+    """What to do about an embedder that could not be opened, in the words of its error."""
     if settings.embedder == "none":
         return "set embedder in recollect.toml, unless this is what you want"
     try:
@@ -280,7 +280,7 @@ def _missing(settings: Settings) -> str:
 
 
 def absolute(store: Mapping[str, Any]) -> str:
-    """Where a store is, in full: the path of its file, else what it says of itself."""
+    """Where a store is, in full: the path of its file, or else what it says of itself."""
     url = str(store.get("url", store.get("store")))
     return str(Path(url.removeprefix("sqlite:///")).absolute()) if store.get("store") == "sqlite" else url
 
@@ -296,7 +296,7 @@ def _free_space(path: Path) -> Check:
 
 
 def _work(survey: Survey) -> list[Check]:
-    """Whether work is being done, and what was given up."""
+    """Whether work is getting done, and what was given up."""
     overdue_ms = system_clock() - survey.waits_since if survey.waits_since is not None else 0
     waiting = f"{survey.jobs_waiting} waiting, {survey.jobs_running} running, {survey.jobs_scheduled} for later"
     if overdue_ms > STUCK_MS:

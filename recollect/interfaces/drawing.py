@@ -1,6 +1,6 @@
 """Pictures of an entity graph: DOT for other tools, SVG for a browser.
 
-The same graph gives the same picture.
+The same graph always gives the same picture.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from recollect.policies.layouts import layout
 LABEL_CHARS = 32
 """Longer names would run into each other; the whole name is in the tooltip."""
 DRAWN_MAX = 300
-"""Entities of one picture. With more of them nobody can read any."""
+"""Entities in one picture. With more of them, none could be read."""
 ROOM, MARGIN = 170, 90
 """Pixels for each entity along a side, and around all of them."""
 RADIUS, BESIDE = 9, 7
-"""Of a node, and how far beside its line stands what is said."""
+"""Radius of a node, and how far a label stands beside its line."""
 
 _STYLE = """
   svg { font: 13px system-ui, sans-serif; background: #fff; color: #222; }
@@ -62,7 +62,7 @@ def to_svg(graph: Neighbourhood) -> str:
 
 
 def _drawn(graph: Neighbourhood) -> Neighbourhood:
-    """As much of the graph as a picture can show: what has the most relations, in the order it had."""
+    """As much of the graph as a picture can show: the entities with the most relations, in their original order."""
     if len(graph.entities) <= DRAWN_MAX:
         return graph
     degree = dict.fromkeys((entity.id for entity in graph.entities), 0)
@@ -77,7 +77,7 @@ def _drawn(graph: Neighbourhood) -> Neighbourhood:
 
 
 def _edges(graph: Neighbourhood) -> list[tuple[str, str, str]]:
-    """From, to, and all that is said of the two in this direction."""
+    """From, to, and everything that relates the two in this direction."""
     said: dict[tuple[str, str], list[str]] = {}
     for relation in graph.relations:
         said.setdefault((relation.subject, relation.object), []).append(relation.relation.replace("_", " "))
@@ -113,7 +113,7 @@ def _edge(start: NDArray[np.float64], end: NDArray[np.float64], said: str) -> st
         line = f'<path class="edge" marker-end="url(#to)" d="M{x},{y} c40,-30 40,30 4,4"/>'
         return f'{line}<text class="said" x="{x + 44:.1f}" y="{y:.1f}">{escape(said)}</text>'
     tip = end - along / length * (RADIUS + 3)
-    # Left of the middle, seen in its direction, so that there and back do not cover each other.
+    # Left of the line, seen in its direction, so that labels there and back do not cover each other.
     middle = start + along * 0.4 + np.array([along[1], -along[0]]) / length * BESIDE
     return (
         f'<path class="edge" marker-end="url(#to)" d="M{start[0]:.1f},{start[1]:.1f} L{tip[0]:.1f},{tip[1]:.1f}"/>'

@@ -1,4 +1,4 @@
-"""Files that the command line writes: whole under their name, or not there at all."""
+"""Files that the command line writes: complete under their name, or not there at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STANDARD_OUTPUT = Path("-")
 
 
 def target_of(path: Path | None, *, force: bool) -> Path | None:
-    """The file that is meant, if it may be written; None for standard output, which is `-` as well."""
+    """The file to write, if it may be written; None for standard output, which `-` means as well."""
     if path is None or path == STANDARD_OUTPUT:
         return None
     check_target(path, force=force)
@@ -20,7 +20,7 @@ def target_of(path: Path | None, *, force: bool) -> Path | None:
 
 
 def check_target(path: Path, *, force: bool) -> None:
-    """Whether a file may be written here, before any work is done for it."""
+    """Check that a file may be written here, before any work is done for it."""
     if path == STANDARD_OUTPUT:
         raise ValidationError("must be a file; standard output is for what is told", field="file")
     if path.is_symlink() or (path.exists() and not path.is_file()):
@@ -32,10 +32,10 @@ def check_target(path: Path, *, force: bool) -> None:
 
 
 def write_lines(path: Path, lines: Iterable[str], *, force: bool) -> None:
-    """Write a text file that appears whole or not at all; an existing one is replaced only by `force`.
+    """Write a text file that appears complete or not at all; an existing one is replaced only with `force`.
 
-    The lines go to a file beside it that only its owner can read, reach the disk, and are then
-    given the name.
+    The lines go to a file beside it that only its owner can read, are synced to disk, and only then
+    get the name.
     """
     draft = path.with_name(f".{path.name[:100]}.{os.getpid()}.part")
     try:
@@ -48,7 +48,7 @@ def write_lines(path: Path, lines: Iterable[str], *, force: bool) -> None:
         if force:
             draft.replace(path)
         else:
-            path.hardlink_to(draft)  # unlike a rename, this never takes the place of another file
+            path.hardlink_to(draft)  # unlike a rename, this never replaces an existing file
     except FileExistsError as error:
         raise Conflict("is already there; --force replaces it", field="file") from error
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Commands for what people speak of: `entities`, the `graph` between them, and `episodes`."""
+"""Commands for what people talk about: `entities`, the `graph` between them, and `episodes`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Time = Annotated[str | None, typer.Option(metavar="TIME", help="As of a date or 
 NO_ENTITIES = "No entities are kept here. Applications put them there, or `recollect entities put`, for an hour."
 OrgWide = Annotated[bool, typer.Option("--org-wide", help="The graph that all users of the organisation share.")]
 DEPTH = 1
-"""Steps from an entity when nothing else is said: what hangs on it directly."""
+"""Steps from an entity by default: only what is directly related to it."""
 
 
 # ── Business objects ─────────────────────────────────────────────────────────────────────────────
@@ -40,7 +40,7 @@ def entities_list(
     org: Org = "default",
     as_json: Json = False,
 ) -> None:
-    """List the business objects that are kept at the moment.
+    """List the business objects that are currently kept.
 
     Example: recollect entities list --type customer
     """
@@ -76,7 +76,7 @@ def entities_put(
     org: Org = "default",
     as_json: Json = False,
 ) -> None:
-    """Keep a business object as it is now; what was kept of it is replaced.
+    """Keep a business object as it is now, replacing what was kept of it.
 
     Example: recollect entities put customer 42 '{"name": "Acme GmbH", "plan": "gold"}'
     """
@@ -100,7 +100,7 @@ def entities_invalidate(
     org: Org = "default",
     as_json: Json = False,
 ) -> None:
-    """Let go of a business object, of a type, or of all, so that it is loaded anew when it is needed.
+    """Drop a business object, a whole type, or everything, so that it is loaded again when it is needed.
 
     Example: recollect entities invalidate customer 42
     """
@@ -134,7 +134,7 @@ def graph_show(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Show the people, places and things a user speaks of and how they hang together, or what is near one of them.
+    """Show the people, places and things a user talks about and how they are related, or what is near one of them.
 
     Example: recollect graph show Ana --depth 2 --svg ana.svg
     """
@@ -187,7 +187,7 @@ def graph_add(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Add somebody or something; who goes by the name already is the same one, and gets the other names too.
+    """Add a person, place or thing; one that already goes by the name is reused, and gets the other names too.
 
     Example: recollect graph add Ana --type person --alias Anita
     """
@@ -210,7 +210,7 @@ def graph_relate(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Say how two entities hang together; a name that nobody has yet makes a new one.
+    """Say how two entities are related; a name that is not known yet makes a new one.
 
     Example: recollect graph relate Ana lives_in Bergen --since 2026-03-01
     """
@@ -234,7 +234,7 @@ def graph_end(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Let a relation be over; it is kept as past.
+    """End a relation; it is kept as past.
 
     Example: recollect graph end 019a7c1f5e21a3b1 --at 2026-03-01
     """
@@ -251,7 +251,7 @@ def graph_merge(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Make two entities one: names and relations of the second are seen as those of the first.
+    """Merge two entities: the names and relations of the second are seen as those of the first.
 
     Example: recollect graph merge Ana Anita
     """
@@ -267,7 +267,7 @@ def graph_undo_merge(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Take a merge back: both are as they were.
+    """Undo a merge: both entities are as they were.
 
     Example: recollect graph undo-merge Anita
     """
@@ -306,7 +306,7 @@ def episodes_list(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """List stretches of conversation as they are remembered, the newest first.
+    """List remembered stretches of conversation, newest first.
 
     Example: recollect episodes list --session monday
     """
@@ -338,7 +338,7 @@ def episodes_close(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Say that a session is over: what is not noted down yet becomes an episode now.
+    """Close a session: what is not noted down yet becomes an episode now.
 
     Example: recollect episodes close monday
     """
@@ -346,7 +346,7 @@ def episodes_close(
 
 
 def show_noted(made: Sequence[Episode], as_json: bool) -> None:
-    """What became of a session that is over."""
+    """Show what became of a closed session."""
     if as_json:
         emit([each.to_dict() for each in made])
     elif not made:

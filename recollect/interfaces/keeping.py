@@ -102,7 +102,7 @@ def list_memories(
 
 
 async def _page(owner: User | OrgHandle, layer: str, where: Any, limit: int) -> tuple[list[Record], bool]:
-    """Up to `limit` memories: a page under a filter may be short, so the next one is asked for as well."""
+    """Up to `limit` memories: a page under a filter may come up short, so the next one is read as well."""
     now = system_clock()
     found, after = await owner.list_memories(layer=layer, where=where, limit=limit, at=now)
     while after is not None and len(found) < limit:

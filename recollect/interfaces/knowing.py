@@ -67,7 +67,7 @@ def _show_profile(known: Profile) -> None:
 
 
 def in_order(facts: Sequence[Fact]) -> list[Fact]:
-    """Facts as people would tell them: who somebody is before what they own; what has no place goes last."""
+    """Facts in the order people would tell them: who somebody is before what they own; other keys go last."""
     places = {key: number for number, key in enumerate(KEYS)}
     return sorted(facts, key=lambda fact: (places.get(fact.key, len(places)), fact.key))
 
@@ -96,7 +96,7 @@ def facts_list(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """List facts with how sure each is and where it comes from; --preference lists settings.
+    """List facts, how sure each is and where it comes from; --preference lists settings.
 
     Example: recollect facts list --as-of 2026-03-01
     """
@@ -117,7 +117,7 @@ def facts_history(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Show all that was said of a key, oldest first, with what is not believed and why.
+    """Show everything that was said about a key, oldest first, including what is not believed and why.
 
     Example: recollect facts history city
     """
@@ -148,7 +148,7 @@ def facts_set(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Say a fact. Another value of the key ends, and stays in its history; a key such as hobby holds many.
+    """State a fact. Any other value of the key ends and stays in its history; a key such as hobby holds many.
 
     Example: recollect facts set city Bergen --since 2026-03-01
     """
@@ -172,7 +172,7 @@ def facts_correct(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Say what is right, and that the value before never was.
+    """Say what is right, and that the previous value never was.
 
     Example: recollect facts correct pet Biscuit --instead-of Basket
     """
@@ -195,7 +195,7 @@ def facts_end(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Say that something is no longer so; it stays in the history.
+    """Say that something is no longer true; it stays in the history.
 
     Example: recollect facts end hobby climbing --reason "bad shoulder"
     """
@@ -215,7 +215,7 @@ def facts_reject(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Say that something never was so; it is not learned again from the same text.
+    """Say that something was never true; it is not learned again from the same text.
 
     Example: recollect facts reject employer
     """
@@ -232,7 +232,7 @@ def facts_confirm(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Say that something is right; what is merely learned no longer replaces it.
+    """Confirm that something is right; what is merely learned no longer replaces it.
 
     Example: recollect facts confirm allergy walnuts
     """
@@ -249,7 +249,7 @@ def facts_pin(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Keep a value against whatever is learned, until it is unpinned.
+    """Protect a value from whatever is learned, until it is unpinned.
 
     Example: recollect facts pin nickname
     """
@@ -266,7 +266,7 @@ def facts_unpin(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Let a value be replaced again as any other.
+    """Let a value be replaced again like any other.
 
     Example: recollect facts unpin nickname
     """
@@ -275,12 +275,12 @@ def facts_unpin(
 
 
 def _facts(user: User, key: str, preference: bool) -> Facts:
-    """The facts of a user, or the settings where the key is one of them."""
+    """The facts of a user, or the settings if the key is one of them."""
     return user.preferences if preference or key_of(key).name in PREFERENCES else user.facts
 
 
 def _told(url: str | None, step: Callable[[Memory], Awaitable[list[Fact]]]) -> list[Fact]:
-    """Say something and let it be found by its meaning at once, unless a worker elsewhere sees to that."""
+    """State something and make it findable by meaning at once, unless a worker elsewhere sees to that."""
 
     async def tell(memory: Memory) -> list[Fact]:
         facts = await step(memory)
@@ -303,7 +303,7 @@ def _show_facts(done: str, facts: Sequence[Fact], as_json: bool) -> None:
 def show_found(
     items: Sequence[Any], as_json: bool, columns: Sequence[str], rows: Sequence[Sequence[object]], nothing: str
 ) -> None:
-    """What was found, for programs or as a table; nothing at all is exit code 1."""
+    """Show what was found, as JSON or as a table; exit with code 1 if nothing was found."""
     if as_json:
         emit([item.to_dict() for item in items])
     elif rows:

@@ -1,8 +1,8 @@
 """The memory of one user over the Model Context Protocol: tools, resources and prompts, by stdio or HTTP.
 
-An unknown tool, resource or prompt is an error of the protocol. What is wrong with the arguments of a
-tool is told as the tool's result, so that the model reads it and can do better. Neither carries a value,
-and the server goes on.
+An unknown tool, resource or prompt is a protocol error. Invalid arguments of a tool are reported in the
+tool's result, so that the model reads it and can do better. Neither contains a value, and the server
+goes on.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 Context = Any  # of a request
 Who = Callable[[Context], Caller]
-"""From a request to who asks."""
+"""Maps a request to its caller."""
 
 
 def build(user: User, *, agent: str = "") -> Server[Any]:
-    """A server of the protocol for the memories of this user alone."""
+    """A protocol server for the memories of this user alone."""
     caller = Caller(user, agent)
     return _server(Desk(lambda _: caller))
 
@@ -69,7 +69,7 @@ def _server(desk: Desk) -> Server[Any]:
 
 
 class Desk:
-    """Answers the requests of the protocol."""
+    """Answers protocol requests."""
 
     def __init__(self, who: Who) -> None:
         self._who = who
@@ -227,13 +227,13 @@ def _refused(told: str) -> types.CallToolResult:
 
 
 def _unexpected(error: Exception, where: str) -> str:
-    # A traceback may hold memories: it is shown only where somebody has asked for it.
+    # A traceback may contain memories, so it is logged only where debugging is switched on.
     _log.error("unexpected %s in %s", type(error).__name__, where, exc_info=_log.isEnabledFor(logging.DEBUG))
     return f"unexpected {type(error).__name__}; this is a mistake of Recollect's, nothing of yours"
 
 
 async def _answered(answer: Awaitable[T], what: str) -> T:
-    """The answer, or the error of the protocol that says why there is none."""
+    """The answer, or the protocol error that says why there is none."""
     try:
         return await answer
     except MCPError:
@@ -260,9 +260,9 @@ async def serve_stdio(server: Server[Any]) -> None:
 async def serve_http(
     server: Server[Any], host: str, port: int, stop: asyncio.Event, told: Callable[[str], None]
 ) -> None:
-    """Serve programs on this machine until `stop` is set; `told` gets the address once it can be used."""
+    """Serve programs on this machine until `stop` is set; `told` is called with the address once it can be used."""
     listening = _listening(host, port)
-    # No sessions: each takes 40 KB and two tasks until it has been quiet for half an hour, and nobody need end one.
+    # No sessions: each takes 40 KB and two tasks until it has been idle for half an hour, and clients need not end one.
     app = server.streamable_http_app(
         streamable_http_path=PATH, stateless_http=True, max_request_body_size=LIMITS.body_bytes, host=host
     )
@@ -287,13 +287,13 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 class Door:
-    """The protocol inside another HTTP server, which knows who asks: an ASGI application for one path.
+    """The protocol inside another HTTP server, which knows the caller: an ASGI application for one path.
 
-    Every request stands for itself, so any of several processes may answer it.
+    Every request is independent, so any of several processes may answer it.
     """
 
     def __init__(self, who: Callable[[Any], Caller]) -> None:
-        """`who` gets the scope of a request."""
+        """`who` is called with the scope of a request."""
         server = _server(Desk(lambda context: who(context.request.scope)))
         self._requests = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=LIMITS.body_bytes)
         self._is_open, self._is_over = asyncio.Event(), asyncio.Event()
@@ -306,13 +306,13 @@ class Door:
         await self._requests.handle_request(scope, receive, send)
 
     async def close(self) -> None:
-        """End what is under way."""
+        """End what is in progress."""
         self._is_over.set()
         if self._running is not None:
             await self._running
 
     async def _run(self) -> None:
-        # In a task of its own: what it opens has to be closed by the task that opened it.
+        # In a task of its own, because what it opens must be closed by the task that opened it.
         async with self._requests.run():
             self._is_open.set()
             await self._is_over.wait()

@@ -1,4 +1,4 @@
-"""The command `bench`: how fast this installation is here, and how good its search is on answered questions."""
+"""The command `bench`: how fast this installation is here, and how well its search does on answered questions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LEARNED = {
     "facts": ("fact", "learning"),
     "facts and episodes": ("fact", "learning", "episodic", "long_term"),
 }
-"""Rows with what is learned beside the turns, and the layers that it is in."""
+"""Rows that also search what is learned beside the turns, and the layers it is in."""
 CHARTED = ("turn R@5", "turn R@10")
 BY_CATEGORY = "turn R@10"
 
@@ -103,7 +103,7 @@ async def _measure(
     notes: bool = False,
     learned: bool = False,
 ) -> dict[str, Any]:
-    """The rows of one file, the last one ours as it was asked for."""
+    """The rows of one file; the last one is ours, as it was asked for."""
     cases = quality_of.read_cases(path)
     if notes and not any(case.conversation.notes for case in cases):
         raise ValidationError("has no notes and no answers; a line of notes is {note, turns}", field="data")
@@ -126,13 +126,13 @@ async def _measure(
             questions = sum(1 for case in cases for _ in case.answered())
             with progress(f"Asking {path.name}", questions * len(rankers)) as advance:
                 rows = [row.to_dict() for row in await quality_of.measure(cases, rankers, advance)]
-        # Closed, so that all of it stands in the file itself.
+        # Everything is closed by now, so all of it is in the file itself.
         size = sum(each.stat().st_size for each in folder.glob(f"{asked_for[0]}.db*"))
     return _told(path, cases, rows, size)
 
 
 def _beside(folder: Path, name: str, embedder: str | None) -> Memory:
-    """A memory of its own, in which a model, where one is set, reads what was said at once."""
+    """A memory of its own, in which a model, if one is set, reads what was said at once."""
     return Memory.open(
         f"sqlite:///{folder}/{name}.db", worker=False, embedder=embedder, llm_batch_s=quality_of.GATHERING_S
     )
@@ -147,7 +147,7 @@ def _others() -> list[Ranker]:
 
 
 def _variants(words: bool, quality: str, compare: bool) -> list[tuple[str, str | None, str | None]]:
-    """Ours to measure, the one that was asked for last: its name, embedder and quality."""
+    """Our variants to measure, the requested one last: name, embedder and quality."""
     alone: tuple[str, str | None, str | None] = ("Recollect, words alone", "none", None)
     whole: tuple[str, str | None, str | None] = ("Recollect", None, None)
     chosen = alone if words else whole
@@ -169,7 +169,7 @@ def _told(path: Path, cases: Sequence[Case], rows: list[dict[str, Any]], size: i
 
 
 def _show(found: dict[str, Any]) -> None:
-    """The rows of a file as tables, then what is measured of ours alone."""
+    """Show the rows of a file as tables, then what is measured for ours alone."""
     rows, ours = found["rows"], found["rows"][-1]
     say(f"{found['file']}: {found['turns']:,} turns, {plural(ours['questions'], 'question')} with an answer")
     table(["", *HEADINGS], [(row["name"], *(_cell(row.get(name)) for name in SHOWN)) for row in rows], right=HEADINGS)

@@ -1,4 +1,4 @@
-"""Commands for meaning: `models` builds embedders, `reembed` changes to another, `reindex` feeds an index anew."""
+"""Commands for meaning: `models` builds embedders, `reembed` switches to another, `reindex` refills an index."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def reembed(
 ) -> None:
     """Embed anew what another embedder has embedded, while everything stays in use.
 
-    Stopped anywhere, it goes on where it was when it is run again.
+    It can be stopped at any point; run again, it resumes where it left off.
 
     Example: recollect reembed --dry-run
     """
@@ -119,7 +119,7 @@ def reembed(
 
 
 def check_known(done: Sequence[object], user: str | None, org: str | None, as_json: bool) -> None:
-    """Whose work was asked for has something; else the name may be mistaken."""
+    """Check that whoever was named has anything; if not, the name may be mistaken."""
     if done or user is org is None:
         return
     if not as_json:

@@ -78,8 +78,8 @@ def export(
 ) -> None:
     """Write everything about a user as JSON Lines, which `import` reads back.
 
-    Of a damaged SQLite file, --salvage writes the records that are still what was written, for
-    `import --user-from source` into a new one. The file is left as it is.
+    From a damaged SQLite file, --salvage writes the records that are still intact, for
+    `import --user-from source` into a new one. The damaged file is left as it is.
 
     Example: recollect export me.jsonl
     """
@@ -103,7 +103,7 @@ def export(
 
 
 def _write_salvaged(url: str | None, org: str, file: Path | None, force: bool, as_json: bool) -> None:
-    """The readable records of a damaged file, and how much of it is none."""
+    """Write the readable records of a damaged file, and say how much of it cannot be read."""
     with progress("Salvaging", None):
         found = saved_from(url, org)
     if not found.records:
@@ -171,8 +171,8 @@ def import_file(
     """Bring in an export, messages or memories, one JSON object a line, or what other programs kept; twice is once.
 
     A message: {"role": "user", "content": "...", "session": "monday", "created_at": "2026-03-01T09:30:00Z"}.
-    A memory: {"content": "...", "metadata": {"topic": "work"}}. All becomes memory of --user, whoever it
-    belonged to, unless --user-from source says otherwise. A file must be a plain one: no pipe, device or
+    A memory: {"content": "...", "metadata": {"topic": "work"}}. Everything becomes memory of --user, whoever it
+    belonged to, unless --user-from source says otherwise. A file must be a regular one: no pipe, device or
     symbolic link.
 
     Example: recollect import --from chatgpt export.zip --dry-run
@@ -181,7 +181,7 @@ def import_file(
     options = Options(session, table, prefix, user_segment)
 
     def user_in(memory: Memory) -> UserOf:
-        memory.user(user, org=org)  # a wrong name of our own is no fault of the source
+        memory.user(user, org=org)  # an invalid --user or --org is no fault of the source
         return lambda owner: memory.user(owner if owner and user_from == SOURCE else user, org=org)
 
     opening = _opened(kind, source, options, rewinds=all_or_nothing)
@@ -195,7 +195,7 @@ def import_file(
             return outcome
 
         if (dry_run or all_or_nothing) and is_missing(file_of(url)):
-            # Where nothing is stored, no file is made for it.
+            # No file is created where nothing is stored.
             outcome = run("memory://", partial(step, dry_run=True, tell=tell if dry_run else _tell_nobody))
             if not dry_run and not outcome.bad:
                 outcome = run(url, partial(step, tell=tell))
@@ -213,7 +213,7 @@ def import_file(
 
 @contextlib.contextmanager
 def _guessing(kind: str, source: str, options: Options) -> Iterator[None]:
-    """Where a source cannot be read, say what it looks like."""
+    """If a source cannot be read, say what it looks like."""
     try:
         yield
     except (ValidationError, NotFound, Corrupt) as error:
@@ -228,12 +228,12 @@ def _advice(kind: str) -> str:
 
 
 def _tell_nobody(_: Mapping[str, Any]) -> None:
-    """Where nobody asked what became of a line."""
+    """For when nobody asked what became of each line."""
 
 
 @contextlib.contextmanager
 def _reporting(report: Path | None) -> Iterator[Tell]:
-    """Takes down what became of each line; the file is there when all is done."""
+    """Record what became of each line; the file appears when everything is done."""
     if report is None:
         yield _tell_nobody
         return
@@ -246,7 +246,7 @@ def _reporting(report: Path | None) -> Iterator[Tell]:
 
 @contextlib.contextmanager
 def _opened(kind: str, name: str, options: Options, *, rewinds: bool) -> Iterator[Source]:
-    """What is to be read; standard input is kept aside where it has to be read twice."""
+    """The source to read; standard input is copied to a file if it has to be read twice."""
     if name != "-":
         with open_source(kind, name, options) as source:
             yield source
@@ -264,7 +264,7 @@ def _opened(kind: str, name: str, options: Options, *, rewinds: bool) -> Iterato
 
 
 async def take_in(memory: Memory) -> None:
-    """Embed and rate what came in, with a bar."""
+    """Embed and rate what came in, with a progress bar."""
     waiting = (await memory.survey()).jobs_waiting
     before = memory.describe()["jobs"]["done"]
     work = asyncio.create_task(memory.work())
@@ -299,7 +299,7 @@ def _show_import(outcome: Imported, as_json: bool, *, kept_apart: bool) -> None:
 
 
 def _in_runs(problems: Sequence[Problem]) -> list[tuple[str, str]]:
-    """The lines that cannot be stored, each with its reason; one after the other with the same reason, said once."""
+    """The lines that cannot be stored, each with its reason; consecutive lines with the same reason share a row."""
     runs: list[tuple[int, int, str]] = []
     for problem in problems:
         first = problem.line
@@ -339,7 +339,7 @@ def forget(
 
 
 async def _would_forget(user: User, ids: Sequence[str], where: Any, layers: Sequence[str]) -> Receipt:
-    """What `forget` would be given; what rests on it is not counted in a receipt either."""
+    """What `forget` would be given; a receipt does not count what rests on it either."""
     if bool(ids) == (where is not None):
         raise ValidationError("give ids or a filter", field="ids")
     if ids:

@@ -1,4 +1,4 @@
-"""What a turn of a conversation taught, told in a few words: "learned: city = Bergen (was Oslo)"."""
+"""What was learned from a turn of a conversation, in a few words: "learned: city = Bergen (was Oslo)"."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from recollect.policies.graphs import USER
 from recollect.profile import Fact, Profile
 
 PEOPLE = ("partner", "child", "parent", "sibling", "relative", "friend", "colleague", "pet")
-"""Keys whose values are somebody: one meets them."""
+"""Keys whose values are somebody one meets."""
 CHARACTERS = 80
-"""Of one value. Beside an answer, more would be a second answer."""
+"""Characters of one value. Beside an answer, more would be a second answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a user at one moment, as far as what they say can change it."""
+    """What is known about a user at one moment, as far as what they say can change it."""
 
     facts: Sequence[Fact] = ()
     preferences: Sequence[Fact] = ()
@@ -28,7 +28,7 @@ class Known:
 
     @classmethod
     async def of(cls, user: User) -> Known:
-        """What is known of a user now. Relations of the user are left out: they are facts, too."""
+        """What is known about a user now. Relations of the user are left out, because they are also facts."""
         relations = await user.graph.relations()
         return cls(
             await user.facts.list(),
@@ -39,7 +39,7 @@ class Known:
 
 
 def news(before: Known, after: Known) -> list[str]:
-    """What is known after and was not before, and what is no longer so, a few words for each."""
+    """What is known after but not before, and what is no longer true, a few words for each."""
     return [
         *_changes("learned", before.facts, after.facts),
         *_changes("prefers", before.preferences, after.preferences),

@@ -1,4 +1,4 @@
-"""Commands for who looks after it: `maintain`, `worker`, `users`, `stats`, `doctor`."""
+"""Commands for operators: `maintain`, `worker`, `users`, `stats`, `doctor`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from recollect.stores.contract import FAIL, OK, WARN, is_veil
 from recollect.upkeep import Maintained
 
 GRACE_S = 5.0
-"""How long a worker that is asked to stop may finish what it has begun; then its lease runs out."""
+"""How long a worker that is asked to stop may take to finish what it has begun; then its lease runs out."""
 
 
 def maintain(
@@ -117,7 +117,7 @@ def _told(jobs: Mapping[str, int]) -> str:
 
 
 async def _work(memory: Memory, once: bool, *, quiet: bool) -> dict[str, int]:
-    """Work until nothing is due, or until someone asks to stop; what has begun is finished."""
+    """Work until nothing is due, or until asked to stop; what has begun is finished."""
     stop = asyncio.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)

@@ -1,4 +1,4 @@
-"""What commands share: the options that say where and whose, and how a memory is opened for one of them."""
+"""What commands share: the options for where and whose, and how a memory is opened for a single command."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ Where = Annotated[str | None, typer.Option(metavar="JSON", help='Filter, as {"me
 
 
 def run(url: str | None, step: Callable[[Memory], Awaitable[T]]) -> T:
-    """Open the memory, do one thing with it, and close it. No worker: a command does what it says.
+    """Open the memory, do one thing with it, and close it. No worker: a command does only what it says.
 
-    A file that is not there is made.
+    A missing file is created.
     """
 
     async def go() -> T:
@@ -46,45 +46,45 @@ def run(url: str | None, step: Callable[[Memory], Awaitable[T]]) -> T:
 
 
 def look(url: str | None, step: Callable[[Memory], Awaitable[T]]) -> T:
-    """The same for what makes no sense without memories: a file that is not there is not made."""
+    """The same for commands that make no sense without memories: a missing file is not created."""
     if not is_missing(file_of(url)):
         return run(url, step)
-    # What was asked for is still looked at: a mistake in it is told before the missing file is.
+    # The step still runs, so that a mistake in the request is reported before the missing file is.
     with contextlib.suppress(NotFound):
         run("memory://", step)
     raise NotFound(f"no memories yet in {place(url)}; `recollect chat`, `add` or `import` makes it")
 
 
 def for_user(url: str | None, org: str, user: str, step: Callable[[User], Awaitable[T]]) -> T:
-    """The same for what concerns one user."""
+    """The same for commands that concern one user."""
     return look(url, lambda memory: step(memory.user(user, org=org)))
 
 
 def place(url: str | None) -> str:
-    """Where memories are looked for, as people say it; of a URL that may hold a secret only its kind."""
+    """Where memories are looked for, as people say it; of a URL that may contain a secret, only its kind."""
     path = file_of(url)
     return str(path) if path else f"{chosen(url).partition('://')[0]}://"
 
 
 def of_user(user: str, url: str | None) -> str:
-    """Whose memories were looked for and where, for who has found none; others may have some."""
+    """Whose memories were looked for and where, for when none were found; others may have some."""
     return f"{one_line(user, 60)} in {place(url)}. `recollect users` lists who has memories."
 
 
 def chosen(url: str | None) -> str:
-    """The URL that is meant: the one given, else that of the settings."""
+    """The URL to use: the one given, or else that of the settings."""
     return Settings.read(os.environ).url if url is None else url
 
 
 def file_of(url: str | None) -> Path | None:
-    """The file of memories, if the URL that is meant names one."""
+    """The file of memories, if the URL to use names one."""
     scheme, _, rest = chosen(url).partition("://")
     name = unquote(rest.removesuffix("?mode=ro").removeprefix("/"))
     return Path(name) if scheme == "sqlite" and name else None
 
 
 def is_missing(path: Path | None) -> bool:
-    """Whether the file alone is missing; whatever else is wrong with its name is for the store to say."""
+    """Whether only the file is missing; anything else wrong with its name is for the store to report."""
     if path is None:
         return False
     try:
@@ -97,7 +97,7 @@ def is_missing(path: Path | None) -> bool:
 
 
 def filter_of(where: str | None) -> Any:
-    """A filter that was given as JSON. `null` is not "no filter": who writes --where wants to narrow."""
+    """A filter that was given as JSON. `null` is not "no filter": whoever writes --where wants to narrow."""
     if where is None:
         return None
     value = validate.json_text(where, "where")

@@ -1,7 +1,7 @@
 """What people and programs see: tables, JSON, progress, and errors in one line with an exit code.
 
-Text of memories was written by others. On a screen every character that could move the cursor,
-hide something or turn text around is shown as its escape, and nothing in it is read as markup.
+The text of memories was written by others. On a screen, every character that could move the cursor,
+hide something or reverse text is shown as its escape, and nothing in it is read as markup.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from recollect.records import Partition, as_datetime
 from recollect.stores.contract import is_veil
 
 PIPE_COLUMNS = 100
-"""Width of tables when nobody says how wide the screen is."""
+"""Width of tables when there is no screen to measure."""
 LAST_COLUMN_MIN = 24
-"""Under this, a column of texts is a tower of syllables."""
+"""Any narrower, and a column of text is a tower of syllables."""
 NOT_FOUND, BAD_INPUT, CONFLICT, UNAVAILABLE, CORRUPT, INTERRUPTED = 1, 2, 3, 4, 5, 130
 EXIT_CODES: tuple[tuple[type[RecollectError], int], ...] = (
     (NotFound, NOT_FOUND),
@@ -53,7 +53,7 @@ _NOUNS = {
     "user": "user",
 }
 _OPTIONS = {"valid_from": "--since", "valid_to": "--until"}
-"""Fields that are given under another name here."""
+"""Fields that have another name on the command line."""
 _SHOWN_AS_ESCAPES = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
 _JOINERS = "\u200c\u200d"  # they hold emoji and Persian words together, and hide nothing
 _HIDDEN_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]")
@@ -74,7 +74,7 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str, width: int) -> str:
-    """The beginning of a text, in one line and harmless."""
+    """The beginning of a text, on one line and harmless."""
     return shown(visible(text), width)
 
 
@@ -99,19 +99,19 @@ def _width() -> int | None:
 
 
 def say(said: str = "", style: str | None = None) -> None:
-    """One piece of text for people; a long line is wrapped under its beginning. In a pipe a line is a line."""
+    """Print a text for people; a long line is wrapped under its beginning. In a pipe, lines are not wrapped."""
     console = screen()
     if not sys.stdout.isatty():
         console.print(Text(said), style=style, soft_wrap=True)
         return
     for line in said.split("\n"):
         indent = len(line) - len(line.lstrip(" "))
-        text = Text(line.strip(" ") or " ")  # an empty one would take no line at all
+        text = Text(line.strip(" ") or " ")  # an empty text would print no line at all
         console.print(Padding(text, (0, 0, 0, indent), expand=False), style=style)
 
 
 def entries(rows: Sequence[tuple[object, Text]]) -> None:
-    """Texts with a label before each; further lines stand under the first. In a pipe nothing is wrapped."""
+    """Print texts with a label before each; further lines go under the first. In a pipe nothing is wrapped."""
     width = max(len(str(label)) for label, _ in rows)
     if not sys.stdout.isatty():
         for label, text in rows:
@@ -125,9 +125,9 @@ def entries(rows: Sequence[tuple[object, Text]]) -> None:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[str] = ()) -> None:
-    """Rows under their headings; the last column takes the room that is left, or a line of its own.
+    """Print rows under their headings; the last column takes the room that is left, or a line of its own.
 
-    Without headings, where there is no room for them, a number has its own before it.
+    Where there is no room for headings, each number is preceded by its own.
     """
     if _is_narrow(columns, rows):
         for row in rows:
@@ -162,7 +162,7 @@ def day_and_time(when: int | datetime) -> str:
 
 
 def size(count: int | None) -> str:
-    """Bytes as people say them."""
+    """A number of bytes as people say it."""
     if count is None:
         return "unknown"
     value = float(count)
@@ -181,7 +181,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def owners(count: int) -> str:
-    """Whose records are counted: an org has some of its own.
+    """How many owners there are: an org has records of its own.
 
     >>> owners(1), owners(2)
     ('1 user or org', '2 users and orgs')
@@ -190,7 +190,7 @@ def owners(count: int) -> str:
 
 
 def whose(partition: Partition) -> str:
-    """The user of a partition, or what stands in a user's place where there is none."""
+    """The user of a partition, or what to show in a user's place if there is none."""
     if is_veil(partition):
         return "(erased)"
     return partition.user or ("(the server)" if partition.org.startswith("{") else "(the org)")
@@ -205,12 +205,12 @@ def ordinal(number: int) -> str:
 # ── Progress ─────────────────────────────────────────────────────────────────────────────────────
 
 Advance = Callable[[int], None]
-"""Told how far the work is, in the unit of its total."""
+"""Called with how far the work is, in the unit of its total."""
 
 
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Advance]:
-    """A bar on standard error while work goes on, only where someone watches. No total: it just moves."""
+    """A progress bar on standard error, only on a terminal. Without a total, it just moves."""
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
@@ -229,7 +229,7 @@ def progress(label: str, total: int | None) -> Iterator[Advance]:
 
 
 def json_line(value: Any) -> str:
-    """One line of JSON, UTF-8, in which hidden characters are escapes: the same value, harmless on a screen."""
+    """One line of JSON, UTF-8, with hidden characters escaped: the same value, harmless on a screen."""
     line = json.dumps(value, ensure_ascii=False, allow_nan=False)
     return _HIDDEN_IN_JSON.sub(_json_escape, line)
 

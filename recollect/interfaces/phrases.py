@@ -1,6 +1,6 @@
-"""What is known of somebody, said to them in plain sentences; and which question asks for which of it.
+"""What is known about somebody, told to them in plain sentences, and which question asks for which of it.
 
-Tables, one row for each key of a profile, and a few small functions. A key without a row is said in a plain way.
+Tables, one row for each key of a profile, and a few small functions. A key without a row gets a generic sentence.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _HAD = {
     "medical_condition": ("condition", "conditions"),
     "hobby": ("hobby", "hobbies"),
 }
-"""Your THING is ..., your THINGS are ...; other keys are called as they are."""
+"""Your THING is ..., your THINGS are ...; other keys go by their own name."""
 _WISHED = {
     "tone": "a {} tone",
     "verbosity": "{} answers",
@@ -53,7 +53,7 @@ _WISHED = {
 }
 """You prefer ..."""
 _WITHOUT = {"emoji": ("emoji", "answers {}"), "code_comments": ("comments", "code {}")}
-"""What somebody wants there to be or not."""
+"""What somebody wants to have or not to have."""
 
 _AM_OR_DO = r"(?:'m|’m| am| do| did| was)"
 _ASKED = (
@@ -74,15 +74,15 @@ _ASKED = (
 """Questions that do not name the key they are about."""
 _QUESTIONS = tuple((key, re.compile(pattern, re.IGNORECASE)) for key, pattern in _ASKED)
 _BESIDE = "current currently now these days please remember remind know recall tell again called kind of sort"
-"""Words of a question that do not tell what it is about."""
+"""Words of a question that do not say what it is about."""
 _BY_NAME = "name names"
-"""What is asked of everybody: "what is my husband's name?" is about the husband."""
+"""Asked about anybody: "what is my husband's name?" is about the husband."""
 _AN = re.compile(r"[AEFHILMNORSX](?:[A-Z]|\b)|(?i:(?!uni|use|usa|us\b|uk\b|ux|eur|one\b)[aeiou])")
-"""What takes "an": an engineer, an HR manager; but a UX researcher and a university lecturer."""
+"""Words that take "an": an engineer, an HR manager; but a UX researcher and a university lecturer."""
 _OF_MORE = re.compile(
     r"\s*(?:and |so |but )?(?:when|why|how (?:often|long|much|far|do|did|can|should))\b", re.IGNORECASE
 )
-"""What a value is no answer to: "when do I work?" is not what somebody works as."""
+"""Questions that a value does not answer: "when do I work?" does not ask what somebody works as."""
 _OF_A_WISH = "like prefer want wish favour"
 _BEFORE = re.compile(
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|used? to|in the past|once|earlier|until recently)\b", re.IGNORECASE
@@ -96,7 +96,7 @@ def _stems(words: str) -> frozenset[str]:
 
 
 def holds(key: str, values: Sequence[str]) -> str:
-    """What is so, without a full stop.
+    """What is true now, without a full stop.
 
     >>> holds("city", ["Bergen"]), holds("pet", ["Admiral", "Mimi"]), holds("theme", ["dark"])
     ('You live in Bergen', 'Your pets are Admiral and Mimi', 'You prefer the dark theme')
@@ -105,7 +105,7 @@ def holds(key: str, values: Sequence[str]) -> str:
 
 
 def held(key: str, values: Sequence[str]) -> str:
-    """What was so.
+    """What was true.
 
     >>> held("employer", ["Acme"]), held("occupation", ["engineer"]), held("favorite_food", ["soup"])
     ('You worked at Acme', 'You worked as an engineer', 'Your favorite food was soup')
@@ -114,7 +114,7 @@ def held(key: str, values: Sequence[str]) -> str:
 
 
 def asks_of_before(question: str) -> bool:
-    """Whether a question is about what was so before what is so now.
+    """Whether a question is about an earlier state, not the present one.
 
     >>> asks_of_before("Where did I use to live?"), asks_of_before("Where do I live?")
     (True, False)
@@ -123,7 +123,7 @@ def asks_of_before(question: str) -> bool:
 
 
 def keys_asked(question: str, known: Sequence[tuple[str, str]]) -> list[str]:
-    """The keys that a question about oneself asks for, of those of which a value is known (key, value).
+    """The keys that a question about oneself asks for, among those with a known value (key, value).
 
     >>> keys_asked("Where did I live before Bergen?", [("city", "Bergen"), ("name", "Ann")])
     ['city']
@@ -140,14 +140,14 @@ def keys_asked(question: str, known: Sequence[tuple[str, str]]) -> list[str]:
     if asks_of_before(question):
         wanted -= _stems(_OF_BEFORE)
     for key, value in known:
-        left = wanted - set(terms(value))  # "before Bergen" names a value beside what is asked for
+        left = wanted - set(terms(value))  # "before Bergen" names a value besides what is asked for
         if left and left <= _names_of(key):
             return [key]
     return []
 
 
 def listed(values: Sequence[str]) -> str:
-    """Several things in a row.
+    """Several things joined into one phrase.
 
     >>> listed(["tea"]), listed(["tea", "rye bread", "figs"])
     ('tea', 'tea, rye bread and figs')

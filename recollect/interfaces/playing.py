@@ -1,4 +1,4 @@
-"""A server that talks to itself: a short conversation over HTTP, printed, where nobody sits at a terminal."""
+"""A server that talks to itself: a short conversation over HTTP, printed, for when nobody sits at a terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ANSWER_S, LEARN_S = 30.0, 20.0
 
 
 def play(server: Any, settings: Any, host: str, port: int) -> None:
-    """Serve a memory that is thrown away, talk to it over HTTP, print that, and stop."""
+    """Serve a temporary memory, talk to it over HTTP, print the conversation, and stop."""
     with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
         asyncio.run(_play(server, settings, Path(folder) / "scene.db", host, port))
 

@@ -1,8 +1,8 @@
-"""How good search is, on conversations whose questions name the turns that answer them.
+"""How well search does on conversations whose questions name the turns that answer them.
 
-Nothing but ids is compared and no language model is involved. Every ranker hears the same turns and is
-asked the same questions, one ranker after the other for each conversation, so that a busy machine is
-busy for all of them.
+Only ids are compared, and no language model is involved. Every ranker is told the same turns and asked
+the same questions, one ranker after the other for each conversation, so that load on the machine affects
+all of them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = ["Asked", "Case", "Conversation", "Ours", "Ranker", "Row", "Turn", "me
 TURNS_AT = (5, 10, 20, 50)
 SESSIONS_AT = (5, 10)
 FOUND = 100
-"""Hits that are asked for."""
+"""Hits requested for each question."""
 SURVIVORS = 50
-"""Of the evidence among so many first hits it is measured how much gets into a context."""
+"""Of the evidence among this many first hits, it is measured how much gets into a context."""
 CONTEXT_TOKENS = 2_000
 BATCH, PAGE = 45, 1_000
 GATHERING_S = 0.001
-"""How long a model waits for more turns, of which all have been told."""
+"""How long a model waits for more turns; none come, because all have been told."""
 KEPT_ANSWERABLE = 0.95
 """Share of the questions with an answer that a threshold for "I do not know" must let pass."""
 
@@ -39,20 +39,20 @@ T = TypeVar("T")
 
 
 class Ranker(Protocol):
-    """Something that hears conversations and finds turns, best first."""
+    """Something that is told conversations and finds turns, best first."""
 
     @property
     def name(self) -> str: ...
 
     async def tell(self, conversation: Conversation) -> None:
-        """Hear one conversation; questions are about this one until the next is told."""
+        """Read one conversation; questions are about this one until the next is told."""
 
     async def find(self, question: Asked, limit: int) -> list[str]:
         """The ids of the turns that answer best."""
 
 
 class Ours:
-    """Recollect through its own front door, a user for each conversation."""
+    """Recollect through its own front door, one user for each conversation."""
 
     def __init__(self, name: str, memory: Memory, quality: str | None = None) -> None:
         self.name = name
@@ -76,7 +76,7 @@ class Ours:
         return [self._turns[hit.id] for hit in hits]
 
     async def remember(self, question: Asked) -> tuple[set[str], float]:
-        """The turns that a context has, and how likely it is to hold an answer."""
+        """The turns in a context, and how likely it is to hold an answer."""
         context = await self._user.get_context(
             question.text, max_tokens=CONTEXT_TOKENS, at=question.at, quality=self._quality
         )
@@ -89,7 +89,7 @@ class Ours:
 
 
 class Beside(Ours):
-    """The same with more than turns to be found; what is found beside them counts for the turns that it is from."""
+    """The same with more than turns to find; anything found beside them counts for the turns it comes from."""
 
     def __init__(self, name: str, memory: Memory, quality: str | None, layers: Sequence[str]) -> None:
         super().__init__(name, memory, quality)
@@ -101,7 +101,7 @@ class Beside(Ours):
         await super().tell(conversation)
 
     async def find(self, question: Asked, limit: int) -> list[str]:
-        """The turns that were found, or that something which was found is from: each takes a place."""
+        """The turns that were found, or that something else that was found comes from: each takes a place."""
         hits = await self._user.search_memory(
             question.text, layer=self._layers, limit=limit, at=question.at, quality=self._quality
         )
@@ -128,7 +128,7 @@ class WithNotes(Beside):
 
 
 class WithLearned(Beside):
-    """Beside the turns: what was learned of them by the rules or, where there is one, by the model."""
+    """Beside the turns: what was learned from them by the rules or, if there is one, by the model."""
 
     async def tell(self, conversation: Conversation) -> None:
         await super().tell(conversation)
@@ -155,7 +155,7 @@ class WithLearned(Beside):
 
 @dataclass(slots=True)
 class Row:
-    """What one ranker did on one file: means over its questions, and what they cost."""
+    """The results of one ranker on one file: means over its questions, and what they cost."""
 
     name: str
     scores: dict[str, list[dict[str, float]]] = field(default_factory=lambda: defaultdict(list))
@@ -197,9 +197,9 @@ class Row:
 
 
 async def measure(cases: Iterable[Case], rankers: Sequence[Ranker], advance: Callable[[int], None]) -> list[Row]:
-    """Tell every conversation to every ranker, ask all of them its questions, score what they find.
+    """Tell every conversation to every ranker, ask all of them its questions, and score what they find.
 
-    `advance` is told how many questions with an answer are done, each counted once for every ranker.
+    `advance` is called with how many questions with an answer are done, each counted once for every ranker.
     """
     rows = [Row(ranker.name) for ranker in rankers]
     done = 0
@@ -221,7 +221,7 @@ async def _hear(ranker: Ranker, row: Row, case: Case) -> None:
     _, cpu_ms, _ = await _timed(ranker.tell(case.conversation))
     row.told_cpu_s += cpu_ms / 1000
     row.turns += len(case.conversation.turns)
-    if case.questions:  # the first question of a user reads its index in, and is told apart
+    if case.questions:  # a user's first question loads the index, and is timed separately
         _, cpu_ms, _ = await _timed(ranker.find(case.questions[0], 1))
         row.first_ms.append(cpu_ms)
 
@@ -240,7 +240,7 @@ async def _ask(ranker: Ranker, row: Row, question: Asked, session_of: Mapping[st
 
 
 async def _timed(work: Awaitable[T]) -> tuple[T, float, float]:
-    """The result of some work, with its CPU of all threads and its wall time in milliseconds."""
+    """The result of some work, with its CPU time over all threads and its wall time in milliseconds."""
     cpu, wall = time.process_time(), time.perf_counter()
     result = await work
     return result, (time.process_time() - cpu) * 1000, (time.perf_counter() - wall) * 1000
@@ -258,8 +258,8 @@ def score(question: Asked, found: Sequence[str], session_of: Mapping[str, str]) 
 def separation(answerable: Sequence[float], unanswerable: Sequence[float]) -> dict[str, float]:
     """How well a number tells questions with an answer from those without.
 
-    `auc` is how often one with an answer has the higher number. `refused` is the share of those
-    without one that fall under the threshold which lets 95 in 100 of the others pass.
+    `auc` is how often a question with an answer has the higher number. `refused` is the share of those
+    without one that fall below the threshold that lets 95 in 100 of the others pass.
     """
     above = sum((yes > no) + 0.5 * (yes == no) for yes in answerable for no in unanswerable)
     threshold = sorted(answerable)[int(len(answerable) * (1 - KEPT_ANSWERABLE))]

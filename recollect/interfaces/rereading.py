@@ -1,4 +1,4 @@
-"""The command `reprocess`: stored conversations are read again, by better rules or by a model."""
+"""The command `reprocess`: reads stored conversations again, by better rules or by a model."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def reprocess(
 ) -> None:
     """Read stored conversations again, and tell what would be learned; --apply learns it.
 
-    What was learned before is not learned twice, and what was undone stays undone. Stopped anywhere, it
-    goes on where it was when it is run again.
+    What was learned before is not learned twice, and what was undone stays undone. It can be stopped at any
+    point; run again, it resumes where it left off.
 
     Example: recollect reprocess --by rules
     """

@@ -1,4 +1,4 @@
-"""What can be saved of a damaged file: for `export --salvage`, and for `doctor`, which says how much it is."""
+"""What can be saved from a damaged file: for `export --salvage`, and for `doctor`, which says how much it is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recollect.stores.sqlite_salvage import salvage
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The records of a damaged file that are still what was written."""
+    """The records of a damaged file that are still as they were written."""
 
     org: str
     records: list[Record]
@@ -27,13 +27,13 @@ class Saved:
         return {record.scope.user for record in self.records}
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """The same as an export."""
+        """The same in the form of an export."""
         yield {"recollect": EXPORT_FORMAT, "org": self.org, "salvaged": True, "exported_at": iso(system_clock())}
         yield from (record.to_dict() for record in self.records)
 
 
 def saved_from(url: str | None, org: str | None = None) -> Saved:
-    """What an export could have of a file that may be damaged: of one org, or of all."""
+    """What can be exported from a file that may be damaged: of one org, or of all."""
     path = file_of(url)
     if path is None:
         kind = chosen(url).partition("://")[0]
@@ -44,7 +44,7 @@ def saved_from(url: str | None, org: str | None = None) -> Saved:
 
 
 def saved_in(path: Path, org: str | None = None) -> Saved:
-    """The same of a file by its path."""
+    """The same for a file by its path."""
     found = salvage(path, system_clock())
     kept = [each for each in found.records if each.layer in EXPORTED_LAYERS and org in (None, each.scope.org)]
     return Saved(org or "", kept, found.damaged)

@@ -1,4 +1,4 @@
-"""Commands of the server: `serve`, and the keys that open it."""
+"""Commands for the server: `serve`, and the keys that open it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def serve(
 ) -> None:
     """Serve the memory over HTTP, with the console at /, until Ctrl-C. Standard error has a line for each request.
 
-    What is not given is read from RECOLLECT_* variables, then from recollect.toml.
+    Options that are not given are read from RECOLLECT_* variables, then from recollect.toml.
 
     Example: recollect serve --port 8765 --workers 2 --set requests_per_day=100000
     """
@@ -60,7 +60,7 @@ def serve(
 
 
 def _settings(given: list[str], workers: int | None) -> Settings:
-    """The settings of file and environment, with those of the command line over them."""
+    """The settings from file and environment, overridden by those on the command line."""
     values: dict[str, Any] = {}
     for each in given:
         name, is_one, value = each.partition("=")
@@ -89,7 +89,7 @@ def create_key(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Make a key and show it, this once: only its hash is kept.
+    """Create a key and show it this once: only its hash is kept.
 
     Example: recollect keys create --org acme --scope write --expires 90d
     """
@@ -103,7 +103,7 @@ def create_key(
 
 
 def list_keys(url: Url = None, as_json: Json = False) -> None:
-    """List all keys, also those that no longer count; never the keys themselves.
+    """List all keys, including those that are no longer valid; never the keys themselves.
 
     Example: recollect keys list --json
     """
@@ -129,7 +129,7 @@ def revoke_key(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Let a key no longer count, from the next request on.
+    """Revoke a key, from the next request on.
 
     Example: recollect keys revoke 1f3a5c7e9b0d
     """

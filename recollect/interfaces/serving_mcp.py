@@ -58,7 +58,7 @@ async def _serve_stdio(protocol: Any, url: str | None, org: str, user: str, agen
         if serving.done():
             stopped.cancel()
             return serving.result()  # type: ignore[no-any-return]
-    # The thread that waits for the next line cannot be woken, and Python would wait for it.
+    # The thread that waits for the next line cannot be woken, and Python would wait for it on exit.
     os._exit(INTERRUPTED)
 
 
@@ -70,7 +70,7 @@ async def _serve_http(protocol: Any, url: str | None, org: str, user: str, agent
 
 
 def _asked_to_stop() -> asyncio.Event:
-    """Set when this program is asked to end: memories are closed first."""
+    """An event that is set when this program is asked to end, so that memories are closed first."""
     stop = asyncio.Event()
     with contextlib.suppress(NotImplementedError):  # Windows has no such handlers: there it ends at once
         for name in (signal.SIGINT, signal.SIGTERM):

@@ -1,4 +1,4 @@
-"""What the assistant without a model says where nothing is asked of its memory: a word for what it is told."""
+"""What the assistant without a model says when nothing is asked of its memory: a short acknowledgement."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DO_SOMETHING = re.compile(
 
 
 def acknowledged(text: str) -> str:
-    """A short word for what was told. What is said out of courtesy alone is not something to remember.
+    """A short word for what was told. What is said out of mere courtesy is not something to remember.
 
     >>> acknowledged("ok, cool"), acknowledged("I like tea.")
     ('All right.', "I'll remember that.")
@@ -58,7 +58,7 @@ def acknowledged(text: str) -> str:
 
 
 def is_courtesy(text: str) -> bool:
-    """Whether somebody only greets, thanks, nods or takes their leave: nothing to quote to them later.
+    """Whether somebody only greets, thanks, nods or says goodbye: nothing to quote to them later.
 
     >>> is_courtesy("Hi there!"), is_courtesy("lol ok"), is_courtesy("Hi, I am Ann.")
     (True, True, False)
@@ -71,10 +71,10 @@ def is_courtesy(text: str) -> bool:
 
 
 def about_itself(question: str) -> bool:
-    """Whether somebody wants to know what they talk to."""
+    """Whether somebody wants to know what they are talking to."""
     return _OF_ITSELF.fullmatch(question.strip()) is not None
 
 
 def asks_for_a_deed(question: str) -> bool:
-    """Whether something is to be done, which only a model could: "can you write an email?"."""
+    """Whether something is to be done that only a model could do: "can you write an email?"."""
     return _DO_SOMETHING.match(question.strip()) is not None

@@ -59,7 +59,7 @@ def working_set(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Replace the state by another one.
+    """Replace the state with another one.
 
     Example: recollect working set '{"step": 1, "plan": ["pack", "leave"]}' --session monday
     """
@@ -102,7 +102,7 @@ def working_push(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Append to a list in the state, and let go of its oldest items.
+    """Append to a list in the state, and drop its oldest items.
 
     Example: recollect working push recent_actions '"opened order 42"' --session monday
     """

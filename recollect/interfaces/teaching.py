@@ -1,4 +1,4 @@
-"""Commands for what assistants are taught: `learnings`, which they gather, and `customize`, which is laid down."""
+"""Commands for what assistants are taught: `learnings`, which they gather, and `customize`, which people set."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def learnings_list(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """List what was learned from working with a user, and what counts for everybody of the organisation.
+    """List what was learned from working with a user, and what applies to everybody in the organisation.
 
     Example: recollect learnings list --type correction
     """
@@ -60,7 +60,7 @@ def learnings_add(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Keep what was learned; the same again makes it surer.
+    """Keep what was learned; adding the same again makes it surer.
 
     Example: recollect learnings add "asks for a summary before details"
     """
@@ -98,7 +98,7 @@ def learnings_contradict(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Say that a learning turned out wrong: it becomes less sure, and is retired below a floor.
+    """Say that a learning turned out wrong: it becomes less sure, and below a floor it is retired.
 
     Example: recollect learnings contradict 019a7c1f5e21a3b1
     """
@@ -114,7 +114,7 @@ def learnings_restore(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Take back a learning that was retired.
+    """Bring back a learning that was retired.
 
     Example: recollect learnings restore 019a7c1f5e21a3b1
     """
@@ -144,7 +144,7 @@ def customize_list(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """List standing instructions in the order in which an assistant is given them, with those that are off.
+    """List standing instructions in the order in which an assistant is given them, including those that are off.
 
     Example: recollect customize list --agent support
     """
@@ -154,7 +154,7 @@ def customize_list(
 
 
 async def _instructions(held: Customizations) -> list[Customization]:
-    """The defaults that count, then all of one's own."""
+    """The defaults that apply, then all of the owner's own."""
     own = await held.list()
     taken = {each.id for each in own}
     return [each for each in await held.effective() if each.id not in taken] + own
@@ -193,7 +193,7 @@ def customize_change(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Change what an instruction says; of a default, for this user alone.
+    """Change what an instruction says; a default is changed for this user alone.
 
     Example: recollect customize change tone "Be brief, and kind."
     """
@@ -210,7 +210,7 @@ def customize_on(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Let an instruction count again.
+    """Switch an instruction on again.
 
     Example: recollect customize on tone
     """
@@ -227,7 +227,7 @@ def customize_off(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Keep an instruction without letting it count; of a default, for this user alone.
+    """Switch an instruction off but keep it; a default is switched off for this user alone.
 
     Example: recollect customize off tone
     """
@@ -244,7 +244,7 @@ def customize_order(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Put instructions into another order; each of one's own has to be named once.
+    """Put instructions into another order; each of your own has to be named once.
 
     Example: recollect customize order tone units
     """
@@ -262,7 +262,7 @@ def customize_delete(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Remove an instruction of one's own; a default under it counts again.
+    """Remove an instruction of your own; a default that it replaced applies again.
 
     Example: recollect customize delete tone
     """

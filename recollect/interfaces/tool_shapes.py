@@ -1,6 +1,6 @@
-"""What the tools of a model take and give: typed, bounded, and as text that a model can read.
+"""What the tools of a model take and return: typed, bounded, and as text that a model can read.
 
-Recalled text was written by others: each piece was made safe, and every result with any of it says that it is data.
+Recalled text was written by others: each piece is made safe, and every result with any of it says that it is data.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from recollect.validate import FACT_VALUE_BYTES, LEARNING_BYTES, LEARNING_TYPES,
 NOTICE = OPENING.partition("\n")[2]
 """What the fence says, for clients that show a model the fields of a result and not its text."""
 HITS_MAX, PAGE_MAX = 20, 50
-"""Entries of one result: with texts cut, it stays under about 40,000 characters."""
+"""Entries in one result: with long texts cut, it stays under about 40,000 characters."""
 SESSIONS_PAGES = LIMITS.limit_max // PAGE_MAX
-"""As far as the list of sessions goes back."""
+"""How far the list of sessions goes back."""
 FORGOTTEN_MAX = 20
-"""Memories that one call forgets: a model that is mistaken does little harm."""
+"""Memories that one call may forget, so that a mistaken model does little harm."""
 TOKENS_LEAST, TOKENS_DEFAULT, TOKENS_MAX = 200, 4_000, 32_000
-"""Of a context: below the least nothing fits, and above the most nobody reads."""
+"""Tokens of a context: below the least nothing fits, and above the most nobody reads."""
 
 
 # ── What they take ───────────────────────────────────────────────────────────────────────────────
@@ -39,7 +39,7 @@ PageSize = Annotated[int, Field(ge=1, le=PAGE_MAX, description="Entries on one p
 
 
 class Arguments(BaseModel):
-    """Arguments are exactly these, of exactly these types: a guess of ours would be a wrong memory."""
+    """Exactly these arguments, of exactly these types: a guess of ours would be a wrong memory."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -232,6 +232,6 @@ class Forgotten(Result):
 
 
 def fenced_lines(lines: Sequence[str], next_page: int | None = None) -> str:
-    """Lines inside a fence, and under it where the rest is; nothing at all for no lines."""
+    """Lines inside a fence, and below it where the rest is; an empty text if there are no lines."""
     more = f"\n\nThere is more: page {next_page}." if next_page else ""
     return fenced(["\n".join(lines)]) + more if lines else ""

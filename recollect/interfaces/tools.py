@@ -1,6 +1,6 @@
 """What a model may do with the memory of one user: each tool, when to use it, and the function that does it.
 
-Whose memories they are was settled by whoever opened the door: no argument names a user.
+Whose memories they are was settled by whoever opened the connection: no argument names a user.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from recollect.validate import LIMITS
 TEXT_SHOWN, VALUE_SHOWN, TITLE_SHOWN = 2_000, 500, 80
 """Characters of one memory, value or title in a result. The whole text is a resource."""
 MESSAGES_PAGE = 20
-"""Messages of a conversation that are read at once."""
+"""Messages of a conversation read at once."""
 FENCE_TOKENS = 40
-"""What a second fence costs, around the recent messages of a session."""
+"""Tokens that a second fence costs, around the recent messages of a session."""
 MISTAKES_TOLD = 5
-"""Of wrong arguments, as many are told at once."""
+"""How many wrong arguments are reported at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose memories the tools see, under which name the assistant writes, and whether it may."""
+    """Whose memories the tools see, under which name the assistant writes, and whether it may write."""
 
     user: User
     agent: str = ""
     writes: bool = True
     via: str = "mcp"
-    """The label of all that comes in here: `recollect list --where '{"metadata.via": "mcp"}'` shows it."""
+    """The label of everything that comes in here: `recollect list --where '{"metadata.via": "mcp"}'` shows it."""
     before_adding: Callable[[], Awaitable[None]] | None = None
-    """Asked before anything is added; it raises if that may not be."""
+    """Called before anything is added; it raises if that is not allowed."""
 
     def session(self, id: str | None = None) -> Session:
-        """A session of the user with this assistant; without an id one that nobody has, and so is empty."""
+        """A session of the user with this assistant; without an id, a new one, which is empty."""
         return self.user.session(id or f"mcp-{uuid4()}", agent=self.agent)
 
 
@@ -77,7 +77,7 @@ async def get_context(caller: Caller, given: shapes.GetContext) -> shapes.Prepar
     built = await caller.session(given.session).get_context(given.query, max_tokens=budget)
     recent = list(built.recent)
     if recent and recent[-1]["content"] == given.query:
-        recent.pop()  # the model that asks has the question before it
+        recent.pop()  # the model that asks already has the question
     parts = [built.system] if built.system else []
     if recent:
         told = [f"- {message['role']}: {safe(_said(message.get('content')))}" for message in recent]
@@ -137,7 +137,7 @@ async def forget(caller: Caller, given: shapes.Forget) -> shapes.Forgotten:
 
 
 async def read_session(caller: Caller, id: str, after: str | None = None) -> tuple[str, str | None]:
-    """A page of a conversation as text, the newest first of all, and the cursor of the page before it."""
+    """A page of a conversation as text, starting with the newest page, and the cursor of the page before it."""
     messages, earlier = await caller.session(id).messages(limit=MESSAGES_PAGE, newest_first=True, after=after)
     if not messages:
         raise NotFound(field="session")
@@ -147,7 +147,7 @@ async def read_session(caller: Caller, id: str, after: str | None = None) -> tup
 
 
 async def read_memory(caller: Caller, id: str) -> str:
-    """One memory as a whole."""
+    """One memory in full."""
     record = await caller.user.get_memory(id)
     if not _may_be_read(record):
         raise NotFound(field="id")
@@ -155,7 +155,7 @@ async def read_memory(caller: Caller, id: str) -> str:
 
 
 def _may_be_read(record: Record) -> bool:
-    """What was set aside as not to be trusted stays where it was said, and no model is shown it."""
+    """Whether a model may be shown it: what was quarantined stays only where it was said."""
     return record.trust != "quarantined"
 
 
@@ -190,7 +190,7 @@ def _cut(text: str) -> str:
 
 
 def _said(content: Any) -> str:
-    """The text of a message; parts that are no text as the JSON that they are."""
+    """The text of a message; parts that are not text as their JSON."""
     return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
 
 
@@ -199,7 +199,7 @@ def _said(content: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One row: what a model is told of a tool, and the function that does it."""
+    """One row: what a model is told about a tool, and the function that does it."""
 
     name: str
     title: str
@@ -287,7 +287,7 @@ TOOLS = {row.name: row for row in _ROWS}
 
 
 async def called(tool: Tool, caller: Caller, arguments: Any) -> shapes.Result | str:
-    """What a tool gives, or what is wrong with the call, in words for the model: they carry no value."""
+    """What a tool returns, or what is wrong with the call, in words for the model that contain no value."""
     try:
         if not (tool.only_reads or caller.writes):
             raise Forbidden("this key may only read; it needs the scope write", field="authorization")
@@ -305,7 +305,7 @@ def schema_of(model: type[BaseModel], mode: Literal["validation", "serialization
     schema = model.model_json_schema(schema_generator=_Bare, mode=mode)
     for each in (schema, *schema.get("$defs", {}).values()):
         each.pop("title", None)
-        each.pop("description", None)  # of the class: said to who reads the code
+        each.pop("description", None)  # of the class: meant for readers of the code
     return schema
 
 
@@ -317,16 +317,16 @@ class _Bare(GenerateJsonSchema):
 
 
 def _kind(error: InvalidArguments) -> str:
-    """The error of the tree that the first mistake is."""
+    """The kind of error that the first mistake is."""
     first = error.errors(include_url=False, include_input=False)[0]
     is_long = first["type"] in ("string_too_long", "too_long")
-    # A name that is too long is no name: there is nothing to split.
+    # A name that is too long is not a name: there is nothing to split.
     is_too_large = is_long and first["ctx"]["max_length"] != LIMITS.id_chars
     return TooLarge.__name__ if is_too_large else ValidationError.__name__
 
 
 def _mistakes(error: InvalidArguments) -> str:
-    """Which arguments are wrong and what is asked of them, never what was in them."""
+    """Which arguments are wrong and what is required of them, never what was in them."""
     mistakes = error.errors(include_url=False, include_context=False, include_input=False)[:MISTAKES_TOLD]
     return "; ".join(f"{shown('.'.join(map(str, each['loc'])), 60)}: {each['msg']}" for each in mistakes)
 

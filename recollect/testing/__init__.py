@@ -1,1 +1,1 @@
-"""For authors of backends and of programs: the conformance suite of stores, and fakes that keep real promises."""
+"""For authors of backends and of programs: the conformance suite for stores, and fakes that keep real promises."""

@@ -1,7 +1,7 @@
-"""Bad inputs of the front door: what is called with what, the error it must raise, and the field it must name.
+"""Bad inputs at the front door: what is called with what, the error it must raise, and the field it must name.
 
-Whatever the store and the way in, after each of them nothing was stored, another user's data is as it was, and
-no content stands in the error. `examine` tries them; `matrix.py` does so on every store and over every surface.
+Whatever the store and the surface, after each of them nothing was stored, another user's data is unchanged, and
+no content appears in the error. `examine` tries them; `matrix.py` does so on every store and over every surface.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from recollect.memory import Memory
 from recollect.validate import LIMITS
 
 SECRET = "zebracanary"
-"""Stands in what is refused and in what belongs to others: it may be seen nowhere else."""
+"""Appears in what is refused and in what belongs to others: it may be seen nowhere else."""
 UNSAID = "not said: that surface has no such verb, or cannot carry the value"
 
 
 class Cast:
-    """Ann and Bob, with something of each in place: who the cases are about.
+    """Ann and Bob, each with something stored: who the cases are about.
 
-    `memory` is one, or one that is reached over a surface (`surfaces`); what is stored is looked up in Python.
+    `memory` is a memory, or one that is reached over a surface (`surfaces`); what is stored is looked up in Python.
     """
 
     def __init__(self, memory: Any) -> None:
@@ -45,17 +45,17 @@ class Cast:
         return self
 
     async def state(self) -> Any:
-        """All that is stored of both, to be compared."""
-        counts = replace(await self.truth.survey(), bytes=None)  # a server's memory moves by itself
+        """Everything that is stored for both, for comparison."""
+        counts = replace(await self.truth.survey(), bytes=None)  # a server's memory use changes by itself
         return (await self.truth.user("ann").export())[1:], (await self.truth.user("bob").export())[1:], counts
 
     @property
     def sent(self) -> int:
-        """Calls that went over the surface, to see whether another one did. In Python all do."""
+        """Calls that went over the surface, to see whether another one did. Always 0 in Python, where all do."""
         return getattr(self.memory, "sent", 0)
 
     def expected(self, error: type[RecollectError]) -> str:
-        """The name of an error as it is told on the surface."""
+        """The name of an error as the surface reports it."""
         told: type[RecollectError] = self.memory.as_told(error) if self.is_reached else error
         return told.__name__
 
@@ -81,7 +81,7 @@ class Case:
     field: str
 
     async def answer(self, cast: Cast) -> str:
-        """What it is answered with, in a few words that are the same on every store."""
+        """The answer it gets, in a few words that are the same on every store."""
         sent = cast.sent
         answer = await self._answer(cast)
         return UNSAID if cast.is_reached and cast.sent == sent else answer
@@ -103,7 +103,7 @@ class Case:
 
 
 def _each(case: str, error: type[RecollectError], field: str, values: Any, **ways: Way) -> Iterator[Case]:
-    """A case for each value and each way to give it. Values without names are named as they look."""
+    """A case for each value and each way to pass it. Values without names are named after their `repr`."""
     named = values if isinstance(values, Mapping) else {_look(value): value for value in values}
     for name, value in named.items():
         for way, call in ways.items():
@@ -265,7 +265,7 @@ WITH_ID: dict[str, tuple[str, Way]] = {
     "message id": ("id", lambda cast, id: cast.chat.add_message("user", SECRET, id=id)),
     "key": ("idempotency_key", lambda cast, id: cast.chat.add_message("user", SECRET, idempotency_key=id)),
 }
-"""Where None means that there is none."""
+"""Calls where None means that there is none."""
 OF_OTHERS: dict[str, tuple[str, Way]] = {
     "get": ("id", lambda cast, id: cast.ann.get_memory(id)),
     "update": ("id", lambda cast, id: cast.ann.update_memory(id, content=SECRET)),
@@ -405,7 +405,7 @@ CASES: tuple[Case, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of the inputs of one case on one store: each answer, and what is wrong with it."""
+    """What became of the inputs of one case on one store: each answer, and what is wrong."""
 
     case: str
     answers: Mapping[str, str]
@@ -413,9 +413,9 @@ class Outcome:
 
 
 async def examine(cast: Cast, cases: Sequence[Case] = CASES) -> list[Outcome]:
-    """Give a memory these inputs; case by case, nothing may have changed after them.
+    """Give a memory these inputs; after each case, nothing may have changed.
 
-    What cannot be said over a surface is left out.
+    What a surface cannot express is left out.
     """
     before = await cast.state()
     outcomes = []

@@ -3,8 +3,8 @@
     python -m recollect.testing.crowds postgresql --writers 4 --workers 4 --messages 1000
     python -m recollect.testing.crowds cluster
 
-Writers and workers are processes of their own, as API servers and `recollect worker` are. When all is
-said and done, the store itself is looked at: what is missing, what was done twice, what still waits.
+Writers and workers are separate processes, as API servers and `recollect worker` are. At the end, the
+store itself is examined: what is missing, what was done twice, what still waits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from recollect.stores import open_store
 from recollect.testing.stores import KINDS, fresh_url
 
 USERS = 20
-"""Users that all writers write to: their partitions are what the processes have to share."""
+"""Users that all writers write to: the processes have to share their partitions."""
 TEXT = "Number {n}: I live in Bergen, and on Friday I take parcel {n} of writer {who} to the harbour."
 IDLE_S = 0.05
 LOOK_S = 0.3
@@ -35,7 +35,7 @@ STOP_LIMIT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a run. `doubled`: messages that were enriched more than once."""
+    """The outcome of a run. `doubled`: messages that were enriched more than once."""
 
     messages: int
     missing: int
@@ -62,7 +62,7 @@ def _told(value: Any) -> str:
 
 
 def run(url: str, writers: int, workers: int, messages: int) -> Outcome:
-    """Let so many processes write and work on a store, then look at what it holds."""
+    """Let this many processes write and work on a store, then look at what it holds."""
     asyncio.run(_prepare(url))
     at_work = [_start("work", url) for _ in range(workers)]
     for process in at_work:
@@ -86,7 +86,7 @@ def _start(*arguments: str) -> subprocess.Popen[str]:
 
 
 def _stop(worker: subprocess.Popen[str]) -> int:
-    """Ask a worker to stop; gives the number of jobs that it has done."""
+    """Ask a worker to stop, and return the number of jobs it has done."""
     told, _ = worker.communicate("", STOP_LIMIT_S)
     return int(json.loads(told)["done"])
 
@@ -112,7 +112,7 @@ async def _write(url: str, who: int, count: int) -> None:
 
 
 async def _work(url: str) -> None:
-    """Work as `recollect worker` does, until nobody holds the other end of standard input."""
+    """Work as `recollect worker` does, until standard input is closed."""
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
     reading = loop.run_in_executor(None, sys.stdin.read)
@@ -126,7 +126,7 @@ async def _work(url: str) -> None:
 
 
 async def _until_nothing_waits(url: str) -> None:
-    """Episodes and upkeep are for later; all else is done when the oldest that waits is not due yet."""
+    """Wait until everything due is done; episodes and upkeep are for later, so the oldest job left is not due yet."""
     async with Memory.open(url, worker=False) as memory:
         while True:
             survey = await memory.survey()

@@ -2,10 +2,10 @@
 
     python -m recollect.testing.drills --kills 500
 
-Writers in processes of their own send operations to one file and tell a journal, which lies outside
-of the store, what they sent and what was acknowledged. They are killed without warning, and go on in
-a new life with what was left unanswered. A checker that shares nothing with the store but the file
-then compares: **lost** (acknowledged, missing), **phantom** (there, but never sent or forgotten),
+Writers in separate processes send operations to one file and report to a journal outside the store
+what they sent and what was acknowledged. They are killed without warning, and resume in a new life
+with what was left unanswered. A checker that shares nothing with the store but the file
+then compares: **lost** (acknowledged, missing), **phantom** (there, though never sent or already forgotten),
 **half** (a batch partly there, a message without its vector or learned from in part, a job that nobody
 will do, a past without its present), **duplicate** (also a lesson that counts twice), **leak** (under
 another owner) and **disorder**.
@@ -40,27 +40,27 @@ from recollect.testing.faults import start
 from recollect.testing.lessons import half_learned, learned_from_nothing, learned_twice, lesson
 
 PROCESSES = 2
-"""Processes that write at the same time; each is killed at a moment of its own."""
+"""Processes that write at the same time; each is killed at its own moment."""
 WRITERS = 2
 """Writers in each process, so that commits of several callers share a transaction."""
 LIFE_MS = (5, 800)
 LIVES_PER_USER = 10
-"""After so many lives the writers move on to new users, so that the last kill costs what the first did."""
+"""After this many lives the writers move on to new users, so that the last kill costs what the first did."""
 LEASE_S = 0.5
-"""Short, so that the work of killed workers is taken up by others while the drill runs."""
+"""Short, so that others take up the work of killed workers while the drill runs."""
 CHECK_EVERY = 25
 KILLS_FACTOR = 4
-"""So many times the kills asked for there may be, until more was acknowledged than was killed: on a slow machine
-victims die before they have written, and a drill of which nothing came proves nothing."""
+"""At most this many times the requested kills are made until more was acknowledged than that: on a slow machine
+victims die before they have written, and a drill without results proves nothing."""
 STEP_MS = 9 * HOUR_MS
-"""How far the clock is ahead with each life: sessions rest between two, and users live for several days."""
+"""How far the clock moves ahead with each life: sessions rest between two, and users live for several days."""
 KINDS = {
     "message": 8, "interaction": 6, "batch": 3, "memory": 6, "update": 4, "forget": 3, "passing": 3, "erase": 0.4,
     "maintain": 0.6,
 }  # fmt: skip
 WORDS = ("tea", "rain", "garden", "python", "theme", "train", "violin", "bread", "harbour", "deadline", "invoice")
 MARK = re.compile(r"(L\d+W\d+N\d+)P\d+")
-"""What makes each text findable and unlike every other: life, writer, number of the operation, place in it."""
+"""Makes each text findable and unlike every other: life, writer, number of the operation, place in it."""
 
 
 # ── what was sent ────────────────────────────────────────────────────────────────────────────────
@@ -68,7 +68,7 @@ MARK = re.compile(r"(L\d+W\d+N\d+)P\d+")
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One call, as it is sent, sent again and judged."""
+    """One call, as it is sent, sent again and checked."""
 
     id: str
     writer: int
@@ -85,7 +85,7 @@ class Operation:
 
 @dataclass(slots=True)
 class Writer:
-    """What a writer takes along into a life: whose words it writes, and what it may change."""
+    """What a writer takes into a life: whose words it writes, and what it may change."""
 
     number: int
     generation: int
@@ -102,7 +102,7 @@ class Writer:
 
     @property
     def chatting_user(self) -> str:
-        """Of whom nothing is forgotten, since an assistant quotes what it was told."""
+        """A user of whom nothing is forgotten, since an assistant quotes what it was told."""
         return f"chatting{self.number}of{self.generation}"
 
 
@@ -115,7 +115,7 @@ class World:
     showed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def take(self, operation: Operation) -> None:
-        """Let an operation have happened."""
+        """Record that an operation has happened."""
         target = operation.target
         if operation.kind == "update":
             self.showed[target].append(self.shows[target])
@@ -137,7 +137,7 @@ class World:
 
 @dataclass
 class Journal:
-    """Every operation that was sent, in the order of its writer, and which of them were acknowledged."""
+    """Every operation that was sent, in each writer's order, and which of them were acknowledged."""
 
     sent: dict[str, Operation] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
@@ -153,7 +153,7 @@ class Journal:
         return next((o for o in self.sent.values() if o.writer == writer and o.id not in self.done), None)
 
     def world(self, writer: int) -> World:
-        """What the acknowledged operations of a writer made."""
+        """The result of a writer's acknowledged operations."""
         world = World()
         for operation in self.sent.values():
             if operation.writer == writer and operation.id in self.done:
@@ -171,13 +171,13 @@ class Journal:
 
 
 async def write_until_killed(path: Path, pipe: Connection, life: int, seed: int, writers: Sequence[Writer]) -> None:
-    """Write without end, with a worker in the process, and tell what is sent and what is done."""
+    """Write without end, with a worker in the process, and report what is sent and what is done."""
     async with opened(path, life * STEP_MS, lease_s=LEASE_S, poll_s=0.1) as memory:
         await asyncio.gather(*(_write(memory, pipe, life, random.Random(f"{seed} {life}"), each) for each in writers))
 
 
 def opened(path: Path, ahead_ms: int, **settings: Any) -> Memory:
-    """The memory at a time that is ahead of the clock. Its messages outlive every drill."""
+    """The memory at a time ahead of the clock. Its messages outlive every drill."""
     return Memory.open(
         path, embedder=HashingEmbedder(), clock=lambda: system_clock() + ahead_ms, conversation_days=3_650, **settings
     )
@@ -201,7 +201,7 @@ async def _write(memory: Memory, pipe: Connection, life: int, chance: random.Ran
 def next_operation(
     chance: random.Random, life: int, writer: Writer, number: int, kinds: Mapping[str, float] = KINDS
 ) -> Operation:
-    """What a writer sends next, of these kinds and about as often as they weigh."""
+    """What a writer sends next, of these kinds and about as often as their weights say."""
     (kind,) = chance.choices(list(kinds), list(kinds.values()))
     memories = [id for id, of in writer.targets.items() if of == "memory"]
     candidates = memories if kind == "update" else list(writer.targets)
@@ -216,7 +216,7 @@ def next_operation(
 
 
 def remember(writer: Writer, operation: Operation) -> None:
-    """Let a writer know what it may change from now on."""
+    """Tell a writer what it may change from now on."""
     if operation.kind in ("message", "memory") and operation.user == writer.user:
         writer.targets[operation.id] = operation.kind
     elif operation.kind == "forget":
@@ -224,7 +224,7 @@ def remember(writer: Writer, operation: Operation) -> None:
 
 
 async def perform(memory: Memory, operation: Operation, *, again: bool = False) -> None:
-    """Make the call. Sent again, it may find that it has happened."""
+    """Make the call. When it is sent again, it may find that it has already happened."""
     user = memory.user(operation.user)
     chat = user.session("chat")
     id, texts = operation.id, [operation.text(place) for place in range(len(operation.marks))]
@@ -270,7 +270,7 @@ class Outcome:
     sent: int = 0
     acknowledged: int = 0
     reopened_s: float = 0.0
-    """The slowest opening after a kill, in seconds of this process's own work: others may keep the machine busy."""
+    """The slowest opening after a kill, in CPU seconds of this process: others may keep the machine busy."""
 
     def __str__(self) -> str:
         head = f"{self.kills} kills, {self.sent} operations sent, {self.acknowledged} acknowledged"
@@ -280,7 +280,7 @@ class Outcome:
 def kill_writers(
     path: Path, kills: int, seed: int, *, life_ms: tuple[int, int] = LIFE_MS, progress: Callable[[int], object] = id
 ) -> Outcome:
-    """The drill: kill, go on, kill again; check the file from time to time and at the end."""
+    """Run the drill: kill, resume, kill again; check the file from time to time and at the end."""
     chance = random.Random(seed)
     journal = Journal()
     outcome = Outcome(Findings())
@@ -294,7 +294,7 @@ def kill_writers(
         due = (outcome.kills + PROCESSES) // CHECK_EVERY > outcome.kills // CHECK_EVERY
         outcome.kills += PROCESSES
         if due or outcome.kills >= kills:
-            # Every lease of the dead has run out by then, every retry is due, and sessions rest.
+            # By then every lease of a killed process has run out, every retry is due, and sessions rest.
             outcome.reopened_s = max(outcome.reopened_s, asyncio.run(settle(path, life * STEP_MS)))
             outcome.findings = check(path, journal)
             if outcome.findings.any:
@@ -305,12 +305,12 @@ def kill_writers(
 
 
 def _goes_on(outcome: Outcome, journal: Journal, kills: int) -> bool:
-    """Whether a drill needs more kills: as many as were asked for, and something that could have been lost."""
+    """Whether a drill needs more kills: as many as were requested, and something that could have been lost."""
     return outcome.kills < kills or (len(journal.done) <= kills and outcome.kills < KILLS_FACTOR * kills)
 
 
 def start_life(path: Path, journal: Journal, seed: int, life: int, place: int, lasts_s: float) -> Victim:
-    """Start a process of writers, who go on with what was left unanswered."""
+    """Start a process of writers, which resume what was left unanswered."""
     generation = life // LIVES_PER_USER
     numbers = range(place * WRITERS, (place + 1) * WRITERS)
     writers = [Writer(n, generation, journal.targets(n, generation), journal.unanswered(n)) for n in numbers]
@@ -321,7 +321,7 @@ def start_life(path: Path, journal: Journal, seed: int, life: int, place: int, l
 
 
 def _watch(victims: Sequence[Victim], journal: Journal) -> None:
-    """Write the journal and kill each when its time has come; an end before that is an error."""
+    """Keep the journal, and kill each victim when its time has come; an earlier end is an error."""
     open_pipes = {victim.pipe for victim in victims}
     while open_pipes:
         left_s = min(victim.dies_at for victim in victims if victim.pipe in open_pipes) - time.monotonic()
@@ -345,7 +345,7 @@ def _watch(victims: Sequence[Victim], journal: Journal) -> None:
 
 @dataclass
 class Findings:
-    """What is wrong, by kind; empty when all is well."""
+    """What is wrong, by kind; empty if all is well."""
 
     lost: list[str] = field(default_factory=list)
     phantom: list[str] = field(default_factory=list)
@@ -366,7 +366,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A living record as it stands in the file."""
+    """A living record as it is in the file."""
 
     partition: Partition
     id: str
@@ -397,13 +397,13 @@ def living_rows(path: Path, now: int | None = None) -> list[Row]:
 
 
 def unfinished_jobs(path: Path) -> list[str]:
-    """Jobs that wait, but for those that wait for their day: upkeep, and episodes of sessions that rest."""
+    """Jobs that wait, except those that wait for their day: upkeep, and episodes of sessions that rest."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
         return [f"job {id}" for (id,) in db.execute("select id from jobs where kind not in ('upkeep', 'episode')")]
 
 
 async def settle(path: Path, ahead_ms: int = HOUR_MS) -> float:
-    """Open the memory some time later, do all work that was left, look at the file. Gives the CPU time of opening."""
+    """Open the memory some time later, do all remaining work, check the file. Returns the CPU time of opening."""
     begun = time.process_time()
     async with opened(path, ahead_ms, worker=False) as memory:
         opened_s = time.process_time() - begun
@@ -439,7 +439,7 @@ def check(path: Path, journal: Journal) -> Findings:
 
 
 def _half_rows(rows: Sequence[Row]) -> Iterable[str]:
-    """Rows that lack what belongs to them."""
+    """Rows that lack something that belongs to them."""
     living = {(row.partition, row.id) for row in rows}
     for row in rows:
         if row.layer in ("conversation", "long_term", "episodic") and not row.embedded:
@@ -458,7 +458,7 @@ def _compare(
     remembered: set[str],
     findings: Findings,
 ) -> None:
-    """One writer's rows against what it was told; what is unanswered may have happened or not, but whole."""
+    """Compare one writer's rows with what it was told; the unanswered call may have happened or not, but whole."""
     there = {row.mark: row.partition.user for row in rows}
     worlds = [journal.world(writer)]
     unanswered = journal.unanswered(writer)
@@ -489,7 +489,7 @@ def _tell_missing(operation: Operation, mark: str, there: Mapping[str, str], fin
 def _tell_forgotten(
     journal: Journal, writer: int, worlds: Sequence[World], remembered: set[str], findings: Findings
 ) -> None:
-    """Nothing that was forgotten may stand anywhere, in no past and in no summary."""
+    """Nothing that was forgotten may appear anywhere, not in a past and not in a summary."""
     sent = {mark for operation in journal.sent.values() if operation.writer == writer for mark in operation.marks}
     known = {mark for world in worlds for mark in world.owner}
     known |= {mark for world in worlds for marks in world.showed.values() for mark in marks}

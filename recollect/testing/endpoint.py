@@ -1,4 +1,4 @@
-"""An endpoint of models on this machine: it answers as OpenAI's does, after whatever goes wrong first."""
+"""A model endpoint on this machine: it answers as OpenAI's does, after whatever goes wrong first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Fault = Callable[[asyncio.StreamWriter], Awaitable[None]]
 class Endpoint:
     """A small endpoint. `usual` makes the body of an answer from that of a request; `faults` come first, once each.
 
-    With a fault for `always` there is no usual answer.
+    With a fault in `always` there is no usual answer.
     """
 
     path: str

@@ -2,10 +2,10 @@
 
     python -m recollect.testing.erasing
 
-Each way in gets a canary of its own, so that a copy that is left says how it came in. The search knows nothing
-of the store: it reads the files byte by byte, the log among them, and all that was logged, and looks for the
-canary as it is, in UTF-16, in hexadecimal digits, in base64 and inside of compressed streams. A way whose
-canary was not in the files before proves nothing, and fails the drill as a copy that is left does.
+Each way in gets a canary of its own, so that a remaining copy says how it came in. The search knows nothing
+about the store: it reads the files byte by byte, including the log, and everything that was logged, and looks for
+the canary as it is, in UTF-16, in hexadecimal digits, in base64 and inside compressed streams. A way whose
+canary was not in the files before proves nothing, and fails the drill just as a remaining copy does.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from recollect.trust import Trust
 
 STEM_LETTERS = 12
 TWINS = 64
-"""Identical memories that are added at the same time."""
+"""Identical memories added at the same time."""
 UNREADABLE = "unreadable"
 BOBS = 50
 """Messages that another user writes meanwhile."""
@@ -197,7 +197,7 @@ USER_ID = "id of the user"
 
 
 class MoodyEmbedder(HashingEmbedder):
-    """Fails on what it cannot read, with an error that quotes it, as libraries do."""
+    """Fails on texts it cannot read, with an error that quotes them, as libraries do."""
 
     async def embed(self, texts: Sequence[str]) -> Floats:
         for text in texts:
@@ -207,7 +207,7 @@ class MoodyEmbedder(HashingEmbedder):
 
 
 def canaries(chance: random.Random) -> dict[str, str]:
-    """A word for each way in that nothing else has, all of one length."""
+    """A unique word for each way in, all of one length."""
     stem = "".join(chance.choices(string.ascii_lowercase, k=STEM_LETTERS))
     names = (*WAYS, WAITING, USER_ID)
     letters = string.ascii_lowercase
@@ -220,13 +220,13 @@ def canaries(chance: random.Random) -> dict[str, str]:
 def forms(canary: str) -> list[bytes]:
     """How a canary looks in bytes: as it is (in JSON too), in UTF-16, in hexadecimal digits, in base64."""
     plain = canary.encode()
-    # Three bytes become four letters, so a text inside of a longer one has one of three looks.
+    # Three bytes become four letters, so a text inside a longer one can look three different ways.
     inner = (base64.b64encode(plain[skip : skip + (len(plain) - skip) // 3 * 3]) for skip in range(3))
     return [plain, canary.encode("utf-16-le")[:-1], plain.hex().encode(), plain.hex().upper().encode(), *inner]
 
 
 def inflated(data: bytes) -> Iterator[bytes]:
-    """What compressed streams in the data hold."""
+    """The contents of compressed streams in the data."""
     for head in ZLIB_HEADS:
         place = data.find(head)
         while place >= 0:
@@ -238,13 +238,13 @@ def inflated(data: bytes) -> Iterator[bytes]:
 
 
 def copies(texts: Sequence[bytes], canary: str) -> int:
-    """How often a canary stands in the texts, in any of its forms."""
+    """How often a canary appears in the texts, in any of its forms."""
     looked_for = forms(canary)
     return sum(text.count(form) for text in texts for form in looked_for)
 
 
 def bytes_of(folder: Path) -> list[bytes]:
-    """Every file of a folder, and what is compressed inside of them."""
+    """Every file in a folder, and what is compressed inside them."""
     files = [path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()]
     return [*files, *(text for data in files for text in inflated(data))]
 
@@ -262,7 +262,7 @@ class Heard(logging.Handler):
 
 @contextmanager
 def hearing() -> Iterator[Heard]:
-    """Hear all loggers, at their most talkative."""
+    """Capture all loggers, at their most verbose."""
     heard, root = Heard(), logging.getLogger()
     level = root.level
     root.addHandler(heard)
@@ -289,7 +289,7 @@ class Outcome:
 
     @property
     def findings(self) -> list[str]:
-        """What is wrong; empty when all is well."""
+        """What is wrong; empty if all is well."""
         unproven = [
             f"{way}: not in the files before, so this proves nothing" for way, n in self.before.items() if not n
         ]
@@ -311,7 +311,7 @@ def counted(texts: Sequence[bytes], words: Mapping[str, str]) -> dict[str, int]:
 
 
 async def write_all(folder: Path, clock: ManualClock, words: Mapping[str, str]) -> None:
-    """Send every canary in, one after the other, and close: what was in the log is then in the file."""
+    """Write every canary, one after the other, and close: what was in the log is then in the file."""
     async with _opened(folder, clock) as memory:
         stage = _stage(memory, words)
         for name, way in WAYS.items():
@@ -357,7 +357,7 @@ async def erase_user(folder: Path, seed: int) -> Outcome:
 
 
 async def readable(stage: Stage, words: Mapping[str, str]) -> list[str]:
-    """Ways whose canary a call still gives back, by export, search, context or any list."""
+    """Ways whose canary a call still returns, by export, search, context or any list."""
     user = stage.user
     stem = words[USER_ID][:STEM_LETTERS]
     read: list[object] = [await user.export(), await user.sessions(), await user.failures(), await user.working.get()]
@@ -368,7 +368,7 @@ async def readable(stage: Stage, words: Mapping[str, str]) -> list[str]:
     context = await stage.chat.get_context(f"What about {words['message']}?")
     read += [context.system, context.sources]
     seen = repr(read[1:]) + json.dumps(read[0], default=str)
-    # The question and the name of the user stand in the answers by right: they come with the call.
+    # The question and the name of the user may appear in the answers, because they come with the call.
     seen = seen.replace(user.id, "")
     return [f"{seen.count(stem)} copies can still be read"] if stem in seen else []
 
@@ -391,18 +391,18 @@ async def forget_each(folder: Path, seed: int) -> Outcome:
             await memory.work()
         outcome.after = counted(bytes_of(folder), words)
     outcome.logged = counted(["\n".join(heard.lines).encode()], words)
-    for way in (WAITING, USER_ID):  # nothing waits here, and forgetting leaves the user as such
+    for way in (WAITING, USER_ID):  # nothing waits here, and forgetting keeps the user itself
         del outcome.before[way], outcome.after[way]
     return outcome
 
 
 async def _forget_all(stage: Stage) -> None:
-    """Each record by its id, then what belongs to sessions as a whole."""
+    """Forget each record by its id, then what belongs to sessions as a whole."""
     user = stage.user
     exported = (await user.export())[1:]
     for line in exported:
         if line["layer"] in PUBLIC_LAYERS:
-            with suppress(NotFound):  # it went with another that it was merged into
+            with suppress(NotFound):  # it went with the one that it was merged into
                 await user.forget(line["id"])
     sessions = {line["scope"]["session"] for line in exported} - {""}
     for session in sessions:
@@ -411,7 +411,7 @@ async def _forget_all(stage: Stage) -> None:
 
 
 async def add_twins(folder: Path, count: int = TWINS) -> list[str]:
-    """Add the same memory many times at once, by two openings of one file. Gives what is wrong."""
+    """Add the same memory many times at once, through two openings of one file. Returns what is wrong."""
     opened = (Memory.open(folder / "memory.db", embedder=HashingEmbedder(), worker=False) for _ in range(2))
     async with next(opened) as one, next(opened) as other:
         adding = ((one, other)[n % 2].user("ann").add_memory("The same, word by word.") for n in range(count))

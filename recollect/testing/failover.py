@@ -1,7 +1,7 @@
-"""A master of a Redis Cluster is lost under load: what was acknowledged is there, or is counted.
+"""A Redis Cluster loses a master under load: what was acknowledged is there, or is counted as lost.
 
     python -m recollect.testing.failover            killed and frozen, without and with waiting for replicas
-    python -m recollect.testing.failover valkey     the same of a Cluster of Valkey
+    python -m recollect.testing.failover valkey     the same with a Cluster of Valkey
 
 A journal of what was acknowledged is kept outside the servers and compared at the end: lost
 (acknowledged, gone), phantom (never sent), half (a message without its job), double.
@@ -32,9 +32,9 @@ NOW = 1_800_000_000_000
 ANN = Partition("acme", "ann")
 WRITERS = 8
 AWAY_S = 30.0
-"""How long a lost master stays away at most: until another has its place, and a second more."""
+"""How long a lost master stays away at most: until another has taken its place, and a second more."""
 LOST_WINDOW_S = 2.0
-"""A commit that was acknowledged longer before the loss than this is not lost with its master."""
+"""A commit that was acknowledged longer than this before the loss is not lost with its master."""
 TROUBLES = (("killed", 0), ("killed", 1), ("frozen", 0))
 """What happens to the master, and how many replicas a commit waits for."""
 
@@ -62,7 +62,7 @@ class Journal:
     longest_s: float = 0.0
 
     async def write(self, store: Store, until: asyncio.Event, writer: int) -> None:
-        """Messages, each with its job, until told to stop."""
+        """Write messages, each with its job, until told to stop."""
         partition = Partition("acme", f"writer {writer}")
         number = 0
         while not until.is_set():
@@ -80,7 +80,7 @@ class Journal:
             self.longest_s = max(self.longest_s, time.monotonic() - begun)
 
     async def compare(self, store: Store) -> dict[str, list[str]]:
-        """What the store holds against what it should."""
+        """Compare what the store holds with what it should hold."""
         found: list[str] = []
         refs: list[str] = []
         for writer in range(WRITERS):
@@ -108,7 +108,7 @@ async def everything(store: Store, partition: Partition = ANN) -> list[Record]:
 
 @asynccontextmanager
 async def under_load(store: Store) -> AsyncIterator[Journal]:
-    """Writers that go on through whatever happens in the block."""
+    """Writers that carry on through whatever happens in the block."""
     journal, until = Journal(), asyncio.Event()
     writing = [asyncio.create_task(journal.write(store, until, writer)) for writer in range(WRITERS)]
     try:
@@ -121,7 +121,7 @@ async def under_load(store: Store) -> AsyncIterator[Journal]:
 
 
 def slots_of(cluster: RedisCluster, pattern: str) -> list[int]:
-    """The slots of keys that are there."""
+    """The slots of existing keys."""
     found: set[int] = set()
     for server in cluster.masters():
         with server.client() as client:
@@ -131,7 +131,7 @@ def slots_of(cluster: RedisCluster, pattern: str) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a loss. `lost_before`: lost although acknowledged long before it."""
+    """The outcome of a loss. `lost_before`: lost although acknowledged long before it."""
 
     trouble: str
     wait: int

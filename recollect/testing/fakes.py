@@ -1,6 +1,6 @@
 """Stand-ins that keep the real promises: a clock that is set by hand, embedders good and bad, a store that counts.
 
-Each is what it says and nothing is patched: hand it to `Memory.open` like the real thing.
+Each is what it says, and nothing is patched: pass it to `Memory.open` like the real thing.
 
     clock = ManualClock()
     async with Memory.open("memory://", clock=clock, embedder=HashingEmbedder(), worker=False) as memory:
@@ -30,7 +30,7 @@ from recollect.records import Changes, Job, Partition, Record, Vector
 from recollect.stores.contract import FORGET_ROWS, Candidate, Delta, Forgotten, Mark, Page, Store, Survey
 
 NOON_MS = 1_772_366_400_000
-"""2026-03-01T12:00:00Z, where a clock starts when nothing else is said."""
+"""2026-03-01T12:00:00Z, where a clock starts by default."""
 
 
 class ManualClock:
@@ -45,7 +45,7 @@ class ManualClock:
     def advance(
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, milliseconds: int = 0
     ) -> int:
-        """Move by so much; negative goes back. Gives the new time."""
+        """Move by this much; negative goes back. Returns the new time."""
         step = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds)
         self.now_ms += step // timedelta(milliseconds=1)
         return self.now_ms
@@ -72,7 +72,7 @@ class HashingEmbedder:
 
 
 class WordReranker:
-    """Counts the words that question and passage share, weighed by what a test wants to be preferred."""
+    """Counts the words that question and passage share, plus a weight for texts that a test wants preferred."""
 
     name = "words"
 
@@ -91,7 +91,7 @@ class WordReranker:
 
 
 class FailingReranker:
-    """Raises, or gives what is no answer."""
+    """Raises, or returns something that is not an answer."""
 
     name = "failing"
 
@@ -105,7 +105,7 @@ class FailingReranker:
 
 
 class FailingEmbedder(HashingEmbedder):
-    """Raises what it is given for the first `times` calls (for ever when None), then works."""
+    """Raises the error it is given for the first `times` calls (forever if None), then works."""
 
     def __init__(self, error: Exception | None = None, *, times: int | None = None) -> None:
         super().__init__()
@@ -145,11 +145,11 @@ WRONG_ANSWERS: Mapping[str, Callable[[Floats], Any]] = {
     "no vectors": lambda rows: rows[:0],
     "numbers beyond float32": lambda rows: np.full(rows.shape, 1e300),
 }
-"""What embedders have been seen to answer, each of which must never be stored."""
+"""Answers that embedders have been seen to give, none of which may ever be stored."""
 
 
 class GatedEmbedder(HashingEmbedder):
-    """As slow as the test wants: an answer waits until `open` is set. `entered` says that somebody waits."""
+    """As slow as the test wants: an answer waits until `open` is set. `entered` says that somebody is waiting."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -163,7 +163,7 @@ class GatedEmbedder(HashingEmbedder):
 
 
 class CountingStore:
-    """A store that counts what is asked of the one behind it: calls by verb, and rows that were read."""
+    """A store that counts what is asked of the one behind it: calls by verb, and rows read."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -172,7 +172,7 @@ class CountingStore:
         self.rows = 0
 
     def reset(self) -> None:
-        """Start counting anew."""
+        """Start counting from zero again."""
         self.calls.clear()
         self.rows = 0
 
@@ -234,14 +234,14 @@ class CountingStore:
 
 
 class MeddlingStore(CountingStore):
-    """Does something right before a commit that it is told to wait for, as another process might."""
+    """Does something right before a chosen commit, as another process might."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self._meddle: tuple[Callable[[Changes], bool], Callable[[], Awaitable[object]]] | None = None
 
     def before(self, wanted: Callable[[Changes], bool], act: Callable[[], Awaitable[object]]) -> None:
-        """Act once, right before the next commit that is wanted."""
+        """Act once, right before the next commit that `wanted` accepts."""
         self._meddle = wanted, act
 
     async def commit(self, changes: Changes, now: int) -> int:
@@ -256,7 +256,7 @@ Reply = str | Mapping[str, Any] | Exception | Callable[[Ask], Any]
 
 
 class ScriptedModel:
-    """A chat model that keeps to a script: one reply for each question, by its title; the last of several stays.
+    """A chat model that follows a script: one reply for each question, by its title; the last of several repeats.
 
     ScriptedModel(learned=[ModelError(), {"findings": [], "ratings": []}])
     """
@@ -293,6 +293,6 @@ def finding(message: int, quote: str, value: str, *, key: str = "", layer: str =
 
 
 def learned(*findings: Mapping[str, Any], ratings: Mapping[int, int] | None = None) -> dict[str, Any]:
-    """A whole answer to the question what was learned."""
+    """A complete answer to the question of what was learned."""
     rated = [{"message": message, "rating": rating} for message, rating in (ratings or {}).items()]
     return {"findings": list(findings), "ratings": rated}

@@ -1,7 +1,7 @@
-"""Faults to order: processes that end anywhere, disks that fail, calls that are cancelled.
+"""Faults on demand: processes that end anywhere, disks that fail, calls that are cancelled.
 
 Everything here is small enough to be trusted, and none of it reaches into what it breaks: a fault
-comes from where it comes in life, from the process, the disk or the caller.
+comes from where it comes in real life, from the process, the disk or the caller.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ T = TypeVar("T")
 Errand = Callable[..., Coroutine[Any, Any, None]]
 
 KILLED = 137
-"""The exit code of a process that ended itself as a kill ends it."""
+"""The exit code of a process that ended itself the way a kill ends it."""
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 PRELOADED = [
     "pytest", "recollect.testing.scenes", "recollect.testing.drills", "recollect.testing.conformance",
     "recollect.flow", "recollect.branches", "recollect.embedders.models", "recollect.enrich.rules",
     "recollect.stores.sqlite", "recollect.stores.postgres", "recollect.stores.redis", "recollect.stores.cosmos",
 ]  # fmt: skip
-"""What errands need, also what a memory loads only when it is opened: once, before the fork. What is missing is not."""
+"""What errands need, including what a memory loads only on opening: loaded once, before the fork, if it is there."""
 
 
 # ── processes ────────────────────────────────────────────────────────────────────────────────────
 
 
 def start(errand: Errand, *arguments: object) -> BaseProcess:
-    """Run an errand in a process of its own, forked from a clean one: ours would hand its connections on."""
+    """Run an errand in a process of its own, forked from a clean one: ours would pass its connections on."""
     context: Any = multiprocessing.get_context(METHOD)
-    program = getattr(sys.modules["__main__"].__spec__, "name", "")  # which each process loads as its own
+    program = getattr(sys.modules["__main__"].__spec__, "name", "")  # which each process loads itself
     context.set_forkserver_preload([name for name in PRELOADED if name != program])
     process: BaseProcess = context.Process(target=_run, args=(errand, *arguments), daemon=True)
     process.start()
@@ -125,9 +125,9 @@ _GetCall = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
 class FailingDisk:
     """Stands between this process's SQLite and the system call that writes, and counts.
 
-    The n-th write meets the fault: `die` (the process ends before it), `tear` (half of it is
-    written, then the process ends), `EIO` or `ENOSPC` (it fails, and with `lasting` all after it).
-    It stays in place until `remove`. `works` tells whether this Python's SQLite can be reached so.
+    The n-th write hits the fault: `die` (the process ends before it), `tear` (half of it is
+    written, then the process ends), `EIO` or `ENOSPC` (it fails, and with `lasting` so do all after it).
+    It stays in place until `remove`. `works` tells whether this Python's SQLite can be reached this way.
     """
 
     _in_place: list[FailingDisk] = []  # SQLite holds no reference to what it calls
@@ -170,7 +170,7 @@ class FailingDisk:
 
     @classmethod
     def works(cls) -> bool:
-        """Whether the SQLite of this Python can be reached: not where it is built into it."""
+        """Whether the SQLite of this Python can be reached: not if it is built in."""
         try:
             disk = cls()
         except OSError:
@@ -187,10 +187,10 @@ class FailingDisk:
 
 
 class CancelledAt(Generic[T]):
-    """Awaits a call and cancels the task at the n-th time that it suspends.
+    """Awaits a call and cancels the task the n-th time that it suspends.
 
-    The call is cancelled while what it waits for is under way or, with `late`, when that is done
-    but the call does not know yet.
+    The call is cancelled while what it waits for is in progress or, with `late`, when that is done
+    but the call does not know it yet.
     """
 
     def __init__(self, call: Coroutine[Any, Any, T], at: int, *, late: bool = False) -> None:
@@ -230,7 +230,7 @@ def _thrower(call: Coroutine[Any, Any, Any], error: BaseException) -> Callable[[
 
 
 async def cancelled_at(call: Coroutine[Any, Any, Any], at: int, *, late: bool = False) -> bool:
-    """Run a call that is cancelled at its n-th suspension. True when it got that far, False when it was over."""
+    """Run a call that is cancelled at its n-th suspension. True if it got that far, False if it ended before."""
 
     async def awaited(driven: Awaitable[Any]) -> Any:
         return await driven

@@ -3,10 +3,10 @@
     python -m recollect.testing.flooding
     python -m recollect.testing.flooding --made-up     # by keys that nobody made, another with each request
 
-The flood comes from a process of its own, up to a thousand requests a second by one key, at moments of chance. Another
-key asks in peace before it, while it goes to another server, and while it goes to the same one. Where each process has
-a processor, the slowest in a hundred of its answers must not take more than twice as long. Elsewhere the flood at the
-other server tells what the machine alone is the reason of.
+The flood comes from a separate process, up to a thousand requests a second with one key, at random moments. Another
+key asks calmly before it, while another server is flooded, and while its own server is. Where each process has a
+processor, the slowest in a hundred of its answers must not take more than twice as long. Elsewhere, the flood at the
+other server shows how much is due to the machine alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from subprocess import PIPE
 from recollect.testing.load import Line, Measured, Server, quantile_ms, running, written
 
 RATE, LINES = 1_000, 50
-"""Requests a second of the flood, and the connections that they come over."""
+"""Requests a second in the flood, and the connections they come over."""
 PAUSE_S = 0.02
 SLOWER_MOST = 2.0
 PROCESSORS = 4
@@ -39,7 +39,7 @@ QUESTION: tuple[str, dict[str, object]] = ("/api/users/ann/memories/search", {"q
 
 @dataclass(frozen=True, slots=True)
 class Flooded:
-    """How long a quiet key waited in peace, beside and in the flood, and the statuses that the flood got."""
+    """How long a quiet key waited before, beside and in the flood, and the statuses that the flood got."""
 
     calm: Measured
     beside: Measured
@@ -59,12 +59,12 @@ class Flooded:
 
 
 def asked(server: Server, token: str) -> bytes:
-    """A question by a key, as it goes over the wire."""
+    """A question with a key, as it goes over the wire."""
     return written(server, QUESTION).replace(b"\r\n", f"\r\nAuthorization: Bearer {token}\r\n".encode(), 1)
 
 
 async def ask_in_peace(server: Server, token: str, questions: int) -> Measured:
-    """One question after the other, with a pause between."""
+    """Ask one question after the other, with a pause in between."""
     measured, line = Measured("quiet"), await Line.to(server)
     for _ in range(questions):
         line = line if line.is_open else await Line.to(server)
@@ -76,7 +76,7 @@ async def ask_in_peace(server: Server, token: str, questions: int) -> Measured:
 
 
 async def pour(server: Server, token: str) -> Counter[int]:
-    """The flood, until standard input ends: as many as were promised, as far as they are answered."""
+    """Flood a server until standard input ends: at the promised rate, as far as requests are answered."""
     statuses: Counter[int] = Counter()
     over = asyncio.create_task(asyncio.to_thread(sys.stdin.read))
     request = asked(server, token)
@@ -97,7 +97,7 @@ async def pour(server: Server, token: str) -> Counter[int]:
 def ask_in_flood(
     server: Server, token: str, questions: int, flooded: Server, greedy: str
 ) -> tuple[Measured, Counter[str]]:
-    """Ask a server in peace while a server, the same or not, is flooded. Gives the statuses of the flood, too."""
+    """Ask a server calmly while a server, the same or another, is flooded. Also returns the statuses of the flood."""
     words = ["--pour", json.dumps([*flooded, greedy])]
     with subprocess.Popen([sys.executable, "-m", MODULE, *words], stdin=PIPE, stdout=PIPE, text=True) as loud:
         time.sleep(1)
@@ -106,7 +106,7 @@ def ask_in_flood(
 
 
 def drill(folder: Path, questions: int, *, made_up: bool = False) -> Flooded:
-    """Two servers, two keys on one file, a flood at each of them; `made_up`: by keys that are none."""
+    """Two servers, two keys on one file, a flood at each of them; `made_up`: with keys that do not exist."""
     where = ["--url", f"sqlite:///{folder}/flood.db"]
     recollect = [sys.executable, "-m", "recollect"]
     made = [subprocess.check_output([*recollect, "keys", "create", "--json", *where]) for _ in range(2)]
@@ -123,7 +123,7 @@ def drill(folder: Path, questions: int, *, made_up: bool = False) -> Flooded:
 
 MODULE = "recollect.testing.flooding"
 MADE_UP = "made-up"
-"""In the place of a key: another one with each request."""
+"""In place of a key: another one with each request."""
 
 
 def main(given: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""An import that is killed: at a record that it reads, or beside a commit of what it has read."""
+"""An import that is killed: at a record that it reads, or next to a commit of what it has read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recollect.testing.faults import SteppedStore
 
 
 async def import_until_killed(kind: str, path: str, url: str, user: str, step: str, at: int) -> None:
-    """Bring a source in until the n-th record is read, or the n-th `before commit` or `after commit` has come."""
+    """Import a source until the n-th record is read, or the n-th `before commit` or `after commit` is reached."""
     deadline = _Deadline(step, at)
     store: Any = SteppedStore(await open_store(url), deadline.met)
     async with Memory.open(store, embedder="none", worker=False) as memory:
@@ -25,7 +25,7 @@ async def import_until_killed(kind: str, path: str, url: str, user: str, step: s
 
 
 class _Deadline:
-    """Kills this process, as nobody can hinder, when a step has been met often enough."""
+    """Kills this process, in a way that nothing can stop, once a step has been reached often enough."""
 
     def __init__(self, step: str, at: int) -> None:
         self._step, self._left = step, at
@@ -37,7 +37,7 @@ class _Deadline:
 
 
 class _Watched:
-    """A source that tells of every record, before it gives it."""
+    """A source that reports every record before yielding it."""
 
     def __init__(self, source: Source, deadline: _Deadline) -> None:
         self.size, self._source, self._deadline = source.size, source, deadline

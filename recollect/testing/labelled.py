@@ -1,11 +1,11 @@
-"""How right the rules are, and how much they miss, on utterances whose labels were written before.
+"""How precise the rules are, and how much they miss, on utterances that were labelled beforehand.
 
     python -m recollect.testing.labelled                 # every set, in a line each
     python -m recollect.testing.labelled judge --faults  # one of them, with what was read wrongly
     python -m recollect.testing.labelled mine.txt        # a set of your own
 
-A line of a set is `utterance => key=value | -key=value`: what it says of the user, and with a minus what it says is
-over. Nothing after the arrow is a trap: it teaches nothing. `answer >> utterance` is said after an answer.
+A line of a set is `utterance => key=value | -key=value`: what it says about the user, and with a minus what it says
+is over. A line with nothing after the arrow is a trap: it teaches nothing. `answer >> utterance` follows an answer.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from recollect.policies.keys import key_of, same_value
 from recollect.records import DAY_MS
 
 AT = 19_797 * DAY_MS + DAY_MS // 2
-"""Noon of 15 March 2024: when all of the utterances are said."""
+"""Noon on 15 March 2024: when all utterances are said."""
 FOLDER = Path(__file__).parent / "utterances"
 PRECISION_MIN, RECALL_MIN = 0.98, 0.9
-"""What must hold of every set that the rules have seen."""
+"""What must hold for every set that the rules have seen."""
 
 Learned = tuple[str, bool, str]
-"""Key, whether it is no longer so, value."""
+"""Key, whether it is no longer true, value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """What is said, after which answer, and what it says of the user."""
+    """What is said, after which answer, and what it says about the user."""
 
     text: str
     answered: str
@@ -67,7 +67,7 @@ def _label(label: str) -> Learned:
 
 
 def learned(text: str, answered: str = "") -> list[Learned]:
-    """What the rules learn of the user: facts, preferences and learnings."""
+    """What the rules learn about the user: facts, preferences and learnings."""
     drafts = read(text, AT, answered=answered)
     return [(d.key, d.ends, d.value) for d in drafts if d.layer in ("fact", "preference", "learning")]
 
@@ -94,7 +94,7 @@ class Tally:
 
 
 def measure(said: Sequence[Utterance]) -> tuple[Tally, dict[str, Tally], list[str]]:
-    """The figures over all, by key, and a line for each utterance that was not read rightly."""
+    """The figures over all, by key, and a line for each utterance that was misread."""
     total, by_key, faults = Tally(), defaultdict[str, Tally](Tally), []
     for utterance in said:
         left, wrong = set(utterance.says), []
@@ -115,7 +115,7 @@ def measure(said: Sequence[Utterance]) -> tuple[Tally, dict[str, Tally], list[st
 
 
 def report(name: str, said: Sequence[Utterance], *, faults: bool = False) -> tuple[str, bool]:
-    """A set in a line, with what was read wrongly if that is asked for; and whether it is good enough."""
+    """A set as one line, with what was misread if that is asked for; and whether it is good enough."""
     total, _, wrong = measure(said)
     traps = sum(not utterance.says for utterance in said)
     line = f"{name:<12} {len(said):>5} utterances, {traps:>4} traps   {total}"

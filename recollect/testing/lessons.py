@@ -1,6 +1,6 @@
-"""What the messages of a drill teach, and what must be known of each: all of it, once, and only while it lives.
+"""What the messages of a drill teach, and what must be known from each: all of it, once, and only while it lives.
 
-Every message names a friend whose name says which message it is. So a checker sees from any record
+Every message names a friend whose name identifies the message. So a checker can tell from any record
 that holds such a name which message it came from, without asking whoever learned it.
 """
 
@@ -18,7 +18,7 @@ NAME = re.compile(r"\bZ[a-j]+(?:x[a-j]+){3}\b")
 _NUMBERS = re.compile(r"\d+")
 _DIGITS = str.maketrans("0123456789", "abcdefghij")
 LEARNED = ("fact", "entity", "relation")
-"""The layers in which a lesson is to be found."""
+"""The layers in which a lesson must be found."""
 
 
 class Stored(Protocol):
@@ -35,19 +35,19 @@ class Stored(Protocol):
 
 
 def name_of(mark: str) -> str:
-    """The friend whom only the message of this mark names: L12W3N4P0 has Zbcxdxexa."""
+    """The friend whom only the message with this mark names: L12W3N4P0 has Zbcxdxexa."""
     return "Z" + "x".join(_NUMBERS.findall(mark)).translate(_DIGITS)
 
 
 def lesson(mark: str) -> str:
-    """What a message says beside its mark, for the rules to find."""
+    """What a message says besides its mark, for the rules to find."""
     return f"My friend {name_of(mark)} came too."
 
 
 def half_learned(rows: Sequence[Stored], being_forgotten: Collection[str] = ()) -> Iterator[str]:
-    """Messages of which only a part was learned, or nothing.
+    """Messages from which only a part was learned, or nothing.
 
-    Those whose forgetting was broken off do not count: what they taught goes first.
+    Those whose forgetting was interrupted do not count: what they taught goes first.
     """
     known = {(row.partition, row.layer, name) for row in rows if row.layer in LEARNED for name in _names(row)}
     for row in rows:
@@ -59,7 +59,7 @@ def half_learned(rows: Sequence[Stored], being_forgotten: Collection[str] = ()) 
 
 
 def learned_twice(rows: Sequence[Stored]) -> Iterator[str]:
-    """Facts that stand twice, or count a message twice; messages that are in two episodes."""
+    """Facts that exist twice, or count a message twice; messages that are in two episodes."""
     facts: Counter[tuple[Partition, str]] = Counter()
     episodes: Counter[tuple[Partition, str]] = Counter()
     for row in rows:
@@ -75,7 +75,7 @@ def learned_twice(rows: Sequence[Stored]) -> Iterator[str]:
 
 
 def learned_from_nothing(rows: Sequence[Stored]) -> Iterator[str]:
-    """What names somebody whom no living message names, or rests on what is gone."""
+    """Records that name somebody whom no living message names, or rest on something that is gone."""
     said: dict[Partition, set[str]] = defaultdict(set)
     by_user: dict[Partition, set[str]] = defaultdict(set)
     living = {(row.partition, row.id) for row in rows}

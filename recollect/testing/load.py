@@ -1,7 +1,7 @@
-"""Load on a server that runs as a process of its own: loops that wait for answers, and floods that do not.
+"""Load on a server in a separate process: loops that wait for answers, and floods that do not.
 
-Who asks must cost little beside who answers, as both share a machine: requests are bytes that are made once,
-answers are read only as far as their length, and connections stay open.
+The client must cost little compared with the server, as both share a machine: requests are bytes that are made
+once, answers are read only up to their length, and connections stay open.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 Request = tuple[str, dict[str, object]]
-"""A path and the body that is posted to it."""
+"""A path and the body posted to it."""
 Requests = Callable[[int, int], Request]
-"""The request that a connection sends as its so-and-so-many-th."""
+"""The n-th request that a connection sends."""
 
 START_S = 60.0
 ANSWER_S = 60.0
 OPEN_MAX = 2_000
-"""Connections that a flood holds open at a time."""
+"""Connections that a flood holds open at once."""
 STEP_S = 0.002
 LOST = 0
 """The status of a request that was not answered."""
@@ -46,9 +46,9 @@ class Measured:
     statuses: Counter[int] = field(default_factory=Counter)
     cpu_s: float = 0.0
     done_s: list[float] = field(default_factory=list)
-    """The times of those that were done, not refused."""
+    """The times of the requests that were done, not refused."""
     late_s: list[float] = field(default_factory=list)
-    """How much later than it wanted to the sender sent: a sender that is late measures itself."""
+    """How much later than intended the sender sent: a sender that is late measures itself."""
 
     @property
     def rate(self) -> float:
@@ -56,11 +56,11 @@ class Measured:
 
     @property
     def cpu_ms(self) -> float:
-        """Time of a processor that the server took for one request: what a busy machine does not blur."""
+        """Processor time that the server took for one request, which a busy machine does not blur."""
         return self.cpu_s / max(len(self.times_s), 1) * 1000
 
     def note(self, status: int, took_s: float) -> None:
-        """One more answer."""
+        """Record one more answer."""
         self.times_s.append(took_s)
         self.statuses[status] += 1
         if 200 <= status < 300:
@@ -102,7 +102,7 @@ class Server(NamedTuple):
 
 @contextmanager
 def running(command: list[str], folder: Path) -> Iterator[Server]:
-    """A server as a process of its own, which says where it listens in its output."""
+    """A server in a separate process, which prints where it listens."""
     folder.mkdir(exist_ok=True)
     environ = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
     said = folder / "log"
@@ -132,7 +132,7 @@ def written(server: Server, request: Request) -> bytes:
 
 
 class Line(asyncio.Protocol):
-    """A connection over which one request at a time is asked."""
+    """A connection that sends one request at a time."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -150,7 +150,7 @@ class Line(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     async def ask(self, data: bytes) -> int:
-        """Send a request. Gives the status of its answer once all of it is there."""
+        """Send a request. Returns the status of its answer once all of it has arrived."""
         if self._transport is None or self._transport.is_closing():
             return LOST
         self._came = b""
@@ -186,7 +186,7 @@ class Line(asyncio.Protocol):
 
 
 async def ask(name: str, server: Server, requests: Requests, connections: int, seconds: float) -> Measured:
-    """Ask over so many connections, each as soon as it is answered, for so long."""
+    """Ask over this many connections for this long, each again as soon as it is answered."""
     measured = Measured(name)
     before = server.cpu_s
     until = time.perf_counter() + seconds
@@ -210,7 +210,7 @@ async def ask(name: str, server: Server, requests: Requests, connections: int, s
 
 
 async def flood(name: str, server: Server, requests: Requests, rate: float, seconds: float) -> Measured:
-    """Send so many requests a second, whether they are answered or not."""
+    """Send this many requests a second, whether they are answered or not."""
     measured = Measured(name)
     idle: list[Line] = []
     before, began = server.cpu_s, time.perf_counter()
@@ -223,7 +223,7 @@ async def flood(name: str, server: Server, requests: Requests, rate: float, seco
             was_idle = bool(idle)
             line = idle.pop() if idle else await Line.to(server)
             status = await asyncio.wait_for(line.ask(data), ANSWER_S)
-            if status == LOST and was_idle:  # it was closed at the very moment, which is no answer
+            if status == LOST and was_idle:  # it was closed at that very moment, which is not an answer
                 line = await Line.to(server)
                 status = await asyncio.wait_for(line.ask(data), ANSWER_S)
         except (OSError, TimeoutError):

@@ -21,7 +21,7 @@ PAGE = LIMITS.limit_max
 
 
 async def many_memories(memory: Memory, count: int) -> dict[str, float]:
-    """One user with so many memories. Gives how long each kind of call took, in seconds."""
+    """One user with this many memories. Returns how long each kind of call took, in seconds."""
     ann = memory.user("ann")
     took = {"add one": 0.0}
     for start in range(0, count, LIMITS.batch_items):
@@ -51,7 +51,7 @@ async def many_memories(memory: Memory, count: int) -> dict[str, float]:
 
 
 async def many_users(memory: Memory, count: int) -> dict[str, float]:
-    """So many users with one memory each. Gives the same."""
+    """This many users with one memory each. Returns the same."""
     took = {}
     began = time.perf_counter()
     for start in range(0, count, PAGE):

@@ -5,8 +5,8 @@
     python -m recollect.testing.matrix --over rest mcp cli        over REST, MCP and commands
     python -m recollect.testing.matrix postgresql --over rest     a way in, on a store
 
-Outcomes are compared with those of Python on `memory://`, which is the model of the others. What a way in has no
-words for (bytes in JSON, a verb that is no tool) is left out there, and the table says how many inputs are left.
+Outcomes are compared with those of Python on `memory://`, which is the model for the others. What a way in cannot
+express (bytes in JSON, a verb that is not a tool) is left out there, and the table says how many inputs are left.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from recollect.testing.surfaces import SURFACES, Surface, in_python
 from recollect.testing.surfaces.reached import Unsayable
 
 Places = Callable[[], Any]
-"""Gives the URL of an empty store, for the length of a block."""
+"""Yields the URL of an empty store, for the duration of a block."""
 Result = dict[str, Outcome]
 """Case -> what became of it on one store."""
 
@@ -52,7 +52,7 @@ async def on_store(
 
 
 async def _played(name: str, scene: Scene, place: Places, over: Surface) -> list[Outcome]:
-    """One scene on an empty store; none, if nothing of it went over the way in."""
+    """Play one scene on an empty store; no outcome, if nothing of it went over the way in."""
     case, _, title = name.partition(" ")
     opened: list[Any] = []
     with place() as url:
@@ -97,7 +97,7 @@ class _Heard(logging.Handler):
 
 @contextmanager
 def _heard() -> Any:
-    """All that Recollect logs meanwhile."""
+    """Everything that Recollect logs meanwhile."""
     logger, handler = logging.getLogger("recollect"), _Heard()
     level = logger.level
     logger.addHandler(handler)
@@ -110,7 +110,7 @@ def _heard() -> Any:
 
 
 def differences(model: Result, other: Result) -> list[str]:
-    """Where a store answers otherwise than the model does, or otherwise than it should."""
+    """Where a store answers differently from the model, or from what it should."""
     found = wrong_in(other)
     for case, outcome in model.items():
         answers = other[case].answers if case in other else {}
@@ -123,21 +123,21 @@ def differences(model: Result, other: Result) -> list[str]:
 
 
 def wrong_in(result: Result) -> list[str]:
-    """What is not as it should be, of what was said."""
+    """What is not as it should be, among the inputs that were sent."""
     return [f"{case}: {told}" for case, outcome in result.items() for told in outcome.wrong]
 
 
 def said_in(result: Result) -> int:
-    """How many inputs were said."""
+    """How many inputs were sent."""
     return sum(len(outcome.answers) for outcome in result.values())
 
 
 Judge = Callable[[Result], list[str]]
-"""From the outcomes of one column to what is wrong with them."""
+"""Maps the outcomes of one column to what is wrong with them."""
 
 
 def table(results: Mapping[str, Result], model: Result, judge: Judge | None = None) -> str:
-    """Cases down, stores across: `ok`, or how many inputs went wrong; with a judge, how many were said as well."""
+    """Cases down, stores across: `ok`, or how many inputs went wrong; with a judge, how many were sent as well."""
     rows = [["case", "inputs", *results]]
     for case in sorted(model, key=lambda name: (name[0], int(name[1:]) if name[1:].isdigit() else 0)):
         own = [{case: result[case]} if case in result else {} for result in results.values()]
@@ -171,7 +171,7 @@ def main(chosen: Sequence[str] | None = None) -> int:
 
 
 def _report(columns: Mapping[str, tuple[str, str]], model: Result, judge: Judge | None, well: str) -> int:
-    """Play everything, print the table and what is wrong. Gives the exit code."""
+    """Play everything, print the table and what is wrong. Returns the exit code."""
     results: dict[str, Result] = {}
     for name, (kind, way) in columns.items():
         print(f"{name} ...", file=sys.stderr, flush=True)

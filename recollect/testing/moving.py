@@ -4,7 +4,7 @@
     python -m recollect.testing.moving --memories 2000 --into redis
 
 The memories are made up, with vectors and metadata, for many users. The two sides are read and
-compared as `recollect copy` does it, user by user; then by questions, which both must answer alike.
+compared the way `recollect copy` does it, user by user; then by questions, which both must answer alike.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PLACES, WAYS = ("Bergen", "Oslo", "Trondheim", "Narva", "Porto"), ("train", "shi
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What became of a move: counts of both sides, a checksum over all partitions of each, and the answers."""
+    """The outcome of a move: counts of both sides, a checksum over all partitions of each, and the answers."""
 
     records: int
     copied: int
@@ -84,7 +84,7 @@ async def move(source: str, target: str, memories: int, users: int = USERS) -> M
 
 
 async def fill(store: Store, memories: int, users: int) -> None:
-    """Put so many memories into a store, as they are when they have been enriched."""
+    """Put this many memories into a store, as they are after enrichment."""
     embedder = HashingEmbedder()
     for user in range(users):
         texts = [_text(user, n) for n in range(user, memories, users)]
@@ -108,7 +108,7 @@ def _checksum(digests: Sequence[str]) -> str:
 
 
 async def _same_answers(source: str, target: str) -> int:
-    """Questions of some users to which both stores give the same records with the same scores, in one order."""
+    """How many questions both stores answer with the same records and the same scores, in the same order."""
     answers: list[list[Any]] = []
     at = system_clock()
     for url in (source, target):

@@ -1,6 +1,6 @@
-"""Odd inputs that are allowed: each comes back as it went in, finds nobody else's, and breaks nothing.
+"""Odd inputs that are allowed: each comes back as it went in, finds nobody else's data, and breaks nothing.
 
-A scene is given an empty memory and says what is wrong by an `assert`. `matrix.py` plays all of them
+A scene is given an empty memory and reports what is wrong by an `assert`. `matrix.py` plays all of them
 on every store.
 """
 
@@ -20,7 +20,7 @@ from recollect.testing.fakes import WrongEmbedder
 from recollect.validate import LIMITS
 
 OpenMemory = Callable[..., Awaitable[Memory]]
-"""Opens the store of a scene, with settings of the scene's own; whoever gives it closes what it opened."""
+"""Opens the store of a scene, with the scene's own settings; whoever provides it closes what it opened."""
 Scene = Callable[[OpenMemory], Awaitable[None]]
 
 TEXTS = {
@@ -49,14 +49,14 @@ QUERIES = (
 QUESTIONS = int(os.environ.get("RECOLLECT_QUESTIONS", "600"))
 """The same question by two users; `make drills` asks it 10,000 times."""
 AT_ONCE = 50
-"""Fewer than a server lets wait."""
+"""Fewer than a server allows to wait."""
 WIDE: tuple[dict[str, Any], ...] = (
     {"or": [{"layer": "long_term"}, {"not": {"layer": "long_term"}}]},
     {"not": {"metadata.none": {"exists": True}}},
     {"or": [{"id": {"in": ["note", "said", "*", "%"]}}, {"metadata.owner": {"exists": True}}]},
     {"metadata.owner": {"gte": ""}},
 )
-"""Filters that hold for everything, so that only the scope is left to hold something back."""
+"""Filters that match everything, so that only the scope is left to hold something back."""
 SPOILT: dict[str, Callable[[Any], Any]] = {
     "E1 NaN": lambda rows: rows * np.nan,
     "E2 infinity": lambda rows: rows + np.inf,
@@ -159,7 +159,7 @@ async def _cursors(open_memory: OpenMemory) -> None:
 
 
 async def _refused(call: Awaitable[Any]) -> str | None:
-    """The field that a refusal names; None when there was none."""
+    """The field that a refusal names; None if there was none."""
     try:
         await call
     except ValidationError as error:
@@ -254,7 +254,7 @@ OWNERS = IDS[:20]
 
 
 async def _many_owners(open_memory: OpenMemory) -> None:
-    """Three orgs with twenty users each, all with the same ids of their own, asking everything of everyone."""
+    """Three orgs with twenty users each, all with the same ids for their own records, asking everything of everyone."""
     memory = await open_memory()
     users = [(f"owner{org}x{user}", memory.user(id, org=name))
              for org, name in enumerate(ORGS) for user, id in enumerate(OWNERS)]  # fmt: skip
@@ -309,4 +309,4 @@ TELLING = tuple(
     if name in ("A3 NUL", "A8 astral", "A13 sql", "E1 NaN", "E4 another dimension")
     or name.startswith(("B2", "C", "D", "F", "G"))
 )  # fmt: skip
-"""Those in which stores can differ most, for a quick look."""
+"""The scenes in which stores can differ most, for a quick look."""

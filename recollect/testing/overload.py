@@ -1,10 +1,10 @@
-"""Four times as much as a server can do, for a minute: the rest is refused, and who is let in is served in time.
+"""Four times as much as a server can do, for a minute: the rest is refused, and what is let in is served in time.
 
     python -m recollect.testing.overload --seconds 60
 
-Passes if everybody is answered (201, 429 or 503), those who are let in wait less than three times as long as
-on a busy but usual day (the slowest of a hundred), memory stays bounded, and five seconds later all is as before.
-How long they wait counts only where the sender itself keeps up.
+Passes if every request is answered (201, 429 or 503), those that are let in wait less than three times as long as
+on a busy but ordinary day (the slowest of a hundred), memory stays bounded, and five seconds later all is as before.
+How long they wait counts only if the sender itself keeps up.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GROWTH_MIB = 64.0
 LATE_MOST_MS = 100.0
 """How late the sender may be (p99) before its times say more about itself than about the server."""
 RECOVERY_S = 4.0
-"""How long it may take to recover; what comes after it has to be as before."""
+"""How long recovery may take; after that, everything has to be as before."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Outcome:
 
     @property
     def slower(self) -> float:
-        """How many times as long as before the slowest of a hundred waited who were let in."""
+        """How many times as long as before the slowest of a hundred waited, among the requests that were let in."""
         return quantile_ms(self.flooded.done_s, 0.99) / max(quantile_ms(self.usual.done_s, 0.99), 0.001)
 
     @property
@@ -64,7 +64,7 @@ class Outcome:
 
 
 async def overload(seconds: float, folder: Path) -> Outcome:
-    """Flood a server of its own."""
+    """Flood a server that is started for this."""
     with running(SERVE, folder / "over") as server:
         await ask("warm", server, add, 4, 1)
         usual = await ask("add, as much as it takes", server, add, BUSY, max(3.0, seconds / 6))
@@ -95,7 +95,7 @@ def told(outcome: Outcome) -> str:
 
 
 def main() -> None:
-    """Flood as the command line says; ends with 1 if something is not as it should be."""
+    """Flood as the command line says; exits with 1 if something is not as it should be."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0)
     options = parser.parse_args()

@@ -1,9 +1,9 @@
-"""The power fails while writers write: copies of the file and its log at random instants open whole, and lack nothing.
+"""The power fails during writes: copies of the file and its log, taken at random instants, open whole and complete.
 
     python -m recollect.testing.power_cuts --copies 200
 
-The writers of `drills.py` are held for as long as a copy takes, so that file and log are of one instant, as a disk is
-when the power goes. Every copy is then opened, worked through and compared with what was acknowledged by then.
+The writers of `drills.py` are paused while a copy is made, so that file and log are from one instant, as on a disk when
+the power goes. Every copy is then opened, worked through and compared with what was acknowledged by then.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ PAUSE_S = (0.02, 0.4)
 """How long writers write between two instants."""
 
 START_S = 60.0
-"""How long writers may take until they have written something: a drill of which nothing came proves nothing."""
+"""How long writers may take to write something: a drill without results proves nothing."""
 
 
 def cut_power(folder: Path, copies: int, seed: int) -> Outcome:
-    """Copy while it is written, then look at every copy. The first with something wrong ends the drill."""
+    """Copy the file while it is written, then check every copy. The first with something wrong ends the drill."""
     chance, journal, outcome = random.Random(seed), Journal(), Outcome(Findings())
     path = folder / "live.db"
     victim = start_life(path, journal, seed, 0, 0, 0)
@@ -61,7 +61,7 @@ def cut_power(folder: Path, copies: int, seed: int) -> Outcome:
 
 
 def _take(pipe: Connection, journal: Journal, wait_s: float) -> None:
-    """What writers tell, for so long, and all that they have told by then."""
+    """Record what writers report for this long, and everything they have reported by then."""
     until = time.monotonic() + wait_s
     while pipe.poll(max(0.0, until - time.monotonic())):
         journal.take(pipe.recv())

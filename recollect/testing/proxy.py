@@ -1,4 +1,4 @@
-"""A way to a server that can be cut and mended, and that counts what goes along it."""
+"""A proxy to a server that can be cut and mended, and that counts what passes through it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ BLOCK_BYTES = 1 << 16
 
 
 class Traffic:
-    """What went along a way: round trips, and bytes to the server and back.
+    """What passed through a proxy: round trips, and bytes to the server and back.
 
-    A round trip is whatever is sent before the next answer. The numbers may lie where another process reads them.
+    A round trip is whatever is sent before the next answer. The numbers may be kept where another process reads them.
     """
 
     NUMBERS = 3
@@ -39,7 +39,7 @@ class Traffic:
 class Proxy:
     """Passes bytes between its own port and a server's. `cut` hangs up on everyone and lets nobody in until `mend`.
 
-    With a certificate (`tls`) its own side is encrypted, as that of a server with TLS is.
+    With a certificate (`tls`) its own side is encrypted, like that of a server with TLS.
     """
 
     def __init__(self, port: int, *, tls: ssl.SSLContext | None = None, traffic: Traffic | None = None) -> None:
@@ -67,13 +67,13 @@ class Proxy:
             self._server.close()
             self._server = None
         for writer in self._writers:
-            # A TLS transport of Python 3.11 whose connection is gone cannot be aborted any more.
+            # In Python 3.11, a TLS transport whose connection is gone can no longer be aborted.
             with contextlib.suppress(AttributeError):
                 writer.transport.abort()
         self._writers.clear()
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, asyncio.CancelledError):  # cancelled: the loop ends, and with it the way
+        with suppress(OSError, asyncio.CancelledError):  # cancelled: the loop ends, and the proxy with it
             there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._target)
             self._writers |= {writer, there_writer}
             spoken = _Spoken(self.traffic)
@@ -83,7 +83,7 @@ class Proxy:
 
 
 class _Spoken:
-    """One connection: a question begins when the last word was an answer."""
+    """One connection: a question begins when the last thing that came was an answer."""
 
     def __init__(self, traffic: Traffic) -> None:
         self._traffic = traffic

@@ -3,7 +3,7 @@
     python -m recollect.testing.returning                  all servers that can be started here
     python -m recollect.testing.returning postgresql       some of them
 
-The way to the server is cut and mended, so that it is the same for all of them; nothing is opened anew.
+The connection to the server is cut and mended, so that it is the same for all of them; nothing is reopened.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from recollect.testing.proxy import Proxy
 from recollect.testing.stores import fresh_url
 
 BACK_S = 5.0
-"""Within this time after a server is back, it is used again."""
+"""A server must be in use again within this time after it is back."""
 TOLD_S = 30.0
-"""Longer than this nobody waits for a server that is away."""
+"""Nobody may wait longer than this for a server that is away."""
 SERVERS = ("postgresql", "redis", "valkey", "cosmos")
-"""Those that are reached by one address. What a Cluster does is in `failover.py`."""
+"""Servers that are reached at one address. For what a Cluster does, see `failover.py`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """What callers saw: how long each waited to be told, how soon a call worked again, what was wrong after it."""
+    """What callers saw: how long each waited to be told, how soon a call worked again, what was wrong afterwards."""
 
     told_s: tuple[float, ...]
     back_s: float
@@ -53,7 +53,7 @@ class Return:
 
 
 async def go_and_return(kind: str) -> Return:
-    """Cut the way to a server under a memory that is open, call, mend it, and call until it works."""
+    """Cut the connection to a server under an open memory, call, mend it, and call until it works."""
     with fresh_url(kind) as url:
         port = re.search(r"127\.0\.0\.1:(\d+)", url)
         if port is None:
@@ -78,7 +78,7 @@ async def go_and_return(kind: str) -> Return:
 
 
 async def _told(call: Awaitable[object]) -> float:
-    """How long it took until a call was told that nobody is there."""
+    """How long it took until a call was told that the server is away."""
     began = time.monotonic()
     try:
         async with asyncio.timeout(TOLD_S):
@@ -100,7 +100,7 @@ async def _works_again(memory: Memory) -> float:
 
 
 async def _problems(memory: Memory) -> list[str]:
-    """What should be there and is not, or is and should not, and what the store finds wrong itself."""
+    """What is missing, what should not be there, and what the store itself finds wrong."""
     kept = {record.id for record in (await memory.user("ann").list_memories())[0]}
     lost = [f"{id} was acknowledged and is gone" for id in sorted({"before", "after"} - kept)]
     unknown = [f"{id} was never said" for id in sorted(kept - {"before", "meanwhile", "after"})]
@@ -110,7 +110,7 @@ async def _problems(memory: Memory) -> list[str]:
 def main(chosen: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m recollect.testing.returning", description=__doc__.splitlines()[0])
     parser.add_argument("servers", nargs="*", choices=[*SERVERS, []], help="which servers; all without")
-    logging.disable(logging.WARNING)  # drivers tell of every try, and all of it is on purpose
+    logging.disable(logging.WARNING)  # drivers log every attempt, and all of it is on purpose
     well = True
     for kind in parser.parse_args(chosen).servers or SERVERS:
         try:

@@ -1,7 +1,7 @@
-"""The calls of the front door as scenes: each can be broken off anywhere, and must then be whole or absent.
+"""The calls of the front door as scenes: each can be interrupted anywhere, and must then be whole or absent.
 
-A stage is set for a user with something of everything; a scene is one call on it. `state_of` tells
-what the file holds for that user, so that before, after and anything between can be told apart.
+The stage is a user with something of everything; a scene is one call on it. `state_of` returns
+what the file holds for that user, so that before, after and anything in between can be told apart.
 """
 
 from __future__ import annotations
@@ -71,17 +71,17 @@ SCENES: dict[str, Scene] = {
     "branch": lambda memory, user, chat: chat.branch("tree3", "other chat"),
     "erase": lambda memory, user, chat: user.erase(),
 }
-"""Calls that write, by name; each finds the stage set."""
+"""Calls that write, by name; each runs on a stage that is set."""
 
 REPEATABLE = {
     "add_message", "add_interaction", "add_messages", "add_memory", "add_memories", "forget a message",
     "forget a memory", "rename", "working.clear", "delete", "erase",
 }  # fmt: skip
-"""Those that may be sent again when no answer came, and then have happened once."""
+"""Calls that may be sent again if no answer came, and then have happened only once."""
 
 
 def opened(url: str | Path | Store, clock: ManualClock | None = None, **changes: Any) -> Memory:
-    """A memory in which nothing moves by itself, neither time nor a worker."""
+    """A memory in which nothing moves by itself, neither the clock nor a worker."""
     given = {"worker": False} | changes
     return Memory.open(url, embedder=HashingEmbedder(), clock=clock or ManualClock(), **given)
 
@@ -93,7 +93,7 @@ async def play(memory: Memory, scene: str, name: str = "ann") -> None:
 
 
 async def play_until(path: Path, scene: str, fault: str, at: int) -> None:
-    """Make one call and meet a fault at its n-th step: `verb` (of the store), or one of the disk's."""
+    """Make one call and hit a fault at its n-th step: `verb` (of the store), or one of the disk's."""
     store: Any = await open_store(path)
     if fault == "verb":
         store = SteppedStore(store, DieAt(at))
@@ -106,7 +106,7 @@ async def play_until(path: Path, scene: str, fault: str, at: int) -> None:
 def state_of(path: Path, user: str = "ann") -> State:
     """What the file holds for a user: living records, and the jobs that wait. Read with SQLite alone.
 
-    Seals are left out: they are told apart by chance alone, and hold nothing.
+    Seals are left out: they differ only by chance, and hold nothing.
     """
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
         records = db.execute(
@@ -123,7 +123,7 @@ def state_of(path: Path, user: str = "ann") -> State:
 
 
 def _comparable(payload: str) -> str:
-    """A payload without what a running number or chance has put into it."""
+    """A payload without what a running number or chance put into it."""
     body = json.loads(payload)
     body.get("data", {}).get("covers", {}).pop("born", None)
     body.get("data", {}).pop("call", None)

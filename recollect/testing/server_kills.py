@@ -3,8 +3,8 @@
     python -m recollect.testing.server_kills --kills 100
     python -m recollect.testing.server_kills --kills 100 --victim worker
 
-The same drill as `drills.py` over HTTP: clients add, chat, change, forget and erase, and write down outside of the
-store what they sent and what was acknowledged. What got no answer is sent again, under its key, to the next server.
+The same drill as `drills.py` over HTTP: clients add, chat, change, forget and erase, and record outside the store
+what they sent and what was acknowledged. What got no answer is sent again, under its key, to the next server.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from recollect.testing.drills import (
 from recollect.testing.serving import program, serving
 
 LIFE_MS = (30, 900)
-"""How long after its first answer a victim lives."""
+"""How long a victim lives after its first answer."""
 OVER_HTTP = {kind: weight for kind, weight in KINDS.items() if kind != "maintain"} | {"chat": 4.0}
 SETTINGS = {"RECOLLECT_LEASE_S": "0.5", "RECOLLECT_POLL_S": "0.1", "RECOLLECT_REQUESTS_PER_MINUTE": "10000000"}
-"""Short leases, so that the work of the dead is taken up by the next; and no client is told to slow down."""
+"""Short leases, so that the next process takes up the work of a killed one; and no client is told to slow down."""
 ANSWER_S = 30.0
 SERVER, WORKER = "server", "worker"
 ACKNOWLEDGED_EACH = 5
-"""Requests that are answered for each kill, as a mean, however slow the machine is."""
+"""Requests that are answered for each kill, on average, however slow the machine is."""
 
 
 # ── what clients send ────────────────────────────────────────────────────────────────────────────
@@ -76,7 +76,7 @@ def request_of(operation: Operation) -> tuple[str, str, Mapping[str, Any] | None
 
 
 async def send(client: httpx.AsyncClient, operation: Operation, *, again: bool = False) -> None:
-    """Make the request. Sent again, it may find that it has happened."""
+    """Make the request. When it is sent again, it may find that it has already happened."""
     method, path, body = request_of(operation)
     key = {"Idempotency-Key": operation.id} if method == "POST" else {}
     answer = await client.request(method, path, json=body, headers=key)
@@ -111,7 +111,7 @@ def _note(journal: Journal, writer: Writer, operation: Operation) -> None:
 async def kill_servers(
     path: Path, kills: int, seed: int, victim: str = SERVER, progress: Callable[[int], object] = id
 ) -> Outcome:
-    """The drill: serve, kill, serve again; then everything that is left is done, and the file looked at."""
+    """Run the drill: serve, kill, serve again; then do all remaining work and check the file."""
     chance, journal, outcome = random.Random(seed), Journal(), Outcome(Findings())
     while outcome.kills < kills:
         if victim == SERVER:
@@ -134,7 +134,7 @@ async def _server_dies(path: Path, journal: Journal, chance: random.Random, life
 
 
 async def _lives(journal: Journal, chance: random.Random, least: int) -> None:
-    """As long as chance wants, and on a slow machine until there is something to lose."""
+    """Wait for a random time, and on a slow machine until there is something to lose."""
     await asyncio.sleep(chance.uniform(*LIFE_MS) / 1000)
     async with asyncio.timeout(ANSWER_S):
         while len(journal.done) <= least:  # noqa: ASYNC110  (a journal has no bell)
@@ -142,7 +142,7 @@ async def _lives(journal: Journal, chance: random.Random, least: int) -> None:
 
 
 async def _workers_die(path: Path, journal: Journal, chance: random.Random, life: int, kills: int) -> int:
-    """One server whose work others do: they are killed, it goes on."""
+    """One server whose work is done by others: they are killed, it carries on."""
     url = ("--url", f"sqlite:///{path}")
     with ExitStack() as stack:
         without = SETTINGS | {"RECOLLECT_WORKER": "false"}
@@ -159,7 +159,7 @@ async def _workers_die(path: Path, journal: Journal, chance: random.Random, life
 
 @asynccontextmanager
 async def _clients(address: str, journal: Journal, chance: random.Random, life: int) -> AsyncIterator[None]:
-    """Clients that write meanwhile; each takes up what it got no answer to."""
+    """Clients that write meanwhile; each sends again what it got no answer to."""
     generation = life // LIVES_PER_USER
     numbers = range(2 * WRITERS)
     writers = [Writer(n, generation, journal.targets(n, generation), journal.unanswered(n)) for n in numbers]

@@ -1,4 +1,4 @@
-"""`recollect serve` and `recollect worker` as processes of their own, to be talked to and to be killed."""
+"""`recollect serve` and `recollect worker` as separate processes, to talk to and to kill."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STOP_S = 30.0
 def program(
     folder: Path, *words: str, environ: Mapping[str, str] | None = None, log: str = "log.txt"
 ) -> Iterator[subprocess.Popen[str]]:
-    """The program `recollect` in a folder, with no settings but these. It is killed at the end, if it runs still."""
+    """The program `recollect` in a folder, with no settings but these. It is killed at the end if it still runs."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")} | dict(environ or {})
     command = [sys.executable, "-m", "recollect", *words]
     with (folder / log).open("w") as errors:
@@ -37,7 +37,7 @@ def program(
 def serving(
     folder: Path, *words: str, environ: Mapping[str, str] | None = None
 ) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """A server on a free port. Gives its address."""
+    """A server on a free port. Yields its address and its process."""
     with program(folder, "serve", "--port", "0", *words, environ=environ, log="requests.log") as running:
         line = running.stdout.readline() if running.stdout is not None else ""
         found = re.search(r"http://\S+?:\d+", line)

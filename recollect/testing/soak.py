@@ -2,8 +2,8 @@
 
     python -m recollect.testing.soak --operations 1000000
 
-Of a hundred calls 70 read, 25 write and 5 change, forget or erase. Memory, files, threads, tasks and the log are looked
-at ten times; after the first fifth, in which caches fill, nothing of it may grow with the number of calls.
+Of a hundred calls 70 read, 25 write and 5 change, forget or erase. Memory, files, threads, tasks and the log are
+checked ten times; after the first fifth, in which caches fill, none of them may grow with the number of calls.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from recollect.testing.fakes import HashingEmbedder
 USERS = 1_000
 LOOKS = 10
 WARM = 2
-"""Looks that do not count: caches fill."""
+"""Looks that do not count, because caches are filling."""
 RSS_MIB_PER_MILLION = 20.0
 RSS_NOISE_MIB = 12.0
-"""What an allocator keeps or gives back from one look to the next; of few calls it is more than any slope."""
+"""What an allocator keeps or returns from one look to the next; over few calls it is more than any slope."""
 INDEX_MIB = 16
-"""A small cache, which is full before it counts."""
+"""A small cache, which is full before looks count."""
 LOG_MIB = 64.0
 SLOWER_MOST = 1.5
 MIB = 1 << 20
@@ -41,7 +41,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the process holds after so many calls."""
+    """What the process holds after this many calls."""
 
     calls: int
     rss_mib: float
@@ -63,7 +63,7 @@ class Soaked:
     looks: list[Look] = field(default_factory=list)
 
     def wrong(self, *, is_long: bool) -> list[str]:
-        """What grew that must not. Times count only where there are enough of them."""
+        """What grew that must not. Times count only if there are enough of them."""
         first, last = self.looks[WARM], self.looks[-1]
         allowed = RSS_NOISE_MIB + RSS_MIB_PER_MILLION * (last.calls - first.calls) / 1_000_000
         told = []
@@ -80,7 +80,7 @@ class Soaked:
 
 
 async def soak(path: Path, operations: int, seed: int, users: int = USERS) -> Soaked:
-    """So many calls, one after the other, with the worker at its work beside them."""
+    """Make this many calls, one after the other, with the worker running beside them."""
     chance, done = random.Random(seed), Soaked()
     async with Memory.open(path, embedder=HashingEmbedder(), index_mib=INDEX_MIB) as memory:
         for part in range(LOOKS):

@@ -4,7 +4,7 @@
         async with Memory.open(url) as memory:
             ...
 
-A server is started on first use and shared by all that ask in this process. Where its programs or
+A server is started on first use and shared by everything in this process. If its programs or
 its driver are missing, the test is skipped by name.
 """
 
@@ -31,7 +31,7 @@ def _in_a_file() -> Iterator[str]:
 
 
 def _on(server: str, *given: Any) -> Callable[[], AbstractContextManager[str]]:
-    """The fresh URL of a kind of server, whose module is loaded when it is asked for."""
+    """The fresh URL of a kind of server, whose module is loaded when it is needed."""
 
     def fresh() -> AbstractContextManager[str]:
         try:
@@ -53,10 +53,10 @@ KINDS: dict[str, Callable[[], AbstractContextManager[str]]] = {
     "cluster": _on("redis", "cluster"),
     "cosmos": _on("cosmos"),
 }
-"""Name -> the URL of an empty store of that kind, for the length of a block."""
+"""Name -> the URL of an empty store of that kind, for the duration of a block."""
 ON_SERVERS = tuple(kind for kind in KINDS if kind not in ("memory", "sqlite"))
 
 
 def fresh_url(kind: str) -> AbstractContextManager[str]:
-    """The URL of an empty store of this kind; what is left in it is removed at the end."""
+    """The URL of an empty store of this kind; whatever is left in it is removed at the end."""
     return KINDS[kind]()

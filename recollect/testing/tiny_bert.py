@@ -1,4 +1,4 @@
-"""A BERT of a few kilobytes with made-up weights, in the files of a real one: it knows nothing, but runs as one."""
+"""A BERT of a few kilobytes with made-up weights, in the files of a real one: it knows nothing, but runs like one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def weights(layers: int = 2, seed: int = 7) -> dict[str, NDArray[np.float32]]:
 
 
 def tokenizer() -> Any:
-    """Cuts a text into its words, between the marks of begin and end."""
+    """Splits a text into its words, between start and end markers."""
     made = Tokenizer(models.WordLevel({word: id for id, word in enumerate((*SPECIAL, *WORDS))}, unk_token="[UNK]"))
     made.normalizer = normalizers.Lowercase()
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -58,7 +58,7 @@ def tokenizer() -> Any:
 
 
 def write(folder: Path, layers: int = 2) -> Path:
-    """The files that a model is built from, in a folder."""
+    """Write the files that a model is built from into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer().save(str(folder / "tokenizer.json"))
     (folder / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")

@@ -1,11 +1,11 @@
-"""Troubles of the endpoint of a model, and what writers notice of them: nothing but the job waits for a model.
+"""Troubles of a model's endpoint, and what writers notice of them: nothing but the job waits for a model.
 
     python -m recollect.testing.troubles
     python -m recollect.testing.troubles --writes 2000 --only slow
 
 There is a memory for each trouble and two calm ones, each with a worker in this process, and they take turns of a few
-writes in an order of chance: a busy machine is busy for all of them. How far the two calm ones lie apart tells how
-much of a difference is chance. At the end all that was written is counted.
+writes in random order, so that a busy machine is busy for all of them. How far the two calm ones differ shows how
+much of a difference is chance. At the end, everything that was written is counted.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from recollect.testing.endpoint import (
 )
 
 TURN = 20
-"""Writes of one turn: enough that the work which they bring falls into it."""
+"""Writes in one turn: enough that the work they bring falls into it."""
 LIMIT = 1.2
-"""How much longer than the calm ones the slowest hundredth of the writes may take."""
+"""How many times as long as the calm ones the slowest hundredth of the writes may take."""
 A_DAY = 100
 """Writes to one session."""
 DIMENSIONS = 8
@@ -58,7 +58,7 @@ Usual = Callable[[dict[str, Any]], Any]
 
 
 def completion(body: dict[str, Any]) -> Any:
-    """The answer of a chat model to which nothing is remarkable."""
+    """An ordinary answer of a chat model."""
     title = body["response_format"]["json_schema"]["name"]
     return {"choices": [{"message": {"content": json.dumps(REPLIES[title])}, "finish_reason": "stop"}]}
 
@@ -77,7 +77,7 @@ def changing() -> Usual:
 
 @dataclass(frozen=True)
 class Trouble:
-    """What is wrong with an endpoint: of the chat model, or of the embedder."""
+    """What is wrong with an endpoint: that of the chat model, or that of the embedder."""
 
     path: str
     always: Fault | None = None
@@ -131,14 +131,14 @@ class Writer:
             self.written += 1
 
     async def lost(self) -> int:
-        """How many of the messages that were acknowledged are not there."""
+        """How many of the acknowledged messages are not there."""
         sessions = [self.memory.user("ann").session(f"day {day}") for day in range(self.written // A_DAY + 1)]
         return 2 * self.written - sum([len((await each.messages(limit=1_000))[0]) for each in sessions])
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What writers noticed of one trouble: their slowest hundredth, in parts of the calm one's."""
+    """What writers noticed of one trouble: their slowest hundredth, relative to the calm ones."""
 
     name: str
     p50_ms: float
