@@ -65,7 +65,7 @@ FOUND_SHARE, RECENT_LEAST = 0.35, 0.25
 """What the recent messages leave for what is found and for the question, whether these need it or not, for the same
 reason; and what they get if the lasting sections take most of the rest."""
 SMALL, SMALL_SHARE = 400, 0.4
-"""In a budget below this, everything goes into one fence, since a second one would take a tenth of it or more; and
+"""In a budget below this, all that is known goes into one fence, since a second would take a tenth of it or more; and
 what lasts takes no more than this share, so that the best of what was found has room. No cache is needed there."""
 RECENT_FLOOR = 400
 """Tokens that the newest messages always get, if the budget has them."""

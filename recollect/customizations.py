@@ -126,7 +126,7 @@ class Customizations:
         return Customization.from_record(updated)
 
     async def switch_on(self, id: str) -> Customization:
-        """Apply an instruction again."""
+        """Switch an instruction back on."""
         return await self.update(id, on=True)
 
     async def switch_off(self, id: str) -> Customization:

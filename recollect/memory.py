@@ -587,7 +587,7 @@ class User:
         return await self._long_term.update(edits)
 
     async def history(self, id: str) -> list[Record]:
-        """Every state of a memory, oldest first, the current one last."""
+        """The earlier states of a memory, oldest first, then the current one."""
         return await self._long_term.history(id)
 
     async def list_memories(
@@ -676,7 +676,7 @@ class User:
         return await self._trust.quarantine(session=session, ids=ids, reason=reason)
 
     async def release(self, *, session: str | None = None, ids: Sequence[str] | None = None) -> SetAside:
-        """Release from quarantine, so that it is trusted again."""
+        """Release a session or some memories from quarantine: they are trusted again."""
         return await self._trust.release(session=session, ids=ids)
 
     # ── privacy and upkeep ───────────────────────────────────────────────────────────────────────

@@ -459,7 +459,7 @@ class User:
         return self._running.run("User.update_memories", self._inner.update_memories(items))
 
     def history(self, id: str) -> list[Record]:
-        """Every state of a memory, oldest first, the current one last."""
+        """The earlier states of a memory, oldest first, then the current one."""
         return self._running.run("User.history", self._inner.history(id))
 
     def list_memories(
@@ -547,7 +547,7 @@ class User:
         return self._running.run("User.quarantine", self._inner.quarantine(session=session, ids=ids, reason=reason))
 
     def release(self, *, session: str | None = None, ids: Sequence[str] | None = None) -> SetAside:
-        """Release from quarantine, so that it is trusted again."""
+        """Release a session or some memories from quarantine: they are trusted again."""
         return self._running.run("User.release", self._inner.release(session=session, ids=ids))
 
     def forget(
@@ -1070,7 +1070,7 @@ class Customizations:
         return self._running.run("Customizations.update", self._inner.update(id, text=text, on=on, version=version))
 
     def switch_on(self, id: str) -> Customization:
-        """Apply an instruction again."""
+        """Switch an instruction back on."""
         return self._running.run("Customizations.switch_on", self._inner.switch_on(id))
 
     def switch_off(self, id: str) -> Customization:
