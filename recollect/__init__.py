@@ -7,7 +7,7 @@
         await chat.add_interaction("I like dark mode.", "Noted!")
         context = await chat.get_context("Which theme should I use?")
 
-`recollect.sync` has the same for code without `await`. Names are loaded when first used, so that
+`recollect.sync` offers the same for code without `await`. Names are loaded on first use, so that
 importing this package costs next to nothing.
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # type checkers take it for true; `typing` itself would cost more than all the rest here
+TYPE_CHECKING = False  # type checkers treat it as true; importing `typing` would cost more than all the rest here
 if TYPE_CHECKING:
     from typing import Any
 

@@ -1,4 +1,4 @@
-"""`python -m recollect` is the command line."""
+"""`python -m recollect` runs the command line."""
 
 from recollect.interfaces.cli import main
 

@@ -1,8 +1,8 @@
 """The context of a question: what fits the budget, in a stable order, with its sources.
 
-What seldom changes stands first and is rendered byte for byte the same while its content is; then the recent messages,
-to which more are only added; and what was found for this question last, together with it. So providers' prompt caches
-hit up to the last turn. Memories are fenced as data; only the user's own standing instructions stand outside the fence.
+What seldom changes comes first and is rendered byte for byte the same while its content is the same; then the recent
+messages, which are only appended to; and last, with the question, what was found for it. So providers' prompt caches
+hit up to the last turn. Memories are fenced as data; only the user's own standing instructions are outside the fence.
 """
 
 from __future__ import annotations
@@ -49,26 +49,26 @@ SHARES = {
     "working": 0.10,
     "recent": 0.40,
 }
-"""What a section may take before others had their turn. They add up to more than one: few are full."""
+"""The share a section may take before the others are served. They add up to more than one, as few are full."""
 PRIORITY = (
     "instructions", "recent", "profile", "working", "knowledge", "summary", "learnings", "episodes", "entities",
 )  # fmt: skip
-"""Who gets what is left over."""
+"""The order in which sections get what is left over."""
 GIVING_WAY = (
     "entities", "episodes", "knowledge", "working", "recent", "learnings", "summary", "profile", "instructions",
 )  # fmt: skip
-"""Who gives way when all together is a little too much: what lasts is the last to."""
+"""The order in which sections give way when the whole is a little too long: what lasts gives way last."""
 LASTING_SHARE, LASTING_ALONE = 0.5, 0.7
-"""What the sections that seldom change may take together, and where there are no messages. They are packed before all
-else and by themselves: if others made room for them or took it, they would change with every question."""
+"""What the sections that seldom change may take together, with messages and without. They are packed first and on
+their own: if other sections gave them room or took it from them, they would change with every question."""
 FOUND_SHARE, RECENT_LEAST = 0.35, 0.25
-"""What the recent messages leave to what is found and to the question, whether these need it or not, for the same
-reason; and what they get where what lasts takes most of the rest."""
+"""What the recent messages leave for what is found and for the question, whether these need it or not, for the same
+reason; and what they get if the lasting sections take most of the rest."""
 SMALL, SMALL_SHARE = 400, 0.4
-"""In a budget below this all that is known stands in one fence, since a second one would take a tenth of it and more;
-and what lasts takes no more than this share, so that the best of what was found has room. No cache is needed there."""
+"""In a budget below this, all that is known goes into one fence, since a second would take a tenth of it or more; and
+what lasts takes no more than this share, so that the best of what was found has room. No cache is needed there."""
 RECENT_FLOOR = 400
-"""Tokens that the newest messages get in any case, if the budget has them."""
+"""Tokens that the newest messages always get, if the budget has them."""
 FLOORS = {
     "profile": 0.04,
     "working": 0.04,
@@ -78,28 +78,28 @@ FLOORS = {
     "episodes": 0.04,
     "entities": 0.03,
 }
-"""What a section gets however much others have to say: room for its best. Instructions come first and need none;
-with the newest messages they add up to less than all."""
+"""The share a section gets however much the others hold: room for its best. Instructions come first and need none;
+together with the newest messages the floors add up to less than the whole."""
 FOUND_MAX = 50
 """Hits that are considered for a context."""
 FEWEST, NEAR = 10, 0.55
-"""Beyond the first ten, a hit with less than this share of the best score is left out: hardly one of a hundred
-turns that answer a question of LongMemEval stands there, and half of the others do."""
+"""Beyond the first ten, a hit with less than this share of the best score is left out: hardly one in a hundred of
+the turns that answer a LongMemEval question is there, and half of the others are."""
 WORDS_LEAST = 3
-"""Turns with fewer words that count are left out, unless one of them was asked for."""
+"""Turns with fewer words that count are left out, unless one of them is in the question."""
 LINE_LEAST = 60
-"""No remembered line is made shorter than this many tokens: shorter ones too often lose what was asked for."""
+"""No remembered line is cut below this many tokens: shorter ones too often lose what was asked for."""
 CHARACTERS_A_TOKEN, LINE_HEAD = 4, 14
-"""About how long a line is, before it is counted: its text, and the day and name in front of it."""
+"""Estimates the length of a line before it is counted: its text, and the tokens of the day and name before it."""
 JUDGED = 5
-"""Whether there is an answer is judged by the best of so many first hits."""
+"""Whether there is an answer is judged by the best of this many first hits."""
 TOLD_MAX = 10
 """Entries of a list that an explanation shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One record that is in the context; not `whole` when only the part that matters is."""
+    """One record in the context; `whole` is False when only the relevant part of it is there."""
 
     section: str
     id: str
@@ -118,7 +118,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class ContextSection:
-    """A part of the context, with what it costs."""
+    """A part of the context, with its cost in tokens."""
 
     name: str
     text: str
@@ -142,10 +142,10 @@ class ContextSource:
 class Context:
     """The best context for a question within a token budget.
 
-    `messages` are for a chat model as they are. For who puts a prompt together otherwise, `system` has all that is
+    `messages` can be sent to a chat model as they are. If you assemble the prompt yourself, `system` has all that is
     known and remembered as one text; or `lasting` has what seldom changes, for the beginning, and `found` what was
-    found for this question, for the end, with the `recent` messages between them. Of a budget below 400 tokens all is
-    `lasting`.
+    found for this question, for the end, with the `recent` messages between them. With a budget below 400 tokens
+    everything is in `lasting`.
     """
 
     query: str
@@ -163,11 +163,11 @@ class Context:
     recent: tuple[dict[str, Any], ...] = ()
 
     def to_openai(self) -> list[dict[str, Any]]:
-        """The messages as OpenAI-compatible chat models take them."""
+        """The messages in the form that OpenAI-compatible chat models take."""
         return list(self.messages)
 
     def to_langchain(self) -> list[Any]:
-        """The messages as LangChain's chat models take them."""
+        """The messages in the form that LangChain's chat models take."""
         try:
             converted: list[Any] = import_module("langchain_core.messages").convert_to_messages(self.messages)
         except ModuleNotFoundError as error:
@@ -175,7 +175,7 @@ class Context:
         return converted
 
     def explain(self) -> str:
-        """What went in, section by section, what was left out and why, for people."""
+        """A summary for people: what went in, section by section, and what was left out and why."""
         lines = [f"{self.tokens} of {self.report.max_tokens} tokens"]
         for section in self.sections:
             items = "1 item" if section.items == 1 else f"{section.items} items"
@@ -188,7 +188,7 @@ class Context:
         return "\n".join(lines)
 
     def _rest(self) -> str:
-        """What the tokens are for that no section has: fences, headings, and the question if it is added."""
+        """What the tokens outside the sections are for: fences, headings, and the question if it is added."""
         is_asked = not self.recent or self.recent[-1].get("content") != self.query
         return "frame, question" if self.system and is_asked else "question" if is_asked else "frame"
 
@@ -240,27 +240,27 @@ class Wanted:
     layers: tuple[str, ...] = ()
     sections: tuple[str, ...] = ()
     window: int | None = None
-    """How many of the newest messages, at most."""
+    """The maximum number of newest messages."""
 
     def has(self, section: str) -> bool:
-        """Whether this section may stand in it."""
+        """Whether this section may be in it."""
         return not self.sections or section in self.sections
 
     @property
     def is_told(self) -> bool:
-        """Whether the conversation itself may."""
+        """Whether the conversation itself may be in it."""
         return not self.layers or "conversation" in self.layers
 
     @property
     def is_found(self) -> bool:
-        """Whether anything may that has to be searched for."""
+        """Whether anything that has to be searched for may be in it."""
         has_layers = not self.layers or bool(_searched(self.layers))
         return has_layers and any(self.has(section) for section in FOUND_SECTIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a question found, and how much each of its terms tells among the user's records."""
+    """What a question found, and how rare each of its terms is among the user's records."""
 
     question: Question
     hits: Sequence[Hit]
@@ -278,12 +278,12 @@ class _Found:
         return cls(question, hits, wanted, also, index.language)
 
     def answerable(self) -> float:
-        """The best of the first hits, by what it has of the question."""
+        """The relevance of the best of the first hits."""
         return max((hit.relevance for hit in self.hits[:JUDGED]), default=0.0)
 
 
 class ContextBuilder:
-    """Builds contexts: asks every layer, packs, renders. It writes nothing."""
+    """Builds contexts: queries every layer, packs, renders. It writes nothing."""
 
     def __init__(self, recall: Recall, count: TokenCounter, clock: Clock) -> None:
         self._recall = recall
@@ -291,7 +291,7 @@ class ContextBuilder:
         self._clock = clock
 
     def counting(self, count: TokenCounter) -> ContextBuilder:
-        """The same with another way to count tokens."""
+        """The same builder with another way to count tokens."""
         return ContextBuilder(self._recall, count, self._clock)
 
     async def build(
@@ -305,14 +305,14 @@ class ContextBuilder:
     ) -> Context:
         """The context for a question, never above `max_tokens`."""
         layers = wanted.layers
-        # All of it is of one moment, and the store is asked for it once.
+        # Everything is as of one moment, and the store is queried for it once.
         indexes = await self._recall.read(scope, question)
         hits: Sequence[Hit] = ()
         if wanted.is_found:
             hits = await self._recall.search(
                 scope, question, layers=_searched(layers), limit=FOUND_MAX, reranker=reranker, indexes=indexes
             )
-            if reranker is not None:  # which takes its time: what was forgotten meanwhile is not told
+            if reranker is not None:  # it takes a while: what was forgotten meanwhile must not be shown
                 indexes = await self._recall.read(scope, question)
         index, shared = indexes[0], indexes[-1]
         summary: Record | None = None
@@ -354,7 +354,7 @@ class ContextBuilder:
         packed = self._fit(found, records, recent, left, room)
         doubled = _said_in(packed, recent)
         if any(record.id in doubled for record in records["knowledge"]):
-            # A turn that stands among the recent ones need not be remembered too; one that does not, must.
+            # A turn that is among the recent messages need not be remembered too; one that is not there must be.
             records = records | {"knowledge": [r for r in records["knowledge"] if r.id not in doubled]}
             packed = self._fit(found, records, recent, left, room)
         kept = {name: list(items) for name, items in (lasting.kept | packed.kept).items()}
@@ -364,19 +364,19 @@ class ContextBuilder:
             context = self._render(found, kept, records, recent, max_tokens, asked, (*out, *packed.left_out))
             if context.tokens <= max_tokens or not any(kept.values()):
                 return context
-            # Counts of lines do not add up exactly to the count of the whole; give way at the end.
+            # The counts of lines do not add up exactly to the count of the whole; drop what gives way, from the end.
             name = next(name for name in GIVING_WAY if kept.get(name))
             item = kept[name].pop()
             out.append(LeftOut(name, item.id, item.tokens, "no room once everything was put together"))
 
     def _best(self, found: Sequence[Record]) -> int:
-        """Tokens of the best of what was found, with its heading. A long text can be shortened."""
+        """Tokens of the best record found, with its heading. A long text can be shortened."""
         if not found:
             return 0
         return self._heading_tokens("knowledge") + min(self._count(dated_line(found[0])) + 1, LINE_LEAST)
 
     def _frames(self, records: dict[str, list[Record]], small: bool) -> int:
-        """Tokens of the fences: one around what lasts and one around what was found, where there is any."""
+        """Tokens of the fences: one around what lasts and one around what was found, if there is any."""
         fences = [
             any(records[name] for name in LASTING),
             any(records[name] for name in SECTIONS if name not in LASTING),
@@ -384,7 +384,7 @@ class ContextBuilder:
         return (any(fences) if small else sum(fences)) * self._system_tokens(fenced([]))
 
     def _fit_lasting(self, records: dict[str, list[Record]], room: int, most: int) -> fitting.Packed:
-        """What seldom changes, by nothing but itself and the budget: the same turn after turn."""
+        """Pack what seldom changes, by nothing but itself and the budget, so that it is the same turn after turn."""
         shares = sum(SHARES[name] for name in LASTING)
         month = common_month([record.content for record in records["profile"]])
         sections = [
@@ -397,7 +397,7 @@ class ContextBuilder:
     def _window(
         self, recent: Sequence[Record], room: int, lasting: int, most: int | None
     ) -> tuple[Sequence[Record], list[LeftOut]]:
-        """The newest messages that fit beside what lasts, by halves, so that a prompt begins as the one before."""
+        """The newest messages that fit beside what lasts, cut by halves so that a prompt begins like the one before."""
         pieces = fitting.units(recent)
         sizes = [self._unit_tokens(unit) for unit in pieces]
         share = max(int(RECENT_LEAST * room), int((1 - FOUND_SHARE) * room) - lasting)
@@ -414,7 +414,7 @@ class ContextBuilder:
     def _fit(
         self, found: _Found, records: dict[str, list[Record]], recent: Sequence[Record], left: int, room: int
     ) -> fitting.Packed:
-        """What changes from turn to turn, into what is left of the room; shares are those of the whole room."""
+        """Pack what changes from turn to turn into the room that is left; shares are those of the whole room."""
         scale = room / max(left, 1)
         sections = [
             Section(name, tuple(self._item(name, record) for record in held), SHARES[name] * scale)
@@ -433,7 +433,7 @@ class ContextBuilder:
         return Item(record.id, text, self._count(text) + 1)
 
     def _knowledge_section(self, found: _Found, records: Sequence[Record], room: int, scale: float) -> Section:
-        """What was found, each line as long as it is worth: where room is short, long texts are made short."""
+        """What was found, each line as long as it deserves: if room is short, long texts are shortened."""
         scores = {hit.id: hit.score for hit in found.hits}
         sizes = [len(record.content) // CHARACTERS_A_TOKEN + LINE_HEAD for record in records]
         allowed = fitting.allowances(sizes, [scores[record.id] for record in records], room, LINE_LEAST)
@@ -463,8 +463,8 @@ class ContextBuilder:
         left_out: tuple[LeftOut, ...],
     ) -> Context:
         by_id = {record.id: record for held in records.values() for record in held}
-        # What is remembered is told as it happened: what was so later stands after what was so before. Of one moment,
-        # as messages of an import often are, what was written first was said first.
+        # Memories are listed in the order they happened: what was true later comes after what was true before. Within
+        # one moment, as messages of an import often are, what was written first was said first.
         told = kept | {"knowledge": sorted(kept.get("knowledge", ()), key=lambda item: _order(by_id[item.id]))}
         month = common_month([record.content for record in records["profile"]])
         texts = {
@@ -483,7 +483,7 @@ class ContextBuilder:
             sections.sort(key=lambda section: SECTIONS.index(section.name))
         by_id |= {message.id: message for message in said}
         listed = [Kept(name, item.id, item.tokens, item.whole) for name in SECTIONS for item in kept.get(name, ())]
-        # What stands among the messages is not left out because it is not remembered as well.
+        # What is among the messages does not count as left out just because it is not remembered as well.
         stands = {message.id for message in said}
         left_out = tuple(out for out in left_out if out.id not in stands)
         return Context(
@@ -506,7 +506,7 @@ class ContextBuilder:
         )
 
     def _tokens(self, prompt: _Prompt, said: Sequence[Record], asked: Sequence[dict[str, Any]]) -> int:
-        """Of all messages together. The one that asks is counted with what was found: joined texts may cost more."""
+        """Tokens of all messages. The question is counted together with what was found: joined texts may cost more."""
         tokens = self._system_tokens(prompt.head) if prompt.head else 0
         tokens += sum(message_tokens(self._count, "user", last["content"]) for last in prompt.last)
         return tokens + self._unit_tokens(said[: prompt.before(asked)])
@@ -519,7 +519,7 @@ class ContextBuilder:
 
 
 def _heading(section: str, month: str) -> str:
-    """What stands above a section: above the notes about the user also of when most of them are."""
+    """The heading of a section; above the notes about the user, with the month that most of them date from."""
     return f"{HEADINGS[section]} (as of {month})" if section == "profile" and month else HEADINGS[section]
 
 
@@ -528,7 +528,7 @@ def _order(record: Record) -> tuple[int, tuple[int, int]]:
 
 
 def _without_the_far(found: _Found, records: dict[str, list[Record]]) -> tuple[dict[str, list[Record]], list[LeftOut]]:
-    """The records without those that were found far behind the best, and these with the reason."""
+    """The records without those that scored far behind the best or say little, and these with the reason."""
     scores = {hit.id: hit.score for hit in found.hits}
     known = records["knowledge"]
     near = fitting.cut([scores[record.id] for record in known], FEWEST, NEAR)
@@ -547,19 +547,19 @@ def _without_the_far(found: _Found, records: dict[str, list[Record]]) -> tuple[d
 
 
 def _says_little(record: Record, found: _Found) -> bool:
-    """Whether a turn is a mere "Will do.": few words, and none that was asked for."""
+    """Whether a turn is a mere "Will do.": few words, and none of the question's."""
     words = terms(record.content, found.language)
     return record.layer == "conversation" and len(words) < WORDS_LEAST and found.wanted.keys().isdisjoint(words)
 
 
 def _said_in(packed: fitting.Packed, recent: Sequence[Record]) -> set[str]:
-    """The ids of the recent messages that found room."""
+    """The ids of the recent messages that fitted in."""
     first = {item.id for item in packed.kept["recent"]}
     return {message.id for unit in fitting.units(recent) if unit[0].id in first for message in unit}
 
 
 def _floored(section: Section, room: int) -> Section:
-    """The section with what is kept free for it of this room."""
+    """The section with the part of this room that is reserved for it."""
     return replace(section, floor=max(section.floor, int(FLOORS.get(section.name, 0.0) * room)))
 
 
@@ -576,16 +576,16 @@ def _asked(text: str, recent: Sequence[Record]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class _Prompt:
-    """A prompt from the beginning to the end: what lasts, what was said, what was found and the question."""
+    """A prompt from beginning to end: what lasts, what was said, what was found and the question."""
 
     head: str
-    """The first message: what lasts, or all that is known where the question stands elsewhere."""
+    """The first message: what lasts, or all that is known if the question is elsewhere."""
     system: str
     lasting: str
     found: str
     recent: tuple[dict[str, Any], ...]
     last: tuple[dict[str, Any], ...]
-    """The message that asks, with what was found, unless the question stands elsewhere."""
+    """The message with the question and what was found, unless the question is elsewhere."""
 
     @classmethod
     def of(
@@ -602,13 +602,13 @@ class _Prompt:
         found = _fenced({name: text for name, text in texts.items() if not in_one and name not in LASTING})
         last = tuple([*said, *asked][-1:])
         if not last or last[0]["role"] != "user" or last[0]["content"] != question:
-            # Whoever has the question puts it behind all this; two messages of a user in a row are one too many.
+            # The caller appends the question after all this; two user messages in a row are one too many.
             return cls(system, system, lasting, found, tuple(said), ())
         joined = f"{found}\n\n{question}" if found else question
         return cls(lasting, system, lasting, found, tuple(said), ({**last[0], "content": joined},))
 
     def before(self, asked: Sequence[dict[str, Any]]) -> int:
-        """How many of the recent messages stand before the one that asks, which may be the last of them."""
+        """How many of the recent messages come before the question, which may be the last of them."""
         return len(self.recent) - bool(self.last and not asked)
 
     def messages(self, asked: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -617,7 +617,7 @@ class _Prompt:
 
 
 def _fenced(texts: dict[str, str]) -> str:
-    """Sections as one text: instructions of the user first, then everything else inside the fence."""
+    """Sections as one text: the user's instructions first, then everything else inside the fence."""
     outside = [texts["instructions"]] if "instructions" in texts else []
     inside = [text for name, text in texts.items() if name != "instructions"]
     if inside:

@@ -1,7 +1,7 @@
 """Messages in (records and their job, one commit), windows out.
 
 Appending writes new records and nothing else, so any number of writers can share a session. A
-window reads from the newest message back and stops when it has enough: its cost is its own size.
+window reads from the newest message back and stops when it has enough, so it costs only its own size.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ if TYPE_CHECKING:
 
 STRATEGIES = ("last_messages", "last_turns", "token_budget", "sliding_window_summary", "importance")
 NOTED = ("quarantined", "unlearned")
-"""What is noted down in the data of a message after it was said."""
+"""What is added to the data of a message after it was stored."""
 BRANCHING = "branching"
-"""In what is known of a session: the message up to which it is still being copied from its parent."""
+"""In the head of a session: the message up to which it is still being copied from its parent."""
 RETOLD = "retold"
-"""In the data of a running summary: what a model wrote of it, up to which message, and which model that was."""
+"""In the data of a running summary: what a model wrote, up to which message, and which model it was."""
 TOOL_SLACK = 16
 """Messages read beyond a window so that a tool result at its edge still finds its call."""
 IMPORTANCE_REACH = 4
-"""The window by importance looks at this many times its size of the newest messages."""
+"""The window by importance considers this many times its size of the newest messages."""
 UNFOLDED_WINDOWS = 2
-"""Windows of messages that are read for a context, also where nobody has folded them into the summary yet."""
+"""Windows of messages that are read for a context even if they have not been folded into the summary yet."""
 FOLD_PAGE = 500
-"""Messages that are folded, or looked at for a window, in one go: more would hold everyone up."""
+"""Messages that are folded, or read for a window, in one go: more would hold up everything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Message:
     @classmethod
     def from_record(cls, record: Record) -> Message:
         data = record.data
-        # What callers get is theirs to change: nothing of it may be what an index holds.
+        # Callers may change what they get, so nothing in it may be shared with an index.
         return cls(
             role=data["role"],
             content=deepcopy(data["parts"]) if "parts" in data else record.content,
@@ -90,7 +90,7 @@ class Message:
         )
 
     def to_openai(self) -> dict[str, Any]:
-        """The message as chat models take it."""
+        """The message in the form that chat models take."""
         out: dict[str, Any] = {"role": self.role, "content": self.content}
         for key in ("name", "tool_calls", "tool_call_id"):
             value = getattr(self, key)
@@ -107,7 +107,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """A session as it is listed."""
+    """A session as it appears in a list."""
 
     id: str
     title: str
@@ -141,10 +141,10 @@ def draft(
     tool_call_id: str | None = None,
     trust: str | None = None,
 ) -> Record:
-    """A message that was looked at once, on its way to a session: it has no owner and no time yet.
+    """A checked message on its way to a session: it has no owner and no time yet.
 
-    What a tool says is untrusted, whatever else is said, and so are orders to the machine; of all else it is so if
-    the caller says so.
+    What a tool says is untrusted whatever the caller says, and so are orders to the machine; everything else is
+    untrusted only if the caller says so.
     """
     checked_role = validate.role(role)
     calls = validate.tool_calls(tool_calls) if tool_calls is not None else None
@@ -194,7 +194,7 @@ class Conversation:
     async def append(
         self, drafts: Sequence[Record], key: str | None = None, needs: tuple[str, ...] = ()
     ) -> list[Record]:
-        """Append messages in one commit, with the job that enriches them. Twice is once.
+        """Append messages in one commit, with the job that enriches them. Appending them twice stores them once.
 
         `needs` names messages that must still be there.
         """
@@ -219,7 +219,7 @@ class Conversation:
         return message.with_(id=id, scope=scope, created_at=now, expires_at=self._layer.expires_at(now))
 
     async def _already_there(self, records: Sequence[Record], key: str | None, conflict: Conflict) -> list[Record]:
-        """The same messages sent again are the ones that were stored; anything else is a conflict."""
+        """Return the stored messages if the same ones are sent again; anything else is a conflict."""
         known = {record.id: record for record in await self._ledger.get(self._partition, [r.id for r in records])}
         same = all(_said(known[record.id]) == _said(record) for record in records if record.id in known)
         if same and len(known) == len(records):
@@ -228,7 +228,7 @@ class Conversation:
             raise Conflict("this idempotency key was used for other messages, or they are gone", field="key")
         if not known or not same:
             raise Conflict("a message with this id is already there, with other content", field="id")
-        # Sent again with more behind it: only what is new is stored.
+        # Sent again with more appended: only what is new is stored.
         added = await self.append([record for record in records if record.id not in known], key)
         stored = known | {record.id: record for record in added}
         return [stored[record.id] for record in records]
@@ -243,11 +243,11 @@ class Conversation:
         turns: int | None = None,
         tokens: int | None = None,
     ) -> list[Record]:
-        """The newest part of the conversation, in order; every limit that is given holds.
+        """The newest part of the conversation, in order; every limit that is given applies.
 
-        A strategy sets the limit that it is named for, if it is not given. With
+        A strategy sets the limit that it is named after, unless that is given. With
         `sliding_window_summary` the summary of what is older comes first, as a system message of
-        its own; the limits are for the messages after it. What was set aside is in no window.
+        its own; the limits apply to the messages after it. What was set aside is in no window.
         """
         for name, value in (("messages", messages), ("turns", turns)):
             if value is not None:
@@ -278,7 +278,7 @@ class Conversation:
         return fitting.without_orphans(found)
 
     async def _newest(self, strategy: str, messages: int | None, turns: int | None, tokens: int | None) -> list[Record]:
-        """Newest messages back to where every limit is surely met, in order."""
+        """The newest messages, from far enough back to be sure of every limit, in order."""
         reach = (messages or 0) * (IMPORTANCE_REACH if strategy == "importance" else 1)
         found: list[Record] = []
         after = None
@@ -296,7 +296,7 @@ class Conversation:
                 return found[::-1]
 
     async def _summarised(self, messages: int | None, turns: int | None, tokens: int | None) -> list[Record]:
-        """The running summary and the messages after it; folds further for this answer if need be."""
+        """The running summary and the messages after it; folds further, for this answer alone, if need be."""
         record, where = await self._unfolded()
         newest = await self._ledger.list(where, newest_first=True, limit=FOLD_PAGE)
         split = self._split(heard(newest.records[::-1]), messages, turns, tokens)
@@ -317,7 +317,7 @@ class Conversation:
     def _split(
         self, since: Sequence[Record], messages: int | None, turns: int | None, tokens: int | None
     ) -> fitting.Split:
-        """What has to go into the summary so that the rest keeps to every limit that is given."""
+        """Split off what has to go into the summary so that the rest keeps within every given limit."""
         kept: Sequence[Record] = since
         if messages is not None:
             kept = fitting.split_by_count(kept, over=messages, keep=max(1, messages // 2)).kept
@@ -329,7 +329,7 @@ class Conversation:
         return fitting.Split(tuple(since[:border]), tuple(kept))
 
     def _within(self, messages: Sequence[Record], tokens_max: int) -> fitting.Split:
-        """The older half goes, again and again, until the rest fits."""
+        """Split off the older half, repeatedly, until the rest fits."""
         split = fitting.split_by_tokens(messages, tokens_max, self.tokens_of)
         older = split.older
         while split.older:
@@ -352,13 +352,13 @@ class Conversation:
     async def recent(self, tokens_max: int, index: PartitionIndex) -> tuple[Record | None, list[Record]]:
         """The newest messages that a budget may hold, and the running summary of what came before them.
 
-        They begin where the summary ends, wherever the budget does: who cuts them can then cut at the same place
-        turn after turn.
+        They begin where the summary ends, not where the budget does, so that the caller can cut them at the same
+        place turn after turn.
         """
         now = self._ledger.clock()
         head = index.head("session", self._scope, now)
         if head is not None and ASIDE in head.data:
-            return None, []  # also what nobody has looked at yet
+            return None, []  # including messages that nobody has looked at yet
         strategy = self._settings.window_strategy
         if strategy != "sliding_window_summary":
             kept = fitting.newest_within(await self.window(strategy), tokens_max, self.tokens_of)
@@ -373,7 +373,7 @@ class Conversation:
             newest.append(message)
             room -= self.tokens_of(message)
             if room < 0 and message.data["role"] == "user":
-                break  # a call stands after the message of the user that led to it
+                break  # a tool call comes after the user message that led to it
         kept = fitting.newest_within(newest[::-1], tokens_max, self.tokens_of)
         return summary, fitting.without_orphans(kept, pending=False)
 
@@ -387,14 +387,14 @@ class Conversation:
         return message_tokens(self._count, record.data["role"], spoken(record))
 
     async def compress(self) -> bool:
-        """Fold the first half of what is not yet summed up now, whoever else does. False where nothing is to fold."""
+        """Fold the first half of what is not yet summarised, even if others do too. False if there is none."""
         return await self._ledger.commit_decided(lambda: self.fold(force=True)) is not None
 
     async def fold(self, *, force: bool = False) -> Changes | None:
-        """The change that folds the older part of what is too long into the running summary.
+        """The change that folds the older part of a history that is too long into the running summary.
 
-        It goes on from the last summary and never reads what that covers. With `force` it folds
-        even a short history. None when there is nothing to fold.
+        It continues from the last summary and never reads what that covers. With `force` it folds
+        even a short history. None if there is nothing to fold.
         """
         return await sealed(self._ledger, self._partition, lambda: self._folded(force))
 
@@ -402,7 +402,7 @@ class Conversation:
         record, where = await self._unfolded()
         page = await self._ledger.list(where, limit=FOLD_PAGE)
         since = page.records
-        if page.after is not None:  # so long that the rest is for the next job
+        if page.after is not None:  # too long for one go: the rest is left to the next job
             older = tuple(message for unit in fitting.units(since)[:-1] for message in unit)
         elif force:
             older = fitting.split_by_tokens(since, 1, self.tokens_of).older
@@ -433,7 +433,7 @@ class Conversation:
         return summaries.fold(previous, older, tokens_max=self._settings.summary_tokens, count=self._count)
 
     async def _unfolded(self) -> tuple[Record | None, Filter]:
-        """The running summary, and which messages it does not cover."""
+        """The running summary, and a filter for the messages it does not cover."""
         found = await self._ledger.get(self._partition, [self.summary_id])
         record = found[0] if found and found[0].layer == "summary" else None
         born = tuple(record.data["covers"]["born"]) if record else None
@@ -445,7 +445,7 @@ class Conversation:
         return Filter(self._partition, layers=("conversation",), session=self._scope.session)
 
     async def export(self) -> dict[str, Any]:
-        """The conversation in its documented form."""
+        """The conversation in its documented format."""
         messages = [Message.from_record(r).to_openai() async for r in self._ledger.walk(self._all())]
         return {
             "session_id": self._scope.session,
@@ -460,11 +460,11 @@ class Conversation:
         await self._set_head(content=self._ledger.masked(text))
 
     async def title(self) -> str | None:
-        """The title that the session was given, if any."""
+        """The title that the session was given, or None."""
         return (await self._head()).content or None
 
     async def branch(self, message_id: str, into: Scope) -> int:
-        """Copy the conversation up to and with a message into a new session. Gives how many were copied."""
+        """Copy the conversation up to and including a message into a new session. Returns how many were copied."""
         last = await self._ledger.one(self._partition, message_id, "message_id")
         if last.layer != "conversation" or last.scope.session != self._scope.session:
             raise NotFound(field="message_id")
@@ -475,32 +475,32 @@ class Conversation:
         copies = [target._copy_of(record) for record in originals.values()]
         there = {record.id async for record in self._ledger.walk(target._all())}
         head = await target._head()
-        # A branch that was broken off says up to where it was to go: the same call goes on with it.
+        # An interrupted branch records how far it was meant to go: the same call resumes it.
         goes_on = (head.data.get("parent"), head.data.get(BRANCHING)) == (self._scope.session, message_id)
         if there - {copy.id for copy in copies} or (there and "parent" in head.data and not goes_on):
             raise Conflict("the new session already has messages; choose another id", field="session")
         missing = [copy for copy in copies if copy.id not in there]
         pieces = list(portions(missing, bytes_max=PAYLOAD_MAX_BYTES // 2)) or [[]]  # with room for the head beside them
         for place, piece in enumerate(pieces, start=1):
-            # The mark comes with the first copies: whoever forgets a message finds its copies by it.
+            # The mark is written with the first copies, because forgetting a message finds its copies through it.
             mark = {"parent": self._scope.session} | ({BRANCHING: message_id} if place < len(pieces) else {})
             head = await target._head()
             others = {name: value for name, value in head.data.items() if name != BRANCHING}
             put = (*piece, head.with_(data=others | mark))
-            # What is forgotten or set aside while this copies must not live on in the copy.
+            # What is forgotten or set aside during the copying must not live on in the copy.
             needs = (seal, *(originals[copy.id].id for copy in piece))
             changes = Changes(self._partition, put=put, enqueue=target._enriching(piece), needs=needs)
             await self._ledger.commit(changes)
         return len(copies)
 
     def _enriching(self, copies: Sequence[Record]) -> tuple[Job, ...]:
-        """The work for copies of messages that were not enriched yet."""
+        """The job for copies of messages that were not enriched yet."""
         now = self._ledger.clock()
         refs = tuple(copy.id for copy in copies if copy.vector is None)
         return (enrich_job(self._partition, refs, now),) if refs else ()
 
     async def _head(self) -> Record:
-        """What is known of the session as a whole."""
+        """The head of the session: what is known about it as a whole."""
         layer = self._ledger.layers["session"]
         fresh = Record(
             layer.head_id(self._scope), "session", layer.scope_of(self._scope), created_at=self._ledger.clock()
@@ -520,7 +520,7 @@ class Conversation:
         )
 
     async def _set_head(self, **fields: Any) -> None:
-        """Write what is known of the session as a whole; what was known before stays."""
+        """Change fields of the session's head; the others stay as they were."""
         layer = self._ledger.layers["session"]
         id = layer.head_id(self._scope)
 
@@ -532,12 +532,12 @@ class Conversation:
 
 
 def copy_id(session: str, message_id: str) -> str:
-    """The id that the copy of a message has in a session that branched off."""
+    """The id of a message's copy in a session that branched off."""
     return derived_id("branch", session, message_id)
 
 
 def spoken(record: Record) -> str:
-    """All of a message that a model has to read: its text, or its parts, its name and its tool calls."""
+    """Everything in a message that a model has to read: its text or its parts, its name and its tool calls."""
     data = record.data
     said = str(data["parts"]) if "parts" in data else record.content
     if len(data) == 1:
@@ -546,28 +546,28 @@ def spoken(record: Record) -> str:
 
 
 def fold_job(scope: Scope, now: int) -> Job:
-    """The work of folding a session that has grown too long. There is one of it at a time."""
+    """The job that folds a session that has grown too long. There is only one at a time."""
     return Job(f"fold:{derived_id(scope.session)}", scope.partition, "fold", (scope.session, scope.agent), due_at=now)
 
 
 def _said(record: Record) -> tuple[Any, ...]:
-    """What a caller means by a message: everything but times, and what was noted down about it since."""
+    """What a caller means by a message: everything but times and what was noted about it since."""
     data = {name: value for name, value in record.data.items() if name not in NOTED}
     return record.content, data, record.metadata, record.scope.session
 
 
 def is_retold(summary: Record) -> bool:
-    """Whether a model has put all that a summary covers in its own words."""
+    """Whether a model has put everything that a summary covers into its own words."""
     return bool(_retold(summary).get(RETOLD, {}).get("to") == summary.data["covers"]["to"])
 
 
 def _retold(summary: Record | None) -> dict[str, Any]:
-    """What a model wrote of an earlier part, from which it goes on."""
+    """What a model wrote about an earlier part, from which it continues."""
     return {RETOLD: summary.data[RETOLD]} if summary is not None and RETOLD in summary.data else {}
 
 
 def _covers(record: Record | None, older: Sequence[Record]) -> dict[str, Any]:
-    """Which messages a summary stands for: the first, the last, how many, and where the log goes on."""
+    """Which messages a summary stands for: the first, the last, how many, and where the log continues."""
     before = record.data["covers"] if record else None
     if not older:
         return dict(before or {})

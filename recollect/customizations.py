@@ -1,9 +1,9 @@
-"""Standing instructions of a user for an agent: several, in an order, each on or off.
+"""Standing instructions of a user for an agent: several, ordered, each on or off.
 
-They are never made from messages, only by a caller. Below a user's own stand the defaults of the
+They are never made from messages, only by a caller. Below a user's own are the defaults of the
 org, which are kept the same way in the org's own partition; those without an agent are for all
-agents. Each instruction has one of a fixed number of places, found by id, so that their number is
-exact however many write at once.
+agents. Each instruction takes one of a fixed number of places, found by id, so that the limit is
+exact however many callers write at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from recollect.ledger import Ledger
 from recollect.records import Changes, Record, Scope, as_datetime, new_id
 
 PLACES = 50
-"""Instructions for one user and agent. Each stands in every prompt: more would be a handbook."""
+"""Instructions for one user and agent. Each is in every prompt: more would be a handbook."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Customization:
 
 
 Change = Callable[[Sequence[Record], int], Sequence[Record]]
-"""From the instructions that there are, in order, and now, to those that are to be put."""
+"""Takes the existing instructions, in order, and the current time; returns those to put."""
 
 
 class Customizations:
@@ -88,7 +88,7 @@ class Customizations:
         return Customizations(self._ledger, replace(self._scope, agent=validate.agent(agent)))
 
     async def add(self, text: str, *, id: str | None = None, on: bool = True) -> Customization:
-        """Add an instruction at the end. Under the id of a default of the org it stands in its place."""
+        """Add an instruction at the end. With the id of one of the org's defaults, it replaces that default."""
         made = self._draft(text, validate.optional_identifier(id, "id"), validate.switch(on, "on"))
 
         def change(held: Sequence[Record], now: int) -> Sequence[Record]:
@@ -102,7 +102,7 @@ class Customizations:
     async def update(
         self, id: str, *, text: str | None = None, on: bool | None = None, version: int | None = None
     ) -> Customization:
-        """Change an instruction. Of a default of the org, the user gets one of their own. Stale is a `Conflict`."""
+        """Change an instruction; of an org default, the user gets their own copy. A stale `version` is a `Conflict`."""
         if text is None and on is None:
             raise ValidationError("give text or on", field="text")
         asked = validate.identifier(id, "id")
@@ -126,15 +126,15 @@ class Customizations:
         return Customization.from_record(updated)
 
     async def switch_on(self, id: str) -> Customization:
-        """Let an instruction count again."""
+        """Switch an instruction back on."""
         return await self.update(id, on=True)
 
     async def switch_off(self, id: str) -> Customization:
-        """Keep an instruction without letting it count; of a default, for this user alone."""
+        """Keep an instruction without applying it; a default is switched off for this user alone."""
         return await self.update(id, on=False)
 
     async def reorder(self, ids: Sequence[str]) -> list[Customization]:
-        """Put the instructions into this order; each of them has to be named once."""
+        """Put the instructions into this order; each must be named exactly once."""
         wanted = [validate.identifier(id, "ids") for id in validate.batch(ids, "ids")]
 
         def change(held: Sequence[Record], now: int) -> Sequence[Record]:
@@ -146,22 +146,22 @@ class Customizations:
         return [Customization.from_record(record) for record in await self._change(change)]
 
     async def delete(self, id: str) -> None:
-        """Remove an instruction of one's own; a default of the org under it counts again."""
+        """Remove one of the user's own instructions; an org default that it replaced applies again."""
         asked = validate.identifier(id, "id")
 
         def change(held: Sequence[Record], now: int) -> Sequence[Record]:
             own = [record for record in held if record.data["id"] == asked]
             if not own:
                 raise NotFound(field="id")
-            # Its life ends here instead of being dropped: then another one that took the place meanwhile stays.
+            # It expires now instead of being dropped, so that another one that took the place meanwhile stays.
             return [own[0].with_(content="", metadata={}, expires_at=now)]
 
         await self._change(change)
 
     async def effective(self) -> list[Customization]:
-        """What counts for the agent: the defaults of the org, then the user's own, without what is off.
+        """What applies to the agent: the defaults of the org, then the user's own, without what is off.
 
-        Where the user has an instruction with the id of a default, it stands in its place.
+        A user's instruction with the id of a default takes its place.
         """
         stands: dict[str, Record] = {record.data["id"]: record for record in await self._defaults()}
         stands |= {record.data["id"]: record for record in await self._held(self._scope)}
@@ -216,7 +216,7 @@ class Customizations:
         return in_order(await self._ledger.get(scope.partition, _places(self._layer, scope)))
 
     async def _defaults(self) -> Sequence[Record]:
-        """What stands below these instructions, the most general first."""
+        """The instructions below these, the most general first."""
         org, user, agent = self._scope.org, self._scope.user, self._scope.agent
         below = [Scope(org), Scope(org, "", agent), Scope(org, user)]
         scopes = [scope for scope in dict.fromkeys(below) if scope != self._scope]
@@ -225,11 +225,11 @@ class Customizations:
 
 @lru_cache(maxsize=1_024)
 def _places(layer: Layer, scope: Scope) -> tuple[str, ...]:
-    """The ids of the places of a scope. They are asked for with every prompt, and fifty hashes take a while."""
+    """The ids of the places of a scope, cached: every prompt needs them, and fifty hashes take a while."""
     return tuple(layer.head_id(scope, str(place)) for place in range(PLACES))
 
 
 def in_order(records: Iterable[Record]) -> Sequence[Record]:
-    """Instructions in the order that was chosen for them."""
+    """Instructions in their chosen order."""
     held = [record for record in records if record.layer == "customization"]
     return sorted(held, key=lambda record: (record.data.get("order", 0), record.born))

@@ -3,8 +3,8 @@
     cache = EntityCache(ledger, "acme")
     customer = await cache.get("customer", "42", loader=fetch_customer)
 
-One load serves all who ask for an entity meanwhile. What a load brings is kept only if nothing was
-pushed or invalidated since it began, by whichever process: then the newer word stands.
+One load serves all callers that ask for an entity meanwhile. Its result is cached only if no process
+has pushed or invalidated the entity since the load began: otherwise the newer word stands.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from recollect.records import MINUTE_MS, SECOND_MS, Changes, Record, Scope, deri
 
 LAYER = "entity_cache"
 DATA_BYTES = 16 * 1024
-"""An entity's data: what an assistant may say of it, not the whole document."""
+"""An entity's data: what an assistant may say about it, not the whole document."""
 NAMES_MAX = 20
-"""Other names of an entity: each is looked for in every question."""
+"""Other names of an entity: each is searched for in every question."""
 MISS_S = 30.0
-"""How long it is remembered that there is no such entity: long enough for one turn of a conversation."""
+"""How long a missing entity is remembered as missing: long enough for one turn of a conversation."""
 LIFE_MIN_S, LIFE_MAX_S = 0.001, 30 * 24 * 3600
-"""What is older than this is not a cache but a copy that nobody looks after."""
+"""Anything older than the maximum is not a cache but a copy that nobody maintains."""
 STAMP_LIFE_MS = 10 * MINUTE_MS
 """How long an invalidation is remembered: longer than any load takes."""
 CONTENT_CHARS, VALUE_CHARS = 400, 80
-"""The line of an entity in a prompt, and each value in it."""
+"""The maximum length of an entity's line in a prompt, and of each value in it."""
 PLAIN_NUMBER_DIGITS = 4
-"""A number of so few digits names an entity only beside the word for its type: "order 42"."""
+"""A number with at most this many digits names an entity only beside the word for its type: "order 42"."""
 FOUND_MAX = 10
 
 Loader = Callable[[str, str], Any]
-"""Gives the entity of a type and id, or None; may be async. A plain function runs in a thread."""
+"""Returns the entity of a type and id, or None; may be async. A plain function runs in a thread."""
 
 _TITLES = ("name", "title", "label")
 
 
 @dataclass(frozen=True, slots=True)
 class CachedEntity:
-    """A business object as it is kept."""
+    """A business object as it is cached."""
 
     type: str
     id: str
@@ -77,7 +77,7 @@ class CachedEntity:
 
 
 class Loads:
-    """The loads that are under way in this process. One for all caches of a ledger."""
+    """The loads under way in this process. One instance serves all caches of a ledger."""
 
     def __init__(self) -> None:
         self._tasks: dict[tuple[str, str], asyncio.Task[dict[str, Any] | None]] = {}
@@ -85,7 +85,7 @@ class Loads:
     async def shared(
         self, org: str, id: str, load: Callable[[], Awaitable[dict[str, Any] | None]]
     ) -> dict[str, Any] | None:
-        """Wait for the load of this entity, started by the first who asks; who leaves does not stop it."""
+        """Wait for the load of this entity, started by the first caller; a caller that gives up does not stop it."""
         task = self._tasks.get((org, id))
         if task is None:
             task = self._tasks[org, id] = asyncio.ensure_future(load())
@@ -95,7 +95,7 @@ class Loads:
     def _end(self, org: str, id: str, task: asyncio.Task[dict[str, Any] | None]) -> None:
         del self._tasks[org, id]
         if not task.cancelled():
-            task.exception()  # looked at, so that nobody complains when all who waited have left
+            task.exception()  # retrieved, so that asyncio does not complain if every waiter has left
 
 
 class EntityCache:
@@ -137,7 +137,7 @@ class EntityCache:
         if not callable(loader):
             raise ValidationError("must be a function of type and id", field="loader")
         loaded = await self._loads.shared(self._scope.org, place, lambda: self._load(type, id, loader, life_ms))
-        return deepcopy(loaded)  # one load serves many, and each may change what it got
+        return deepcopy(loaded)  # one load serves many callers, and each may change its result
 
     async def put(
         self,
@@ -149,7 +149,7 @@ class EntityCache:
         aliases: Sequence[str] = (),
         ttl_s: float | None = None,
     ) -> CachedEntity:
-        """Keep an entity as it is now: for those that tell when something changed."""
+        """Cache an entity as it is now, for sources that report when something changes."""
         fresh = self._record(validate.identifier(type, "type"), validate.identifier(id, "id"), data, name, aliases)
         life_ms = self._life_ms if ttl_s is None else _life_ms(ttl_s, "ttl_s")
         written = fresh
@@ -163,15 +163,15 @@ class EntityCache:
         return CachedEntity.of(written)
 
     async def invalidate(self, type: str | None = None, id: str | None = None) -> int:
-        """Forget one entity, those of a type, or all. Gives how many there were.
+        """Forget one entity, those of a type, or all. Returns how many there were.
 
-        What is loaded at this moment reaches those who wait for it, and is not kept.
+        A load that is under way still reaches the callers waiting for it, but is not cached.
         """
         if id is not None:
             if type is None:
                 raise ValidationError("an id needs its type", field="type")
             return await self._stamp(self._id(validate.identifier(type, "type"), validate.identifier(id, "id")))
-        # First the stamp, which keeps loads from writing, then what is there.
+        # First the stamp, which keeps loads from writing, then drop what is there.
         await self._stamp(self._stamp_id(None if type is None else validate.identifier(type, "type")))
         doomed = await self._records(type)
         for start in range(0, len(doomed), PORTION_RECORDS):
@@ -180,12 +180,12 @@ class EntityCache:
         return sum(is_entity(record) for record in doomed)
 
     async def list(self, type: str | None = None) -> Sequence[CachedEntity]:
-        """What is kept, of one type or of all."""
+        """The cached entities, of one type or of all."""
         kind = None if type is None else validate.identifier(type, "type")
         return [CachedEntity.of(record) for record in await self._records(kind) if is_entity(record)]
 
     async def find(self, text: str, *, limit: int = FOUND_MAX) -> Sequence[CachedEntity]:
-        """The entities that a text names, by name, alias or id, in the order in which it does."""
+        """The entities that a text mentions by name, alias or id, in order of mention."""
         question, most = validate.query(text, "text"), validate.limit(limit)
         found = named_in(question, await self._records(None))
         return [CachedEntity.of(record) for record in found[:most]]
@@ -197,7 +197,7 @@ class EntityCache:
         watched = [place, self._stamp_id(type), self._stamp_id(None)]
         before = {record.id: record for record in await self._ledger.get(self._partition, watched)}
         if place in before and _answers(before[place]):
-            return _data(before[place])  # it came while this one waited for its turn
+            return _data(before[place])  # it arrived while this load was about to start
         loaded = await _called(loader, type, id)
         fresh = self._missing(type, id) if loaded is None else self._record(type, id, loaded, None, ())
         keep_ms = self._miss_ms if loaded is None else life_ms
@@ -207,7 +207,7 @@ class EntityCache:
             nonlocal result
             held = known.get(place)
             if held is not None and is_entity(held) and _version(held) != _version(before.get(place)):
-                result = _data(held)  # somebody pushed it meanwhile, and knows better
+                result = _data(held)  # somebody pushed it meanwhile: that is newer
             if any(_version(known.get(each)) != _version(before.get(each)) for each in watched):
                 return None
             return Changes(self._partition, put=(_over(fresh, held, now, keep_ms),))
@@ -221,11 +221,11 @@ class EntityCache:
         return self._layer.head_id(self._scope, derived_id(type, id))
 
     def _stamp_id(self, type: str | None) -> str:
-        """Where the last invalidation of a type, or of everything, is noted."""
+        """The id under which the last invalidation of a type, or of everything, is recorded."""
         return self._layer.head_id(self._scope, "all" if type is None else f"all of {type}")
 
     async def _stamp(self, id: str) -> int:
-        """Note an invalidation in place of what was there. Gives how many entities it took."""
+        """Record an invalidation in place of what was there. Returns how many entities it replaced."""
         count = 0
 
         def decide(known: Record | None, now: int) -> Changes:
@@ -238,7 +238,7 @@ class EntityCache:
         return count
 
     async def _records(self, type: str | None) -> Sequence[Record]:
-        """What is kept of a type or of all, misses too; no stamps."""
+        """What is cached of one type or of all, including misses but no stamps."""
         where = Filter(self._partition, layers=(LAYER,))
         found = [record async for record in self._ledger.walk(where) if record.data.get("type") is not None]
         return [record for record in found if type in (None, record.data["type"])]
@@ -247,7 +247,7 @@ class EntityCache:
         return Record(self._id(type, id), LAYER, self._scope, data={"type": type, "id": id})
 
     def _record(self, type: str, id: str, data: object, name: object, aliases: object) -> Record:
-        """An entity that was looked at once."""
+        """A checked entity as a record."""
         checked = self._ledger.masked(_checked(data))
         title = (
             name if name is not None else next((checked[key] for key in _TITLES if _is_name(checked.get(key))), None)
@@ -265,7 +265,7 @@ class EntityCache:
 
 
 def _over(fresh: Record, known: Record | None, now: int, life_ms: int | None) -> Record:
-    """The record in place of what is there. The number of the write makes each one a new version."""
+    """The record in place of what is there. The number of the write makes each write a new version."""
     if known is not None and known.layer != LAYER:
         raise Conflict("the place of this entity is taken by another memory", field="entity")
     write = known.data.get("write", 0) + 1 if known else 1
@@ -282,12 +282,12 @@ def _version(record: Record | None) -> int:
 
 
 def is_entity(record: Record) -> bool:
-    """True for an entity that is kept; not for a miss, nor for the stamp of an invalidation."""
+    """True for a cached entity; not for a miss, nor for the stamp of an invalidation."""
     return record.layer == LAYER and {"type", "id", "name", "aliases", "data"} <= record.data.keys()
 
 
 def _answers(record: Record) -> bool:
-    """True for an entity and for a miss, which both spare a load."""
+    """True for an entity and for a miss: both save a load."""
     return is_entity(record) or (record.layer == LAYER and "id" in record.data)
 
 
@@ -296,7 +296,7 @@ def _data(record: Record) -> dict[str, Any] | None:
 
 
 async def _called(loader: Loader, type: str, id: str) -> Any:
-    """What the loader gives. A plain function may block: it does so in a thread."""
+    """What the loader returns. A plain function may block, so it runs in a thread."""
     if inspect.iscoroutinefunction(loader):
         return await loader(type, id)
     result = await asyncio.to_thread(loader, type, id)
@@ -313,7 +313,7 @@ def _checked(data: object) -> dict[str, Any]:
 
 
 def _life_ms(value: object, field: str) -> int:
-    """A life in seconds, as milliseconds."""
+    """A lifetime in seconds, as milliseconds."""
     if isinstance(value, int | float) and not isinstance(value, bool) and LIFE_MIN_S <= value <= LIFE_MAX_S:
         return int(value * SECOND_MS)
     raise ValidationError(f"must be seconds, from {LIFE_MIN_S} to {LIFE_MAX_S}", field=field)
@@ -323,7 +323,7 @@ def _life_ms(value: object, field: str) -> int:
 
 
 def _is_name(value: object) -> bool:
-    """True when a value of an entity's data can be its name."""
+    """True if a value from an entity's data can be its name."""
     try:
         return bool(validate.identifier(value, "name"))
     except ValidationError:
@@ -349,7 +349,7 @@ def _short(value: str | int | float) -> str:
 
 
 def named_in(text: str, records: Iterable[Record]) -> list[Record]:
-    """Those of the cached entities that a text names by name, alias or id, in the order in which it does."""
+    """The cached entities that a text mentions by name, alias or id, in order of mention."""
     words = Text(text)
     found = []
     for record in records:

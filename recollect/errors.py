@@ -1,4 +1,4 @@
-"""Everything Recollect raises, one shallow tree.
+"""Everything Recollect raises, in one shallow tree.
 
     RecollectError
     ├── you asked for something impossible
@@ -72,7 +72,7 @@ class EmbeddingError(RecollectError):
     """The embedder failed or returned unusable vectors. Words are still searchable."""
 
     after_s: float = 0.0
-    """How long it asks to be left alone; work that needs it is tried again after that."""
+    """How long the embedder asks not to be called; work that needs it is retried after that."""
 
 
 class ModelError(RecollectError):

@@ -1,7 +1,7 @@
-"""Which records are meant: a closed grammar, checked when it is built.
+"""Filters, which say which records are meant: a closed grammar, checked when a filter is built.
 
-People write a filter as plain JSON; `validate.where` turns it into the values below. A
-field or operator that is not in the tables here cannot be expressed, so no store ever meets one.
+People write a filter as plain JSON; `validate.where` turns it into the values below. A field
+or operator that is not in the tables here cannot be expressed, so no store ever sees one.
 """
 
 from __future__ import annotations
@@ -116,14 +116,14 @@ class Not:
 
 Condition = Test | All | Either | Not
 Traces = tuple[tuple[str, ...], ...]
-"""Sets of texts, of each of which a payload holds one."""
+"""Sets of texts; a payload has to contain one text of each set."""
 
 _IN_PAYLOAD = frozenset({"role", "name", "agent"})
-"""Fields that stand in a payload under their own name, where they have a value."""
+"""Fields that appear in a payload under their own name if they have a value."""
 
 
 def traces_of(condition: Condition | None) -> Traces:
-    """What every record for which it holds has in its payload: whatever lacks it need not be looked into.
+    """Texts that the payload of every matching record contains: a payload without them need not be parsed.
 
     >>> traces_of(Test("metadata.topic", "in", ("tea", "coffee")))
     (('"topic":"tea"', '"topic":"coffee"'),)
@@ -147,23 +147,23 @@ def _traces_of_test(test: Test) -> Traces:
     wanted = test.value if test.op == "in" else (test.value,)
     if test.op in ("eq", "in") and wanted and all(isinstance(each, str) for each in wanted):
         return (tuple(named + canonical_json(each) for each in wanted),)
-    # Of numbers there is more than one form; but what is nothing at all has no name there either.
+    # Numbers can be written in several forms, so only the name is looked for; a missing value has no name there either.
     may_lack = (test.op == "exists" and not test.value) or (test.op in ("eq", "in") and None in wanted)
     return () if may_lack else ((named,),)
 
 
 def has_traces(payload: str, traces: Traces) -> bool:
-    """Whether a payload may be of a record that is meant."""
+    """Whether a payload may belong to a matching record."""
     return all(any(text in payload for text in some) for some in traces)
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which records of one partition. The partition stands outside every condition.
+    """Selects records of one partition. The partition is not part of any condition.
 
     `born_after` and `born_before` are exclusive. Two fields are for `forget` alone: `dead_before`
-    (what was dropped or expired before that time) and `epoch` (all up to the end of that epoch:
-    a whole forget that goes on, and so spares what was written since it began).
+    (what was dropped or expired before that time) and `epoch` (everything up to the end of that
+    epoch: a whole forget that is resumed, and so spares what was written since it began).
     """
 
     partition: Partition
@@ -178,11 +178,11 @@ class Filter:
 
     @property
     def is_whole(self) -> bool:
-        """True when it means everything the partition holds."""
+        """True if it selects everything the partition holds."""
         return self == Filter(self.partition, epoch=self.epoch)
 
     def holds(self, record: Record) -> bool:
-        """The whole filter, on a record of the partition."""
+        """Whether a record of the partition passes the whole filter."""
         return (
             (not self.layers or record.layer in self.layers)
             and (self.session is None or record.scope.session == self.session)

@@ -1,4 +1,4 @@
-"""The running parts, wired together once: what the front door's handles hand their work to."""
+"""The running parts, wired together once: the front door's handles pass their work to them."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from recollect.upkeep import Upkeep, note_uses
 from recollect.worker import Worker
 
 CONVERSATION_MS = 30 * DAY_MS
-"""How long messages live where neither the settings nor the store say."""
+"""How long messages live if neither the settings nor the store says."""
 USED_HITS = 5
-"""Hits of a context that count as used when they went into it."""
+"""Top hits of a context that count as used if they went into it."""
 CLOSE_WORK_S = 2.0
-"""How long closing goes on with work that is due; the rest waits for the next worker."""
+"""How long closing keeps running jobs that are due; the rest waits for the next worker."""
 USES_FLUSH_S = 30.0
-"""How long the counts of what was used wait before they are written down together."""
+"""How long use counts are collected before they are written together."""
 USES_MAX = 50_000
-"""Memories whose uses wait for that, some ten MiB: those of a store that cannot be written would wait for ever."""
+"""Memories whose uses wait for that, about ten MiB: those of a store that cannot be written would pile up forever."""
 
 
 class Flow:
@@ -69,8 +69,8 @@ class Flow:
     ) -> None:
         self.settings = settings
         self.loop = asyncio.get_running_loop()
-        """Where it runs: whoever is on another loop or in a thread has to come here."""
-        # The same lines come again and again, and counting is the dearest part of packing.
+        """The loop it runs on: callers on another loop or in a thread have to come here."""
+        # The same lines recur, and counting is the most expensive part of packing.
         self.count: TokenCounter = remembering(counter(settings.model or None))
         layers = with_lives(_lives(settings, store))
         self.ledger = Ledger(store, clock, layers, parse_kinds(settings.masking), feeds_index=bool(settings.index))
@@ -115,7 +115,7 @@ class Flow:
 
     @staticmethod
     def wanted(layers: Sequence[str] | None, sections: Sequence[str] | None, window: int | None) -> Wanted:
-        """What a context may be made of, as it was asked for."""
+        """What a context may be made of, from the caller's arguments."""
         most = None if window is None else validate.limit(window, "window")
         return Wanted(validate.layers(layers), validate.sections(sections), most)
 
@@ -136,36 +136,36 @@ class Flow:
         reranker = await self.reranker(quality)
         question = await self.question(scope, text, validate.moment(at, "at"))
         context = await builder.build(scope, conversation, replace(question, text=text), budget, wanted, reranker)
-        # What stands at the end only because there was room for it is not called used.
+        # What is at the end only because there was room for it does not count as used.
         found = {hit.id for hit in context.hits[:USED_HITS]}
         own = self.indexes.as_left(scope.partition)
         if own is None:
-            return context  # let go already: a count is not worth reading it all again
+            return context  # evicted already: a count is not worth reading it all again
         for source in context.sources:
             if source.layer == "learning" or (source.layer == "long_term" and source.id in found):
                 self._note_use(scope.partition if source.id in own.row_of else Partition(scope.org, ""), source.id)
         return context
 
     def _note_use(self, owner: Partition, id: str) -> None:
-        """Count a use until it is written down; above so many only of what is counted already."""
+        """Count a use until it is written; above `USES_MAX`, only of memories that are counted already."""
         if len(self._uses) < USES_MAX or (owner, id) in self._uses:
             self._uses[owner, id] += 1
 
     def _contexts_for(self, model: str) -> ContextBuilder:
-        """Contexts that are counted as a model does; those that count alike are one."""
+        """A builder that counts tokens as a model does; models that count alike share one."""
         count = counter(model)
         if count not in self._counted:
             self._counted[count] = self.contexts.counting(remembering(count))
         return self._counted[count]
 
     async def question(self, scope: Scope, text: str, at: int | None) -> Question:
-        """A question, ready to be searched for: also in the words of a model, where the settings want them."""
+        """A question, ready to be searched for; rephrased by a model as well, if the settings say so."""
         reading = self.reading if self.settings.llm_rewrite else None
         also = await reading.rewrites(scope.org, text) if reading else ()
         return await self.recall.question(text, at, also)
 
     async def reranker(self, quality: str | None) -> Reranker | None:
-        """The reranker where `best` is asked for, by the caller or else by the settings. Opened once, when needed."""
+        """The reranker if `best` is asked for, by the caller or else by the settings. Opened once, when needed."""
         wanted = self.settings.quality if quality is None else validate.choice(quality, QUALITIES, "quality")
         if wanted != "best":
             return None
@@ -180,7 +180,7 @@ class Flow:
         try:
             await note_uses(self.ledger, uses)
         except BaseException:
-            self._uses.update(uses)  # what was written is no longer among them
+            self._uses.update(uses)  # those already written are no longer in it
             raise
 
     async def _flush_regularly(self) -> None:
@@ -188,7 +188,7 @@ class Flow:
             await asyncio.sleep(USES_FLUSH_S)
             try:
                 await self.flush_uses()
-            except Exception:  # whatever it is, it must not end this: they are kept and tried again
+            except Exception:  # no error may end this loop: the counts are kept and retried
                 continue
 
     def privacy(self, partition: Partition) -> Privacy:
@@ -196,26 +196,26 @@ class Flow:
         return Privacy(self.ledger, self.indexes, partition)
 
     def trust(self, scope: Scope) -> Trust:
-        """Setting aside, trusting again and undoing, for one user."""
+        """Quarantining, releasing and undoing, for one user."""
         return Trust(self.ledger, self.indexes, scope)
 
     async def erase_org(self, org: str) -> Receipt:
-        """Forget everything of an org."""
+        """Forget everything about an org."""
         return await erase_org(self.ledger, self.indexes, org)
 
     async def close(self) -> None:
         try:
-            if self.loop is asyncio.get_running_loop():  # elsewhere its tasks are out of reach, or gone with their loop
+            if self.loop is asyncio.get_running_loop():  # on another loop its tasks are out of reach, or gone
                 await self._wind_up()
         except RecollectError:
-            pass  # counts and work for later: what users said is long stored
+            pass  # this is only counts and work for later: what users said is already stored
         finally:
             for task in self._tasks:
                 task.cancel()
             await self.let_go()
 
     async def let_go(self) -> None:
-        """Close what was opened, and do nothing else."""
+        """Close everything that was opened, and do nothing else."""
         self.indexes.close()
         await self.ledger.store.close()
         await self.indexing.close()
@@ -233,7 +233,7 @@ class Flow:
         await self.flush_uses()
 
     async def _finish_work(self) -> None:
-        """Do what is due, for a moment: a short script then leaves nothing to the next one."""
+        """Run due jobs for a moment, so that a short script leaves nothing to the next one."""
         if self.settings.worker:
             try:
                 async with asyncio.timeout(CLOSE_WORK_S):
@@ -243,7 +243,7 @@ class Flow:
 
 
 def _lives(settings: Settings, store: Store) -> dict[str, int | None]:
-    """The lives that a deployment sets, or that its store proposes."""
+    """The lifetimes that a deployment sets, or that its store proposes."""
     proposed: Mapping[str, int] = getattr(store, "lives", {})
     days = settings.conversation_days
     conversation = proposed.get("conversation", CONVERSATION_MS) if days is None else days * DAY_MS

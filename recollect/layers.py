@@ -13,12 +13,12 @@ from recollect.records import DAY_MS, HOUR_MS, Record, Scope, derived_id
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What one kind of memory is.
+    """The properties of one kind of memory.
 
     `scope` names the parts of the scope that are kept with a record besides org and user.
-    `keyed` layers have one head per key, found by an id that is derived from it. `life_ms` is
-    how long a record lives (None: kept); with `sliding`, each write starts it again.
-    `searched` layers are in the index by their words, `embedded` ones also by their meaning.
+    `keyed` layers have one head per key, found by an id derived from the key. `life_ms` is how
+    long a record lives (None: for good); with `sliding`, each write starts its life again.
+    `searched` layers are indexed by their words, `embedded` ones also by their meaning.
     `section` is the place in the prompt. `public` layers can be named by users.
     """
 
@@ -47,7 +47,7 @@ class Layer:
         return derived_id(self.name, agent, session, key)
 
     def expires_at(self, now: int) -> int | None:
-        """When something written now stops living."""
+        """When something written now expires."""
         return None if self.life_ms is None else now + self.life_ms
 
 
@@ -71,7 +71,7 @@ _ROWS = (
     Layer("entity", "people, places and things, with their other names", org_wide=True, keyed=True, searched=True,
           embedded=True, section="entities"),
     Layer("relation", "how entities hang together, and when", org_wide=True, searched=True, section="entities"),
-    # Rows of our own: they hold what the layers above need and are never asked for by name.
+    # Internal rows: they hold what the layers above need and are never requested by name.
     Layer("session", "title and parent of a session", scope=("session",), keyed=True, public=False),
     Layer("summary", "the running summary of a session", scope=("session",), keyed=True, life_ms=30 * DAY_MS,
           sliding=True, section="summary", public=False),
@@ -92,20 +92,20 @@ SEARCHED_LAYERS = tuple(row.name for row in _ROWS if row.searched)
 LASTING = ("instructions", "profile", "learnings", "summary")
 """Sections of a prompt that seldom change."""
 SECTIONS = (*LASTING, "recent", "episodes", "knowledge", "entities", "working")
-"""The order of a prompt: what seldom changes, the messages, to which more are only added, and what was found for this
-question. Providers' prompt caches hold the beginning of a prompt up to its first change."""
+"""The order of a prompt: what seldom changes, then the messages, which are only appended to, then what was found for
+this question. Providers' prompt caches hold the beginning of a prompt up to its first change."""
 
 
 def told_counts(records: Mapping[str, int]) -> dict[str, int]:
-    """Records by layer, as people are told of them: what they stored, without rows of our own."""
+    """Record counts by layer, as reported to people: what they stored, without internal rows."""
     return {layer: records[layer] for layer in PUBLIC_LAYERS if layer in records}
 
 
 def with_lives(lives_ms: dict[str, int | None]) -> dict[str, Layer]:
-    """The table with other lives, as a deployment may set them."""
+    """The table with other lifetimes, as a deployment may set them."""
     return {name: replace(row, life_ms=lives_ms.get(name, row.life_ms)) for name, row in LAYERS.items()}
 
 
 def is_current(record: Record, now: int) -> bool:
-    """Not ended, merged into another, retired or set aside: what search and context may show."""
+    """Whether it is not ended, merged into another, retired or set aside: search and context may show it."""
     return (record.valid_to is None or record.valid_to > now) and record.trust != "quarantined"

@@ -1,6 +1,6 @@
-"""The front door: `Memory`, and the handles of a user and of a session that carry the scope.
+"""The front door: `Memory`, and the user, org and session handles that carry the scope.
 
-A verb is a few lines: look at what comes in, hand it to the step of the flow that does it.
+Each verb is a few lines: validate the arguments, then pass them to the part of the flow that does the work.
 """
 
 from __future__ import annotations
@@ -81,15 +81,15 @@ T = TypeVar("T")
 log = logging.getLogger("recollect.memory")
 
 SIDE_BY_SIDE = 16
-"""Users that are looked at together: a server answers for all of them in the time of one, and is not flooded."""
+"""Users queried concurrently: a server answers for all of them in the time of one, without being flooded."""
 READERS = ("rules", "model")
-"""What can read stored conversations again."""
+"""What can reprocess stored conversations."""
 EDITS_MAX = 45
-"""Edits of one call: each also writes what was before, and all go into one commit."""
+"""Edits per call: each also writes the previous state, and all go into one commit."""
 
 
 def _part(name: str) -> ModuleType:
-    """A part that runs behind the front door, loaded by the first memory that is opened: it takes numpy and more."""
+    """A module behind the front door, loaded when the first memory is opened because it imports numpy and more."""
     return import_module(f"recollect.{name}")
 
 
@@ -111,7 +111,7 @@ class Memory:
         reranker: Reranker | None = None,
         model: ChatModel | None = None,
     ) -> None:
-        """Made by `Memory.open`, which is the one to call."""
+        """Called by `Memory.open`; use that to open a memory."""
         if settings is None:
             raise ValidationError("a memory is opened: `async with Memory.open(url) as memory`", field="memory")
         self._url = url
@@ -136,13 +136,13 @@ class Memory:
         settings: Settings | None = None,
         **changes: Unpack[SettingChanges],
     ) -> Self:
-        """A memory to be entered with `async with`, or started with `memory = await Memory.open()`.
+        """Return a memory to enter with `async with`, or to start with `memory = await Memory.open()`.
 
-        Without a URL it is the one of `recollect.toml` or `RECOLLECT_URL`, else the file
-        `recollect.db` in this folder. A store of your own can stand in its place. With
-        `layers={"working": "redis://...", "conversation": "redis://..."}` these are kept elsewhere. An embedder
-        is an object or the name of one, and so are a reranker and a chat model (`llm`), which may be an async
-        function as well. Any setting can be given by its name.
+        Without a URL, the one from `RECOLLECT_URL` or `recollect.toml` is used, else the file `recollect.db` in the
+        current folder. A store of your own can be passed instead of a URL. With
+        `layers={"working": "redis://...", "conversation": "redis://..."}` those layers are kept elsewhere. An
+        embedder, a reranker and a chat model (`llm`) are each an object or the name of one; the chat model may also
+        be an async function. Any setting can be passed by its name.
         """
         named: dict[str, Any] = {**changes}
         if isinstance(embedder, str):
@@ -182,7 +182,7 @@ class Memory:
     def __await__(self) -> Generator[Any, None, Self]:
         return self.start().__await__()
 
-    if not TYPE_CHECKING:  # a type checker refuses plain `with` by itself, before anything runs
+    if not TYPE_CHECKING:  # a type checker rejects plain `with` on its own, before anything runs
 
         def __enter__(self):
             raise ValidationError(
@@ -192,7 +192,7 @@ class Memory:
         def __exit__(self, *error): ...
 
     async def start(self) -> Self:
-        """Open the store and, unless it runs elsewhere, start the worker."""
+        """Open the store and start the worker, unless the worker runs elsewhere."""
         async with self._starting:
             if self._flow is None:
                 self._closing = None
@@ -203,7 +203,7 @@ class Memory:
         return self
 
     async def _wired(self, store: Store, earlier: Embedder | None, index: VectorIndex | None) -> Flow:
-        """The running parts around a store. If that is broken off, all is closed, as `close` would do it."""
+        """Wire the running parts around a store. If this is interrupted, everything is closed, as `close` would."""
         flow: Flow | None = None
         try:
             flow = _part("flow").Flow(
@@ -233,37 +233,37 @@ class Memory:
         )
 
     async def close(self) -> None:
-        """Finish what was handed over and let go of the store."""
+        """Finish pending work and close the store."""
         if self._flow is not None:
             flow, self._flow = self._flow, None
             self._closing = asyncio.ensure_future(flow.close())
         if self._closing is not None:
-            # Whoever stops waiting for it does not stop it, and who asks again waits for the same.
+            # A caller that stops waiting does not stop the closing, and a second caller waits for the same one.
             await asyncio.shield(self._closing)
 
     def user(self, id: str, *, org: str = "default") -> User:
-        """The handle of a user; all that is done through it belongs to this user alone."""
+        """The handle of a user; everything done through it belongs to this user alone."""
         return User(self._running, Scope(validate.identifier(org, "org"), validate.identifier(id, "user")))
 
     def org(self, id: str = "default") -> Org:
-        """The handle of an org: what all of its users share."""
+        """The handle of an org: what all its users share."""
         return Org(self._running, Scope(validate.identifier(id, "org")))
 
     def entities(self, org: str = "default") -> EntityCache:
-        """The business objects of an org, read through a loader and kept for a while."""
+        """The business objects of an org, read through a loader and cached for a while."""
         return self.org(org).entities
 
     def masked(self, text: str) -> str:
-        """A text as it is stored: with masks for what the settings want masked."""
+        """The text as it would be stored, with everything masked that the settings say to mask."""
         return str(self._running.ledger.masked(validate.string(text, "text")))
 
     async def work(self) -> int:
-        """Run what is due until nothing is. Gives the number of jobs that were run."""
+        """Run due jobs until none are left. Returns the number of jobs run."""
         await self._running.flush_uses()
         return await self._running.worker.work()
 
     async def maintain(self, *, dry_run: bool = False) -> list[Maintained]:
-        """Consolidate, retire what is not worth keeping and purge what is dead; with `dry_run`, only tell."""
+        """Consolidate, retire what is not worth keeping and purge what is dead; with `dry_run`, only report."""
         only_tell = validate.switch(dry_run, "dry_run")
         await self._running.flush_uses()
         return [done async for done in self._running.upkeep.maintain(dry_run=only_tell)]
@@ -276,10 +276,10 @@ class Memory:
         dry_run: bool = False,
         told: Callable[[int], None] | None = None,
     ) -> list[Reembedded]:
-        """Embed anew what another embedder has embedded, for all users or some; with `dry_run`, only count.
+        """Re-embed what another embedder has embedded, for all users or some; with `dry_run`, only count.
 
-        Everything stays searchable meanwhile, and it can be stopped anywhere and called again.
-        `told` is called with the number of records that were looked at since the last time.
+        Everything stays searchable meanwhile. The call can be interrupted at any point and repeated.
+        `told` is called with the number of records examined since its last call.
         """
         validate.function(told, "told")
         count_only = validate.switch(dry_run, "dry_run")
@@ -296,10 +296,10 @@ class Memory:
         again: bool = False,
         told: Callable[[int], None] | None = None,
     ) -> list[Reprocessed]:
-        """Read stored conversations again, of all users or some, by `rules` or by the `model`; tell what would change.
+        """Reprocess stored conversations, of all users or some, by `rules` or by the `model`; report what would change.
 
-        Nothing changes without `apply`. A model goes on where it was stopped, or with `again` begins anew. `told` is
-        called with the number of messages that were read since the last time.
+        Nothing changes without `apply`. A model resumes where it was stopped, or starts over with `again`. `told` is
+        called with the number of messages read since its last call.
         """
         reprocessing = self._running.reprocessing
         given = _reprocess_options(by, apply, again)
@@ -308,15 +308,15 @@ class Memory:
         return [await reprocessing.run(partition, told=told, **given) for partition in meant]
 
     async def reindex(self, *, user: str | None = None, org: str | None = None) -> list[Reindexed]:
-        """Make the index beside the store hold what the store holds, for all users or some."""
+        """Bring the index beside the store in line with the store, for all users or some."""
         return [done async for done in self._running.indexing.reindex(_meant(user, org))]
 
     async def survey(self) -> Survey:
-        """How much there is, over all users: for operators."""
+        """How much there is across all users; for operators."""
         return await self._running.ledger.store.survey(self._clock())
 
     async def users(self) -> list[Partition]:
-        """Every (org, user) that has something, without those who were erased: for operators."""
+        """Every (org, user) that has anything stored, without erased users; for operators."""
         return await _holding_any(self._running.ledger, await self._partitions())
 
     async def _partitions(self, *, with_own: bool = False) -> list[Partition]:
@@ -324,13 +324,13 @@ class Memory:
         return [each async for each in named if with_own or is_owned(each)]
 
     async def failures(self) -> list[Record]:
-        """Work that was given up, of all users and of the library itself: for operators."""
+        """Work that was given up, of all users and of the library itself; for operators."""
         worker = self._running.worker
         everywhere = await self._partitions(with_own=True)
         return [failure for each in everywhere for failure in await worker.failures(each)]
 
     async def retry(self, failure: Record) -> None:
-        """Give failed work of any user another round of tries."""
+        """Give failed work of any user another round of attempts."""
         if not isinstance(failure, Record):
             raise ValidationError("must be a record that `failures` gave", field="failure")
         await self._running.worker.retry(failure.scope.partition, failure.id)
@@ -340,7 +340,7 @@ class Memory:
         return list(await self._running.ledger.store.check())
 
     async def examine(self) -> list[Finding]:
-        """What a look at the servers of the stores finds: versions, durability, clocks; with what to do about each."""
+        """Findings about the stores' servers (versions, durability, clocks), each with what to do about it."""
         return await examined(self._running.ledger.store)
 
     def describe(self) -> dict[str, Any]:
@@ -385,7 +385,7 @@ class Memory:
 
 
 class User:
-    """What is remembered of one user."""
+    """What is remembered about one user."""
 
     def __init__(self, flow: Flow, scope: Scope) -> None:
         self._flow = flow
@@ -408,14 +408,14 @@ class User:
         return self._flow.trust(self._scope)
 
     def session(self, id: str, *, agent: str = "") -> Session:
-        """The handle of a session; it is made on first use."""
+        """The handle of a session, which is created on first use."""
         own = self._scope
         return Session(self._flow, Scope(own.org, own.user, validate.agent(agent), validate.identifier(id, "session")))
 
     async def reprocess(
         self, *, session: str | None = None, by: str | None = None, apply: bool = False, again: bool = False
     ) -> Reprocessed:
-        """Read the user's conversations again, or one of them; tell what would change, and change it with `apply`."""
+        """Reprocess the user's conversations, or one of them; report what would change, and change it with `apply`."""
         given = _reprocess_options(by, apply, again)
         chosen = validate.optional_identifier(session, "session")
         return await self._flow.reprocessing.run(self._scope.partition, session=chosen, **given)
@@ -427,44 +427,44 @@ class User:
         index = await self._flow.indexes.current(self._scope.partition)
         return [_session_info(index, self._scope, each, now) for each in index.activity(now)[:limit]]
 
-    # ── what is known of the user ────────────────────────────────────────────────────────────────
+    # ── what is known about the user ─────────────────────────────────────────────────────────────
 
     async def profile(self, *, as_of: Any = None, known_at: Any = None) -> Profile:
-        """What is known of the user: now, what was true at a time, or what was believed at a time."""
+        """What is known about the user now, or what was true (`as_of`) or believed (`known_at`) at some time."""
         return await read_profile(self._flow.ledger, self._scope, as_of=as_of, known_at=known_at)
 
     @property
     def facts(self) -> Facts:
-        """What is known about the user, with its past."""
+        """What is known about the user, with its history."""
         return Facts(self._flow.ledger, self._scope)
 
     @property
     def preferences(self) -> Facts:
-        """Named settings of the user, with their past."""
+        """Named settings of the user, with their history."""
         return Facts(self._flow.ledger, self._scope, "preference")
 
     @property
     def learnings(self) -> Learnings:
-        """Preferences, patterns and corrections that were learned from working with the user."""
+        """Preferences, patterns and corrections learned from working with the user."""
         return Learnings(self._flow.ledger, self._scope)
 
     @property
     def customizations(self) -> Customizations:
-        """Standing instructions of the user, for all agents; `.of_agent(name)` are those for one."""
+        """The user's standing instructions for all agents; `.of_agent(name)` gives those for one."""
         return Customizations(self._flow.ledger, self._scope)
 
     @property
     def episodes(self) -> Episodes:
-        """Stretches of conversation as they are remembered."""
+        """Remembered stretches of conversation."""
         return Episodes(self._flow.ledger, self._scope, idle_ms=self._flow.settings.episode_idle_minutes * MINUTE_MS)
 
     @property
     def graph(self) -> Graph:
-        """People, places and things that the user speaks of, and how they hang together."""
+        """People, places and things that the user mentions, and how they are related."""
         return Graph(self._flow.ledger, self._scope)
 
     async def upsert_facts(self, items: Sequence[Mapping[str, Any]]) -> list[Fact]:
-        """Say up to 30 facts in one commit: objects with `key`, `value` and what else `add_fact` takes."""
+        """State up to 30 facts in one commit: objects with `key`, `value` and anything else that `add_fact` takes."""
         return await self.facts.upsert(items)
 
     async def add_fact(
@@ -477,7 +477,7 @@ class User:
         valid_from: Any = None,
         valid_to: Any = None,
     ) -> Fact:
-        """Say one fact. The same value again makes it surer; another ends the value before, which is kept."""
+        """State one fact. Repeating a value makes it surer; another value ends the previous one, which is kept."""
         return await self.facts.add(
             key, value, confidence=confidence, source_message_id=source_message_id, valid_from=valid_from,
             valid_to=valid_to,
@@ -496,13 +496,13 @@ class User:
         source_message_id: str | None = None,
         created_at: Any = None,
     ) -> Learning:
-        """Keep what was learned: a `preference`, a `pattern` or a `correction`; long ago, if a time is given."""
+        """Store what was learned: a `preference`, a `pattern` or a `correction`; `created_at` can backdate it."""
         return await self.learnings.add(
             content, type=type, confidence=confidence, source_message_id=source_message_id, created_at=created_at
         )
 
     async def customize(self, text: str, *, agent: str = "", id: str | None = None) -> Customization:
-        """Give a standing instruction, to all agents or to one."""
+        """Add a standing instruction, for all agents or for one."""
         return await self.customizations.of_agent(agent).add(text, id=id)
 
     # ── long-term memories ───────────────────────────────────────────────────────────────────────
@@ -522,9 +522,9 @@ class User:
         idempotency_key: str | None = None,
         only_new: bool = False,
     ) -> Record:
-        """Remember a text, for good or until a time. The same text again is the same memory, made stronger.
+        """Remember a text, permanently or until `expires_at`. Adding the same text again strengthens the same memory.
 
-        With `only_new` it is a `Conflict` instead if the text, or the id that is given, is already there.
+        With `only_new`, it raises `Conflict` instead if the text, or the given id, is already there.
         """
         draft = long_term.draft(
             content, layer=layer, id=id, metadata=metadata, importance=importance, confidence=confidence,
@@ -542,7 +542,7 @@ class User:
     ) -> list[Record]:
         """Remember up to 90 texts in one commit, all or none. An item is a text or the arguments of `add_memory`.
 
-        With `only_new` it is a `Conflict` if any of them is already there.
+        With `only_new`, it raises `Conflict` if any of them is already there.
         """
 
         def draft(item: Any) -> Record:
@@ -557,7 +557,7 @@ class User:
         return await self._long_term.get(id)
 
     async def get_memories(self, ids: Sequence[str]) -> list[Record]:
-        """Those of these memories that are there, in the order asked."""
+        """The memories with these ids, in the order asked; missing ones are skipped."""
         return await self._long_term.get_many(validate.batch(ids, "ids"))
 
     async def update_memory(
@@ -570,9 +570,9 @@ class User:
         expires_at: Any = None,
         version: int | None = None,
     ) -> Record:
-        """Change a memory; what it was stays in its history. A stale `version` is a `Conflict`.
+        """Change a memory; its previous state stays in its history. A stale `version` raises `Conflict`.
 
-        How long it lives is no part of its history: `expires_at` is a time, or "never".
+        `expires_at` is a time, or "never"; it is not part of the history.
         """
         edit = long_term.edit(
             id, content=content, metadata=metadata, importance=importance, expires_at=expires_at, version=version
@@ -587,7 +587,7 @@ class User:
         return await self._long_term.update(edits)
 
     async def history(self, id: str) -> list[Record]:
-        """What a memory was, oldest first, the present one last."""
+        """The earlier states of a memory, oldest first, then the current one."""
         return await self._long_term.history(id)
 
     async def list_memories(
@@ -600,9 +600,9 @@ class User:
         at: Any = None,
         newest_first: bool = False,
     ) -> tuple[list[Record], str | None]:
-        """A page of memories in order of birth, or the newest first, and the cursor of the next (None at the end).
+        """A page of memories in order of birth, or newest first, and the cursor of the next page (None at the end).
 
-        Times in the filter that count back, as "-7d", count from `at`: the same for all pages.
+        Relative times in the filter, such as "-7d", count back from `at`, so that they mean the same on every page.
         """
         return await _listed(self._flow, self._scope, layer, where, limit, after, at, newest_first)
 
@@ -616,7 +616,7 @@ class User:
         at: Any = None,
         quality: str | None = None,
     ) -> list[Hit]:
-        """What answers a question best, in all layers or in some, with the reasons of each hit."""
+        """The hits that best answer a question, in all layers or in some, each with its reasons."""
         text = validate.query(query)
         layers = _layers(layer)
         reranker = await self._flow.reranker(quality)
@@ -626,7 +626,7 @@ class User:
         hits = await self._flow.recall.search(
             self._scope, question, layers=layers, test=test, limit=validate.limit(limit), reranker=reranker
         )
-        return [hit.apart() for hit in hits]  # found in the index, which answers for others too
+        return [hit.apart() for hit in hits]  # copies, because other callers share the records of the index
 
     async def get_context(
         self,
@@ -639,7 +639,7 @@ class User:
         quality: str | None = None,
         model: str | None = None,
     ) -> Context:
-        """The best context for a question, outside of any session."""
+        """The best context for a question, outside any session."""
         wanted = self._flow.wanted(layers, sections, None)
         return await self._flow.context(self._scope, None, query, max_tokens, wanted, at, quality, model)
 
@@ -659,24 +659,24 @@ class User:
         since: Any = None,
         dry_run: bool = False,
     ) -> Undone:
-        """Take back all that was learned from a session, a message or by an extractor; `redo` brings it back."""
+        """Undo everything that was learned from a session, from a message or by an extractor; `redo` brings it back."""
         only_tell = validate.switch(dry_run, "dry_run")
         return await self._trust.undo(
             session=session, message_id=message_id, extractor=extractor, since=since, dry_run=only_tell
         )
 
     async def redo(self, undone_id: str) -> Undone:
-        """Take an undo back."""
+        """Reverse an undo."""
         return await self._trust.redo(undone_id)
 
     async def quarantine(
         self, *, session: str | None = None, ids: Sequence[str] | None = None, reason: str = ""
     ) -> SetAside:
-        """Set a session or some memories aside: nothing uses them any more, and what they taught is undone."""
+        """Quarantine a session or some memories: nothing uses them any more, and what they taught is undone."""
         return await self._trust.quarantine(session=session, ids=ids, reason=reason)
 
     async def release(self, *, session: str | None = None, ids: Sequence[str] | None = None) -> SetAside:
-        """Trust again what was set aside."""
+        """Release a session or some memories from quarantine: they are trusted again."""
         return await self._trust.release(session=session, ids=ids)
 
     # ── privacy and upkeep ───────────────────────────────────────────────────────────────────────
@@ -688,7 +688,7 @@ class User:
         where: Mapping[str, Any] | None = None,
         layer: str | Sequence[str] | None = None,
     ) -> Receipt:
-        """Forget memories by id or by filter, with all that rests on them. Gives a receipt."""
+        """Forget memories by id or by filter, with everything that rests on them. Returns a receipt."""
         if (ids is None) == (where is None):
             raise ValidationError("give ids or a filter", field="ids")
         if ids is not None:
@@ -700,42 +700,42 @@ class User:
         return await self._privacy.forget_where(test, validate.layers(layer, "layer"))
 
     async def erase(self) -> Receipt:
-        """Forget everything about the user, in every layer and file. Gives a receipt."""
+        """Forget everything about the user, in every layer and file. Returns a receipt."""
         return await self._privacy.erase()
 
     async def export(self) -> list[dict[str, Any]]:
-        """Everything about the user as JSON objects; the first says what it is."""
+        """Everything about the user as JSON objects; the first describes the export."""
         return [line async for line in self._privacy.export()]
 
     async def export_page(
         self, *, limit: int = 500, after: str | None = None
     ) -> tuple[list[dict[str, Any]], str | None]:
-        """A page of the same, and the cursor of the next (None at the end): for what does not fit into memory."""
+        """A page of the export, and the cursor of the next (None at the end), for exports too large for memory."""
         return await self._privacy.export_page(validate.limit(limit), _cursor(after))
 
     async def import_records(self, records: Sequence[Mapping[str, Any]]) -> int:
-        """Store exported records under this user. Gives how many were new."""
+        """Store exported records under this user. Returns how many were new."""
         if not isinstance(records, Sequence) or isinstance(records, str | bytes):
             raise ValidationError("must be a list of exported records", field="records")
         return await self._privacy.import_records(records)
 
     async def restore(self, id: str) -> Record:
-        """Take back what pruning retired or merging ended."""
+        """Bring back a memory that pruning retired or merging ended."""
         return await self._flow.upkeep.restore(self._scope.partition, validate.identifier(id, "id"))
 
     async def maintain(self, *, dry_run: bool = False) -> Maintained:
-        """Consolidate, prune and purge this user's memories; with `dry_run`, only tell."""
+        """Consolidate, prune and purge this user's memories; with `dry_run`, only report."""
         only_tell = validate.switch(dry_run, "dry_run")
         async for done in self._flow.upkeep.maintain(self._scope.partition, dry_run=only_tell):
             return done
         raise NotFound(field="user")
 
     async def failures(self) -> list[Record]:
-        """Work that was given up, with the reason of each."""
+        """Work that was given up, each with its reason."""
         return await self._flow.worker.failures(self._scope.partition)
 
     async def retry(self, failure_id: str) -> None:
-        """Give failed work another round of tries."""
+        """Give failed work another round of attempts."""
         await self._flow.worker.retry(self._scope.partition, validate.identifier(failure_id, "failure_id"))
 
 
@@ -755,12 +755,12 @@ class Org:
 
     @property
     def entities(self) -> EntityCache:
-        """Business objects, read through a loader and kept for a while."""
+        """Business objects, read through a loader and cached for a while."""
         return EntityCache(self._flow.ledger, self._scope.org, loads=self._flow.loads)
 
     @property
     def graph(self) -> Graph:
-        """People, places and things that everybody may know of."""
+        """People, places and things that every user may know of."""
         return Graph(self._flow.ledger, self._scope)
 
     @property
@@ -770,7 +770,7 @@ class Org:
 
     @property
     def customizations(self) -> Customizations:
-        """Default instructions under those of each user; `.of_agent(name)` are those for one agent."""
+        """Default instructions, below each user's own; `.of_agent(name)` gives those for one agent."""
         return Customizations(self._flow.ledger, self._scope)
 
     async def add_memory(
@@ -790,13 +790,13 @@ class Org:
         at: Any = None,
         newest_first: bool = False,
     ) -> tuple[list[Record], str | None]:
-        """A page of what the org shares, as `list_memories` of a user gives it."""
+        """A page of what the org shares, in the form of `User.list_memories`."""
         return await _listed(self._flow, self._scope, layer, where, limit, after, at, newest_first)
 
     async def users(self, *, limit: int = 100, after: str | None = None) -> tuple[list[str], str | None]:
-        """A page of the users that have something, and the cursor of the next (None at the end).
+        """A page of the users that have anything stored, and the cursor of the next (None at the end).
 
-        Those who were erased are left out, so a short page is not the end.
+        Erased users are left out, so a short page is not necessarily the last.
         """
         ledger = self._flow.ledger
         since = "" if after is None else validate.identifier(after, "after")
@@ -809,7 +809,7 @@ class Org:
         return [each.user for each in found], own[-1].user if len(own) == limit else None
 
     async def failures(self, *, limit: int = 100, after: str | None = None) -> tuple[list[Record], str | None]:
-        """A page of the work for its users that was given up, and the cursor of the next (None at the end)."""
+        """A page of the work that was given up for the org's users, and the cursor of the next (None at the end)."""
         user, inner = _place_of(after)
         users, last = ([user], user) if inner else await self.users(limit=limit, after=user)
         found: list[Record] = []
@@ -823,11 +823,11 @@ class Org:
         return found, None if last is None else _place(last, None)
 
     async def erase(self) -> Receipt:
-        """Forget everything of the org: all of its users, and what they share. Gives a receipt."""
+        """Forget everything about the org: all its users, and what they share. Returns a receipt."""
         return await self._flow.erase_org(self._scope.org)
 
     async def forget(self, ids: str | Sequence[str]) -> Receipt:
-        """Forget what the org shares, by id. Gives a receipt."""
+        """Forget shared memories of the org, by id. Returns a receipt."""
         listed = [ids] if isinstance(ids, str) else validate.batch(ids, "ids")
         privacy = self._flow.privacy(self._scope.partition)
         return await privacy.forget_ids([validate.identifier(id, "ids") for id in listed])
@@ -850,7 +850,7 @@ class Session:
 
     @property
     def user(self) -> User:
-        """The handle of the user whose session it is."""
+        """The handle of the user this session belongs to."""
         return User(self._flow, Scope(self._scope.org, self._scope.user))
 
     @property
@@ -875,10 +875,10 @@ class Session:
         reply_to: str | None = None,
         idempotency_key: str | None = None,
     ) -> Message:
-        """Store a message. When this returns, it is kept; sent twice with one id or key, it is stored once.
+        """Store a message. When this returns, it is kept; sent twice with the same id or key, it is stored once.
 
-        With `trust="untrusted"` nothing is learned from it, as with all that tools say. With `reply_to`, the id of
-        another message, it is a `Conflict` if that one was forgotten meanwhile, alone or with its user.
+        With `trust="untrusted"` nothing is learned from it, as with all tool output. With `reply_to`, the id of
+        another message, it raises `Conflict` if that message was forgotten meanwhile, alone or with its user.
         """
         draft = conversation.draft(
             role, content, id=id, name=name, created_at=created_at, metadata=metadata, tool_calls=tool_calls,
@@ -934,7 +934,7 @@ class Session:
         tokens: int | None = None,
     ) -> list[Message]:
         """The newest part of the conversation: `last_messages` (50), `last_turns` (10), `token_budget` (4000),
-        `sliding_window_summary` or `importance`; limits that are given hold together."""
+        `sliding_window_summary` or `importance`; all limits that are given apply."""
         records = await self._conversation.window(strategy, messages=messages, turns=turns, tokens=tokens)
         return [Message.from_record(record) for record in records]
 
@@ -960,10 +960,10 @@ class Session:
         quality: str | None = None,
         model: str | None = None,
     ) -> Context:
-        """The best context for a question that fits the budget: `messages` go to any chat model.
+        """The best context for a question that fits the budget; its `messages` go to any chat model.
 
-        `layers` and `sections` say what it is made of, `window` how many of the newest messages stand in it at most.
-        With `model`, tokens are counted as that model does, where its vocabulary is known.
+        `layers` and `sections` say what it is made of, `window` how many of the newest messages it holds at most.
+        With `model`, tokens are counted as that model does, if its vocabulary is known.
         """
         wanted = self._flow.wanted(layers, sections, window)
         return await self._flow.context(self._scope, self._conversation, query, max_tokens, wanted, at, quality, model)
@@ -978,25 +978,25 @@ class Session:
         at: Any = None,
         quality: str | None = None,
     ) -> list[Hit]:
-        """The user's memories that answer a question best; the same as on the user's handle."""
+        """The user's memories that best answer a question; the same as on the user's handle."""
         return await self.user.search_memory(query, layer=layer, where=where, limit=limit, at=at, quality=quality)
 
     # ── the session as a whole ───────────────────────────────────────────────────────────────────
 
     async def customize(self, text: str, *, id: str | None = None) -> Customization:
-        """Give a standing instruction to the agent of this session."""
+        """Add a standing instruction for the agent of this session."""
         return await Customizations(self._flow.ledger, self._scope).add(text, id=id)
 
     async def close(self) -> list[Episode]:
-        """Say that the conversation is over: it becomes an episode now. Gives the new ones."""
+        """End the conversation, which becomes an episode now. Returns the new episodes."""
         return await self.user.episodes.close(self._scope.session)
 
     async def compress(self) -> bool:
-        """Fold the first half of what is not yet summed up into the running summary now."""
+        """Fold the first half of what is not yet summarised into the running summary now."""
         return await self._conversation.compress()
 
     async def info(self) -> SessionInfo:
-        """The session as it is listed: title, counts, last activity. One that has no messages is `NotFound`."""
+        """The session as `sessions` lists it: title, counts, last activity. Raises `NotFound` if it has no messages."""
         index, now = await self._flow.indexes.current(self._scope.partition), self._flow.ledger.clock()
         for activity in index.activity(now, self._scope.session):
             return _session_info(index, self._scope, activity, now)
@@ -1007,11 +1007,11 @@ class Session:
         await self._conversation.rename(title)
 
     async def title(self) -> str | None:
-        """The title that the session was given; None if it was given none."""
+        """The title that the session was given, or None."""
         return await self._conversation.title()
 
     async def branch(self, message_id: str, into: str) -> Session:
-        """A new session that begins with this one's messages up to and with that message."""
+        """Create a session that begins with this one's messages, up to and including that message."""
         scope = replace(self._scope, session=validate.identifier(into, "into"))
         await self._conversation.branch(validate.identifier(message_id, "message_id"), scope)
         return Session(self._flow, scope)
@@ -1027,7 +1027,7 @@ class Session:
 
 
 async def _holding_any(ledger: Ledger, partitions: Sequence[Partition]) -> list[Partition]:
-    """Those of these that hold anything. Asked for messages first: most have some, and one layer is found sooner."""
+    """The partitions that hold anything. Messages are tried first: most have some, and one layer is faster to query."""
 
     async def holds(partition: Partition) -> bool:
         for layers in (("conversation",), ()):
@@ -1043,7 +1043,7 @@ async def _holding_any(ledger: Ledger, partitions: Sequence[Partition]) -> list[
 
 
 def _index_beside(settings: Settings, embedder: Embedder | None) -> VectorIndex | None:
-    """The index that the settings name. Where its driver is missing, search goes on without it, and it is said."""
+    """The index that the settings name. If its driver is missing, search runs without it and a warning is logged."""
     if not settings.index or embedder is None:
         return None
     try:
@@ -1061,7 +1061,7 @@ def _check_masking(setting: str) -> None:
 
 
 def _session_info(index: PartitionIndex, owner: Scope, activity: Activity, now: int) -> SessionInfo:
-    """A session as it is listed."""
+    """A session as it appears in a list."""
     scope = replace(owner, session=activity.session)
     head = index.head("session", scope, now)
     return SessionInfo(
@@ -1076,7 +1076,7 @@ def _session_info(index: PartitionIndex, owner: Scope, activity: Activity, now: 
 
 
 def _opening(index: PartitionIndex, session: str, now: int) -> str:
-    """What a session is called that was given no title: by what the user said first, or else by what was said."""
+    """The name of a session without a title: what the user said first, or else what anyone said first."""
     shown = (each for each in index.oldest(session, now) if not is_aside(each))
     first = next(shown, None)
     if first is None:
@@ -1109,7 +1109,7 @@ def _cursor(value: str | None) -> str | None:
 
 
 def _place(user: str, inner: str | None) -> str:
-    """The cursor of a list that goes from user to user: where it is, and how far with that user."""
+    """The cursor of a list that runs from user to user: the current user, and the position within that user."""
     return json.dumps([user, inner])
 
 
@@ -1137,19 +1137,19 @@ def _arguments(message: Message) -> dict[str, Any]:
 
 
 def _call(make: Callable[..., T], given: Any, field: str = "items") -> T:
-    """Make a draft or an edit from named arguments, where an unknown or missing name is a typed error."""
+    """Make a draft or an edit from named arguments; an unknown or missing name raises a typed error."""
     return make(**validate.named_fields(given, *_parameters(make), field))
 
 
 @cache
 def _parameters(make: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of what a function takes, and of what it has to be given."""
+    """The names of a function's parameters, and of those that are required."""
     taken = inspect.signature(make).parameters
     return tuple(taken), tuple(name for name, each in taken.items() if each.default is each.empty)
 
 
 def _meant(user: str | None, org: str | None) -> Callable[[Partition], bool]:
-    """Whether a partition is one of those: of this user, of this org, or any; also under its veil."""
+    """A test for the partitions of this user, of this org, or all; a user under their veil is matched too."""
     of_user, of_org = validate.optional_identifier(user, "user"), validate.optional_identifier(org, "org")
 
     def is_of_user(partition: Partition) -> bool:

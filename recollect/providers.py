@@ -1,8 +1,8 @@
 """Models and the one thing asked of each: an embedder turns texts into vectors, a chat model answers.
 
 `StaticEmbedder` is the default: it needs no server, no key and no download. Any object with the
-same few members can stand in its place. Nothing an embedder returns is stored before
-`embed_checked` has looked at it.
+same few members can take its place. Nothing an embedder returns is stored before
+`embed_checked` has checked it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Floats = NDArray[np.float32]
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors: one row a text, each with `dimensions` numbers.
+    """Turns texts into vectors: one row per text, each with `dimensions` numbers.
 
     `name` is stored with every vector. Vectors of different names are never compared.
     """
@@ -52,7 +52,7 @@ class Embedder(Protocol):
 async def embed_checked(embedder: Embedder, texts: Sequence[str]) -> list[Vector | None]:
     """The vectors of these texts, fit to be stored, or `EmbeddingError`; never anything in between.
 
-    Vectors are of length one. A text without any meaning to the embedder (a row of zeros) is
+    Vectors have length one. A text that means nothing to the embedder (a row of zeros) gives
     None: there is nothing to compare it with.
     """
     if not texts:
@@ -96,7 +96,7 @@ def _usable(embedder: Embedder, rows: object, count: int) -> Floats:
 
 
 def _units(rows: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Each row brought to length one, and the lengths before. A row of zeros stays as it is."""
+    """Each row scaled to length one, and the original lengths. A row of zeros stays as it is."""
     # In float64, where the squares of the largest and the smallest float32 neither overflow nor vanish.
     wide = rows.astype(np.float64)
     lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
@@ -106,23 +106,23 @@ def _units(rows: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 # The default embedder ---------------------------------------------------------------------------
 
 TEXT_MAX = 4_000
-"""Characters of a text that are embedded. The mean of so many words hardly moves with more of them,
+"""Characters of a text that are embedded. The mean of that many words hardly moves with more of them,
 and without a limit one long text would hold up everybody else."""
 
 WORDS_MAX = 50_000
-"""Words whose sums are kept, 50 MB when full; then all are dropped and the frequent ones soon return."""
+"""Words whose sums are cached, 50 MB when full; then all are dropped, and the frequent ones soon return."""
 
 WORD_CHARACTERS_MAX = 2**20
-"""Characters of those words, of which a made-up one may have thousands."""
+"""Characters of those words: a made-up word may have thousands."""
 
 TEXTS_AT_ONCE = 128
-"""Texts embedded before others on the same event loop get their turn: a few milliseconds."""
+"""Texts embedded before yielding to the event loop: a few milliseconds."""
 
 _BROKEN = "Search by meaning needs the data files of wordllama. Run `pip install --force-reinstall wordllama`."
 
-# Places where no token of this vocabulary reaches across, so that tokens can be summed word by word:
-# before a run of spaces (written ▁), between a letter and a sign after it, and around each character
-# of the scripts and pictures that are only single tokens here (Chinese, Japanese, Korean, Thai, emoji).
+# Boundaries that no token of this vocabulary crosses, so that tokens can be summed word by word:
+# before a run of spaces (written ▁), between a letter and a following sign, and around each character
+# of the scripts and symbols that have only single tokens here (Chinese, Japanese, Korean, Thai, emoji).
 _SIGNS = r"\x00-@\[-`{-\xbf\u2000-\u2580\u2582-\u2bff"
 _SINGLES = r"\u0e00-\u0eff\u1000-\u10ff\u2e80-\ud7ff\uf900-\ufaff\ufe30-\uffef\U00010000-\U0010ffff"
 _WORDS = re.compile(f"▁*[{_SIGNS}]*[^{_SIGNS}{_SINGLES}▁]+|▁*[{_SIGNS}]+|▁+|[{_SINGLES}]")
@@ -132,13 +132,13 @@ class StaticEmbedder:
     """The mean of the text's token vectors, from the files inside the `wordllama` package.
 
     Only the first 4,000 characters of a text are read. Opening it reads a few bytes; the
-    vocabulary is read when the first text comes. Safe to share between threads.
+    vocabulary is loaded for the first text. Safe to share between threads.
     """
 
     name = "wordllama-l2-256"
     dimensions = 256
     immediate = True
-    """Quick enough to be asked in the middle of a search, for what was just written."""
+    """Fast enough to be called in the middle of a search, for what was just written."""
 
     def __init__(self, folder: Path | None = None) -> None:
         home = folder or _package_folder()
@@ -186,7 +186,7 @@ class StaticEmbedder:
         np.add.reduce(self._sums.take(places, axis=0), axis=0, out=row)
 
     def _learn(self, words: Sequence[str]) -> None:
-        """Keep the sums of those words that are new, after making room for them."""
+        """Cache the sums of the words that are new, after making room for them."""
         wanted = dict.fromkeys(words)
         new = [*filterfalse(self._places.__contains__, wanted)]
         characters = sum(map(len, new))
@@ -219,26 +219,26 @@ class StaticEmbedder:
 
 
 def _of_length_one(rows: Floats) -> Floats:
-    """The rows themselves, brought to length one; a row of zeros stays as it is."""
+    """The rows, scaled in place to length one; a row of zeros stays as it is."""
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     rows /= np.where(lengths > 0, lengths, np.float32(1))[:, None]
     return rows
 
 
 def word_vectors(embedder: Embedder | None) -> Callable[[Sequence[str]], Floats] | None:
-    """What tells single words of near meaning: the default embedder, also beside one that reads whole texts."""
+    """What embeds single words, to find those of similar meaning: the default embedder, even beside another one."""
     static = embedder if isinstance(embedder, StaticEmbedder) or embedder is None else _static_beside()
     return static.word_vectors if isinstance(static, StaticEmbedder) else None
 
 
 @functools.cache
 def _static_beside() -> Embedder | None:
-    """The default embedder for the words of questions: one for the whole process."""
+    """The default embedder for words of questions: one for the whole process."""
     return default_embedder()
 
 
 def default_embedder(folder: Path | None = None) -> Embedder | None:
-    """The embedder that needs nothing but its files, or None and a warning when they are missing."""
+    """The embedder that needs nothing but its files; None, with a warning, if they are missing."""
     try:
         return StaticEmbedder(folder)
     except EmbeddingError as error:
@@ -248,7 +248,7 @@ def default_embedder(folder: Path | None = None) -> Embedder | None:
 
 @functools.cache
 def _package_folder() -> Path:
-    """Where wordllama is installed. The package itself is not run: it would import much more."""
+    """Where wordllama is installed. The package itself is not imported: it would import much more."""
     spec = importlib.util.find_spec("wordllama")
     if spec is None or not spec.submodule_search_locations:
         raise EmbeddingError(_BROKEN)
@@ -256,9 +256,9 @@ def _package_folder() -> Path:
 
 
 def _open_weights(path: Path, dimensions: int) -> NDArray[np.float16]:
-    """The token vectors, left on disk and paged in by use.
+    """The token vectors, left on disk and paged in on use.
 
-    A safetensors file is eight bytes with the size of a JSON header, the header, the numbers.
+    A safetensors file is eight bytes with the size of a JSON header, the header, then the numbers.
     """
     try:
         with path.open("rb") as file:
@@ -275,9 +275,9 @@ def _open_weights(path: Path, dimensions: int) -> NDArray[np.float16]:
 
 @functools.cache
 def _load_tokens(path: Path, count: int) -> Any:
-    """What cuts a word into tokens: the bare model, which treats `<s>` like any other text."""
+    """What splits a word into tokens: the bare model, which treats `<s>` like any other text."""
     try:
-        # Loaded by name, here and not above, so that programs that never embed do not pay for it.
+        # Imported by name here, not at the top, so that programs that never embed do not pay for it.
         tokenizers = importlib.import_module("tokenizers")
         tokenizer = tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises bare Exception for a broken file

@@ -1,4 +1,4 @@
-"""The nouns: who a memory belongs to, what is kept, and what one change is.
+"""The nouns: who a memory belongs to, what is stored, and what one change is.
 
 Everything here is a plain value. Times are integers, milliseconds since 1970 in UTC, and come from
 a clock that is passed in, never from the machine directly.
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 Portioned = TypeVar("Portioned")
 
 Clock = Callable[[], int]
-"""Gives "now" in milliseconds. `system_clock` by default; tests pass their own."""
+"""Returns "now" in milliseconds. `system_clock` by default; tests pass their own."""
 
 SECOND_MS = 1_000
 MINUTE_MS = 60 * SECOND_MS
@@ -29,7 +29,7 @@ HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 
 TRUSTS = ("quarantined", "untrusted", "trusted")
-"""From least to most. Text of tools, files and other people is `untrusted`."""
+"""From least to most trusted. Text from tools, files and other people is `untrusted`."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -40,12 +40,12 @@ def system_clock() -> int:
 
 
 def as_datetime(time_ms: int) -> datetime:
-    """A stored time as people read it: aware, in UTC."""
+    """A stored time as an aware datetime in UTC."""
     return _EPOCH + timedelta(milliseconds=time_ms)
 
 
 def as_ms(moment: datetime) -> int:
-    """A moment as it is stored.
+    """A datetime as it is stored.
 
     >>> as_ms(as_datetime(1_700_000_000_123))
     1700000000123
@@ -58,27 +58,27 @@ def iso(time_ms: int | None) -> str | None:
     return None if time_ms is None else as_datetime(time_ms).isoformat().replace("+00:00", "Z")
 
 
-# Chance of our own: not the one that an application may seed, and another one in every process.
-# It is not `os.urandom`, which lets go of the interpreter at each call and so waits for its turn.
+# Our own random generator: not the shared one, which an application may seed, and a different one in every process.
+# Not `os.urandom`, which releases the interpreter lock at each call and then has to wait for it.
 _chance = random.Random()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_chance.seed)
 
 
 def new_id(now: int) -> str:
-    """A fresh id: twelve digits of time, sixteen of chance. Unique even when the clock goes back."""
+    """A fresh id: twelve digits of time, sixteen random ones. Unique even when the clock goes back."""
     return f"{now & 0xFFFF_FFFF_FFFF:012x}{_chance.getrandbits(64):016x}"
 
 
 def derived_id(*parts: str) -> str:
-    """The one id that belongs to these parts; parts cannot run into each other."""
+    """The one id that belongs to these parts; no other split of the same text gives it."""
     joined = "".join([f"{len(part)}:{part}" for part in parts])
-    # Files that are imported may name their messages with half a character; that is for others to refuse.
+    # Imported files may use lone surrogates in message ids; refusing those is left to other code.
     return hashlib.blake2b(joined.encode(errors="surrogatepass"), digest_size=14).hexdigest()
 
 
 class Partition(NamedTuple):
-    """(org, user): the unit of isolation and of atomic writes. `user=""` is the org's own."""
+    """(org, user): the unit of isolation and of atomic writes. `user=""` is the org's own partition."""
 
     org: str
     user: str
@@ -100,7 +100,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a record came from: the message, the characters of it, who said it, what read it."""
+    """Where a record came from: the message, the characters within it, who said it, what extracted it."""
 
     message_id: str | None = None
     session_id: str | None = None
@@ -111,7 +111,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """An embedding with the model that made it: little-endian float16 numbers."""
+    """An embedding, as little-endian float16 numbers, with the model that made it."""
 
     model: str
     data: bytes
@@ -122,8 +122,8 @@ class Record:
     """One stored memory of any layer.
 
     `version` is as read (0 = new): put back what you read and the store writes `version + 1`; a
-    new record gets the partition's revision as its first version, so no version ever comes again.
-    `born` is (revision, place) of the first put: the order of lists. Both are set by the store.
+    new record gets the partition's revision as its first version, so no version is ever reused.
+    `born` is the (revision, place) of the first put and orders lists. Both are set by the store.
     """
 
     id: str
@@ -147,12 +147,12 @@ class Record:
 
     @property
     def when(self) -> int:
-        """When it happened, if that is known, else when it was written down."""
+        """When it happened, if that is known, else when it was stored."""
         return self.created_at if self.event_at is None else self.event_at
 
     @property
     def told(self) -> str:
-        """What is searched, by words and by meaning: the text, with the name of who said it."""
+        """What is searched, by words and by meaning: the text, preceded by the name of the speaker if there is one."""
         name = self.data.get("name")
         return f"{name}: {self.content}" if name else self.content
 
@@ -161,7 +161,7 @@ class Record:
         return f"Record({_begin(self.content)!r}, layer={self.layer!r}, of={owner!r}, id={self.id!r})"
 
     def with_(self, **changes: Any) -> Record:
-        """A copy with some fields changed, ready to be put back. Quicker than `dataclasses.replace`."""
+        """A copy with some fields changed, ready to be put back. Faster than `dataclasses.replace`."""
         copy = _Open(*_values(self))
         for name, value in changes.items():
             try:
@@ -171,7 +171,7 @@ class Record:
         return _closed(copy)
 
     def apart(self) -> Record:
-        """The same for somebody who may change what stands in it: it shares nothing with this one."""
+        """A copy whose contents the caller may change: its data and metadata are shared with nobody."""
         copy = _Open(*_values(self))
         copy.data, copy.metadata = _apart(self.data), _apart(self.metadata) if self.metadata else {}
         return _closed(copy)
@@ -213,7 +213,7 @@ class Record:
 
 
 def _apart(value: Any) -> Any:
-    """A copy of JSON, all the way down. Quicker than `copy.deepcopy`, which looks for circles."""
+    """A deep copy of JSON. Faster than `copy.deepcopy`, which looks for cycles."""
     if isinstance(value, dict):
         return {key: _apart(each) if isinstance(each, (dict, list)) else each for key, each in value.items()}
     return [_apart(each) for each in value] if isinstance(value, list) else value
@@ -222,20 +222,20 @@ def _apart(value: Any) -> Any:
 _FIELDS = tuple(field.name for field in fields(Record))
 _values = attrgetter(*_FIELDS)
 _Open: Any = make_dataclass("_Open", _FIELDS, slots=True, eq=False, repr=False)
-"""A record that is being made: it lets itself be filled, which takes a fifth of the time that a frozen one takes."""
+"""A record under construction: being mutable, it is filled in a fifth of the time that a frozen one takes."""
 
 
 def _closed(record: Any) -> Record:
-    """What was filled becomes a record like any other: both classes have the same slots."""
+    """Turn a filled `_Open` into an ordinary record: both classes have the same slots."""
     record.__class__ = Record
     made: Record = record
     return made
 
 
 BLANK = Record("", "", Scope())
-"""What a draft is a copy of, with its own data and metadata: that takes half the time of a new record."""
+"""Drafts are copies of it with their own data and metadata, which takes half the time of a new record."""
 
-# The fields of a payload that are written as they are, with the value that is left out.
+# The fields of a payload that are written as they are, each with the value that is omitted.
 _PLAIN: tuple[tuple[str, Any], ...] = (
     ("confidence", 1.0),
     ("content", ""),
@@ -257,10 +257,10 @@ _plain_values = attrgetter(*(name for name, _ in _PLAIN))
 
 
 def _json_writer() -> Callable[[Any], str]:
-    """Writes JSON in its one canonical form.
+    """A function that writes JSON in its one canonical form.
 
-    The standard encoder builds a writer for each text, which takes as long as a record's text itself. One is kept,
-    where this Python has it.
+    The standard encoder builds a new writer for each text, which takes as long as writing a record. Here one is
+    reused, if this Python provides it.
     """
     encoder = json.JSONEncoder(
         sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
@@ -279,7 +279,7 @@ def payload_of(record: Record) -> str:
     """The canonical text of a record, without its identity, vector, version and birth.
 
     Every store keeps exactly this text and never looks inside it, so numbers and key order come
-    back as they were on every backend.
+    back unchanged from every backend.
     """
     body = {name: value for (name, empty), value in zip(_PLAIN, _plain_values(record), strict=True) if value != empty}
     if record.scope.agent:
@@ -291,7 +291,7 @@ def payload_of(record: Record) -> str:
 
 
 Stored = tuple[str, str, str, str, Vector | None, int, tuple[int, int]]
-"""A record as stores keep it: id, layer, session, what `payload_of` gave, vector, version and birth."""
+"""A record as stores keep it: id, layer, session, the text from `payload_of`, vector, version and birth."""
 
 
 def record_from(
@@ -304,12 +304,12 @@ def record_from(
     version: int,
     born: tuple[int, int],
 ) -> Record:
-    """The record again, from what `payload_of` gave and the identity that stood beside it."""
+    """Rebuild a record from the text that `payload_of` wrote and the identity stored beside it."""
     return records_from(partition, ((id, layer, session, payload, vector, version, born),))[0]
 
 
 def records_from(partition: Partition, stored: Sequence[Stored]) -> list[Record]:
-    """The same for many of one partition: their texts are read in one go, and they share their scopes."""
+    """The same for many records of one partition: their texts are parsed in one go, and equal scopes are shared."""
     bodies = json.loads(f"[{','.join([row[3] for row in stored])}]")
     scopes: dict[tuple[str, str], Scope] = {}
     records = []
@@ -341,14 +341,14 @@ _bare_values = attrgetter(
 
 
 def bare(record: Record) -> tuple[Any, ...]:
-    """All that a record says beside its id, layer, scope and vector, as plain values."""
+    """Everything in a record except its id, layer, scope and vector, as plain values."""
     source = record.source
     told = source and (source.message_id, source.session_id, source.span, source.role, source.extractor)
     return told, *_bare_values(record)
 
 
 def record_with(id: str, layer: str, scope: Scope, vector: Vector | None, bare: tuple[Any, ...]) -> Record:
-    """The record again, from what `bare` gave and the rest of it."""
+    """Rebuild a record from the values that `bare` returned and the rest of its fields."""
     source, content, data, metadata, importance, confidence, created, event, begins, ends, over, trust, *store = bare
     return _closed(
         _Open(
@@ -361,7 +361,7 @@ def record_with(id: str, layer: str, scope: Scope, vector: Vector | None, bare: 
 def digest_of(record: Record, payload: str) -> bytes:
     """A hash of the whole record without version and birth. Equal records have equal digests."""
     scope, vector = record.scope, record.vector
-    # The text of a plain tuple says where each part begins and ends.
+    # The repr of a plain tuple shows where each part begins and ends.
     identity = repr((record.id, record.layer, scope.org, scope.user, scope.session, vector and vector.model))
     hasher = hashlib.blake2b(identity.encode(), digest_size=16)
     hasher.update(payload.encode())
@@ -375,7 +375,7 @@ class Job:
     """Work for later, written in the same commit as what caused it.
 
     `attempt` is the lease token: a commit that finishes a job must name the attempt that is still
-    the newest. Clocks only decide when a job is offered again.
+    the newest. Clocks decide only when a job is offered again.
     """
 
     id: str
@@ -387,16 +387,16 @@ class Job:
 
 
 def enrich_job(partition: Partition, refs: tuple[str, ...], now: int) -> Job:
-    """The work of giving new records their meaning, their importance, and what else they tell."""
+    """The job that enriches new records: their embedding, their importance, and what can be learned from them."""
     return Job(f"enrich:{new_id(now)}", partition, "enrich", refs, now)
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """One change of one partition: it lands whole or not at all.
+    """One change to one partition: it lands whole or not at all.
 
-    `key` makes it happen once, `needs` names records that must still live, `epoch` is the epoch
-    of the partition that the writer has read.
+    `key` makes it happen only once, `needs` names records that must still live, `epoch` is the
+    epoch of the partition as the writer read it.
     """
 
     partition: Partition
@@ -409,17 +409,17 @@ class Changes:
     epoch: int | None = None
 
     def sent(self, enqueue: tuple[Job, ...], key: str | None) -> Changes:
-        """The same change as it goes to a store, with these jobs under this key. Quicker than `dataclasses.replace`."""
+        """The same change as it goes to a store, with these jobs under this key. Faster than `dataclasses.replace`."""
         return Changes(self.partition, self.put, self.drop, enqueue, self.finish, key, self.needs, self.epoch)
 
     def and_(self, **more: tuple[Any, ...]) -> Changes:
-        """The same change with more operations in it."""
+        """The same change with further operations added."""
         return replace(self, **{name: getattr(self, name) + extra for name, extra in more.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One reason why a record was found: the raw score, its place in that leg (0: not counted), what it added."""
+    """One reason why a record was found: the raw score, its rank in that leg (0: not counted), what it contributed."""
 
     score: float
     rank: int
@@ -427,10 +427,10 @@ class Leg:
 
 
 class Hit:
-    """A record that was found, where it stands, and why.
+    """A record that was found, its place among the hits, and why it was found.
 
-    Search finds records in an index that answers other callers too. A hit from `apart` copies its records when they
-    are first read: most callers look at `id` and `content` alone.
+    Search finds records in an index that serves other callers too. A hit from `apart` copies its records when they
+    are first read, because most callers look at `id` and `content` only.
     """
 
     __slots__ = ("_neighbours", "_record", "_shared", "legs", "place", "score")
@@ -448,14 +448,14 @@ class Hit:
 
     @property
     def record(self) -> Record:
-        """The record itself, free to be changed."""
+        """The record that was found."""
         if self._shared:
             self._copy()
         return self._record
 
     @property
     def neighbours(self) -> tuple[Record, ...]:
-        """The messages right before and after it, where it is a message."""
+        """The messages right before and after the record, if it is a message."""
         if self._shared:
             self._copy()
         return self._neighbours
@@ -469,13 +469,13 @@ class Hit:
         return self._record.content
 
     def apart(self) -> Hit:
-        """The same hit for a caller who may change what stands in its records."""
+        """The same hit for a caller that may change its records: they are copied before they are handed out."""
         hit = Hit(self._record, self.score, self.place, self.legs, self._neighbours)
         hit._shared = True
         return hit
 
     def of(self, record: Record) -> Hit:
-        """The same hit with another record in its place."""
+        """The same hit, holding another record."""
         return Hit(record, self.score, self.place, self.legs, self.neighbours)
 
     def _copy(self) -> None:
@@ -485,25 +485,25 @@ class Hit:
 
     @property
     def relevance(self) -> float:
-        """How likely it is that this answers the question, 0 to 1, whatever else was found. The score only orders."""
+        """How likely this is to answer the question, 0 to 1, whatever else was found. The score only orders hits."""
         likely: float = getattr(self.legs, "relevance", 0.0)
         return likely
 
     def explain(self) -> str:
-        """One line: the score, and what each leg added to it, the most first. What added nothing is not named."""
+        """One line: the score, and what each leg contributed, largest first. Legs that added nothing are omitted."""
         legs = sorted(self.legs.items(), key=lambda item: -item[1].share)
         parts = [_told(name, leg) for name, leg in legs if abs(leg.share) >= LEAST_TOLD]
         return f"{self.score:.2f} = {' '.join(parts).removeprefix('+ ')}" if parts else f"{self.score:.2f}"
 
     @property
     def reason(self) -> str:
-        """Why it was found, in plain words: what spoke for it the most, at most three things."""
+        """Why it was found, in plain words: the strongest reasons, at most three."""
         told = [(leg.share, name) for name, leg in self.legs.items() if leg.share >= REASON_LEAST and name in REASONS]
         told.sort(key=lambda each: -each[0])
         return ", ".join(REASONS[name] for _, name in told[:REASONS_MAX]) or "little speaks for it"
 
     def to_dict(self) -> dict[str, Any]:
-        """The hit as documented JSON: where it stands, and why."""
+        """The hit as documented JSON: its place, and why it was found."""
         return {
             "id": self.id,
             "content": self.content,
@@ -530,18 +530,18 @@ REASONS = {
     "time": "is of the time that is asked about, or tells of it",
     "reranker": "a second look finds that it fits",
 }
-"""What each leg that hangs on the question says, in plain words."""
+"""What each leg that depends on the question means, in plain words."""
 REASON_LEAST, REASONS_MAX = 0.02, 3
-"""A leg that added less is not named, and nobody reads more than three."""
+"""A leg that contributed less is not named, and nobody reads more than three reasons."""
 FITS = 0.2
-"""Where nothing that was found is more relevant than this, people are told that nothing really fits: most questions
-about other things stay below, few of those that have an answer do."""
+"""If no hit is more relevant than this, people are told that nothing really fits: most questions about other things
+stay below it, few of those that have an answer do."""
 LEAST_TOLD = 0.005
 """What rounds to 0.00 explains nothing."""
 
 
 def _told(name: str, leg: Leg) -> str:
-    """What a leg added or took, with the place it gives by itself where that is of interest."""
+    """What a leg added or subtracted, with the rank within the leg where that is of interest."""
     place = f" (#{leg.rank})" if name in ("words", "meaning") else ""
     return f"{'-' if leg.share < 0 else '+'} {name} {abs(leg.share):.2f}{place}"
 
@@ -553,7 +553,7 @@ def _begin(text: str) -> str:
 def in_portions(
     items: Iterable[Portioned], size_of: Callable[[Portioned], int], *, count_max: int, size_max: int
 ) -> Iterator[list[Portioned]]:
-    """The items in order, in pieces of which each fits into one commit, by their number and by their size."""
+    """The items in order, in portions that each fit into one commit by count and by size."""
     portion: list[Portioned] = []
     held = 0
     for item in items:
@@ -571,15 +571,15 @@ def in_portions(
 
 
 STANDS_IN = "stands_in"
-"""The label of a message under which a place is named that holds it, too, and is no store of ours."""
+"""The metadata label of a message that names a place outside our stores which also holds it."""
 
 
 class Place(Protocol):
-    """Somewhere that is no store of ours and holds messages of a session, too: what is forgotten goes there as well."""
+    """A place outside our stores that also holds messages of a session: what is forgotten is deleted there as well."""
 
     @property
     def name(self) -> str:
-        """What people call it; messages that stand there carry it as a label."""
+        """Its name for people; messages held there carry it as a label."""
         ...
 
     @property
@@ -588,5 +588,5 @@ class Place(Protocol):
         ...
 
     async def forget(self, ids: Collection[str] | None) -> int:
-        """Delete these messages there, or all of the session. Gives how many went."""
+        """Delete these messages there, or all of the session. Returns how many were deleted."""
         ...

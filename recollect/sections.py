@@ -1,6 +1,6 @@
 """What goes into each section of a context, before anything is weighed: which records, in which words.
 
-Everything is read from the indexes of the user and of the org; nothing is asked of the store.
+Everything is read from the indexes of the user and of the org; the store is not queried.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from recollect.policies.notes import TOGETHER, Noted, note
 from recollect.records import HOUR_MS, Hit, Record, Scope, as_datetime, iso
 
 ENTITIES_MAX = 5
-"""Entities of a question that are told about; a question that names more is a list."""
+"""Entities of a question that are described; a question that names more is a list."""
 ASKED_CHARACTERS = 2_000
-"""How much of a question is looked at for names: a pasted document names everybody."""
+"""How much of a question is searched for names: a pasted document names everybody."""
 RELATIONS_MAX = 8
-"""What is told of one entity."""
+"""Relations that are shown of one entity."""
 FOUND_SECTIONS = ("episodes", "knowledge")
 """Sections that are filled by what search finds; the others have rules of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The records of each section, best first. A line may stand for more records than the one it is named by."""
+    """The records of each section, best first. A line may stand for more records than the one whose id it has."""
 
     records: dict[str, list[Record]]
     also: Mapping[str, Sequence[Record]] = field(default_factory=dict)
 
     def only(self, layers: Sequence[str], sections: Sequence[str]) -> Gathered:
-        """Without what lies in other layers than these, where the running summary stays, or in other sections."""
+        """Only what is in these layers and sections; the running summary stays whatever the layers."""
         wanted = (*(layers or LAYERS), "summary")
         chosen = sections or SECTIONS
         kept = {
@@ -54,7 +54,7 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Who asks what, where and when: what the gathering goes by."""
+    """Who asks what, where and when: what gathering depends on."""
 
     scope: Scope
     text: str
@@ -62,7 +62,7 @@ class Asking:
     summary: Record | None = None
     recent: Sequence[Record] = ()
     knows_profile: bool = True
-    """Whether the notes about the user stand in the context as well."""
+    """Whether the notes about the user are in the context as well."""
 
 
 def gather(index: PartitionIndex, shared: PartitionIndex, asking: Asking, hits: Sequence[Hit]) -> Gathered:
@@ -87,7 +87,7 @@ def gather(index: PartitionIndex, shared: PartitionIndex, asking: Asking, hits: 
 
 
 def _instructions(index: PartitionIndex, shared: PartitionIndex, scope: Scope, now: int) -> list[Record]:
-    """What counts for the agent: the org's defaults, then the user's own; the same id stands in its place."""
+    """What applies to the agent: the org's defaults, then the user's own; a later one replaces one with its id."""
     stands: dict[str, Record] = {}
     for each, agent in ((shared, ""), (shared, scope.agent), (index, ""), (index, scope.agent)):
         held = [record for record in each.of_layer("customization", now) if record.scope.agent == agent]
@@ -104,9 +104,9 @@ PROFILE_LAYERS = (*NOTED_LAYERS, "relation")
 
 
 def _profile(index: PartitionIndex, now: int, also: dict[str, Sequence[Record]]) -> list[Record]:
-    """The notes about the user, as they were made for the question before while nothing of them has changed.
+    """The notes about the user, reused from the previous question as long as nothing in them has changed.
 
-    How sure something is fades by the day, and is looked at once an hour.
+    How sure something is fades by the day, and is checked once an hour.
     """
     notes, news = index.notes, index.news_of(PROFILE_LAYERS)
     if notes is None or notes.news != news or not notes.since <= now < notes.until:
@@ -121,7 +121,7 @@ def _profile(index: PartitionIndex, now: int, also: dict[str, Sequence[Record]])
 
 
 def _noted_lines(index: PartitionIndex, now: int, also: dict[str, Sequence[Record]]) -> list[Record]:
-    """Facts, then preferences, as notes: values of a set stand together, and so do keys that belong together."""
+    """Facts, then preferences, as notes: values of a set are grouped, and so are keys that belong together."""
     lines: list[Record] = []
     kin = _kin(index, now)
     for layer in NOTED_LAYERS:
@@ -147,7 +147,7 @@ def _noted_lines(index: PartitionIndex, now: int, also: dict[str, Sequence[Recor
 
 
 def _kin(index: PartitionIndex, now: int) -> dict[str, str]:
-    """What people are to the user, by name, where the graph knows it more exactly than the profile: a sister."""
+    """What people are to the user, by name, where the graph is more exact than the profile: a sister."""
     told = ((record.data.get("names"), record.data.get("relation")) for record in index.of_layer("relation", now))
     kin = {normal(names[1]): str(relation) for names, relation in told if names and names[0] == USER}
     animals = (record.data for record in index.of_layer("entity", now) if record.data.get("type") in _ANIMALS)
@@ -157,7 +157,7 @@ def _kin(index: PartitionIndex, now: int) -> dict[str, str]:
 
 
 def _noted(record: Record, kin: Mapping[str, str], now: int) -> Noted:
-    """A value, with what a reader should know: what it is, since when if it may change, and that it is not sure."""
+    """A value, with what a reader should know: what it is, since when if it may change, and whether it is sure."""
     key, value = key_of(record.data["key"]), str(record.data["value"])
     kind = kin.get(normal(value), "").replace("_", " ") if key.name in _KIN else ""
     return Noted(
@@ -174,7 +174,7 @@ def _noted(record: Record, kin: Mapping[str, str], now: int) -> Noted:
 def _entities(
     index: PartitionIndex, shared: PartitionIndex, asking: Asking, also: dict[str, Sequence[Record]]
 ) -> list[Record]:
-    """A line for each entity that the question names, with what holds of it now."""
+    """A line for each entity that the question names, with what is true of it now."""
     text, now = asking.text[:ASKED_CHARACTERS], asking.now
     plain = normal(text)
     lines = []
@@ -188,7 +188,7 @@ def _entities(
 
 
 def _is_hinted(names: Iterable[str], text: str, cached: Record | None = None) -> bool:
-    """A cheap look before the exact one: some name, or what it begins with, stands somewhere in the text."""
+    """A cheap check before the exact one: whether some name, or its first word, occurs anywhere in the text."""
     more = cached.data.get("aliases", ()) if cached is not None else ()
     return any(name and normal(name).split(" ", 1)[0] in text for name in (*names, *more))
 
@@ -210,7 +210,7 @@ def _told_of(web: Web, index: PartitionIndex, asking: Asking, also: dict[str, Se
 
 
 def _values(index: PartitionIndex, now: int) -> dict[str, set[str]]:
-    """What the facts of each key say."""
+    """The values of the facts, by key."""
     values: dict[str, set[str]] = {}
     for fact in index.of_layer("fact", now):
         values.setdefault(fact.data.get("key", ""), set()).add(normal(str(fact.data.get("value", ""))))
@@ -224,7 +224,7 @@ def _is_in_profile(relation: Relation, values: Mapping[str, set[str]]) -> bool:
 
 
 def _is_believed(relation: Relation, values: Mapping[str, set[str]]) -> bool:
-    """Not contradicted by the profile, which people correct: a prompt must not say both."""
+    """Whether the profile, which people correct, does not contradict it: a prompt must not say both."""
     key = SAID_BY_FACTS.get(relation.relation) if relation.names[0] == USER else None
     return key is None or normal(relation.names[1]) in values.get(key, ())
 
@@ -238,7 +238,7 @@ def _entity_line(entity: Entity, relations: Sequence[Relation]) -> str:
 
 
 def _told(entity: Entity, relation: Relation) -> str:
-    """A relation as it is told of one of its ends: "lives in Oslo", "the user's sister", "Ann knows Bo"."""
+    """A relation as seen from one of its ends: "lives in Oslo", "the user's sister", "Ann knows Bo"."""
     near, far = ("the user" if name == USER else name for name in relation.names)
     verb = relation.relation.replace("_", " ")
     if relation.subject == entity.id:
@@ -252,7 +252,7 @@ _KIN = frozenset((
     "cousin", "niece", "nephew", "half sister", "half brother", "grandson", "granddaughter",
     "grandchild", "friend", "colleague", "boss", "roommate", "neighbour", "pet", "dog", "cat",
 ))  # fmt: skip
-"""Relations that are what somebody is to somebody."""
+"""Relations that say what somebody is to somebody else."""
 _ANIMALS = frozenset(("dog", "cat"))
 """What a pet may be, by the type of its entity."""
 _KEY_OF = {
@@ -265,7 +265,7 @@ _KEY_OF = {
         ("relative", "grandmother", "grandfather", "grandchild", "grandson", "granddaughter", "aunt", "uncle", "cousin",
          "niece", "nephew"), "relative"),
 }  # fmt: skip
-"""By which key the profile knows what a relation of the user says."""
+"""The profile key that says the same as a relation of the user."""
 
 
 # ── In words ─────────────────────────────────────────────────────────────────────────────────────
@@ -281,7 +281,7 @@ def _plain_line(record: Record) -> str:
 
 
 def dated_line(record: Record, text: str | None = None) -> str:
-    """With the day it was said, and who said it: the day does not change from turn to turn."""
+    """A record as a line with the day it was said and who said it: the day does not change from turn to turn."""
     day = (iso(record.when) or "")[:10]
     who = record.data.get("name") or record.data.get("role")
     return f"- [{day}] {safe(str(who)) + ': ' if who else ''}{safe(record.content if text is None else text)}"

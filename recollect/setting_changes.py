@@ -1,6 +1,6 @@
-"""What `Memory.open` takes by name besides what it names itself: every other setting, for editors and type checkers.
+"""The settings that `Memory.open` takes by name besides its own parameters, for editors and type checkers.
 
-It is read by them alone, and a test keeps it equal to the settings.
+Only they read it, and a test keeps it equal to the settings.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TypedDict
 
 
 class SettingChanges(TypedDict, total=False):
-    """Settings by their names, as `window_turns=20`; `Settings` says what each is for."""
+    """Settings by name, such as `window_turns=20`; `Settings` says what each is for."""
 
     layers: Mapping[str, str]
     fallback: str

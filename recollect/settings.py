@@ -1,4 +1,4 @@
-"""Every setting with its default and the reason for it; file and environment are read here alone.
+"""Every setting with its default and the reason for it; only this module reads the file and the environment.
 
 Precedence: what is passed in code, then `RECOLLECT_*` variables, then `recollect.toml`, then the
 defaults below.
@@ -20,60 +20,60 @@ from recollect.errors import ValidationError
 FILE_NAME = "recollect.toml"
 PREFIX = "RECOLLECT_"
 TABLES = ("agents", "orgs")
-"""Tables of the file with a shape of their own, which whoever needs them reads."""
+"""Tables of the file that have their own shape and are read by the code that needs them."""
 QUALITIES, RERANKERS = ("fast", "best"), ("large", "small")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How one Recollect behaves. Prefer a good default to a new setting."""
+    """How one instance of Recollect behaves. Prefer a good default to a new setting."""
 
     url: str = "sqlite:///recollect.db"
     """Where memories are kept."""
     layers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Layers that are kept elsewhere, each with its URL: a table in the file, `working=redis://...,conversation=...`
-    in the environment. `conversation`, `working` and `entity_cache` can be."""
+    in the environment. Possible for `conversation`, `working` and `entity_cache`."""
     fallback: str = ""
-    """`memory`: where a store cannot be reached at the start, go on in memory, with a warning. For development."""
+    """`memory`: if a store cannot be reached at startup, continue in memory, with a warning. For development."""
     index: str = field(default="", repr=False)
-    """An index of vectors beside the store: `chroma:///FOLDER` or `chroma+http://HOST:PORT`. Empty: none but ours."""
+    """A vector index beside the store: `chroma:///FOLDER` or `chroma+http://HOST:PORT`. Empty: only our own."""
     embedder: str = "static"
     """`static` (in the package, no download), `minilm` (after `recollect models build`), `onnx:FOLDER`,
-    `fastembed:MODEL`, `openai:MODEL` (any such endpoint; `openai:MODEL@512` asks for 512 numbers) or `none`."""
+    `fastembed:MODEL`, `openai:MODEL` (any compatible endpoint; `openai:MODEL@512` asks for 512 numbers) or `none`."""
     embedder_before: str = "static"
-    """The embedder of memories from before a change: they stay findable by meaning until `recollect reembed`."""
+    """The embedder used before a change: its memories stay findable by meaning until `recollect reembed`."""
     embedder_url: str = "https://api.openai.com/v1"
-    """Where the endpoint of an `openai:` embedder is, without `/embeddings`."""
+    """The endpoint of an `openai:` embedder, without `/embeddings`."""
     embedder_key: str = field(default="", repr=False)
-    """The key of that endpoint; empty: `OPENAI_API_KEY`, if there is one."""
+    """The key for that endpoint; empty: `OPENAI_API_KEY`, if it is set."""
     models: str = "~/.local/share/recollect/models"
     """Where `recollect models build` keeps models; under `XDG_DATA_HOME` if that is set."""
     quality: str = "fast"
-    """`fast`, or `best`: the reranker looks at the first hits again (`pip install recollect[rerank]`)."""
+    """`fast`, or `best`: the reranker scores the first hits again (`pip install recollect[rerank]`)."""
     reranker: str = "large"
-    """Which one: `large`, or `small`, which takes less than half of the time and finds a little less."""
+    """Which reranker: `large`, or `small`, which takes less than half the time and finds a little less."""
     language: str = "en"
-    """Whose stems and stop words to use; anything else is neutral."""
+    """The language whose stems and stop words are used: `en`; anything else is neutral."""
     model: str = ""
-    """Name of the chat model whose tokens are counted; empty: a careful estimate."""
+    """Name of the chat model whose tokens are counted; empty: a cautious estimate."""
     llm: str = ""
-    """A chat model that learns more than the rules do: `openai:MODEL` (any such endpoint); empty: rules alone."""
+    """A chat model that learns more than the rules do: `openai:MODEL` (any compatible endpoint); empty: rules alone."""
     llm_url: str = "https://api.openai.com/v1"
-    """Where the endpoint of that model is, without `/chat/completions`. Only here and in code: no request names it."""
+    """The endpoint of that model, without `/chat/completions`. Set only here or in code: no request can name it."""
     llm_key: str = field(default="", repr=False)
-    """The key of that endpoint; empty: `OPENAI_API_KEY`, if there is one."""
+    """The key for that endpoint; empty: `OPENAI_API_KEY`, if it is set."""
     llm_timeout_s: float = 60.0
-    """How long one answer of the model may take; the job that waits for it is tried again later."""
+    """How long one answer of the model may take; the job that waits for it is retried later."""
     llm_tokens_per_day: int = 1_000_000
-    """Tokens that the model may cost each org in a day (UTC), counted in the store for all workers; the rest waits."""
+    """Tokens each org may spend on the model per day (UTC), counted in the store for all workers; the rest waits."""
     llm_at_once: int = 4
-    """Questions to the model that one process has open: endpoints answer slower than that, or refuse."""
+    """Requests to the model that one process has open at once: with more, endpoints answer more slowly, or refuse."""
     llm_batch_s: float = 30.0
-    """How long turns of a session are gathered before the model reads them together."""
+    """How long turns of a session are collected before the model reads them together."""
     llm_rewrite: bool = False
-    """Let the model put questions in other words as well before they are searched for; it has two seconds."""
+    """Let the model also rephrase questions before they are searched for; it has two seconds."""
     worker: bool = True
-    """Enrich inside this process. Switch off where `recollect worker` runs beside it."""
+    """Enrich inside this process. Switch it off if `recollect worker` runs alongside."""
     busy_timeout_s: float = 10.0
     """How long a write waits for another process that holds the file."""
     conversation_days: int | None = None
@@ -81,70 +81,70 @@ class Settings:
     working_hours: int = 24
     """How long a working state lives after its last change."""
     window_strategy: str = "sliding_window_summary"
-    """The window of a conversation that goes into a context."""
+    """How to choose the window of a conversation that goes into a context."""
     window_messages: int = 50
-    """Messages of the window by count: what chat APIs usually send along."""
+    """Messages in a window by count: what chat APIs usually send along."""
     window_turns: int = 10
-    """Turns of the window by turns."""
+    """Turns in a window by turns."""
     window_tokens: int = 4_000
-    """Tokens of the window by tokens, and from where on history is folded into the summary."""
+    """Tokens in a window by tokens, and the length beyond which history is folded into the summary."""
     summary_tokens: int = 500
-    """How long a running summary may get: an eighth of the window it stands before."""
+    """Tokens that a running summary may have: an eighth of the window it precedes."""
     learn: bool = True
     """Learn facts, preferences, corrections and entities from what users say."""
     masking: str = ""
     """What is masked before anything is stored: `secrets`, `personal`, both, or single kinds; empty: nothing."""
     episode_idle_minutes: int = 120
-    """A session that rests this long becomes an episode: lunch does not end a talk, a night does."""
+    """A session that is idle this long becomes an episode: lunch does not end a conversation, a night does."""
     lease_s: float = 60.0
-    """How long a claimed job is hidden; a worker at work extends it."""
+    """How long a claimed job is hidden; the worker running it extends this."""
     poll_s: float = 1.0
-    """How often an idle worker looks for jobs that other processes left."""
+    """How often an idle worker looks for jobs that other processes left behind."""
     claim_jobs: int = 32
-    """Jobs a worker takes at a time."""
+    """Jobs a worker claims at a time."""
     job_timeout_s: float = 120.0
-    """How long one try of a job may take before it counts as failed."""
+    """How long one attempt at a job may take before it counts as failed."""
     job_attempts_max: int = 5
-    """Tries before a job becomes a visible failure."""
+    """Attempts before a job becomes a visible failure."""
     retry_s: float = 2.0
-    """Wait before the first retry; doubles with each."""
+    """Wait before the first retry; it doubles with each one."""
     index_mib: int = 512
     """Memory for the indexes of recently used partitions."""
     index_awake: int | None = None
-    """Partitions whose indexes stay ready to be asked at once; the others are packed, and take a third of the memory.
-    Not set: 1,000, and 8 in a server."""
+    """Partitions whose indexes stay ready for the next query; the others are packed, and take a third of the memory.
+    Not set: 1,000, or 8 in a server."""
     memories_max: int = 100_000
-    """Long-term memories a user may keep before pruning takes the least useful."""
+    """Long-term memories a user may keep before pruning removes the least useful."""
     prune_score: float = 0.15
-    """Retention score under which an old memory is retired."""
+    """Retention score below which an old memory is retired."""
     prune_age_days: int = 180
     """Nothing younger than this is pruned for its score."""
     learnings_max: int = 1_000
-    """Learnings a user or an org may keep before pruning takes the least useful: a prompt has room for five."""
+    """Learnings a user or an org may keep before pruning removes the least useful: a prompt has room for five."""
     prune_learning_score: float = 0.35
-    """Score under which an old learning is retired."""
+    """Score below which an old learning is retired."""
     consolidate: bool = True
-    """Once a day: sessions that rest become episodes, what recurs in them knowledge, and doubles one memory."""
+    """Once a day: idle sessions become episodes, what recurs in them becomes knowledge, and duplicates are merged."""
     prune: bool = True
     """Once a day: memories and learnings that are old, unimportant and unused are retired, with the reason."""
     host: str = "127.0.0.1"
-    """Where the server listens; without keys only on this machine."""
+    """The address the server listens on; without keys, this machine only."""
     port: int = 8765
-    """On which port."""
+    """The port the server listens on."""
     workers: int = 1
-    """Processes of the server, which share its port and its store."""
+    """Server processes, which share the port and the store."""
     console_secret: str = field(default="", repr=False)
-    """Signs the cookies of the console; the same for all servers behind one name. Empty: another at every start."""
+    """Signs the cookies of the console; the same for all servers behind one name. Empty: a new one at every start."""
     requests_per_day: int | None = None
-    """Requests that one org may send to the server in a day; not set: as many as it likes. So for the next two."""
+    """Requests that one org may send to the server per day; not set: no limit, as for the next two."""
     memories_per_day: int | None = None
-    """Messages and memories that it may add."""
+    """Messages and memories that one org may add per day."""
     bytes_per_day: int | None = None
-    """Bytes that it may send."""
+    """Bytes that one org may send per day."""
     tracing: bool = False
     """Send traces of the server to OpenTelemetry (`pip install recollect[otel]`); `OTEL_*` variables say where."""
     requests_per_minute: int = 1_200
-    """Requests that one API key may send to the server; those of ten seconds may come at once."""
+    """Requests per minute that one API key may send to the server; ten seconds' worth may come at once."""
 
     @classmethod
     def read(cls, environ: Mapping[str, str], folder: Path | None = None) -> Settings:
@@ -160,7 +160,7 @@ class Settings:
 
 
 def read_file(folder: Path | None = None) -> dict[str, Any]:
-    """All that `recollect.toml` in the folder says; nothing if there is no such file."""
+    """Everything in the `recollect.toml` of the folder; empty if there is no such file."""
     path = (folder or Path()) / FILE_NAME
     if not path.is_file():
         return {}
@@ -175,12 +175,12 @@ def read_file(folder: Path | None = None) -> dict[str, Any]:
 
 
 def variables_in(environ: Mapping[str, str]) -> list[str]:
-    """The names of those variables that are read as settings."""
+    """The names of the variables that are read as settings."""
     return [name for name in environ if name.startswith(PREFIX) and name.removeprefix(PREFIX).lower() in _TYPES]
 
 
 def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
-    """Variables that are read as no setting, each with the one that may be meant.
+    """Variables that match no setting, each with the one that was probably meant.
 
     >>> misspelt({"RECOLLECT_CONVERSTION_DAYS": "365", "RECOLLECT_URL": "memory://", "RECOLLECT_DEBUG": "1"})
     {'RECOLLECT_CONVERSTION_DAYS': 'RECOLLECT_CONVERSATION_DAYS'}
@@ -191,7 +191,7 @@ def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _from_others(environ: Mapping[str, str]) -> dict[str, Any]:
-    """What well-known variables of others say, under everything that is said to Recollect itself."""
+    """Values from well-known variables of other software; anything set for Recollect itself overrides them."""
     values: dict[str, Any] = {}
     if data := environ.get("XDG_DATA_HOME"):
         values["models"] = f"{data}/recollect/models"
@@ -201,7 +201,7 @@ def _from_others(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 _LAYER = re.compile(r"(?:^|,)\s*([a-z_]+)=(?=[a-z+]+://)")
-"""Where the next layer begins: URLs may hold commas and equals signs, but not these before another URL."""
+"""Where the next layer begins: URLs may contain commas and equals signs, but not in this form before another URL."""
 
 
 def _layers(value: Any) -> dict[str, str]:

@@ -172,27 +172,27 @@ class Memory:
         return self._loop
 
     def user(self, id: str, *, org: str = "default") -> User:
-        """The handle of a user; all that is done through it belongs to this user alone."""
+        """The handle of a user; everything done through it belongs to this user alone."""
         return User(self._inner.user(id, org=org), self._running)
 
     def org(self, id: str = "default") -> Org:
-        """The handle of an org: what all of its users share."""
+        """The handle of an org: what all its users share."""
         return Org(self._inner.org(id), self._running)
 
     def entities(self, org: str = "default") -> EntityCache:
-        """The business objects of an org, read through a loader and kept for a while."""
+        """The business objects of an org, read through a loader and cached for a while."""
         return EntityCache(self._inner.entities(org), self._running)
 
     def masked(self, text: str) -> str:
-        """A text as it is stored: with masks for what the settings want masked."""
+        """The text as it would be stored, with everything masked that the settings say to mask."""
         return self._inner.masked(text)
 
     def work(self) -> int:
-        """Run what is due until nothing is. Gives the number of jobs that were run."""
+        """Run due jobs until none are left. Returns the number of jobs run."""
         return self._running.run("Memory.work", self._inner.work())
 
     def maintain(self, *, dry_run: bool = False) -> list[Maintained]:
-        """Consolidate, retire what is not worth keeping and purge what is dead; with `dry_run`, only tell."""
+        """Consolidate, retire what is not worth keeping and purge what is dead; with `dry_run`, only report."""
         return self._running.run("Memory.maintain", self._inner.maintain(dry_run=dry_run))
 
     def reembed(
@@ -203,10 +203,10 @@ class Memory:
         dry_run: bool = False,
         told: Callable[[int], None] | None = None,
     ) -> list[Reembedded]:
-        """Embed anew what another embedder has embedded, for all users or some; with `dry_run`, only count.
+        """Re-embed what another embedder has embedded, for all users or some; with `dry_run`, only count.
 
-        Everything stays searchable meanwhile, and it can be stopped anywhere and called again.
-        `told` is called with the number of records that were looked at since the last time.
+        Everything stays searchable meanwhile. The call can be interrupted at any point and repeated.
+        `told` is called with the number of records examined since its last call.
         """
         return self._running.run("Memory.reembed", self._inner.reembed(user=user, org=org, dry_run=dry_run, told=told))
 
@@ -220,33 +220,33 @@ class Memory:
         again: bool = False,
         told: Callable[[int], None] | None = None,
     ) -> list[Reprocessed]:
-        """Read stored conversations again, of all users or some, by `rules` or by the `model`; tell what would change.
+        """Reprocess stored conversations, of all users or some, by `rules` or by the `model`; report what would change.
 
-        Nothing changes without `apply`. A model goes on where it was stopped, or with `again` begins anew. `told` is
-        called with the number of messages that were read since the last time.
+        Nothing changes without `apply`. A model resumes where it was stopped, or starts over with `again`. `told` is
+        called with the number of messages read since its last call.
         """
         return self._running.run(
             "Memory.reprocess", self._inner.reprocess(user=user, org=org, by=by, apply=apply, again=again, told=told)
         )
 
     def reindex(self, *, user: str | None = None, org: str | None = None) -> list[Reindexed]:
-        """Make the index beside the store hold what the store holds, for all users or some."""
+        """Bring the index beside the store in line with the store, for all users or some."""
         return self._running.run("Memory.reindex", self._inner.reindex(user=user, org=org))
 
     def survey(self) -> Survey:
-        """How much there is, over all users: for operators."""
+        """How much there is across all users; for operators."""
         return self._running.run("Memory.survey", self._inner.survey())
 
     def users(self) -> list[Partition]:
-        """Every (org, user) that has something, without those who were erased: for operators."""
+        """Every (org, user) that has anything stored, without erased users; for operators."""
         return self._running.run("Memory.users", self._inner.users())
 
     def failures(self) -> list[Record]:
-        """Work that was given up, of all users and of the library itself: for operators."""
+        """Work that was given up, of all users and of the library itself; for operators."""
         return self._running.run("Memory.failures", self._inner.failures())
 
     def retry(self, failure: Record) -> None:
-        """Give failed work of any user another round of tries."""
+        """Give failed work of any user another round of attempts."""
         self._running.run("Memory.retry", self._inner.retry(failure))
 
     def check(self) -> list[str]:
@@ -254,7 +254,7 @@ class Memory:
         return self._running.run("Memory.check", self._inner.check())
 
     def examine(self) -> list[Finding]:
-        """What a look at the servers of the stores finds: versions, durability, clocks; with what to do about each."""
+        """Findings about the stores' servers (versions, durability, clocks), each with what to do about it."""
         return self._running.run("Memory.examine", self._inner.examine())
 
     def describe(self) -> dict[str, Any]:
@@ -277,13 +277,13 @@ class User:
         return self._inner.id
 
     def session(self, id: str, *, agent: str = "") -> Session:
-        """The handle of a session; it is made on first use."""
+        """The handle of a session, which is created on first use."""
         return Session(self._inner.session(id, agent=agent), self._running)
 
     def reprocess(
         self, *, session: str | None = None, by: str | None = None, apply: bool = False, again: bool = False
     ) -> Reprocessed:
-        """Read the user's conversations again, or one of them; tell what would change, and change it with `apply`."""
+        """Reprocess the user's conversations, or one of them; report what would change, and change it with `apply`."""
         return self._running.run(
             "User.reprocess", self._inner.reprocess(session=session, by=by, apply=apply, again=again)
         )
@@ -293,41 +293,41 @@ class User:
         return self._running.run("User.sessions", self._inner.sessions(limit=limit))
 
     def profile(self, *, as_of: Any = None, known_at: Any = None) -> Profile:
-        """What is known of the user: now, what was true at a time, or what was believed at a time."""
+        """What is known about the user now, or what was true (`as_of`) or believed (`known_at`) at some time."""
         return self._running.run("User.profile", self._inner.profile(as_of=as_of, known_at=known_at))
 
     @property
     def facts(self) -> Facts:
-        """What is known about the user, with its past."""
+        """What is known about the user, with its history."""
         return Facts(self._inner.facts, self._running)
 
     @property
     def preferences(self) -> Facts:
-        """Named settings of the user, with their past."""
+        """Named settings of the user, with their history."""
         return Facts(self._inner.preferences, self._running)
 
     @property
     def learnings(self) -> Learnings:
-        """Preferences, patterns and corrections that were learned from working with the user."""
+        """Preferences, patterns and corrections learned from working with the user."""
         return Learnings(self._inner.learnings, self._running)
 
     @property
     def customizations(self) -> Customizations:
-        """Standing instructions of the user, for all agents; `.of_agent(name)` are those for one."""
+        """The user's standing instructions for all agents; `.of_agent(name)` gives those for one."""
         return Customizations(self._inner.customizations, self._running)
 
     @property
     def episodes(self) -> Episodes:
-        """Stretches of conversation as they are remembered."""
+        """Remembered stretches of conversation."""
         return Episodes(self._inner.episodes, self._running)
 
     @property
     def graph(self) -> Graph:
-        """People, places and things that the user speaks of, and how they hang together."""
+        """People, places and things that the user mentions, and how they are related."""
         return Graph(self._inner.graph, self._running)
 
     def upsert_facts(self, items: Sequence[Mapping[str, Any]]) -> list[Fact]:
-        """Say up to 30 facts in one commit: objects with `key`, `value` and what else `add_fact` takes."""
+        """State up to 30 facts in one commit: objects with `key`, `value` and anything else that `add_fact` takes."""
         return self._running.run("User.upsert_facts", self._inner.upsert_facts(items))
 
     def add_fact(
@@ -340,7 +340,7 @@ class User:
         valid_from: Any = None,
         valid_to: Any = None,
     ) -> Fact:
-        """Say one fact. The same value again makes it surer; another ends the value before, which is kept."""
+        """State one fact. Repeating a value makes it surer; another value ends the previous one, which is kept."""
         return self._running.run(
             "User.add_fact",
             self._inner.add_fact(
@@ -366,7 +366,7 @@ class User:
         source_message_id: str | None = None,
         created_at: Any = None,
     ) -> Learning:
-        """Keep what was learned: a `preference`, a `pattern` or a `correction`; long ago, if a time is given."""
+        """Store what was learned: a `preference`, a `pattern` or a `correction`; `created_at` can backdate it."""
         return self._running.run(
             "User.add_learning",
             self._inner.add_learning(
@@ -375,7 +375,7 @@ class User:
         )
 
     def customize(self, text: str, *, agent: str = "", id: str | None = None) -> Customization:
-        """Give a standing instruction, to all agents or to one."""
+        """Add a standing instruction, for all agents or for one."""
         return self._running.run("User.customize", self._inner.customize(text, agent=agent, id=id))
 
     def add_memory(
@@ -393,9 +393,9 @@ class User:
         idempotency_key: str | None = None,
         only_new: bool = False,
     ) -> Record:
-        """Remember a text, for good or until a time. The same text again is the same memory, made stronger.
+        """Remember a text, permanently or until `expires_at`. Adding the same text again strengthens the same memory.
 
-        With `only_new` it is a `Conflict` instead if the text, or the id that is given, is already there.
+        With `only_new`, it raises `Conflict` instead if the text, or the given id, is already there.
         """
         return self._running.run(
             "User.add_memory",
@@ -419,7 +419,7 @@ class User:
     ) -> list[Record]:
         """Remember up to 90 texts in one commit, all or none. An item is a text or the arguments of `add_memory`.
 
-        With `only_new` it is a `Conflict` if any of them is already there.
+        With `only_new`, it raises `Conflict` if any of them is already there.
         """
         return self._running.run(
             "User.add_memories", self._inner.add_memories(items, idempotency_key=idempotency_key, only_new=only_new)
@@ -430,7 +430,7 @@ class User:
         return self._running.run("User.get_memory", self._inner.get_memory(id))
 
     def get_memories(self, ids: Sequence[str]) -> list[Record]:
-        """Those of these memories that are there, in the order asked."""
+        """The memories with these ids, in the order asked; missing ones are skipped."""
         return self._running.run("User.get_memories", self._inner.get_memories(ids))
 
     def update_memory(
@@ -443,9 +443,9 @@ class User:
         expires_at: Any = None,
         version: int | None = None,
     ) -> Record:
-        """Change a memory; what it was stays in its history. A stale `version` is a `Conflict`.
+        """Change a memory; its previous state stays in its history. A stale `version` raises `Conflict`.
 
-        How long it lives is no part of its history: `expires_at` is a time, or "never".
+        `expires_at` is a time, or "never"; it is not part of the history.
         """
         return self._running.run(
             "User.update_memory",
@@ -459,7 +459,7 @@ class User:
         return self._running.run("User.update_memories", self._inner.update_memories(items))
 
     def history(self, id: str) -> list[Record]:
-        """What a memory was, oldest first, the present one last."""
+        """The earlier states of a memory, oldest first, then the current one."""
         return self._running.run("User.history", self._inner.history(id))
 
     def list_memories(
@@ -472,9 +472,9 @@ class User:
         at: Any = None,
         newest_first: bool = False,
     ) -> tuple[list[Record], str | None]:
-        """A page of memories in order of birth, or the newest first, and the cursor of the next (None at the end).
+        """A page of memories in order of birth, or newest first, and the cursor of the next page (None at the end).
 
-        Times in the filter that count back, as "-7d", count from `at`: the same for all pages.
+        Relative times in the filter, such as "-7d", count back from `at`, so that they mean the same on every page.
         """
         return self._running.run(
             "User.list_memories",
@@ -493,7 +493,7 @@ class User:
         at: Any = None,
         quality: str | None = None,
     ) -> list[Hit]:
-        """What answers a question best, in all layers or in some, with the reasons of each hit."""
+        """The hits that best answer a question, in all layers or in some, each with its reasons."""
         return self._running.run(
             "User.search_memory",
             self._inner.search_memory(query, layer=layer, where=where, limit=limit, at=at, quality=quality),
@@ -510,7 +510,7 @@ class User:
         quality: str | None = None,
         model: str | None = None,
     ) -> Context:
-        """The best context for a question, outside of any session."""
+        """The best context for a question, outside any session."""
         return self._running.run(
             "User.get_context",
             self._inner.get_context(
@@ -532,22 +532,22 @@ class User:
         since: Any = None,
         dry_run: bool = False,
     ) -> Undone:
-        """Take back all that was learned from a session, a message or by an extractor; `redo` brings it back."""
+        """Undo everything that was learned from a session, from a message or by an extractor; `redo` brings it back."""
         return self._running.run(
             "User.undo",
             self._inner.undo(session=session, message_id=message_id, extractor=extractor, since=since, dry_run=dry_run),
         )
 
     def redo(self, undone_id: str) -> Undone:
-        """Take an undo back."""
+        """Reverse an undo."""
         return self._running.run("User.redo", self._inner.redo(undone_id))
 
     def quarantine(self, *, session: str | None = None, ids: Sequence[str] | None = None, reason: str = "") -> SetAside:
-        """Set a session or some memories aside: nothing uses them any more, and what they taught is undone."""
+        """Quarantine a session or some memories: nothing uses them any more, and what they taught is undone."""
         return self._running.run("User.quarantine", self._inner.quarantine(session=session, ids=ids, reason=reason))
 
     def release(self, *, session: str | None = None, ids: Sequence[str] | None = None) -> SetAside:
-        """Trust again what was set aside."""
+        """Release a session or some memories from quarantine: they are trusted again."""
         return self._running.run("User.release", self._inner.release(session=session, ids=ids))
 
     def forget(
@@ -557,39 +557,39 @@ class User:
         where: Mapping[str, Any] | None = None,
         layer: str | Sequence[str] | None = None,
     ) -> Receipt:
-        """Forget memories by id or by filter, with all that rests on them. Gives a receipt."""
+        """Forget memories by id or by filter, with everything that rests on them. Returns a receipt."""
         return self._running.run("User.forget", self._inner.forget(ids, where=where, layer=layer))
 
     def erase(self) -> Receipt:
-        """Forget everything about the user, in every layer and file. Gives a receipt."""
+        """Forget everything about the user, in every layer and file. Returns a receipt."""
         return self._running.run("User.erase", self._inner.erase())
 
     def export(self) -> list[dict[str, Any]]:
-        """Everything about the user as JSON objects; the first says what it is."""
+        """Everything about the user as JSON objects; the first describes the export."""
         return self._running.run("User.export", self._inner.export())
 
     def export_page(self, *, limit: int = 500, after: str | None = None) -> tuple[list[dict[str, Any]], str | None]:
-        """A page of the same, and the cursor of the next (None at the end): for what does not fit into memory."""
+        """A page of the export, and the cursor of the next (None at the end), for exports too large for memory."""
         return self._running.run("User.export_page", self._inner.export_page(limit=limit, after=after))
 
     def import_records(self, records: Sequence[Mapping[str, Any]]) -> int:
-        """Store exported records under this user. Gives how many were new."""
+        """Store exported records under this user. Returns how many were new."""
         return self._running.run("User.import_records", self._inner.import_records(records))
 
     def restore(self, id: str) -> Record:
-        """Take back what pruning retired or merging ended."""
+        """Bring back a memory that pruning retired or merging ended."""
         return self._running.run("User.restore", self._inner.restore(id))
 
     def maintain(self, *, dry_run: bool = False) -> Maintained:
-        """Consolidate, prune and purge this user's memories; with `dry_run`, only tell."""
+        """Consolidate, prune and purge this user's memories; with `dry_run`, only report."""
         return self._running.run("User.maintain", self._inner.maintain(dry_run=dry_run))
 
     def failures(self) -> list[Record]:
-        """Work that was given up, with the reason of each."""
+        """Work that was given up, each with its reason."""
         return self._running.run("User.failures", self._inner.failures())
 
     def retry(self, failure_id: str) -> None:
-        """Give failed work another round of tries."""
+        """Give failed work another round of attempts."""
         self._running.run("User.retry", self._inner.retry(failure_id))
 
 
@@ -609,12 +609,12 @@ class Org:
 
     @property
     def entities(self) -> EntityCache:
-        """Business objects, read through a loader and kept for a while."""
+        """Business objects, read through a loader and cached for a while."""
         return EntityCache(self._inner.entities, self._running)
 
     @property
     def graph(self) -> Graph:
-        """People, places and things that everybody may know of."""
+        """People, places and things that every user may know of."""
         return Graph(self._inner.graph, self._running)
 
     @property
@@ -624,7 +624,7 @@ class Org:
 
     @property
     def customizations(self) -> Customizations:
-        """Default instructions under those of each user; `.of_agent(name)` are those for one agent."""
+        """Default instructions, below each user's own; `.of_agent(name)` gives those for one agent."""
         return Customizations(self._inner.customizations, self._running)
 
     def add_memory(
@@ -645,7 +645,7 @@ class Org:
         at: Any = None,
         newest_first: bool = False,
     ) -> tuple[list[Record], str | None]:
-        """A page of what the org shares, as `list_memories` of a user gives it."""
+        """A page of what the org shares, in the form of `User.list_memories`."""
         return self._running.run(
             "Org.list_memories",
             self._inner.list_memories(
@@ -654,22 +654,22 @@ class Org:
         )
 
     def users(self, *, limit: int = 100, after: str | None = None) -> tuple[list[str], str | None]:
-        """A page of the users that have something, and the cursor of the next (None at the end).
+        """A page of the users that have anything stored, and the cursor of the next (None at the end).
 
-        Those who were erased are left out, so a short page is not the end.
+        Erased users are left out, so a short page is not necessarily the last.
         """
         return self._running.run("Org.users", self._inner.users(limit=limit, after=after))
 
     def failures(self, *, limit: int = 100, after: str | None = None) -> tuple[list[Record], str | None]:
-        """A page of the work for its users that was given up, and the cursor of the next (None at the end)."""
+        """A page of the work that was given up for the org's users, and the cursor of the next (None at the end)."""
         return self._running.run("Org.failures", self._inner.failures(limit=limit, after=after))
 
     def erase(self) -> Receipt:
-        """Forget everything of the org: all of its users, and what they share. Gives a receipt."""
+        """Forget everything about the org: all its users, and what they share. Returns a receipt."""
         return self._running.run("Org.erase", self._inner.erase())
 
     def forget(self, ids: str | Sequence[str]) -> Receipt:
-        """Forget what the org shares, by id. Gives a receipt."""
+        """Forget shared memories of the org, by id. Returns a receipt."""
         return self._running.run("Org.forget", self._inner.forget(ids))
 
 
@@ -689,7 +689,7 @@ class Session:
 
     @property
     def user(self) -> User:
-        """The handle of the user whose session it is."""
+        """The handle of the user this session belongs to."""
         return User(self._inner.user, self._running)
 
     @property
@@ -712,10 +712,10 @@ class Session:
         reply_to: str | None = None,
         idempotency_key: str | None = None,
     ) -> Message:
-        """Store a message. When this returns, it is kept; sent twice with one id or key, it is stored once.
+        """Store a message. When this returns, it is kept; sent twice with the same id or key, it is stored once.
 
-        With `trust="untrusted"` nothing is learned from it, as with all that tools say. With `reply_to`, the id of
-        another message, it is a `Conflict` if that one was forgotten meanwhile, alone or with its user.
+        With `trust="untrusted"` nothing is learned from it, as with all tool output. With `reply_to`, the id of
+        another message, it raises `Conflict` if that message was forgotten meanwhile, alone or with its user.
         """
         return self._running.run(
             "Session.add_message",
@@ -771,7 +771,7 @@ class Session:
         tokens: int | None = None,
     ) -> list[Message]:
         """The newest part of the conversation: `last_messages` (50), `last_turns` (10), `token_budget` (4000),
-        `sliding_window_summary` or `importance`; limits that are given hold together."""
+        `sliding_window_summary` or `importance`; all limits that are given apply."""
         return self._running.run(
             "Session.window", self._inner.window(strategy, messages=messages, turns=turns, tokens=tokens)
         )
@@ -796,10 +796,10 @@ class Session:
         quality: str | None = None,
         model: str | None = None,
     ) -> Context:
-        """The best context for a question that fits the budget: `messages` go to any chat model.
+        """The best context for a question that fits the budget; its `messages` go to any chat model.
 
-        `layers` and `sections` say what it is made of, `window` how many of the newest messages stand in it at most.
-        With `model`, tokens are counted as that model does, where its vocabulary is known.
+        `layers` and `sections` say what it is made of, `window` how many of the newest messages it holds at most.
+        With `model`, tokens are counted as that model does, if its vocabulary is known.
         """
         return self._running.run(
             "Session.get_context",
@@ -825,26 +825,26 @@ class Session:
         at: Any = None,
         quality: str | None = None,
     ) -> list[Hit]:
-        """The user's memories that answer a question best; the same as on the user's handle."""
+        """The user's memories that best answer a question; the same as on the user's handle."""
         return self._running.run(
             "Session.search_memory",
             self._inner.search_memory(query, layer=layer, where=where, limit=limit, at=at, quality=quality),
         )
 
     def customize(self, text: str, *, id: str | None = None) -> Customization:
-        """Give a standing instruction to the agent of this session."""
+        """Add a standing instruction for the agent of this session."""
         return self._running.run("Session.customize", self._inner.customize(text, id=id))
 
     def close(self) -> list[Episode]:
-        """Say that the conversation is over: it becomes an episode now. Gives the new ones."""
+        """End the conversation, which becomes an episode now. Returns the new episodes."""
         return self._running.run("Session.close", self._inner.close())
 
     def compress(self) -> bool:
-        """Fold the first half of what is not yet summed up into the running summary now."""
+        """Fold the first half of what is not yet summarised into the running summary now."""
         return self._running.run("Session.compress", self._inner.compress())
 
     def info(self) -> SessionInfo:
-        """The session as it is listed: title, counts, last activity. One that has no messages is `NotFound`."""
+        """The session as `sessions` lists it: title, counts, last activity. Raises `NotFound` if it has no messages."""
         return self._running.run("Session.info", self._inner.info())
 
     def rename(self, title: str) -> None:
@@ -852,11 +852,11 @@ class Session:
         self._running.run("Session.rename", self._inner.rename(title))
 
     def title(self) -> str | None:
-        """The title that the session was given; None if it was given none."""
+        """The title that the session was given, or None."""
         return self._running.run("Session.title", self._inner.title())
 
     def branch(self, message_id: str, into: str) -> Session:
-        """A new session that begins with this one's messages up to and with that message."""
+        """Create a session that begins with this one's messages, up to and including that message."""
         return Session(self._running.run("Session.branch", self._inner.branch(message_id, into)), self._running)
 
     def export(self) -> dict[str, Any]:
@@ -879,11 +879,11 @@ class Working:
         return repr(self._inner)
 
     def get(self, model: type[Model] | None = None) -> Any:
-        """The state as a dict (empty if there is none), or as the Pydantic model that is given."""
+        """The state as a dict (empty if there is none), or as an instance of the given Pydantic model."""
         return self._running.run("Working.get", self._inner.get(model))
 
     def set(self, value: Any, *, version: int | None = None) -> State:
-        """Replace the state by a dict or a Pydantic model."""
+        """Replace the state with a dict or a Pydantic model."""
         return self._running.run("Working.set", self._inner.set(value, version=version))
 
     def patch(self, changes: Mapping[str, Any], *, version: int | None = None) -> State:
@@ -891,7 +891,7 @@ class Working:
         return self._running.run("Working.patch", self._inner.patch(changes, version=version))
 
     def push(self, name: str, item: Any, *, keep: int = PUSH_KEEP) -> State:
-        """Append to a list in the state and keep its newest items, as for recent actions."""
+        """Append to a list in the state and keep its newest items, for recent actions, say."""
         return self._running.run("Working.push", self._inner.push(name, item, keep=keep))
 
     def clear(self) -> None:
@@ -1060,35 +1060,35 @@ class Customizations:
         return Customizations(self._inner.of_agent(agent), self._running)
 
     def add(self, text: str, *, id: str | None = None, on: bool = True) -> Customization:
-        """Add an instruction at the end. Under the id of a default of the org it stands in its place."""
+        """Add an instruction at the end. With the id of one of the org's defaults, it replaces that default."""
         return self._running.run("Customizations.add", self._inner.add(text, id=id, on=on))
 
     def update(
         self, id: str, *, text: str | None = None, on: bool | None = None, version: int | None = None
     ) -> Customization:
-        """Change an instruction. Of a default of the org, the user gets one of their own. Stale is a `Conflict`."""
+        """Change an instruction; of an org default, the user gets their own copy. A stale `version` is a `Conflict`."""
         return self._running.run("Customizations.update", self._inner.update(id, text=text, on=on, version=version))
 
     def switch_on(self, id: str) -> Customization:
-        """Let an instruction count again."""
+        """Switch an instruction back on."""
         return self._running.run("Customizations.switch_on", self._inner.switch_on(id))
 
     def switch_off(self, id: str) -> Customization:
-        """Keep an instruction without letting it count; of a default, for this user alone."""
+        """Keep an instruction without applying it; a default is switched off for this user alone."""
         return self._running.run("Customizations.switch_off", self._inner.switch_off(id))
 
     def reorder(self, ids: Sequence[str]) -> list[Customization]:
-        """Put the instructions into this order; each of them has to be named once."""
+        """Put the instructions into this order; each must be named exactly once."""
         return self._running.run("Customizations.reorder", self._inner.reorder(ids))
 
     def delete(self, id: str) -> None:
-        """Remove an instruction of one's own; a default of the org under it counts again."""
+        """Remove one of the user's own instructions; an org default that it replaced applies again."""
         self._running.run("Customizations.delete", self._inner.delete(id))
 
     def effective(self) -> list[Customization]:
-        """What counts for the agent: the defaults of the org, then the user's own, without what is off.
+        """What applies to the agent: the defaults of the org, then the user's own, without what is off.
 
-        Where the user has an instruction with the id of a default, it stands in its place.
+        A user's instruction with the id of a default takes its place.
         """
         return self._running.run("Customizations.effective", self._inner.effective())
 
@@ -1256,22 +1256,22 @@ class EntityCache:
         aliases: Sequence[str] = (),
         ttl_s: float | None = None,
     ) -> CachedEntity:
-        """Keep an entity as it is now: for those that tell when something changed."""
+        """Cache an entity as it is now, for sources that report when something changes."""
         return self._running.run(
             "EntityCache.put", self._inner.put(type, id, data, name=name, aliases=aliases, ttl_s=ttl_s)
         )
 
     def invalidate(self, type: str | None = None, id: str | None = None) -> int:
-        """Forget one entity, those of a type, or all. Gives how many there were.
+        """Forget one entity, those of a type, or all. Returns how many there were.
 
-        What is loaded at this moment reaches those who wait for it, and is not kept.
+        A load that is under way still reaches the callers waiting for it, but is not cached.
         """
         return self._running.run("EntityCache.invalidate", self._inner.invalidate(type, id))
 
     def list(self, type: str | None = None) -> Sequence[CachedEntity]:
-        """What is kept, of one type or of all."""
+        """The cached entities, of one type or of all."""
         return self._running.run("EntityCache.list", self._inner.list(type))
 
     def find(self, text: str, *, limit: int = FOUND_MAX) -> Sequence[CachedEntity]:
-        """The entities that a text names, by name, alias or id, in the order in which it does."""
+        """The entities that a text mentions by name, alias or id, in order of mention."""
         return self._running.run("EntityCache.find", self._inner.find(text, limit=limit))

@@ -1,9 +1,9 @@
-"""The one gate: every limit and every check on what comes in.
+"""The single entry gate: every limit and every check on incoming data.
 
-Python, REST, MCP, the command line and the importers all come through here, so a value means the
-same everywhere and no store meets one that it cannot keep. A check returns the value, made of
-plain types and otherwise exactly as it was given, or raises the typed error that names the field,
-says what is allowed, and never carries the value. docs/limits.md is this file for readers.
+Python, REST, MCP, the command line and the importers all pass through here, so a value means the
+same everywhere and no store gets one that it cannot keep. A check returns the value, made of plain
+types and otherwise exactly as it was given, or raises the typed error that names the field, says
+what is allowed, and never carries the value. docs/limits.md describes this file for readers.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of everything, with the reason beside it. Bytes are bytes of UTF-8."""
+    """Every limit, with the reason beside it. Bytes are bytes of UTF-8."""
 
-    text_bytes: int = 64 * 1024  # a long chat message; 90 of them held Redis and PostgreSQL for 0.3 s
+    text_bytes: int = 64 * 1024  # a long chat message; 90 of them kept Redis and PostgreSQL busy for 0.3 s
     query_bytes: int = 64 * 1024  # a question may quote a whole message
     title_bytes: int = 512  # one line in a list of sessions
     metadata_bytes: int = 16 * 1024  # labels, not documents: every filter reads them
-    metadata_depth: int = 8  # as deep as labels sensibly go; far below any JSON reader's own end
+    metadata_depth: int = 8  # as deep as labels sensibly go; far below any JSON reader's own limit
     metadata_keys: int = 64  # per object; each one is a column in somebody's export
     metadata_key_chars: int = 64  # what the filter grammar can name
     working_bytes: int = 64 * 1024  # the state of a task is rewritten whole on every change
-    tool_calls: int = 64  # calls of one message
+    tool_calls: int = 64  # calls in one message
     tool_calls_bytes: int = 64 * 1024  # arguments are text that a model wrote
     structure_depth: int = 32  # arguments of tools and states nest deeper than labels do
     structure_keys: int = 1_000  # per object; tables keyed by id are common in states
     structure_key_chars: int = 128  # such keys are often ids
     id_chars: int = 128  # fits a key of every backend, percent-encoded and with our prefix
     batch_items: int = 90  # with their job and bookkeeping they fit one atomic write on every store
-    limit_max: int = 1_000  # rows of one page; further pages come by cursor
-    tokens_max: int = 2_000_000  # above the largest context window there is
+    limit_max: int = 1_000  # rows per page; further pages come by cursor
+    tokens_max: int = 2_000_000  # above the largest existing context window
     filter_depth: int = 8  # nested and, or, not
-    filter_tests: int = 64  # each is tried on up to 2,000 rows of a page
+    filter_tests: int = 64  # each is tested on up to 2,000 rows of a page
     filter_values: int = 100  # values of one `in`
     filter_text_bytes: int = 1_024  # a text to compare with
     body_bytes: int = 1024 * 1024  # a whole request or line of a file, refused before it is parsed
-    body_depth: int = 64  # the deepest structure above, with room for what stands around it
-    integer_max: int = 2**63 - 1  # what every backend and JSON reader keeps exactly; the same below zero
+    body_depth: int = 64  # the deepest structure above, with room for what surrounds it
+    integer_max: int = 2**63 - 1  # what every backend and JSON reader keeps exactly; likewise below zero
     moment_min_ms: int = -62_135_596_800_000  # 0001-01-01T00:00:00Z, the first that a datetime can hold
     moment_max_ms: int = 253_402_300_799_999  # the last millisecond of 9999
 
@@ -62,7 +62,7 @@ ROLES = ("system", "user", "assistant", "tool")
 RESERVED_METADATA = frozenset(
     ("user_id", "org_id", "org", "user", "id", "hash", "created_at", "embedding", "layer", "scope", "session", "agent")
 )
-"""Names that say whose a record is or what it is. A label must not be able to pretend either."""
+"""Names that say who owns a record or what it is. A label must not be able to fake either."""
 
 
 # ── Names and texts ──────────────────────────────────────────────────────────────────────────────
@@ -70,12 +70,12 @@ RESERVED_METADATA = frozenset(
 _NOT_UNICODE = "must be valid Unicode, which lone surrogates and broken UTF-8 are not"
 
 # Control characters and line ends break logs and protocols, braces choose a Redis slot, and lone
-# surrogates are no characters at all.
+# surrogates are not characters at all.
 _NOT_IN_IDS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029{}\ud800-\udfff]")
 
 
 def identifier(value: object, field: str) -> str:
-    """A name chosen outside, kept exactly: nothing is trimmed, folded or read as a pattern.
+    """A name chosen by others, kept exactly: nothing is trimmed, folded or treated as a pattern.
 
     >>> identifier("user:42/*", "user")
     'user:42/*'
@@ -97,7 +97,7 @@ def optional_identifier(value: object, field: str) -> str | None:
 
 
 def agent(value: object, field: str = "agent") -> str:
-    """The name of an assistant; empty where none is meant."""
+    """The name of an assistant; empty if none is meant."""
     return "" if value is None or value == "" else identifier(value, field)
 
 
@@ -107,7 +107,7 @@ def name(value: object, field: str = "name") -> str | None:
 
 
 def text(value: object, field: str = "content", max_bytes: int = LIMITS.text_bytes) -> str:
-    """Text that says something, kept to the last character, NUL and zero-width ones too."""
+    """Text that is not blank, kept to the last character, including NUL and zero-width ones."""
     checked = _text_within(value, field, max_bytes)
     if not checked or checked.isspace():
         raise ValidationError("must not be empty or only whitespace", field=field)
@@ -115,19 +115,19 @@ def text(value: object, field: str = "content", max_bytes: int = LIMITS.text_byt
 
 
 def query(value: object, field: str = "query") -> str:
-    """A question to search with. It is words, never a search syntax."""
+    """A question to search with. It is plain words, never a search syntax."""
     return text(value, field, LIMITS.query_bytes)
 
 
 def choice(value: object, options: Collection[str], field: str) -> str:
-    """One of these names, spelled exactly so."""
+    """One of these names, spelled exactly."""
     if isinstance(value, str) and value in options:
         return str.__str__(value)
     raise ValidationError(f"must be one of {', '.join(options)}", field=field)
 
 
 def part(value: object, members: Collection[str], field: str) -> None:
-    """An object that stands in for a part of ours has what is asked of it."""
+    """Check that an object that replaces one of our parts has the members it needs."""
     missing = [name for name in members if not hasattr(value, name)]
     if missing:
         raise ValidationError(f"must have {', '.join(members)}; this one lacks {', '.join(missing)}", field=field)
@@ -140,7 +140,7 @@ def function(value: object, field: str) -> None:
 
 
 def clock(value: object, field: str = "clock") -> Callable[[], int]:
-    """What tells the time: a function without arguments that gives whole milliseconds."""
+    """A clock: a function without arguments that returns whole milliseconds."""
     try:
         now = value() if callable(value) else None
     except TypeError:
@@ -200,7 +200,7 @@ def _text_within(value: object, field: str, max_bytes: int) -> str:
 
 
 def _utf8_bytes(value: str) -> int | None:
-    """How long it is as UTF-8; None when that cannot be, because half a character stands in it."""
+    """Its length as UTF-8; None if it cannot be encoded because it contains a lone surrogate."""
     try:
         return len(value.encode())
     except UnicodeEncodeError:
@@ -238,7 +238,7 @@ def batch(value: object, field: str = "items") -> list[Any]:
 
 
 def each(value: object, make: Callable[[Any], T], field: str = "items") -> list[T]:
-    """What is made of each item of a batch. Of several, the field says which is wrong: `items.3.content`."""
+    """What is made of each item of a batch. With several, an error's field says which is wrong: `items.3.content`."""
     items = batch(value, field)
     if len(items) == 1:
         return [make(items[0])]
@@ -250,7 +250,7 @@ def each(value: object, make: Callable[[Any], T], field: str = "items") -> list[
         except ValidationError as error:
             wrong = error
             break
-    if wrong is not None:  # raised here, it has no other error behind it
+    if wrong is not None:  # raised outside the except block, so that no other error is chained to it
         inner = "" if wrong.field in (None, field) else f".{wrong.field}"
         raise type(wrong)(wrong.message, field=f"{field}.{len(made)}{inner}")
     return made
@@ -268,7 +268,7 @@ def moment(value: object, field: str) -> int | None:
     """A point in time, in milliseconds since 1970; None stays None.
 
     Takes an aware datetime, ISO 8601 with an offset or Z, a date (its first instant in UTC), or
-    milliseconds. A time without a zone means another instant on another machine: it is refused.
+    milliseconds. A time without a zone would mean another instant on another machine: it is refused.
 
     >>> moment("1970-01-02T01:00:00+01:00", "created_at")
     86400000
@@ -323,7 +323,7 @@ _write_json = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
 ).encode  # fmt: skip
 
-# A value that was counted as n takes at least n bytes of JSON and at most this many times n: one
+# A value counted as n takes at least n bytes of JSON and at most this many times n: one
 # character may be written \u0000, and a number may be -1.7976931348623157e+308 with its comma.
 _BYTES_PER_COUNT = 26
 
@@ -331,12 +331,12 @@ _Path = tuple["_Path", str | int] | None
 
 
 def metadata_key(key: str) -> bool:
-    """Whether a label may have this name: exactly what a filter can ask for."""
+    """Whether a label may have this name: exactly the names that a filter can use."""
     return METADATA_KEY.match(key) is not None and key not in ("__proto__", "constructor", "prototype")
 
 
 def structure_key(key: str) -> bool:
-    """Whether a key may stand in states, parts and tool calls: any printable text."""
+    """Whether a key may appear in states, parts and tool calls: any printable text."""
     return 0 < len(key) <= LIMITS.structure_key_chars and key.isprintable() and key != "__proto__"
 
 
@@ -349,9 +349,9 @@ def json_value(
     keys: int = LIMITS.metadata_keys,
     key_rule: Callable[[str], bool] = structure_key,
 ) -> Any:
-    """A deep copy of plain dicts, lists, strings, numbers, booleans and None that JSON can say.
+    """A deep copy of plain dicts, lists, strings, numbers, booleans and None that JSON can express.
 
-    Nothing is converted but tuples, which become lists: what has no JSON form is refused, with
+    Nothing is converted except tuples, which become lists: what has no JSON form is refused, with
     the path of keys that leads to it.
     """
     copy = _Copy(field, max_bytes, keys, key_rule)
@@ -362,7 +362,7 @@ def json_value(
 
 
 def metadata(value: object, field: str = "metadata") -> dict[str, Any]:
-    """Labels of a record; None gives none.
+    """Labels of a record; None means none.
 
     >>> metadata({"topic": "work", "stars": 4})
     {'topic': 'work', 'stars': 4}
@@ -387,7 +387,7 @@ def _structure(value: object, field: str, max_bytes: int) -> Any:
 
 
 class _Copy:
-    """Copies one value and counts as it goes, so that shared and endless parts end it in time."""
+    """Copies one value and counts as it goes, so that shared or endless parts are stopped in time."""
 
     __slots__ = ("count", "field", "key_rule", "keys", "max_bytes")
 
@@ -463,7 +463,7 @@ class _Copy:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a message says: its text, to search in, and its parts where it came in parts."""
+    """What a message says: its text, for search, and its parts if it came in parts."""
 
     text: str
     parts: list[dict[str, Any]] | None = None
@@ -472,7 +472,7 @@ class Content:
 def content(value: object, field: str = "content", *, may_be_empty: bool = False) -> Content:
     """Text, or a list of parts that are kept exactly; their text is joined for search.
 
-    A message that only calls tools has nothing to say: for it, `may_be_empty`.
+    `may_be_empty` is for a message that only calls tools and has nothing to say.
     """
     if isinstance(value, (list, tuple)):
         return _in_parts(value, field, may_be_empty)
@@ -569,7 +569,7 @@ _NUMBERS = ("importance", "confidence")
 
 
 def where(value: object, *, at: int | None = None) -> Condition | None:
-    """A filter written as JSON, as the values that stores understand; None stays None.
+    """A filter written as JSON, converted to the values that stores understand; None stays None.
 
     The keys of one object must all hold. `at` is the time from which "-7d" counts back.
 
@@ -589,8 +589,8 @@ class _Conditions:
         self.count = 0
 
     def of(self, value: object, depth: int) -> Condition:
-        # An empty filter means everything or nothing, depending on whom one asks. Nobody forgets
-        # all of a user's memories by leaving out a condition.
+        # An empty filter means everything or nothing, depending on whom you ask. Leaving out a
+        # condition must never forget all of a user's memories.
         if not isinstance(value, dict) or not value:
             raise ValidationError('must be an object with a condition, such as {"layer": "fact"}', field="where")
         if depth == 0:
@@ -665,7 +665,7 @@ def _is_field(key: str) -> bool:
 
 
 def _unknown_key(key: object) -> str:
-    """Names the key, which is no content, and what may have been meant by it."""
+    """Name the key, which is not content, and what may have been meant by it."""
     if not isinstance(key, str):
         return "a key must be text"
     if metadata_key(key) and key not in RESERVED_METADATA:
@@ -700,11 +700,11 @@ def _joined(join: type[All] | type[Either], conditions: Sequence[Condition]) -> 
 
 
 class _NotStrict(ValueError):
-    """JSON that two readers would understand in two ways."""
+    """JSON that two readers would understand in different ways."""
 
 
 def json_text(raw: str | bytes, field: str, *, max_bytes: int = LIMITS.body_bytes) -> Any:
-    """What a JSON text says, if every reader of JSON would read the same out of it.
+    """The value of a JSON text, if every JSON reader would understand it the same way.
 
     >>> json_text('{"a": [1, 2.5, null]}', "body")
     {'a': [1, 2.5, None]}
@@ -713,7 +713,7 @@ def json_text(raw: str | bytes, field: str, *, max_bytes: int = LIMITS.body_byte
     value, problem = _read_strictly(document)
     if problem is None and _is_deeper(value, LIMITS.body_depth):
         problem = f"must not nest deeper than {LIMITS.body_depth}"
-    # Escapes can spell half a character: {"a": "\ud800"} is ASCII, and no text.
+    # Escapes can spell a lone surrogate: {"a": "\ud800"} is ASCII, but not text.
     if problem is None and "\\ud" in document.lower() and _utf8_bytes(_write_json(value)) is None:
         problem = _NOT_UNICODE
     if problem is not None:
@@ -734,7 +734,7 @@ def _decoded(raw: str | bytes, field: str, max_bytes: int) -> str:
 
 
 def _read_strictly(document: str) -> tuple[Any, str | None]:
-    """The value, or what is wrong. Errors of the reader hold the whole text: they end here."""
+    """The value, or what is wrong. The reader's errors hold the whole text, so they stop here."""
     try:
         return _STRICT.decode(document), None
     except json.JSONDecodeError as error:
@@ -791,9 +791,9 @@ FACT_VALUE_BYTES = 4 * 1024
 REASON_BYTES = 512
 """One line that says why something was ended."""
 LEARNING_BYTES = 8 * 1024
-"""A few sentences: each stands in every prompt that it is of use in."""
+"""A few sentences: each is in every prompt where it is useful."""
 INSTRUCTION_CHARS = 4_000
-"""About a page: all of them stand in every prompt."""
+"""About a page: all of them are in every prompt."""
 LEARNING_TYPES = ("preference", "pattern", "correction")
 
 
@@ -805,7 +805,7 @@ def fact_value(value: object, field: str = "value") -> str:
 def named_fields(
     value: object, known: Collection[str], needed: Collection[str], field: str = "items"
 ) -> Mapping[str, Any]:
-    """The named fields of one item; one that is unknown or missing is told by its name."""
+    """The named fields of one item; an unknown or missing one is reported by name."""
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise ValidationError("must have objects with named fields", field=field)
     unknown = next((name for name in value if name not in known), None)
@@ -818,7 +818,7 @@ def named_fields(
 
 
 def reason(value: object, field: str = "reason") -> str:
-    """Why something was done, for those who look later; it may be empty."""
+    """Why something was done, for whoever looks later; it may be empty."""
     return _text_within(value, field, REASON_BYTES)
 
 
@@ -836,7 +836,7 @@ def instruction(value: object, field: str = "text") -> str:
 
 
 def switch(value: object, field: str) -> bool:
-    """On or off, said as true or false and in no other way."""
+    """On or off, given as true or false and nothing else."""
     if isinstance(value, bool):
         return value
     raise ValidationError("must be true or false", field=field)

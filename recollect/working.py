@@ -1,7 +1,7 @@
 """The state of the task at hand: one JSON value for a session (or user) and agent.
 
-Each write starts the life of 24 hours again; reading writes nothing. A write that names the
-version it was read with is refused when somebody else was faster.
+Each write restarts its life of 24 hours; reading writes nothing. A write that names the version
+it was read with is refused if somebody else wrote first.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from recollect.records import Changes, Record, Scope, new_id
 Model = TypeVar("Model")
 
 PUSH_KEEP = 20
-"""How many items a pushed list keeps when the caller does not say."""
+"""How many items a pushed list keeps unless the caller says otherwise."""
 CALL_DIGITS = 8
-"""How much chance is in the name of a write."""
+"""How many random digits the name of a write has."""
 
 TEMPLATE: dict[str, Any] = {
     "user": {"id": None, "name": None, "role": None, "preferences": {}},
@@ -28,13 +28,13 @@ TEMPLATE: dict[str, Any] = {
     "plan_steps": [],
     "scratchpad": "",
 }
-"""A ready shape for assistants inside an application: `await chat.working.set(TEMPLATE)`."""
+"""A ready-made shape for assistants inside an application: `await chat.working.set(TEMPLATE)`."""
 
 
 class State(dict[str, Any]):
     """A working state: a plain dict that knows the version it was read with.
 
-    Handing it back to `set` makes that write fail with `Conflict` if it has become stale.
+    Passing it back to `set` makes that write fail with `Conflict` if it has become stale.
     """
 
     version: int = 0
@@ -50,7 +50,7 @@ class Working:
         self._id = self._layer.head_id(scope)
 
     async def get(self, model: type[Model] | None = None) -> Any:
-        """The state as a dict (empty if there is none), or as the Pydantic model that is given."""
+        """The state as a dict (empty if there is none), or as an instance of the given Pydantic model."""
         found = await self._ledger.get(self._scope.partition, [self._id])
         state = _state(found[0] if found and found[0].layer == "working" else None)
         if model is None:
@@ -61,11 +61,11 @@ class Working:
         try:
             return read(dict(state))
         except ValueError:
-            # The model's own error quotes the state, which has no place in messages and logs.
+            # The model's own error quotes the state, which does not belong in messages and logs.
             raise ValidationError("the state does not fit this model", field="model") from None
 
     async def set(self, value: Any, *, version: int | None = None) -> State:
-        """Replace the state by a dict or a Pydantic model."""
+        """Replace the state with a dict or a Pydantic model."""
         expected = value.version if version is None and isinstance(value, State) else version
         fresh = _checked(value)
         return await self._write(lambda _: fresh, expected)
@@ -76,7 +76,7 @@ class Working:
         return await self._write(lambda state: _merge(state, patch), version)
 
     async def push(self, name: str, item: Any, *, keep: int = PUSH_KEEP) -> State:
-        """Append to a list in the state and keep its newest items, as for recent actions."""
+        """Append to a list in the state and keep its newest items, for recent actions, say."""
         validate.limit(keep, "keep")
         if not isinstance(name, str):
             raise ValidationError("must be the name of a list", field="name")
@@ -107,8 +107,8 @@ class Working:
             state.clear()
             state.update(value)
             old = record or Record(self._id, "working", self._scope, created_at=now)
-            # The number of the write makes two equal writes in a row two versions, and its name tells it from
-            # an equal one that another process makes at the same moment: one of the two is late.
+            # The number of the write makes two equal writes in a row two versions, and its name distinguishes it
+            # from an equal one that another process makes at the same moment: one of the two is late.
             data = {"state": value, "write": old.data.get("write", 0) + 1, "call": new_id(now)[-CALL_DIGITS:]}
             made = old.with_(data=data, expires_at=self._layer.expires_at(now))
             return Changes(self._scope.partition, put=(made,))

@@ -1,1 +1,1 @@
-"""One file for each framework that plugs in. Each needs its framework, and all see the same memory."""
+"""One file per framework that plugs in. Each needs its framework, and all see the same memory."""

@@ -1,11 +1,11 @@
-"""Anthropic's SDK: Claude's memory tool as its tool runner takes it, on the memory of a user.
+"""Anthropic's SDK: Claude's memory tool for its tool runner, backed by the memory of a user.
 
     tool = AsyncMemoryTool(memory.user("ann"))
     runner = client.beta.messages.tool_runner(tools=[tool], model=..., max_tokens=..., messages=...)
     answer = await runner.until_done()
 
-The commands are those of `recollect.adapters.claude`. One that cannot be done is a `ToolError`, and so the runner
-tells Claude that it failed.
+The commands are those of `recollect.adapters.claude`. One that cannot be carried out raises `ToolError`, so that the
+runner tells Claude that it failed.
 """
 
 from __future__ import annotations

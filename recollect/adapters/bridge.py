@@ -1,4 +1,4 @@
-"""The way from a framework to a memory, which lives on one event loop, for callers with `await` and without."""
+"""From a framework to a memory, which lives on one event loop, for callers with `await` and without."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ UserHandle = memory.User | sync.User
 SessionHandle = memory.Session | sync.Session
 
 WAIT_S = 60.0
-"""How long to wait for another loop, which may be held up by the very call that waits."""
+"""How long to wait for another loop, which may be blocked by the very call that waits."""
 HELD_UP = "the memory's event loop did not answer; is it held up by this call? Use the async form"
 
 
 class Bridge:
-    """Runs what is done with a handle where its memory lives: on this loop, on another, or in the background.
+    """Runs calls on a handle where its memory lives: on this loop, on another, or in the background.
 
     A handle of `recollect.Memory` belongs to the loop on which the memory was opened, wherever the bridge was
-    made; one of `recollect.sync.Memory` brings its own.
+    created; one of `recollect.sync.Memory` brings its own loop.
     """
 
     async def wait(self, handle: Any, act: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
-        """Do something with the async form of a handle, without holding up the caller's loop."""
+        """Do something with the async form of a handle, without blocking the caller's loop."""
         if _is_sync(handle):
             return await asyncio.to_thread(self.run, handle, act)
         home = _home(handle)
@@ -60,13 +60,13 @@ class Bridge:
 
 
 def also_kept(handle: SessionHandle, place: Place) -> None:
-    """Tell the memory of a session where its messages stand besides, so that forgetting reaches them there."""
+    """Tell the memory of a session where else its messages are held, so that forgetting reaches them there."""
     session: memory.Session = handle._inner if isinstance(handle, sync.Session) else handle
     session._flow.ledger.places[session._scope.partition, place.name] = place
 
 
 def _home(handle: Any) -> asyncio.AbstractEventLoop | None:
-    """The loop of a handle's memory; None if that is not open."""
+    """The loop of a handle's memory; None if the memory is not open."""
     flow = handle._flow
     return flow.loop if flow is not None else None
 

@@ -3,8 +3,8 @@
     tool = MemoryTool(memory.user("ann"))
     answer = await tool(block.input)          # of each `tool_use` block whose name is "memory"
 
-What Claude writes down is then found by `search_memory`, goes into contexts, and is exported and erased with
-its user. Needs no package: it takes the input of a tool call as it comes and gives the text to answer it with.
+What Claude writes is then found by `search_memory`, goes into contexts, and is exported and erased with its
+user. Needs no package: it takes the input of a tool call as it comes and returns the text to answer it with.
 Answers are those of the file tool in Anthropic's SDK; for its tool runner there is `recollect.adapters.anthropic`.
 """
 
@@ -27,24 +27,24 @@ PAGE = 1_000
 DEPTH = 2
 """How many levels below a folder are shown."""
 LINES_MAX = 999_999
-"""More lines than this do not fit the column of their numbers."""
+"""More lines than this do not fit the column of line numbers."""
 EDITED = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
 
 Given = Mapping[str, Any]
 
 
 class Refused(Exception):
-    """The command cannot be done; the text tells Claude why."""
+    """The command cannot be carried out; the text tells Claude why."""
 
 
 class MemoryTool:
     """Answers the commands of Claude's memory tool: view, create, str_replace, insert, delete, rename.
 
-    A command that cannot be done is answered with the reason, behind "Error: ".
+    A command that cannot be carried out is answered with the reason, after "Error: ".
     """
 
     definition = {"type": "memory_20250818", "name": "memory"}
-    """The entry for `tools` of a request."""
+    """The entry for the `tools` of a request."""
 
     def __init__(self, user: UserHandle) -> None:
         self._user = user
@@ -67,7 +67,7 @@ async def _answer(user: User, given: Given) -> str:
 
 
 async def perform(user: User, given: Given) -> str:
-    """Do one command; `Refused` says why it cannot be done."""
+    """Carry out one command; `Refused` says why that is not possible."""
     do = COMMANDS.get(str(given.get("command")))
     if do is None:
         raise Refused(f"Unknown command. There are {', '.join(COMMANDS)}.")
@@ -80,7 +80,7 @@ async def perform(user: User, given: Given) -> str:
 
 
 async def clear(user: User) -> str:
-    """Forget all files, and nothing else that is known of the user."""
+    """Forget all files, and nothing else that is known about the user."""
     await user.forget(where=_below(ROOT), layer="long_term")
     return "All memory cleared"
 
@@ -195,7 +195,7 @@ def _id(path: str) -> str:
 
 
 def _draft(path: str, text: str) -> dict[str, Any]:
-    """A file as a memory; a blank one says so, as every memory says something."""
+    """A file as a memory; a blank file is a memory that says so, since no memory may be blank."""
     if text.strip():
         return {"content": text, "metadata": {PATH: path, "pinned": True}}
     return {"content": f"[{path} is blank]", "metadata": {PATH: path, "pinned": True, BLANK: text}}
@@ -221,7 +221,7 @@ async def _file(user: User, path: str) -> Record:
 
 
 async def _save(user: User, file: Record, text: str) -> None:
-    if file.valid_to is not None:  # it was merged or retired: who edits it wants it back
+    if file.valid_to is not None:  # it was merged or retired: editing it brings it back
         file = await user.restore(file.id)
     await user.update_memory(file.id, **_draft(file.metadata[PATH], text), version=file.version)
 
@@ -238,12 +238,12 @@ async def _under(user: User, folder: str, page_size: int = PAGE) -> AsyncIterato
 
 
 def _below(folder: str) -> Given:
-    """The filter that means these files."""
+    """The filter for the files below a folder."""
     return {f"metadata.{PATH}": {"gte": f"{folder}/", "lt": folder + chr(ord("/") + 1)}}
 
 
 async def _is_folder(user: User, path: str) -> bool:
-    """Whether there are files below a path: a folder is there as long as it has any."""
+    """Whether there are files below a path: a folder exists as long as it has any."""
     if path == ROOT:
         return True
     async for _ in _under(user, path, page_size=1):
@@ -288,7 +288,7 @@ def _string(given: Given, field: str) -> str:
 def _tree(folder: str, sizes: Mapping[str, int]) -> list[str]:
     """A line for a folder and each of the files and folders up to two levels below it; hidden ones are left out.
 
-    The size of a folder is that of its files.
+    The size of a folder is the sum of its files.
     """
     found: dict[tuple[str, ...], int] = {(): 0}
     files = set()
@@ -306,7 +306,7 @@ def _tree(folder: str, sizes: Mapping[str, int]) -> list[str]:
 
 
 def _size(count: int) -> str:
-    """A size as people read it.
+    """A size in human-readable form.
 
     >>> _size(512), _size(1536), _size(2048)
     ('512B', '1.5K', '2K')
@@ -317,7 +317,7 @@ def _size(count: int) -> str:
 
 
 def _numbered(path: str, text: str, shown: Any) -> str:
-    """The lines of a file with their numbers, all or those from one to another (-1: the last)."""
+    """The lines of a file with their numbers, all of them or a range (-1: the last line)."""
     lines = _lines(text)
     if len(lines) > LINES_MAX:
         raise Refused(f"File {path} exceeds maximum line limit of {LINES_MAX:,} lines.")
@@ -328,7 +328,7 @@ def _numbered(path: str, text: str, shown: Any) -> str:
 
 
 def _range(shown: Any, count: int) -> tuple[int, int]:
-    """From which line to which; -1 is the last one, and before the first there is none."""
+    """The first and the last line to show; -1 is the last line, and a start before the first line is the first."""
     if isinstance(shown, list | tuple) and len(shown) == 2 and all(map(_is_number, shown)):
         first, last = max(shown[0], 1), count if shown[1] == -1 else shown[1]
         if first <= count and first <= last:
@@ -342,12 +342,12 @@ def _is_number(value: Any) -> TypeGuard[int]:
 
 
 def _ended_lines(text: str) -> list[str]:
-    """The lines, without what comes after the end of the last one: nothing but a line feed ends one."""
+    """The lines, without an empty one after a final line feed: only a line feed ends a line."""
     return text.removesuffix("\n").split("\n") if text else []
 
 
 def _lines_with(old: str, text: str) -> list[int]:
-    """The numbers of the lines in which a text begins, one of several lines too.
+    """The numbers of the lines in which a text begins, which may itself span several lines.
 
     >>> _lines_with("a\\nb", "a\\nb\\na\\nb")
     [1, 3]

@@ -50,7 +50,7 @@ from recollect.records import Hit, derived_id, iso
 
 
 def to_stored(message: BaseMessage) -> dict[str, Any]:
-    """A message as what `add_message` takes; `from_stored` gives the same message again."""
+    """A message as the arguments of `add_message`; `from_stored` restores the same message."""
     return langchain_shape.to_stored(message_to_dict(message))
 
 
@@ -68,7 +68,7 @@ def from_stored(message: Message) -> BaseMessage:
 
 
 def _plain(message: Message) -> BaseMessage:
-    """A message that came another way."""
+    """A message that did not come through LangChain."""
     given: dict[str, Any] = {"role": message.role, "content": message.content, "id": message.id or None}
     if message.name:
         given["name"] = message.name
@@ -86,7 +86,7 @@ class ChatMessageHistory(BaseChatMessageHistory):
     """The messages of a session; works in `RunnableWithMessageHistory`, with `await` and without.
 
     With a limit, in messages or in tokens, only the newest are read, tool calls together with their results; all
-    are kept.
+    are stored.
     """
 
     def __init__(self, session: SessionHandle, *, limit: int | None = None, max_tokens: int | None = None) -> None:
@@ -104,14 +104,14 @@ class ChatMessageHistory(BaseChatMessageHistory):
         return await self._bridge.wait(self._session, self._read)
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Append messages. When this returns, they are kept."""
+        """Append messages. When this returns, they are stored."""
         self._bridge.run(self._session, lambda session: _add(session, messages))
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
         await self._bridge.wait(self._session, lambda session: _add(session, messages))
 
     def clear(self) -> None:
-        """Forget the session, with what was learned from it alone."""
+        """Forget the session and what was learned from it alone."""
         self._bridge.run(self._session, Session.delete)
 
     async def aclear(self) -> None:
@@ -125,7 +125,7 @@ class ChatMessageHistory(BaseChatMessageHistory):
 
 
 def _is_read(message: Message) -> bool:
-    """Whether LangChain can make something of a message: its own always, those of others if they say something."""
+    """Whether LangChain can use a message: its own always, those of others if they say something."""
     return not says_nothing(message) or shell_of(langchain_shape.NAME, message, str) is not None
 
 
@@ -137,9 +137,9 @@ async def _add(session: Session, messages: Sequence[BaseMessage]) -> None:
 
 
 class Retriever(BaseRetriever):
-    """What the user's memory has on a question, as documents with score, layer, id and the time it was said.
+    """What the user's memory holds on a question, as documents with score, layer, id and the time it was said.
 
-    `invoke(question, k=10)` gives another number of them.
+    `invoke(question, k=10)` returns a different number of them.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -162,7 +162,7 @@ class Retriever(BaseRetriever):
         return await self._bridge.wait(self.user, lambda user: self._found(user, query, k))
 
     def _get_ls_params(self, **_kwargs: Any) -> LangSmithRetrieverParams:
-        """How traces call it: a class that is called Retriever has no name of its own there."""
+        """Its name in traces: a class called Retriever would have no name of its own there."""
         return LangSmithRetrieverParams(ls_retriever_name="recollect")
 
     async def _found(self, user: User, query: str, k: int | None) -> list[Document]:
@@ -193,10 +193,10 @@ SessionOf = Callable[[Runtime[Any]], SessionHandle]
 
 
 class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
-    """Gives an agent a memory: each call of the model sees what is remembered, each turn is stored at its end.
+    """Gives an agent a memory: each model call sees what is remembered, each turn is stored at its end.
 
-    Give the session, or a function that finds it from the runtime, where one agent serves many users.
-    A turn that is stored again, after an interrupt say, is stored once.
+    Pass the session, or a function that finds it from the runtime if one agent serves many users.
+    A turn that is stored again, after an interrupt say, is stored only once.
     """
 
     def __init__(self, session: SessionHandle | SessionOf, *, max_tokens: int = 4_000) -> None:
@@ -245,9 +245,9 @@ def _question(messages: Sequence[BaseMessage]) -> str | None:
 
 
 def _informed(request: ModelRequest[Any], context: Context) -> ModelRequest[Any]:
-    """The request with what lasts behind the agent's own instructions, and what was found before the question.
+    """The request with what lasts after the agent's own instructions, and what was found before the question.
 
-    An agent that keeps no conversation itself is given what was said before in this one.
+    An agent that keeps no conversation itself also gets the earlier messages of this one.
     """
     messages: list[Any] = list(request.messages)
     asked = max(place for place, message in enumerate(messages) if isinstance(message, HumanMessage))
@@ -264,7 +264,7 @@ def _informed(request: ModelRequest[Any], context: Context) -> ModelRequest[Any]
 
 
 def _joined(first: Any, second: Any) -> Any:
-    """A message with a text before or behind its own content."""
+    """A message with a text before or after its own content."""
     message, is_first = (second, False) if isinstance(first, str) else (first, True)
     text = first if isinstance(first, str) else second
     if isinstance(message.content, str):
@@ -276,18 +276,18 @@ def _joined(first: Any, second: Any) -> Any:
 
 
 def _said_before(context: Context) -> Sequence[dict[str, Any]]:
-    """The recent messages without the question, where that was stored already."""
+    """The recent messages without the question, if that was stored already."""
     last = context.recent[-1:]
     return context.recent[:-1] if last and last[0].get("content") == context.query else context.recent
 
 
 async def _store_turn(session: Session, messages: Sequence[BaseMessage]) -> None:
-    """Store what was said since the user spoke last."""
+    """Store everything from the user's last message on."""
     said = [place for place, message in enumerate(messages) if isinstance(message, HumanMessage)]
     turn = messages[said[-1] :] if said else ()
     await add_in_pieces(session, [to_stored(message) | _once(session, message) for message in turn])
 
 
 def _once(session: Session, message: BaseMessage) -> dict[str, str]:
-    """The id under which a message of an agent's run is stored, so that it is stored once."""
+    """The id under which a message of an agent's run is stored, so that it is stored only once."""
     return {"id": derived_id(langchain_shape.NAME, session.id, message.id)} if message.id else {}

@@ -1,11 +1,11 @@
-"""A table of `langchain_postgres` as the conversation of a session: read and written in place, beside its other users.
+"""A table of `langchain_postgres` as the conversation of a session, read and written in place beside its other users.
 
     history = TableHistory(memory.user("ann").session("monday"), "postgresql://...", "chat_history", session_id)
     await history.aadd_messages([HumanMessage("My car is a red Fiat.")])     # a row that every reader sees
     await history.follow()                                                   # rows that others wrote meanwhile
 
-The table stays the truth of what was said and in which order. The session follows it: each row is one of its
-messages, once, and is searched, summed up and learned from like any other. What is forgotten goes from both.
+The table remains the source of truth for what was said and in which order. The session follows it: each row is one
+of its messages, once, and is searched, summarised and learned from like any other. Forgetting deletes from both.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from recollect.records import STANDS_IN
 
 CONNECT_S = 10
 LATE = timedelta(minutes=10)
-"""How much later than its number says a row may become visible: a transaction of another writer can take that long."""
+"""How much later than its number suggests a row may become visible: another writer's transaction can take that long."""
 LOOKED_AT = 200
-"""Messages from the newest back among which the last row that was taken in is looked for."""
+"""How many of the newest messages are searched for the last row that was added."""
 
 _READ = """
     select id, message, created_at from {table} where session_id = %(session)s
@@ -53,7 +53,7 @@ _DELETE = """
 class TableHistory(BaseChatMessageHistory):
     """The messages that a table holds of one session, for LangChain and for a session of ours.
 
-    The table says nothing of users: whoever makes this says whose session it is.
+    The table says nothing about users: the caller says whose session it is.
     """
 
     def __init__(self, session: SessionHandle, url: str, table: str, session_id: str | UUID) -> None:
@@ -78,11 +78,11 @@ class TableHistory(BaseChatMessageHistory):
 
     @property
     def session(self) -> str:
-        """The session that follows it."""
+        """The session that follows the table."""
         return self._session.id
 
     async def forget(self, ids: Collection[str] | None) -> int:
-        """Delete the rows of these messages, or all of the chat. Asked by the memory that forgets them."""
+        """Delete the rows of these messages, or all of the chat. Called by the memory when it forgets them."""
         given: dict[str, Any] = {"session": self._id, "rows": None}
         if ids is not None:
             given["rows"] = [self._row(id) for id in ids if self._is_row(id)]
@@ -98,28 +98,28 @@ class TableHistory(BaseChatMessageHistory):
         return await self._bridge.wait(self._session, self._read)
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Append rows, all or none, and take them in. A message whose id the session has already is not added."""
+        """Append rows, all or none, and add them to the session. A message whose id is already there is not added."""
         self._bridge.run(self._session, lambda session: self._add(session, messages))
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
         await self._bridge.wait(self._session, lambda session: self._add(session, messages))
 
     def clear(self) -> None:
-        """Forget the session with what was learned from it alone, and its rows with it."""
+        """Forget the session and what was learned from it alone, together with its rows."""
         self._bridge.run(self._session, self._clear)
 
     async def aclear(self) -> None:
         await self._bridge.wait(self._session, self._clear)
 
     async def follow(self) -> int:
-        """Take in the rows that the session does not have yet, in their order. Gives how many came."""
+        """Add the rows that the session does not have yet, in their order. Returns how many were added."""
         return await self._bridge.wait(self._session, self._follow)
 
     # ── the table ────────────────────────────────────────────────────────────────────────────────
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
-        """One transaction on a connection of its own; what the server refuses is one of our errors."""
+        """One transaction on its own connection; what the server refuses is raised as one of our errors."""
         try:
             async with await psycopg.AsyncConnection.connect(self._url, connect_timeout=CONNECT_S) as connection:
                 yield connection
@@ -142,7 +142,7 @@ class TableHistory(BaseChatMessageHistory):
         return [message for _, message, _ in await self._rows(after=0)]
 
     async def _add(self, session: Session, messages: Sequence[BaseMessage]) -> None:
-        # Whoever stops waiting does not stop it between the table and the session.
+        # A caller that stops waiting must not stop it between the table and the session.
         await asyncio.shield(self._written(session, list(messages)))
 
     async def _written(self, session: Session, messages: Sequence[BaseMessage]) -> None:
@@ -172,7 +172,7 @@ class TableHistory(BaseChatMessageHistory):
         return came
 
     async def _take(self, session: Session, id: str, given: dict[str, Any]) -> bool:
-        """Add a row as a message, once: its key is remembered, so that what was forgotten does not come back."""
+        """Add a row as a message, once: its key is remembered, so that a forgotten row does not come back."""
         try:
             await session.add_message(**given, id=id, idempotency_key=id)
         except Conflict:

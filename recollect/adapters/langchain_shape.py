@@ -1,4 +1,4 @@
-"""LangChain's messages as it writes them down, `{"type", "data"}`, as messages of ours. Needs no LangChain."""
+"""LangChain's messages in their serialised form, `{"type", "data"}`, as messages of ours. Needs no LangChain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recollect.adapters.verbatim import HOLE, Call, arguments, hollowed, may_be_
 
 NAME = "langchain"
 ROLES = {"human": "user", "system": "system", "tool": "tool", "function": "tool"}
-"""Roles by the type of a message; every other is some kind of assistant. A piece of a message is of its type."""
+"""Roles by message type; every other type is some kind of assistant. A chunk has the type of its message."""
 CHAT_ROLES = {"user": "user", "human": "user", "system": "system", "developer": "system", "tool": "tool"}
 """Roles of a `ChatMessage`, which names its own."""
 USUAL: Mapping[str, Any] = {
@@ -23,11 +23,11 @@ USUAL: Mapping[str, Any] = {
     "usage_metadata": None,
     "artifact": None,
 }
-"""Fields as they are in most messages, and in every one that does not name them: they are not written down."""
+"""Fields with the values they have in most messages, and in every one that lacks them: these are not stored."""
 
 
 def to_stored(written: Mapping[str, Any]) -> dict[str, Any]:
-    """A message as what `add_message` takes, with all that LangChain needs to have the same message again."""
+    """A message as the arguments of `add_message`, with all that LangChain needs to restore the same message."""
     data = {name: value for name, value in written["data"].items() if name not in USUAL or value != USUAL[name]}
     shell = {**written, "data": data}
     texts, data["content"] = hollowed(data.get("content"))
@@ -57,7 +57,7 @@ def role_of(written: Mapping[str, Any]) -> str:
 
 
 def tool_call(call: Call) -> dict[str, Any]:
-    """A tool call as LangChain has it."""
+    """A tool call in LangChain's form."""
     try:
         args = json.loads(call.arguments)
     except ValueError:
@@ -66,7 +66,7 @@ def tool_call(call: Call) -> dict[str, Any]:
 
 
 def _calls(given: Any) -> list[Call]:
-    """The tool calls, if they are the usual ones, which can be made again from what is stored."""
+    """The tool calls, if they have the usual form, which can be rebuilt from what is stored."""
     try:
         calls = [Call(call["id"], call["name"], json.dumps(call["args"], ensure_ascii=False)) for call in given or ()]
         same = [tool_call(call) for call in calls] == given

@@ -5,7 +5,7 @@
     graph = builder.compile(store=store)
 
 An item is one record: its text can be searched by words and by meaning, and its value, namespace and key
-stand in the metadata. So what an agent puts is found by `search_memory`, goes into contexts, and is
+are in the metadata. So what an agent puts is found by `search_memory`, goes into contexts, and is
 exported and erased with its user.
 """
 
@@ -53,21 +53,21 @@ from recollect.memory import Memory, User
 from recollect.records import MINUTE_MS, Clock, Record, as_datetime, system_clock
 
 PAGE, FOUND_MAX, ADDED, EDITED = 1_000, 1_000, 90, 45
-"""Records of a page, hits of a search, and writes of one commit, as the front door allows."""
+"""Records per page, hits per search, and additions and edits per commit, as the front door allows."""
 TRIES = 5
-"""How often a write is decided again when others write the same items."""
+"""How often a write is tried when others write the same items."""
 KNOWN_MAX = 10_000
-"""Items of which is remembered that they are there."""
+"""Items that are remembered to exist."""
 READ_JSON = json.JSONDecoder().decode
 REFRESH_SHARE = 0.05
-"""Reading an item starts its life again once this share of it has passed; each start is a write."""
+"""Reading an item restarts its life once this share of it has passed; each restart is a write."""
 
 
 class Store(BaseStore):
-    """Items by namespace and key, kept in a memory; search by meaning needs no further setting.
+    """Items by namespace and key, kept in a memory; search by meaning needs no further setup.
 
     All belong to one user, or to the user that a segment of the namespace names (`user_segment`, from
-    zero; namespaces too short to have it stay with `user`). `fields` are the paths that are searched.
+    zero; namespaces too short to have it belong to `user`). `fields` are the paths that are searched.
     An item with a life is gone when that ends; `sweep_ttl` removes for good what died more than a day ago.
     """
 
@@ -94,7 +94,7 @@ class Store(BaseStore):
         self._bridge = Bridge()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations: reads see what was before the writes, and of writes to one item the last holds."""
+        """Run operations: reads see the state before the writes, and of several writes to one item the last wins."""
         listed = list(ops)
         return self._bridge.run(self._memory, lambda memory: self._run(memory, listed))
 
@@ -103,7 +103,7 @@ class Store(BaseStore):
         return await self._bridge.wait(self._memory, lambda memory: self._run(memory, listed))
 
     def sweep_ttl(self) -> int:
-        """Remove for good what died more than a day ago, as a worker does daily. Gives how many records there were."""
+        """Remove for good what died more than a day ago, as a worker does daily. Returns the number of records."""
         return self._bridge.run(self._memory, self._sweep)
 
     async def asweep_ttl(self) -> int:
@@ -118,7 +118,7 @@ class Store(BaseStore):
         return memory.user(namespace[place] if named and place is not None else self._user, org=self._org)
 
     async def _users_under(self, memory: Memory, prefix: Namespace) -> list[User]:
-        """Everyone who may have items under a prefix."""
+        """All users who may have items under a prefix."""
         if self._user_segment is None or len(prefix) > self._user_segment:
             return [self._user_of(memory, prefix)]
         partitions = [each for each in await memory.users() if each.org == self._org and each.user]
@@ -127,7 +127,7 @@ class Store(BaseStore):
     # ── operations ───────────────────────────────────────────────────────────────────────────────
 
     async def _run(self, memory: Memory, ops: Sequence[Op]) -> list[Result]:
-        if len(ops) == 1 and isinstance(ops[0], GetOp):  # nothing else is asked for as often
+        if len(ops) == 1 and isinstance(ops[0], GetOp):  # the most frequent case by far
             return [await self._get(memory, ops[0])]
         results: list[Result] = [await self._read(memory, op) for op in ops]
         puts = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
@@ -222,7 +222,7 @@ class Store(BaseStore):
     # ── writing ──────────────────────────────────────────────────────────────────────────────────
 
     async def _write(self, user: User, drafts: Mapping[str, dict[str, Any] | None]) -> None:
-        """Put and delete; decided again when somebody else wrote one of the items meanwhile."""
+        """Put and delete; retried if somebody else wrote one of the items meanwhile."""
         if await self._written_blind(user, drafts):
             return None
         for left in range(TRIES - 1, -1, -1):
@@ -234,7 +234,7 @@ class Store(BaseStore):
         return None
 
     async def _written_blind(self, user: User, drafts: Mapping[str, dict[str, Any] | None]) -> bool:
-        """Write items that are all new or all there, as far as is known, without a look; False if that is wrong."""
+        """Write items that are all new or all existing, as far as known, without reading; False if that is wrong."""
         given = [draft | {"id": id} for id, draft in drafts.items() if draft is not None]
         known = [id in self._known for id in drafts]
         if len(given) < len(drafts) or any(known) != all(known):
@@ -250,7 +250,7 @@ class Store(BaseStore):
         return True
 
     def _know(self, ids: Iterable[str]) -> None:
-        """Remember which items are there, so that they are not taken for new ones. To be wrong costs a look."""
+        """Remember which items exist, so that they are not taken for new ones. Being wrong costs one read."""
         if len(self._known) > KNOWN_MAX:
             self._known.clear()
         self._known.update(ids)
@@ -260,7 +260,7 @@ class Store(BaseStore):
         for ids in pieces(list(drafts), ADDED):
             known |= {record.id: record for record in await user.get_memories(ids)}
         for id in known.keys() & {id for id, draft in drafts.items() if draft is not None}:
-            if known[id].valid_to is not None:  # it was merged or retired: whoever writes it wants it back
+            if known[id].valid_to is not None:  # it was merged or retired: writing it brings it back
                 await user.restore(id)
         gone = [id for id, draft in drafts.items() if draft is None and id in known]
         added = [draft | {"id": id} for id, draft in drafts.items() if draft is not None and id not in known]
@@ -270,14 +270,14 @@ class Store(BaseStore):
         await _changed(user, changed)
 
     def _draft(self, op: PutOp) -> dict[str, Any] | None:
-        """The text and labels of an item; None if it is to go."""
+        """The text and labels of an item; None if it is to be deleted."""
         if op.value is None:
             return None
         value = dict(op.value)
         return item_draft(op.namespace, op.key, value, self._text(op, value), now=self._clock(), ttl_minutes=op.ttl)
 
     def _text(self, op: PutOp, value: dict[str, Any]) -> str:
-        """What is searched of a value."""
+        """The text of a value that is searched."""
         paths = self._fields if op.index is None else op.index or ()
         texts: list[str] = []
         for path in paths:
@@ -287,7 +287,7 @@ class Store(BaseStore):
     # ── lives ────────────────────────────────────────────────────────────────────────────────────
 
     async def _refresh(self, user: User, records: Sequence[Record]) -> None:
-        """Start the lives of items again that were read; one that is gone meanwhile stays gone."""
+        """Restart the lives of items that were read; one that is gone by now stays gone."""
         mortal = [record for record in records if LIFE in record.metadata]
         if not mortal:
             return
@@ -307,7 +307,7 @@ class Store(BaseStore):
 
 
 async def _changed(user: User, drafts: Sequence[dict[str, Any]]) -> bool:
-    """Change items; False if one of them is none any longer, as it was merged or retired."""
+    """Change items; False if one of them is no longer live because it was merged or retired."""
     live = True
     for piece in pieces([{"expires_at": "never"} | draft for draft in drafts], EDITED):
         live &= all(record.valid_to is None for record in await user.update_memories(piece))
@@ -318,12 +318,12 @@ async def _changed(user: User, drafts: Sequence[dict[str, Any]]) -> bool:
 
 
 def _items(records: Iterable[Record]) -> list[Record]:
-    """Those of some memories that are items."""
+    """The memories among these that are items."""
     return [record for record in records if PATH in record.metadata]
 
 
 def _value(record: Record) -> dict[str, Any]:
-    """The value of an item; the text alone where somebody edited the memory by hand to something else."""
+    """The value of an item; only the text if somebody edited the memory by hand into something else."""
     try:
         value: dict[str, Any] = READ_JSON(record.metadata.get(VALUE, record.content))
     except ValueError:
@@ -343,7 +343,7 @@ def _fields_of(record: Record) -> dict[str, Any]:
 
 
 def _times(record: Record) -> tuple[datetime, datetime]:
-    """When an item was made and changed: nearly always the same moment."""
+    """When an item was created and changed: nearly always the same moment."""
     made, changed_ms = as_datetime(record.created_at), record.metadata[UPDATED]
     return made, made if changed_ms == record.created_at else as_datetime(changed_ms)
 
@@ -376,7 +376,7 @@ def _holds(filter: Mapping[str, Any] | None, value: Mapping[str, Any]) -> bool:
 
 
 def _fits(have: Any, wanted: Any) -> bool:
-    """Equal, or what the operators ask for; objects need only have the fields that are asked for."""
+    """Whether a value is equal, or what the operators ask for; objects need only have the fields asked for."""
     if isinstance(wanted, Mapping) and any(str(name).startswith("$") for name in wanted):
         return all(_compared(have, operator, operand) for operator, operand in wanted.items())
     if isinstance(wanted, Mapping):
@@ -399,7 +399,7 @@ def _compared(have: Any, operator: str, operand: Any) -> bool:
 
 
 def _order(have: Any, operand: Any) -> Literal[-1, 0, 1] | None:
-    """Which of two numbers is the larger; None where one is no number, which no range holds."""
+    """Which of two numbers is larger; None if one is not a number, which is in no range."""
     try:
         left, right = float(have), float(operand)
     except (TypeError, ValueError):

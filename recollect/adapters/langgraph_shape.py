@@ -15,15 +15,15 @@ Namespace = tuple[str, ...]
 PATH, KEY, VALUE = "store_path", "store_key", "store_value"
 UPDATED, LIFE = "store_updated_ms", "store_ttl_minutes"
 VALUE_BYTES = 12_000
-"""A larger value is the text of its record; a smaller one stands beside a text that people can read."""
+"""A larger value is itself the text of its record; a smaller one is kept beside a text that people can read."""
 TEXT_CHARACTERS = 16_000
-"""How much of a value is searched: what lies behind are tables, and a text has its limit."""
+"""How much of a value is searched: what lies beyond is tables, and a text has its limit."""
 
 
 def item_draft(
     namespace: Namespace, key: str, value: Mapping[str, Any], text: str, *, now: int, ttl_minutes: float | None = None
 ) -> dict[str, Any]:
-    """An item as what `add_memory` takes; `text` is what is searched of it."""
+    """An item as the arguments of `add_memory`; `text` is the part of it that is searched."""
     whole = _json(value)
     metadata: dict[str, Any] = {PATH: path_of(namespace), KEY: key, UPDATED: now, "pinned": True}
     given: dict[str, Any] = {"content": whole, "metadata": metadata}
@@ -38,12 +38,12 @@ def item_draft(
 
 
 def item_id(namespace: Namespace, key: str) -> str:
-    """The id of the record that an item is."""
+    """The id of an item's record."""
     return derived_id("langgraph", *namespace, key)
 
 
 def readable(value: Mapping[str, Any]) -> str:
-    """A value as people and models read it: the only text as it is, else a line for each field.
+    """A value as people and models read it: a single text as it is, otherwise a line for each field.
 
     >>> readable({"food": "pizza", "rated": {"stars": 5}})
     'food: pizza\\nrated stars: 5'
@@ -73,5 +73,5 @@ def _json(value: Any) -> str:
 
 
 def path_of(namespace: Namespace) -> str:
-    """A namespace as text: no label has a dot, and one behind each makes prefixes those of whole labels."""
+    """A namespace as text: no label has a dot, and one after each makes prefixes match whole labels."""
     return "".join(f"{label}." for label in namespace)

@@ -2,7 +2,7 @@
 
     memory = Memory.from_defaults(session_id="monday", memory_blocks=[MemoryBlock(user=recollect.user("ann"))])
 
-The block gives the context of what the user said last, from all of the user's sessions and layers.
+The block returns the context for what the user said last, from all of the user's sessions and layers.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class MemoryBlock(BaseMemoryBlock[str]):
         await self._bridge.wait(self.user, lambda user: _add(user, by_session))
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """The block without its last lines; None when nothing but its frame would be left."""
+        """The block without its last lines; None if nothing but its frame would be left."""
         lines = content.removesuffix(CLOSING).splitlines()
         room = len(content) - tokens_to_truncate * CHARACTERS_A_TOKEN
         while lines and sum(len(line) + 1 for line in lines) + len(CLOSING) > room:
@@ -96,7 +96,7 @@ def _question(messages: Sequence[ChatMessage]) -> str | None:
 
 
 def _to_stored(message: ChatMessage) -> dict[str, Any] | None:
-    """A message as what `add_message` takes; None if it neither says nor calls anything."""
+    """A message as the arguments of `add_message`; None if it neither says nor calls anything."""
     role, text = ROLES.get(message.role, "assistant"), message.content or ""
     calls, pictures = _calls(message), _pictures(message)
     given: dict[str, Any] = {"role": role, "content": text if text.strip() else ""}
@@ -122,6 +122,6 @@ def _arguments(given: dict[str, Any] | str) -> str:
 
 
 def _pictures(message: ChatMessage) -> list[dict[str, Any]]:
-    """The pictures that lie elsewhere; one that comes as bytes is no text to remember."""
+    """The pictures given by URL; one that comes as bytes is not text to remember."""
     addresses = [str(block.url) for block in message.blocks if isinstance(block, ImageBlock) and block.url]
     return [{"type": "image_url", "image_url": {"url": url}} for url in addresses if not url.startswith("data:")]

@@ -3,8 +3,8 @@
     session = Session(memory.user("ann"), "monday")
     result = await Runner.run(agent, "Where did I park?", session=session)
 
-Every item comes back as it was, reasoning and calls of hosted tools too. To everyone else it is a message:
-it is searched, summed up, learned from, exported and erased like any other.
+Every item comes back unchanged, including reasoning and hosted tool calls. To everyone else it is a message:
+it is searched, summarised, learned from, exported and erased like any other.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from recollect.errors import NotFound
 from recollect.memory import User
 
 _POPPING: WeakValueDictionary[tuple[Any, ...], asyncio.Lock] = WeakValueDictionary()
-"""Held while the newest item of a session is found and taken out."""
+"""Locks held while the newest item of a session is found and removed."""
 FEW = 4
-"""Messages that are looked at for the newest item."""
+"""Messages that are read at a time to find the newest item."""
 
 
 class Session:
-    """The session of an agent, kept in a memory: what `agents.memory.Session` asks for.
+    """The session of an agent, kept in a memory: it implements `agents.memory.Session`.
 
     Messages that came into the conversation another way are items here as well.
     """
@@ -62,21 +62,21 @@ class Session:
         self._bridge = Bridge()
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """The items in order; with a limit the newest of them."""
+        """The items in order; with a limit, the newest of them."""
         settings = self.session_settings
         newest = limit if limit is not None else settings.limit if settings else None
         return await self._bridge.wait(self._user, lambda user: self._read(user, newest))
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Append items. When this returns, they are kept."""
+        """Append items. When this returns, they are stored."""
         await self._bridge.wait(self._user, lambda user: self._add(user, items))
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Take the newest item out and forget it; None if there is none."""
+        """Remove, forget and return the newest item; None if there is none."""
         return await self._bridge.wait(self._user, self._pop)
 
     async def clear_session(self) -> None:
-        """Forget the session, with what was learned from it alone."""
+        """Forget the session and what was learned from it alone."""
         await self._bridge.wait(self._user, lambda user: user.session(self.session_id).delete())
 
     async def _read(self, user: User, newest: int | None) -> list[TResponseInputItem]:
@@ -98,9 +98,9 @@ class Session:
         await add_in_pieces(session, [to_stored(cast("Mapping[str, Any]", item)) for item in items])
 
     async def _pop(self, user: User) -> TResponseInputItem | None:
-        """Of callers who take items out of one session at the same time, each gets another one.
+        """Callers that pop from one session at the same time each get a different item.
 
-        Here they take turns; between processes the store decides.
+        Within a process they take turns; between processes the store decides.
         """
         place = (asyncio.get_running_loop(), user.id, self.session_id)
         async with _POPPING.setdefault(place, asyncio.Lock()):
@@ -119,7 +119,7 @@ class Session:
         return None
 
     async def _newest(self, user: User) -> tuple[Message, list[TResponseInputItem]] | None:
-        """The newest message that is an item, or several."""
+        """The newest message that is one item or several, with these."""
         after: str | None = None
         while True:
             page, after = await user.session(self.session_id).messages(limit=FEW, newest_first=True, after=after)
@@ -134,7 +134,7 @@ class Session:
 
 
 def from_stored(message: Message) -> list[TResponseInputItem]:
-    """The items of a stored message, whoever stored it: one that says something and calls tools is several."""
+    """The items of a stored message, whoever stored it: one that says something and calls tools becomes several."""
     return _items([message])
 
 
@@ -149,7 +149,7 @@ def _items(messages: Sequence[Message]) -> list[TResponseInputItem]:
 
 
 def _item(message: Message, shell: dict[str, Any]) -> dict[str, Any]:
-    """An item again: the shell of it with what was said."""
+    """Rebuild an item from its shell and what was said."""
     kind = kind_of(shell)
     spoken = SPOKEN.get(kind)
     if spoken is not None:
@@ -161,7 +161,7 @@ def _item(message: Message, shell: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(message: Message) -> list[dict[str, Any]]:
-    """A message that came another way."""
+    """A message that did not come through the SDK."""
     text = "\n".join(texts_of(message))
     if message.role == "tool":
         return [{"type": "function_call_output", "call_id": message.tool_call_id or message.id, "output": text}]

@@ -1,4 +1,4 @@
-"""Items of the OpenAI Agents SDK, as it writes them down, as messages of ours. Needs no SDK."""
+"""Items of the OpenAI Agents SDK, in their serialised form, as messages of ours. Needs no SDK."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from recollect.adapters.verbatim import HOLE, Call, arguments, hollowed, may_be_
 NAME = "openai_agents"
 ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 SPOKEN = {"message": "content", "reasoning": "summary", "function_call_output": "output"}
-"""Which field of an item has its texts, by the type of the item."""
+"""The field of an item that holds its texts, by the type of the item."""
 
 
 def to_stored(item: Mapping[str, Any]) -> dict[str, Any]:
-    """An item as what `add_message` takes; `from_stored` gives the same item again."""
+    """An item as the arguments of `add_message`; `from_stored` restores the same item."""
     shell = dict(item)
     kind = kind_of(item)
     call = _call(item) if kind == "function_call" else None
@@ -35,12 +35,12 @@ def to_stored(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def kind_of(item: Mapping[str, Any]) -> str:
-    """What an item is."""
+    """The type of an item."""
     return str(item.get("type") or ("message" if "role" in item else "item"))
 
 
 def _call(item: Mapping[str, Any]) -> Call | None:
-    """A function call, if it is one that can be made again from what is stored."""
+    """A function call, if it is one that can be rebuilt from what is stored."""
     id, name, given = (item.get(field) for field in ("call_id", "name", "arguments"))
     usual = isinstance(id, str) and may_be_id(id) and isinstance(name, str) and isinstance(given, str)
     return Call(str(id), str(name), str(given)) if usual else None

@@ -5,9 +5,9 @@
     result = await agent.run("Where did I park?", conversation=conversation)
     await store.save(result)
 
-Every message comes back as it was. To everyone else it is a message of the session `monday`, and what others say
-there is part of the conversation. What is known of the conversation as a whole (usage, branches, waiting tools)
-stands beside the newest message that was saved.
+Every message comes back unchanged. To everyone else it is a message of the session `monday`, and what others say
+there is part of the conversation. What is known about the conversation as a whole (usage, branches, waiting tools)
+is stored beside the newest message that was saved.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pydantic_ai.messages import (
     ToolReturnPart,
 )
 from pydantic_core import from_json, to_json
-from typing_extensions import TypedDict  # Pydantic reads that of `typing` from Python 3.12 on
+from typing_extensions import TypedDict  # Pydantic accepts the one in `typing` only from Python 3.12 on
 
 from recollect.adapters import pydantic_shape
 from recollect.adapters.bridge import Bridge, UserHandle
@@ -59,14 +59,14 @@ from recollect.records import Record, derived_id
 
 NAME, ENTRY = "pydantic_ai", "pydantic_ai_entry"
 AHEAD = "pydantic_ai_ahead"
-"""On entries that were written before the record they belong to: too many for one commit."""
+"""Marks entries that were written before the record they belong to, being too many for one commit."""
 SPOKEN = {"user": ("user-prompt",), "tool": ("tool-return",), "assistant": ("text",), "system": ("system-prompt",)}
-"""Which parts of a message are its text, by its role."""
+"""The parts of a message that are its text, by its role."""
 PAGE, FEW, SESSIONS_MAX = 100, 4, 1_000
 HEADS_MAX = 1_000
-"""Conversations of which is remembered where their newest entry is."""
+"""Conversations for which the place of the newest entry is remembered."""
 REPEATS_MAX = 64
-"""How often a conversation may be saved from one revision: again each time when what was saved is forgotten."""
+"""How often a conversation may be saved from one revision: again each time what was saved is forgotten."""
 
 
 OPTIONAL = {
@@ -80,11 +80,11 @@ OPTIONAL = {
         "tool-return": ToolReturnPart,
     }.items()
 }
-"""Fields that are None where they are missing: most of them nearly always, and reading them takes time."""
+"""Fields that are None if they are missing: most nearly always are, and reading them takes time."""
 
 
 class Entry(TypedDict):
-    """An entry as it is kept beside its texts, of which there are so many."""
+    """An entry as it is kept beside its texts, with the number of texts."""
 
     parent_id: str | None
     message: ModelMessage
@@ -103,10 +103,10 @@ SHELLS = TypeAdapter(list[Shell])
 
 
 class Store(ConversationStore):
-    """The conversations of one user: all of the user's sessions, whoever began them.
+    """The conversations of one user: all of the user's sessions, whoever started them.
 
     A fork copies the history it keeps; deleting forgets all of a conversation. `scope` is that of conversations
-    which were begun elsewhere, until they are saved with one.
+    which were started elsewhere, until they are saved with one.
     """
 
     def __init__(self, user: UserHandle, *, scope: str | None = None) -> None:
@@ -157,7 +157,7 @@ class Store(ConversationStore):
 
 
 async def _pages(session: Session, first: int = PAGE) -> AsyncIterator[list[Message]]:
-    """The messages, newest first; `first` are wanted for sure."""
+    """The messages in pages, newest first; `first` is how many are certainly wanted."""
     after: str | None = None
     limit = first
     while True:
@@ -169,7 +169,7 @@ async def _pages(session: Session, first: int = PAGE) -> AsyncIterator[list[Mess
 
 
 async def _record(session: Session, scope: str | None = None) -> ConversationRecord | None:
-    """What is known of the conversation as a whole: what was saved last, and what has come since."""
+    """What is known about the conversation as a whole: what was saved last, and what has come since."""
     newest: Message | None = None
     async for page in _pages(session, first=FEW):
         for message in page:
@@ -183,10 +183,10 @@ async def _record(session: Session, scope: str | None = None) -> ConversationRec
 
 
 def _goes_on(session: Session, message: Message, shell: Any) -> bool:
-    """Whether a conversation goes on with a message that no record was saved with, or that has lost it.
+    """Whether a conversation continues with a message that no record was saved with, or that has lost it.
 
     Others said it; or it is an entry, in a branch of the session that ends before the record, or where the message
-    with the record was forgotten. What was written ahead of a record has not been saved before that is there.
+    with the record was forgotten. What was written ahead of a record is not saved until the record is there.
     """
     if not _is_ours(message):
         return _is_heard(message)
@@ -198,12 +198,12 @@ def _goes_on(session: Session, message: Message, shell: Any) -> bool:
 
 
 def _begun(session: Session, scope: str | None) -> ConversationRecord:
-    """The record of a conversation that was begun elsewhere."""
+    """The record of a conversation that was started elsewhere."""
     return ConversationRecord(conversation_id=session.id, head_id=None, revision="", scope=scope)
 
 
 def _gone_on(record: ConversationRecord, newest: Message) -> ConversationRecord:
-    """The record of a conversation that has gone on since: whoever knows less than was said is told."""
+    """The record of a conversation that has continued since: its revision tells callers that they missed something."""
     revision = derived_id(NAME, record.revision, newest.id)
     entry = newest.metadata.get(ENTRY)
     known = replace(
@@ -219,10 +219,10 @@ async def _records(user: User, scope: str | None) -> list[ConversationRecord]:
 
 
 async def _history(user: User, head_id: str, limit: int | None, home: str | None = None) -> list[ConversationEntry]:
-    """The entries up to the head, oldest first, without those whose life is over and those that were set aside.
+    """The entries up to the head, oldest first, without those that expired and those that were set aside.
 
-    `home` is the session where the head was seen; it is looked for where it is not there any longer. If somebody
-    forgot it, what is left at home counts.
+    `home` is the session where the head was seen; if the head is no longer there, it is searched for. If it was
+    forgotten, what is left at home counts.
     """
     line = await _line(user.session(home), head_id, limit) if home is not None else None
     if line is None:
@@ -236,7 +236,7 @@ async def _history(user: User, head_id: str, limit: int | None, home: str | None
 
 
 async def _line(session: Session, head_id: str, limit: int | None, *, may_lack_head: bool = False) -> Line | None:
-    """The messages from the head back; None where the head is not in the session."""
+    """The messages from the head back; None if the head is not in the session."""
     line = Line(head_id, limit)
     async for page in _pages(session, first=min(limit or PAGE, PAGE)):
         for message, shell in zip(page, shells_of(NAME, page, SHELLS.validate_json), strict=True):
@@ -251,14 +251,14 @@ async def _line(session: Session, head_id: str, limit: int | None, *, may_lack_h
 
 
 Said = ModelMessage | dict[str, Any]
-"""A message of a line: of an entry as it was, of others as it is written down."""
+"""A message of a line: that of an entry as it was, that of others in serialised form."""
 
 
 class Line:
     """The line of a conversation, from its head back to its first message; `take` is given all of them, newest first.
 
-    An entry names the one before it. A message of others follows whatever was said before it. One that others said
-    while an entry was on its way is heard before that entry, though the entry does not know it.
+    An entry names the one before it. A message of others follows whatever was said before it. What others said while
+    an entry was being written comes before that entry, although the entry does not know it.
     """
 
     def __init__(self, head_id: str, limit: int | None) -> None:
@@ -267,17 +267,17 @@ class Line:
         self._limit = limit
         self._head_id = head_id
         self._takes_next = False
-        """Whether the next one of the line is whatever was said before, or the head of what was saved then."""
+        """Whether the next message of the line is whatever was said before, or the head of what was saved then."""
         self._takes_entry = False
-        """Whether it may be an entry, which else is of the line only if it is wanted."""
+        """Whether it may be an entry, which otherwise belongs to the line only if it is wanted."""
         self._entries: dict[str, Entry] = {}
         self._aside: set[Any] = set()
         self._between: dict[str, dict[str, Any] | None] = {}
-        """What others said since the last entry that was looked at."""
+        """What others said since the last entry that was examined."""
         self._is_near = False
-        """Whether that entry is of the line."""
+        """Whether that entry belongs to the line."""
         self._passed: list[tuple[Message, Shell | None]] = []
-        """What was looked at since the wanted one is wanted."""
+        """What was examined since the wanted message became the wanted one."""
 
     @property
     def has_begun(self) -> bool:
@@ -301,7 +301,7 @@ class Line:
             self._passed = []
 
     def mend(self) -> None:
-        """Where one of the line is gone for good, go on with what was said before."""
+        """If a message of the line is gone for good, continue with what was said before."""
         while self.wanted is not None and not self.is_whole and self._passed:
             passed, self._passed = self._passed, []
             self._takes_next, self._takes_entry, self.wanted = True, True, None
@@ -309,7 +309,7 @@ class Line:
                 self.take(message, shell)
 
     def _take_wanted(self, message: Message, shell: Shell) -> bool:
-        """Take an entry that follows at once, with nothing else to look at, as nearly all do; False if it does not."""
+        """Take an entry that follows directly with nothing else to consider, as nearly all do; False otherwise."""
         id = message.metadata.get(ENTRY)
         if id is None or id != self.wanted or "record" in shell or "entry" not in shell:
             return False
@@ -345,7 +345,7 @@ class Line:
         self._is_near = self._follow(id)
 
     def _join(self, id: Any, shell: Shell) -> None:
-        """Go on with an entry, or with what was saved with it, after what others said."""
+        """Continue with an entry, or with what was saved with it, after what others said."""
         head_id = shell["record"]["head_id"] if "record" in shell else id
         if self._takes_next and "record" in shell:
             self._takes_next, self._takes_entry, self.wanted = False, False, head_id
@@ -356,7 +356,7 @@ class Line:
         self._between = {}
 
     def _follow(self, id: Any) -> bool:
-        """Go along the entries as far as they are known; True if one with this id was among them."""
+        """Follow the entries as far as they are known; True if one with this id was among them."""
         met = False
         while self.wanted in self._entries and len(self.messages) != self._limit:
             entry, found = self.wanted, self._entries.pop(self.wanted)
@@ -367,14 +367,14 @@ class Line:
         return met
 
     def _add(self, said: Mapping[str, dict[str, Any] | None]) -> None:
-        """Add messages, but for those that were set aside, and for more than is asked for."""
+        """Add messages, except those that were set aside and those beyond the limit."""
         for id, message in said.items():
             if message is not None and len(self.messages) != self._limit:
                 self.messages[id] = message
 
 
 async def _find(user: User, entry_id: str) -> Record | None:
-    """The message that an entry is: nearly always the one with its id."""
+    """The message of an entry: nearly always the one with its id."""
     found = await user.get_memories([entry_id])
     after: str | None = None
     while not found:
@@ -391,7 +391,7 @@ async def _find(user: User, entry_id: str) -> Record | None:
 async def _write(
     user: User, record: ConversationRecord, new_entries: Sequence[ConversationEntry], expected: str | None
 ) -> None:
-    """Store entries and record in one commit, if the conversation still is as the caller knows it."""
+    """Store entries and record in one commit, if the conversation is still as the caller knows it."""
     session = user.session(record.conversation_id)
     stored = await _record(session)
     if (stored.revision if stored else None) != expected:
@@ -419,10 +419,10 @@ async def _copied(
 async def _commit(
     user: User, session: Session, record: ConversationRecord, given: list[dict[str, Any]], expected: str | None
 ) -> None:
-    """Write the messages, the last of them with the record; of two writers who know the same, one comes first."""
+    """Write the messages, the last of them with the record; of two writers who know the same state, one comes first."""
     holder = _holding(given, RECORDS.dump_python(record, mode="json"))
     if expected is None:
-        # A new conversation has no revision to hold on to: whose record is there first has made it.
+        # A new conversation has no revision to check: the writer whose record is there first has created it.
         holder["id"] = derived_id(NAME, session.id)
     *earlier, last = pieces(given)
     ahead = [message for piece in earlier for message in piece]
@@ -440,7 +440,7 @@ async def _commit(
 
 
 async def _add_last(session: Session, last: list[dict[str, Any]], expected: str | None) -> None:
-    """Write the piece with the record, under a key that a revision has once; again if what had it was forgotten."""
+    """Write the piece with the record, under a key that is unique to a revision; retry if its holder was forgotten."""
     if expected is None:
         await session.add_messages(last)
         return
@@ -460,7 +460,7 @@ async def _there(user: User, ids: Sequence[str]) -> set[str]:
 
 
 async def _withdraw(user: User, session: Session, ids: set[str]) -> None:
-    """Take back what was written before another writer turned out to be first, but for what is in both."""
+    """Remove what was written before another writer turned out to be first, except what is in both."""
     stored = await _record(session)
     kept = await _history(user, stored.head_id, None) if stored is not None and stored.head_id else []
     both = {message["id"] for message in to_stored(kept)}
@@ -468,10 +468,10 @@ async def _withdraw(user: User, session: Session, ids: set[str]) -> None:
 
 
 def _holding(given: list[dict[str, Any]], record: dict[str, Any]) -> dict[str, Any]:
-    """The last message, with the record in its shell; one of its own where there is none, or no room in it."""
+    """The last message, with the record in its shell; a separate message if there is none, or no room in it."""
     kept = given[-1]["metadata"].get(NAME) if given else None
     if kept is not None:
-        # The shell is the text of an object: one member more is written behind the others.
+        # The shell is the text of a JSON object: one more member is appended to it.
         both = f'{kept[:-1]},"record":{to_json(record).decode()}}}'
         if fits_beside(both):
             given[-1]["metadata"] = given[-1]["metadata"] | {NAME: both}
@@ -492,13 +492,13 @@ async def _delete(user: User, conversation_id: str, expected: str) -> None:
 
 
 def to_stored(entries: Sequence[ConversationEntry]) -> list[dict[str, Any]]:
-    """Entries as what `add_messages` takes."""
+    """Entries as the items that `add_messages` takes."""
     written = ModelMessagesTypeAdapter.dump_python([entry.message for entry in entries], mode="json")
     return [given for entry, message in zip(entries, written, strict=True) for given in _messages(entry, message)]
 
 
 def _messages(entry: ConversationEntry, message: dict[str, Any]) -> list[dict[str, Any]]:
-    """An entry as it is stored: itself, and one for each further result of a tool, as each answers a call."""
+    """An entry as stored messages: itself, and one for each further tool result, since each answers a call."""
     results = [part for part in message["parts"] if part["part_kind"] == "tool-return"]
     calls = _calls(message)
     role = _role(message)
@@ -528,12 +528,12 @@ def _is_heard(message: Message) -> bool:
 
 
 def _is_ours(message: Message) -> bool:
-    """Whether a message was stored here; a further result of a tool has the mark alone, a record the shell alone."""
+    """Whether a message was stored here; a further tool result has only the mark, a record has only the shell."""
     return ENTRY in message.metadata or shell_of(NAME, message, from_json) is not None
 
 
 def _filled(entry: Entry, message: Message) -> Entry:
-    """What was kept of an entry beside its texts, with the texts in it again."""
+    """What was kept of an entry beside its texts, with the texts put back."""
     spoken = SPOKEN[message.role]
     parts: Sequence[Any] = entry["message"].parts
     if len(parts) == 1 and entry["texts"] == 1 and isinstance(message.content, str):  # as nearly always
@@ -551,7 +551,7 @@ def _entries(line: Line) -> list[ConversationEntry]:
     """The entries of a line, oldest first."""
     said = _said(list(line.messages.values())[::-1])
     ids = list(line.messages)[::-1]
-    parents = [line.wanted, *ids]  # each follows the one before those that were set aside
+    parents = [line.wanted, *ids]  # each follows the last one that was not set aside
     return [
         ConversationEntry(id=id, parent_id=parent, message=message)
         for id, parent, message in zip(ids, parents, said, strict=False)
@@ -559,7 +559,7 @@ def _entries(line: Line) -> list[ConversationEntry]:
 
 
 def _said(messages: list[Said]) -> list[ModelMessage]:
-    """The messages of a line, those of others read as well."""
+    """The messages of a line, with those of others parsed."""
     others = [message for message in messages if isinstance(message, dict)]
     read = iter(ModelMessagesTypeAdapter.validate_json(to_json(others)) if others else ())
     said = [next(read) if isinstance(message, dict) else message for message in messages]
@@ -576,7 +576,7 @@ def _role(message: dict[str, Any]) -> str:
 
 
 def _hollow(message: dict[str, Any], role: str) -> list[str]:
-    """Take the texts out of a message; what says nothing keeps them, so that a hole is never mistaken."""
+    """Take the texts out of a message; one that says nothing keeps them, so that a hole is never mistaken for text."""
     parts = [part for part in message["parts"] if part["part_kind"] in SPOKEN[role]]
     if role == "tool":
         parts = parts[:1]  # the others are messages of their own
@@ -590,7 +590,7 @@ def _hollow(message: dict[str, Any], role: str) -> list[str]:
 
 
 def _lean(message: dict[str, Any]) -> dict[str, Any]:
-    """A message as it is written down, without what is read the same where it is missing."""
+    """A serialised message, without fields that read the same if they are missing."""
     lean = _without_none(message["kind"], message)
     lean["parts"] = [_without_none(part["part_kind"], part) for part in message["parts"]]
     used = {name: amount for name, amount in lean.pop("usage", {}).items() if amount}

@@ -1,4 +1,4 @@
-"""Messages that came into a session another way, as Pydantic AI writes down its own. Needs no Pydantic AI."""
+"""Messages that came into a session another way, serialised as Pydantic AI's own. Needs no Pydantic AI."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from recollect.conversation import Message
 Written = dict[str, Any]
 
 UNNAMED = "unknown"
-"""The tool of a result whose call nobody has."""
+"""The tool name of a result whose call is missing."""
 EMBEDDED = ";base64,"
-"""What stands in the address of an image that is in its address."""
+"""What the URL of an image contains if the image itself is in the URL."""
 
 
 def written(message: Message) -> Written:
-    """One of our messages in the JSON of Pydantic AI; what it says and what it calls, nothing else is known of it."""
+    """One of our messages in Pydantic AI's JSON: what it says and what it calls; nothing else is known about it."""
     at = message.created_at.isoformat() if message.created_at else "1970-01-01T00:00:00Z"
     if message.role == "assistant":
         return {"kind": "response", "timestamp": at, "parts": _answer(message)}
@@ -25,7 +25,7 @@ def written(message: Message) -> Written:
 
 
 def with_names_of_tools(messages: Iterable[Any]) -> None:
-    """Give results the names of the tools that were called, which other frameworks do not write beside them."""
+    """Give results the names of the tools that were called, which other frameworks do not store with them."""
     names: dict[str, str] = {}
     for message in messages:
         for part in message.parts:

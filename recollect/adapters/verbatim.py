@@ -1,7 +1,7 @@
-"""A framework's message as one of ours, and back to the last field.
+"""A framework's message as one of ours, and back again without losing a field.
 
-Who speaks, the text, the tool calls: these go into the fields of a message, where every reader finds
-them. All else, the *shell*, travels beside it as JSON in the metadata, under the framework's name. Texts
+The speaker, the text and the tool calls go into the fields of a message, where every reader finds them.
+Everything else, the *shell*, travels beside it as JSON in the metadata, under the framework's name. Texts
 are left out of the shell, as they would be stored twice.
 """
 
@@ -20,16 +20,16 @@ from recollect.records import Record, in_portions
 KEEPERS = ("langchain", "openai_agents", "pydantic_ai")
 """Names under which adapters keep shells."""
 FRAMEWORKS = (*KEEPERS, "ai_sdk")
-"""The same, with that of the TypeScript package, which keeps them over REST."""
+"""The same, plus that of the TypeScript package, which stores shells over REST."""
 SHELL_BYTES = 15_000
-"""A shell up to this size fits into metadata, escaped and with a few labels beside it."""
+"""A shell up to this size fits into metadata, escaped and with a few other labels."""
 HOLE = "<text>"
-"""Stands in a shell where a text was."""
+"""Replaces a text in a shell."""
 PAGE, BATCH = 1_000, 90
-"""Messages that are read at once, and stored in one commit."""
+"""Messages that are read at once, and that are stored in one commit."""
 
 BATCH_BYTES = 320 * 1024
-"""Bytes of one commit: a text in parts is kept twice, an edit keeps what was before, and a commit takes 1 MiB."""
+"""Bytes of one commit: a text in parts is stored twice, an edit keeps the previous state, and a commit holds 1 MiB."""
 
 ID_CHARACTERS = 128
 """The longest id that a message, a call or a name may have."""
@@ -55,7 +55,7 @@ class Call(NamedTuple):
 def hollowed(content: Any) -> tuple[list[str], Any]:
     """The texts of a message's content, and the content with a hole for each of them.
 
-    What says nothing has no texts and stays whole, so a hole is never mistaken for something that was said.
+    Content that says nothing has no texts and stays whole, so a hole is never mistaken for something that was said.
 
     >>> hollowed([{"type": "output_text", "text": "Hello!", "annotations": []}])
     (['Hello!'], [{'type': 'output_text', 'text': '<text>', 'annotations': []}])
@@ -68,7 +68,7 @@ def hollowed(content: Any) -> tuple[list[str], Any]:
 
 
 def filled(shell: Any, message: Message) -> Any:
-    """The content again: the shell of it, which is used up, with the texts of the message that was stored."""
+    """Rebuild the content from its shell, which is used up, and the texts of the message that was stored."""
     said = message.content
     if isinstance(said, str):  # as nearly always
         if shell == HOLE:
@@ -105,27 +105,27 @@ def texts_of(message: Message) -> list[str]:
 
 
 def arguments(framework: str, role: str, texts: Sequence[str], shell: Any, empty: str = "") -> dict[str, Any]:
-    """What `add_message` takes: a text as it is, several as parts, `empty` where nothing is said."""
+    """The arguments of `add_message`: one text as it is, several as parts, `empty` if nothing is said."""
     content: Content = texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts]
     given: dict[str, Any] = {"role": role, "content": content or empty}
     kept = _json(shell)
     if fits_beside(kept):
         return given | {"metadata": {framework: kept}}
-    # Too much for labels: what a provider sealed, say. A part has the room.
+    # Too large for metadata: content that a provider sealed, say. A part has the room.
     parts = [{"type": "text", "text": given["content"]}] if isinstance(given["content"], str) else given["content"]
     return given | {"content": [parts[0] | {framework: kept}, *parts[1:]]}
 
 
 def fits_beside(kept: str, bytes_max: int = SHELL_BYTES) -> bool:
-    """Whether a shell has room in metadata, where its quotes are escaped."""
-    # No character of JSON takes more than four bytes there, so most are known to fit without being written out.
+    """Whether a shell fits into metadata, where its quotes are escaped."""
+    # No character of JSON takes more than four bytes there, so most shells are known to fit without being encoded.
     return len(kept) * 4 <= bytes_max or len(json.dumps(kept, ensure_ascii=False).encode()) <= bytes_max
 
 
 def shell_of(framework: str, message: Message, read: Callable[[str], Any] = json.loads) -> Any:
     """What the framework kept beside a message; None if the message came another way.
 
-    `read` is for frameworks that bring a faster reader of JSON.
+    `read` is for frameworks that bring a faster JSON parser.
     """
     kept = shell_text(framework, message)
     try:
@@ -145,7 +145,7 @@ def shell_text(framework: str, message: Message) -> str | None:
 def shells_of(framework: str, messages: Sequence[Message], read: Callable[[str], Any]) -> list[Any]:
     """What the framework kept beside each of many messages; None for one that came another way or is broken.
 
-    `read` takes a JSON list. It is given all of them at once: to begin reading costs more than to read one.
+    `read` parses a JSON list. It is given all of them at once: starting to parse costs more than parsing one.
     """
     texts = [shell_text(framework, message) for message in messages]
     kept = [text for text in texts if text is not None]
@@ -169,10 +169,10 @@ def _read_each(texts: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
 def says_nothing(message: Message) -> bool:
     """Whether a message stands only for something that one framework alone can read: reasoning, a hosted tool, a mark.
 
-    A shell without a hole had no text to leave out, so the message has a stand-in for one.
+    A shell without a hole had no text to leave out, so the message holds a placeholder.
     """
     if message.role not in ("assistant", "system") or message.tool_calls:
-        return False  # whoever asks or answers a call has its turn
+        return False  # a user, a tool result or a tool call always counts
     first = message.content[0] if isinstance(message.content, list) and message.content else {}
     shells = [kept for name in KEEPERS if isinstance(kept := message.metadata.get(name, first.get(name)), str)]
     return bool(shells) and all(HOLE not in kept for kept in shells)
@@ -184,7 +184,7 @@ def labels_of(record: Record) -> dict[str, Any]:
 
 
 def calls_of(message: Message) -> list[Call]:
-    """The tool calls of a message, whichever of the two common forms they have."""
+    """The tool calls of a message, in whichever of the two common forms they are."""
     found = []
     for call in message.tool_calls or ():
         function = call.get("function")
@@ -206,7 +206,7 @@ def _json(value: Any) -> str:
 
 
 async def all_messages(session: Session) -> list[Message]:
-    """Every message of a session that nobody set aside, in order."""
+    """Every message of a session that was not set aside, in order."""
     found: list[Message] = []
     after: str | None = None
     while True:
@@ -217,7 +217,7 @@ async def all_messages(session: Session) -> list[Message]:
 
 
 def pieces(items: Sequence[Item], count_max: int = BATCH) -> Iterator[list[Item]]:
-    """The items in order, in pieces of which each fits into one commit, by their number and by their size."""
+    """The items in order, in pieces that each fit into one commit by count and by size."""
     if len(items) == 1:
         return iter([list(items)])
     return in_portions(
@@ -228,13 +228,13 @@ def pieces(items: Sequence[Item], count_max: int = BATCH) -> Iterator[list[Item]
 async def in_pieces(
     write: Callable[[list[Item]], Awaitable[Any]], items: Sequence[Item], count_max: int = BATCH
 ) -> None:
-    """Write items, a piece at a time."""
+    """Write items, one piece at a time."""
     for piece in pieces(items, count_max):
         await write(piece)
 
 
 async def add_in_pieces(session: Session, items: Sequence[dict[str, Any]]) -> None:
-    """Store messages, a piece at a time. All are looked at before the first is stored."""
+    """Store messages, one piece at a time. All are checked before the first is stored."""
     some = list(pieces(items))
     if len(some) > 1:
         check_messages(items)
@@ -243,19 +243,19 @@ async def add_in_pieces(session: Session, items: Sequence[dict[str, Any]]) -> No
 
 
 def check_messages(items: Iterable[dict[str, Any]]) -> None:
-    """Refuse what `add_messages` would refuse of these."""
+    """Refuse what `add_messages` would refuse."""
     for item in items:
         draft(**item)
 
 
 async def remember_in_pieces(user: User, items: Sequence[dict[str, Any]]) -> None:
-    """Store memories, a piece at a time. All are looked at before the first is stored."""
+    """Store memories, one piece at a time. All are checked before the first is stored."""
     check_memories(items)
     await in_pieces(user.add_memories, items)
 
 
 def check_memories(items: Iterable[dict[str, Any]]) -> None:
-    """Refuse what `add_memories` would refuse of these."""
+    """Refuse what `add_memories` would refuse."""
     for item in items:
         long_term.draft(**item)
 
