@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from recollect.records import Record
 
 ANSWER_MAX = 60
-"""Most characters of a short answer. A longer one is a sentence of its own, and is read as such."""
+"""Maximum characters of a short answer. A longer one is a sentence of its own, and is read as such."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ EXTRACTOR = "episodes-2"
 GAP_MS = 2 * HOUR_MS
 """A pause this long ends a stretch: a user who returns after it usually brings a new subject."""
 MESSAGES_MAX = 40
-"""Most messages in a stretch. More would not fit into notes that can be read at a glance."""
+"""Maximum messages in a stretch. More would not fit into notes that can be read at a glance."""
 MESSAGES_MIN = 4
 """A pause does not end a stretch shorter than this: two messages a day would become a note each."""
 LOOKED_AT = 4
@@ -40,7 +40,7 @@ LOOKED_AT = 4
 
 # What is quoted, and how much.
 WORDS_MAX = 120
-"""Most words in the notes: about 160 tokens, so that a context has room for several episodes."""
+"""Maximum words in the notes: about 160 tokens, so that a context has room for several episodes."""
 WORDS_AROUND = 20
 """Of these, the words reserved for what is not quoted."""
 SECTION_WORDS = {"Decided": 35, "Open": 30, "Asked": 30, "Said": WORDS_MAX, "The assistant": 40}
@@ -50,14 +50,14 @@ SECTIONS = ("Said", "Asked", "The assistant", "Decided", "Open")
 LISTED_MAX = 5
 """Most entries kept in each list: decisions, open questions, names and dates."""
 QUOTE_MAX = 200
-"""Most characters in a quotation; a longer sentence is cut at a word."""
+"""Maximum characters in a quotation; a longer sentence is cut at a word."""
 TITLE_MAX = 60
-"""Most characters in a title that has to be a quotation, because nothing came up twice."""
+"""Maximum characters in a title that has to be a quotation, because nothing came up twice."""
 PASTED, TYPED = 800, 300
 """A message longer than the first contains more than its user typed (one in a hundred does); of such
 a message only the first and last paragraph, if no longer than the second, count as their own words."""
 READ_MAX = 4_000
-"""Most characters read of a message: a longer answer makes its point early, and the time stays bounded."""
+"""Maximum characters read of a message: a longer answer makes its point early, and the time stays bounded."""
 SHORT_ANSWER = 300
 """Up to this many characters, "I don't know" is the whole answer and not the beginning of a better one."""
 CONTENT_WORDS_MIN = 2
@@ -67,13 +67,13 @@ SPECIFIC, ON_TOPIC, VAGUE = 0.10, 0.06, -0.15
 AGREED_SCORE = 0.5
 """The weight of an accepted offer: as much as a decision in the user's own words."""
 WEIGHED_MAX = 40
-"""Most points of one section that are compared with each other: many times what fits."""
+"""Maximum points of one section that are compared with each other: many times what fits."""
 ALIKE = 0.6
 """A sentence that shares this part of its words with a better one merely repeats it."""
 
 # What it was about.
 TOPICS_MAX, TOPICS_FROM = 3, 2_000
-"""Most phrases that name the subject, and the characters of a message that are searched for them."""
+"""Maximum phrases that name the subject, and maximum characters of a message that are searched for them."""
 TOPIC_MENTIONS = 4
 """Mentions that make a topic; a user message counts as three, an assistant message as one."""
 TOPIC_LENGTHS = {1: 1.0, 2: 2.2, 3: 2.6}
@@ -433,7 +433,7 @@ def _weight(quoted: Sequence[Point]) -> float:
     return round(sum(weights) / 3, 4)
 
 
-# ── How it is told ───────────────────────────────────────────────────────────────────────────────
+# ── How it is worded ─────────────────────────────────────────────────────────────────────────────
 
 
 def _text(messages: Sequence[Record], topics: Sequence[str], chosen: Mapping[str, Sequence[Point]]) -> str:

@@ -270,7 +270,7 @@ def _is_no_role(words_: str) -> bool:
 
 
 def _open_role(said: Said, at: int) -> Value | None:
-    """Whatever stands where an occupation must."""
+    """Whatever is in the position of an occupation."""
     found = phrase(said.clause, at, words_max=6)
     cut = (
         re.split(r" (?:at|for|in|with|from|on|and|to|last|this|since|back)\b", found.text, maxsplit=1)[0]

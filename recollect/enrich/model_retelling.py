@@ -23,7 +23,7 @@ WORDS_PER_TOKEN = 0.7
 TOLD_SHARE = 0.4
 """Share of a retelling's words that must have been said: a summary is shorter, not another story."""
 EPISODE_CHARACTERS = 1_200
-"""Most characters in the text of an episode: about the 120 words that are asked for, with some leeway."""
+"""Maximum characters in the text of an episode: about the 120 words that are asked for, with some leeway."""
 
 
 def heard(messages: Iterable[Record]) -> list[Record]:

@@ -12,9 +12,9 @@ from recollect.policies.words import terms
 from recollect.records import Record, iso
 
 SHOWN_MAX = 4_000
-"""Most characters of a message that a model sees: what people say about themselves comes before what they paste."""
+"""Maximum characters of a message that a model sees: what people say about themselves comes before what they paste."""
 QUESTION_CHARACTERS = 24_000
-"""Most characters of messages in one question: about 6,000 tokens, which even small models can read."""
+"""Maximum characters of messages in one question: about 6,000 tokens, which even small models can read."""
 SPOKEN_SHARE = 0.5
 """Share of a quote that must be the user's own words, not code, a letter or somebody else's sentence."""
 

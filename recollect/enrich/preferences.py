@@ -348,7 +348,7 @@ _INSTRUCTION = re.compile(
 
 
 def _instructions(sentence: Sentence) -> Iterator[Draft]:
-    """A standing request that is none of the settings, kept as it was said."""
+    """A standing request that matches none of the settings, kept as it was said."""
     match = _INSTRUCTION.match(sentence.low)
     if (
         match

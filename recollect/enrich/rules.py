@@ -417,7 +417,7 @@ _ANOTHERS_NAME = re.compile(r"name's ")
 
 
 def _own(stated: Sequence[Sentence]) -> Iterator[Sentence]:
-    """The sentences, less those that name whoever the last introduced: "Got a dog! Name's Hattie, from a shelter"."""
+    """The sentences except those naming whoever the last introduced: "Got a dog! Name's Hattie, from a shelter"."""
     before = ""
     for sentence in stated:
         if not (_ANOTHERS_NAME.match(sentence.low) and people.TOLD_OF.search(before)):
@@ -446,7 +446,7 @@ def _of_sentence(sentence: Sentence, at: int, introduced: bool = False) -> list[
 
 
 def _parted(said: Said, facts: list[Draft]) -> list[Draft]:
-    """The facts, in which a couple that has parted yields the parting and nothing else about a partner."""
+    """The facts, where a couple that has parted leaves only the parting, and no partner."""
     low = said.clause.low
     opened = OPENERS.match(low)
     for begins in {0, opened.end() if opened else 0}:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from recollect.policies.patterns import pattern_of
 
 READ_MAX = 1_500
-"""Most characters of a message that is read whole. Longer ones are mostly pasted."""
+"""Maximum characters of a message that is read whole. Longer messages are mostly pasted."""
 HEAD_MAX, TAIL_MAX = 900, 500
 """Characters read at the beginning and at the end of a longer message, which is where people speak."""
 SENTENCE_MAX = 400
-"""Most characters of a sentence. Anything longer without a full stop is not chat."""
+"""Maximum characters of a sentence. Anything longer without a full stop is not chat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,7 @@ _RELATIVE = (
     r"|[a-z]+ (?:should|do|would|can|is"
     r" (?:better|best)))\b)"
 )
-"""How a clause begins that only adds detail and asks nothing: "my parents, who live in Naples"."""
+"""The beginning of a clause that only adds detail and asks nothing: "my parents, who live in Naples"."""
 _MODAL = (
     r"(?:do|does|did|is|are|can|could|would|will|should|shall|has|had)(?! (?:i|you|u|we|they|he|she|it|this|that"
     r"|there|the|my|your|his|her|our"
@@ -466,7 +466,7 @@ TO_FORGET = pattern_of(
     r"(?:please,? )?(?:(?:can|could|would) you |i(?:'d like| want) you to )?(?:please )?"
     r"(?:forget|unlearn|don't remember|do not remember|stop remembering) (?:that|about|my|our)\b"
 )
-"""What the user wants forgotten is not a new statement of it."""
+"""A request to forget something is not a new statement of it."""
 _FAMOUS_LINES = pattern_of(
     r"\b(?:yellow submarine|big butts|barbie (?:girl|world)|slim shady|inigo montoya|born in the u\.?s\.?a"
     r"|no strangers to love|poor boy|little teapot|the walrus|master of my fate|king of the world|material girl"

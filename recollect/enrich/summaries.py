@@ -21,10 +21,10 @@ SCORE_MIN = 0.2
 """A sentence below this does not become a point even if there is room: it would only dilute the rest."""
 
 TEXT_MAX = 20_000
-"""Most characters read of a message. What lies beyond is logs and pasted documents."""
+"""Maximum characters read of a message. What lies beyond is logs and pasted documents."""
 
 POINT_MAX = 280
-"""Most characters in a point. A longer sentence is cut into clauses."""
+"""Maximum characters in a point. A longer sentence is cut into clauses."""
 
 LONG_ANSWER = 400
 """From this many characters on, the first sentence of an answer often sums it up."""
