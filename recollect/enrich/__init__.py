@@ -1,7 +1,7 @@
-"""What an enricher gives: drafts of what a message says, not yet compared with what is known.
+"""What an enricher returns: drafts of what a message says, not yet compared with what is known.
 
-An enricher reads messages and proposes; it never stores, ends or deletes anything itself. What
-becomes of a draft is decided by the same merging and trust rules, whoever made it.
+An enricher reads messages and proposes drafts; it never stores, ends or deletes anything itself.
+The same merging and trust rules decide what becomes of a draft, whichever enricher made it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from recollect.records import Record
 
 ANSWER_MAX = 60
-"""Characters of a short answer. A longer one has a sentence of its own, and is read as such."""
+"""Maximum characters of a short answer. A longer one is a sentence of its own, and is read as such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class Draft:
     the text of a learning, the name of an entity, the far end of a relation, whose near end is
     `subject` (empty: the user).
 
-    With `ends` it is no longer so; an empty value then means whatever the value was. With
-    `corrects` the value that was believed was never right, and `instead_of` is that value where it
-    is named.
+    `ends` means that it is no longer true; an empty value then stands for whatever the value was.
+    `corrects` means that the value believed so far was never right; `instead_of` is that value, if
+    the message names it.
     """
 
     layer: str
@@ -53,13 +53,13 @@ class Found:
 
 
 class Enricher(Protocol):
-    """Reads messages. Gives an empty list when they say nothing; raises when it could not tell."""
+    """Reads messages. Returns an empty list when they say nothing; raises when it could not tell."""
 
     @property
     def name(self) -> str:
-        """Kept with everything that is learned, with its version: `rules-1`."""
+        """Name and version, stored with everything that it learns: `rules-1`."""
         ...
 
     async def drafts(self, messages: Sequence[Record]) -> Sequence[Found]:
-        """What these messages of one session say, in their order."""
+        """What these messages of one session say, in message order."""
         ...

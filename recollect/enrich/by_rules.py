@@ -1,4 +1,4 @@
-"""The enricher that needs no model. The rules are loaded by the first message that is read."""
+"""The enricher that needs no model; its rules are loaded when the first message is read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recollect.records import Record
 
 
 def loaded() -> ModuleType:
-    """The rules: hundreds of patterns, compiled by the first call. Who only searches need not wait for that."""
+    """The rules: hundreds of patterns, compiled by the first call. A process that only searches never waits for it."""
     return import_module("recollect.enrich.rules")
 
 
@@ -21,13 +21,13 @@ class Rules:
 
     name = "rules-1"
     immediate = True
-    """Quick enough to be asked whether a message is worth a job."""
+    """Fast enough to ask whether a message is worth a job."""
 
     def __init__(self) -> None:
         self._rules: ModuleType | None = None
 
     async def drafts(self, messages: Sequence[Record]) -> Sequence[Found]:
-        """What these messages of one session say, in their order."""
+        """What these messages of one session say, in message order."""
         if self._rules is None:
             self._rules = await asyncio.to_thread(loaded)
         found: list[Found] = []

@@ -1,7 +1,7 @@
-"""The clauses of a sentence: what is said of the user, one thing at a time.
+"""The clauses of a sentence: what it says about the user, one thing at a time.
 
-People join many things in one sentence and leave the subject out ("im 29, live in nyc and work at a
-bakery"). A clause begins where a new subject or a verb that continues the old one begins.
+People join many things in one sentence and leave out the subject ("im 29, live in nyc and work at a
+bakery"). A clause begins at a new subject, or at a verb that continues the old one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from recollect.enrich.vocabulary import ADJECTIVE_CONDITIONS, DIETS, OCCUPATIONS
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One thing said in a sentence. `start` may lie before the text where the subject "I" was left out."""
+    """One thing said in a sentence. `start` may lie before the text, where an omitted "I" was put back."""
 
     text: str
     low: str
@@ -25,7 +25,7 @@ class Clause:
     begins: int
 
     def span(self, first: int, last: int) -> tuple[int, int]:
-        """Places of this clause as places of the message."""
+        """Convert positions in this clause to positions in the message."""
         return max(self.start + first, self.begins), self.start + last
 
 
@@ -68,7 +68,7 @@ _PARTICIPLE = (
 )
 _PARTICIPLES = re.compile(_PARTICIPLE)
 _JOINED = re.compile(
-    # Nothing but a space or a mark can join: most letters are passed at one look.
+    # Only a space or a mark can join, so this lookahead rejects most letters at once.
     r"(?=[\s,;:(–—\x00])(?:"
     + "|".join(
         (
@@ -93,7 +93,7 @@ _NOT_BEFORE_PARTICIPLE = words(
     love, hate, like, my, a, the, was, is, are, were, just, quit, or, be, than, miss, we're, also
     """
 )
-"""After these a participle is no clause of its own: "I'm no longer living in Madrid"."""
+"""After these words a participle does not start a clause: "I'm no longer living in Madrid"."""
 _UNSAFE = re.compile(
     r"\b(?:if|whether|unless|wish|wishes|wished|(?<!\bi )(?<!\bwe )said(?! goodbye)|says|saying|told(?! (?:me|us|him"
     r"|her|them) to\b)|tells"
@@ -121,7 +121,7 @@ _DIAGNOSED = re.compile(
 _ILL = re.compile(
     r"(?:i've(?: got)?|i have(?: got)?|i got|i'm|im|i am) (?!(?:a|an|the|to|not|no|fine|ok|okay|going|gonna)\b)"
 )
-"""What a doctor says that one has is so, other than what a friend does: "the doctor says I have asthma"."""
+"""A doctor's report counts as fact, unlike a friend's: "the doctor says I have asthma"."""
 _GIVES_REASON = re.compile(r"\b(?:because|cause|cuz|coz|bc)[\s,]{1,3}\Z")
 _REPORTED_OR_SUPPOSED = re.compile(rf"{_REPORTED.pattern}|\b(?:if|wish|wishes|unless|whether|would|he|she|they)\b")
 _CONFIRMED = re.compile(
@@ -129,7 +129,7 @@ _CONFIRMED = re.compile(
     r"|fact)"
     r"(?: (?:on|last|this|yesterday|today)(?: \w+)?)? that\Z"
 )
-"""What is so: "the doctor confirmed on Monday that I have ..."."""
+"""What follows is stated as fact: "the doctor confirmed on Monday that I have ..."."""
 _UNSAFE_LAST = re.compile(
     r"\b(?:that|how|what|who|which|why|like|before|after|the moment|until|till|the way|every time|the day|the year"
     r"|not|nobody|no one|can|should|do|did|does|must|will|may|or|is|are|was|everything|all|anything|whatever|wherever"
@@ -139,7 +139,7 @@ _UNSAFE_LAST = re.compile(
 
 
 _REPORTS = re.compile(r"(?:my|our|the|his|her|their|every\w+|some\w+|people) (?!name)(?:[\w'-]+ ){0,2}[\w'-]{3,}s\Z")
-"""Somebody does something that goes on with "I ...", most likely says or thinks it: "my doctor suspects I ..."."""
+"""Somebody's verb runs on into "I ...", so they most likely say or think it: "my doctor suspects I ..."."""
 
 
 _ELSEWHERE = re.compile(
@@ -148,22 +148,22 @@ _ELSEWHERE = re.compile(
     r"|tues|wednes|thurs|fri|satur|sun|spring|summer|autumn|winter|top|average|be (?:honest|fair|clear)|a (?:good"
     r"|normal|typical)|my (?:free|spare|own|day))[\w' -]{1,30}\Z"
 )
-"""Another place than the user's life: "in Skyrim I'm an orc", "on Tinder I'm 25"."""
+"""A setting other than the user's own life: "in Skyrim I'm an orc", "on Tinder I'm 25"."""
 
 
 _ASIDE = re.compile(r"[\s,]{1,3}(?:fyi|tbh|ngl|imo|imho|tho|smh|fwiw)[\s.!,]*\Z")
-"""What people put behind a clause and that says nothing."""
+"""Fillers at the end of a clause that say nothing."""
 
 
 _MAIN_CLAUSE = re.compile(r"[,\s]{1,3}(?:i|i'm|im|i've|ive|i'd|we)\b")
-"""Of whom "having finished ..." is said."""
+"""The subject that "having finished ..." refers to."""
 
 
 def clauses(sentence: Sentence, *, introduced: bool = False) -> Iterator[Clause]:
-    """The things that a statement says of the user, one after the other.
+    """Yield what a statement says about the user, one thing at a time.
 
-    A clause that leaves "I" out ("I'm 29 and live in Oslo") gets it back. What follows a doubt, a
-    report or a condition ("she said", "if") is not given. Who is `introduced` has just told their name: what they
+    A clause that leaves out "I" ("I'm 29 and live in Oslo") gets it back. What follows a doubt, a report or a
+    condition ("she said", "if") is skipped. `introduced` means that the user has just given their name: what they
     do may then stand alone.
     """
     low, text = sentence.low, sentence.text
@@ -178,8 +178,8 @@ def clauses(sentence: Sentence, *, introduced: bool = False) -> Iterator[Clause]
     joints = _joints(low, first, lead)
     for (joint, begins, lead), (ends, _, _) in zip(joints, [*joints[1:], (len(low), 0, "")], strict=True):
         before = low[first:joint]
-        # What comes after a "but" is so again: "if I were rich I'd have a Porsche, but I drive a Fiat".
-        # What comes after "because" is so as well, unless all of it is supposed.
+        # What follows a "but" is true again: "if I were rich I'd have a Porsche, but I drive a Fiat".
+        # What follows "because" is true as well, unless all of it is hypothetical.
         turned, reason = _TURNS.search(low, first, begins), _GIVES_REASON.search(low, first, begins)
         doubt = _REPORTED if turned else _REPORTED_OR_SUPPOSED if reason else _UNSAFE
         diagnosed = _DIAGNOSED.match(before) is not None and _ILL.match(low, begins) is not None
@@ -198,12 +198,12 @@ def clauses(sentence: Sentence, *, introduced: bool = False) -> Iterator[Clause]
 
 
 _IN_A_TITLE = re.compile(r"(?<![^\W_])(?P<word>[A-Z]\w+) im (?!(?P=word)\w)[A-Z]\Z")
-"""German, and no "I'm": "Spiegel im Spiegel"."""
+"""German "im", not "I'm": "Spiegel im Spiegel"."""
 _DONE_THERE = re.compile(r"i (?:(?:mostly|mainly|usually|only|always|also) )?(?:use|speak|write|code|drive|do)\b")
 
 
 def _leads_elsewhere(before: str, clause: str) -> bool:
-    """Whether "I ..." right behind these words is a part of what they say, and not said for itself."""
+    """Whether "I ..." right after these words is part of what they say, rather than a statement of its own."""
     if _REPORTS.match(before) or (
         _ELSEWHERE.match(before) and not (_DONE_THERE.match(clause) and before.startswith("for my "))
     ):
@@ -215,11 +215,11 @@ _ROLE_ALONE = re.compile(
     r"(?P<role>[A-Za-z]+(?: [a-z]+){0,3})(?:,? (?:at|in|from|for|with) (?:the )?[A-Z][\w'’&.-]*"
     r"(?: (?:[A-Z][\w'’&.-]*|of|in|and|&))*)?[\s\x00.!]*\Z"
 )
-"""What somebody does, after their name: "Raj here. Product manager at Zomato in Gurgaon."."""
+"""A role that follows the user's name: "Raj here. Product manager at Zomato in Gurgaon."."""
 
 
 def _joints(low: str, first: int, lead: str) -> list[tuple[int, int, str]]:
-    """Where clauses end and begin, with the subject that a clause left out; `lead` is that of the first."""
+    """Where clauses end and begin, with the subject that each leaves out; `lead` is the first clause's."""
     joints = [(first, first, lead)]
     subject = ("i'm" if lead.startswith("I'm") else "i") if lead else _subject(low[first:])
     closes = 0
@@ -235,7 +235,7 @@ def _joints(low: str, first: int, lead: str) -> list[tuple[int, int, str]]:
         if part.startswith(("my ", "our ")) and _ACCOMPANIED.search(low, joints[-1][1], match.start()):
             continue
         if left_out and "(" in match.group() and _MARKED.search(low, joints[-1][1], match.start()):
-            closes = low.find(")", match.end())  # of another: "I have two candidates, Faiz (24, retired) and ..."
+            closes = low.find(")", match.end())  # not the user: "I have two candidates, Faiz (24, retired) and ..."
             continue
         joints.append((match.start(), match.end(), left_out))
         subject = left_out.strip().lower() or _subject(part)
@@ -244,16 +244,16 @@ def _joints(low: str, first: int, lead: str) -> list[tuple[int, int, str]]:
 
 _MARKED = re.compile("[,;:]")
 _ACCOMPANIED = re.compile(r"\b(?:live|lives|lived|living) with (?:my|our) [\w' ]{2,30}\Z")
-"""One more of those whom one lives with, and nothing new: "I live with my parents and my sister in Leeds"."""
+"""One more person the user lives with, not a new clause: "I live with my parents and my sister in Leeds"."""
 
 
 def _small(role: str) -> str:
-    """A role as it stands inside a sentence: "Product manager" is "product manager", "UX designer" stays."""
+    """A role as written inside a sentence: "Product manager" becomes "product manager", "UX designer" stays."""
     return role if role[1:2].isupper() else role[0].lower() + role[1:]
 
 
 def _is_occupation(words_: str) -> bool:
-    """Whether what stands alone after a name or an age is what somebody does: "I'm Ola, 24, nurse at ..."."""
+    """Whether the words that stand alone after a name or an age are an occupation: "I'm Ola, 24, nurse at ..."."""
     role = words_.split()
     return role[0] not in ("a", "an", "the") and any(" ".join(role[-count:]) in OCCUPATIONS for count in (1, 2, 3))
 
@@ -283,7 +283,7 @@ _STANDS_ALONE = re.compile(
     r"(?!not\b|no\b|any\b|an?\b|the\b)(?P<what>[a-z][\w-]*(?: [\w-]+){0,2}) here(?=[\s\x00]*(?:[,.;!:()\x00-]|\Z"
     r"|(?:and|but|with|trying|looking)\b))"
 )
-"""What somebody is, said in passing: "type 1 diabetic here"."""
+"""What the user is, said in passing: "type 1 diabetic here"."""
 _GOES_ON = re.compile(
     r"\b(?:is|are|was|were|can|could|would|must|has|sounds?|seems?|makes?|means|costs?|vs(?! code)|versus|or|for \w+ing"
     r"|requires?)\b"
@@ -299,7 +299,7 @@ _DANGLING = re.compile(r"[^,]{2,30}, (?:this|that|the|these|those|it|he|she|they
 """Somebody or something else is meant: "originally from Lagos, this dish ..."."""
 _BECAUSE = re.compile(r" (?:since|because|when|after|until|and|but) ")
 _RETIRED = re.compile(r"(?:now )?retired(?: now)?[\s\x00]*(?:[,.;!]|\Z)")
-"""What one is after all that was told: "I was a teacher for 38 years, retired now"."""
+"""What the user is now, after the past just described: "I was a teacher for 38 years, retired now"."""
 _LEFT_OUT, _LEFT_OUT_AM = re.compile(rf"(?:{_ELIDED})\b"), re.compile(_ELIDED_AM)
 
 
@@ -310,7 +310,7 @@ def _subject(part: str) -> str:
 
 
 def _lead(part: str, subject: str) -> str | None:
-    """The subject that a later clause left out; empty when it has its own, None when it cannot be told."""
+    """The subject that a later clause leaves out; empty when it has its own, None when it cannot be determined."""
     if _LEFT_OUT_AM.match(part):
         return "I'm " if subject == "i'm" or (subject and _RETIRED.match(part)) else None
     if _LEFT_OUT.match(part):
@@ -319,7 +319,7 @@ def _lead(part: str, subject: str) -> str | None:
 
 
 def _first_lead(part: str, low: str) -> str:
-    """'Living in Oslo at the moment' is said of oneself, 'Living in Oslo is expensive' is not."""
+    """'Living in Oslo at the moment' is about the user, 'Living in Oslo is expensive' is not."""
     if (found := _STANDS_ALONE.match(part)) and not low.startswith("no "):
         what = found["what"]
         if what in ADJECTIVE_CONDITIONS or what in DIETS:
@@ -329,7 +329,7 @@ def _first_lead(part: str, low: str) -> str:
     if match is None or _DANGLING.match(part, match.end()):
         return ""
     rest = _BECAUSE.split(part[match.end() :], maxsplit=1)[0]
-    # "Moved to Perth" can only be said of oneself, "living in Perth" may go on.
+    # "Moved to Perth" can only be about the user; "living in Perth" may turn into "living in Perth is ...".
     if _GOES_ON.search(rest.split(",", 1)[0] if _FINITE.match(part) else rest):
         return ""
     if match["was"]:

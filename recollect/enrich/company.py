@@ -1,6 +1,6 @@
-"""Whom a message names: the people somebody was with, met, asked or calls their own.
+"""The people a message names: those the user was with, met, asked or calls their own.
 
-How sure the place is decides how much a name must say for itself. After "my sister" or "Dr." anything that is
+How reliable the position is decides how much evidence a name needs. After "my sister" or "Dr." anything that is
 written like a name is one; after "lunch with" it must not be known as something else; after a bare "with" it must
 be known as a first name, and as nothing else: people work with Python, pay with Visa and meet with Google.
 """
@@ -34,19 +34,19 @@ _KNOWN_AS = (
     pattern_of(rf"\b(?:[Mm]y name is|[Cc]all me|I'm called) {_NAMES}"),
     pattern_of(rf"\b{_NAMES},? (?:my|our|his|her) (?:{RELATION}){_IN_LAW}\b"),
 )
-"""Places where a name is said to be somebody's."""
+"""Positions where the text itself says that the name is a person's."""
 _IN_COMPANY = (
     pattern_of(
         rf"\b(?:[Mm]et(?: up with)?|(?i:dinner|lunch|brunch|breakfast|coffee|drinks|catch(?:ing)? up) with) {_NAMES}"
     ),
     pattern_of(rf"\b{_NAMES}['’]s (?:place|house|home|apartment|birthday|wedding|party|advice|help)\b"),
 )
-"""Places where hardly anything but a person stands."""
+"""Positions where hardly anything but a person occurs."""
 _MENTIONED = (
     pattern_of(rf"\b(?:[Ww]ith|[Tt]old|[Aa]sked|[Vv]isited|[Pp]honed|[Tt]exted|[Ee]mailed|[Mm]e and) {_NAMES}"),
     pattern_of(rf"\b{_NAMES} and I\b(?!['’]?[A-Z])"),
 )
-"""Places where people stand among much else."""
+"""Positions where people occur among much else."""
 
 _PLACES = frozenset(chain(COUNTRIES, REGIONS, CITIES))
 _TIMES = words(
@@ -65,7 +65,7 @@ _PRODUCTS = words(
     uncle sam, office, opera, museum
     """
 )
-"""Assistants, languages, brands and beliefs that go by a first name: alone after "with" they are no people."""
+"""Assistants, languages, brands and beliefs that share a first name: alone after "with" they are not people."""
 _OTHERS = _PLACES | _TIMES | _PRODUCTS | NOT_A_NAME | frozenset(chain(ORGANISATIONS, SCHOOLS, LANGUAGES, NATIONALITIES))
 _EACH = pattern_of(rf"{_NAME}")
 _SURNAME_NOT = _TIMES | NOT_A_NAME
@@ -105,7 +105,7 @@ def _named(text: str, pattern: re.Pattern[str], fits: Callable[[str], bool], *, 
 
 
 def _without_what_follows(name: str) -> str:
-    """A name without a day or a word of the sentence that was taken for a surname, as in "Maria Monday"."""
+    """The name without a day or ordinary word that was mistaken for a surname, as in "Maria Monday"."""
     before, _, last = name.rpartition(" ")
     return before if before and last.lower() in _SURNAME_NOT and not before.endswith(".") else name
 

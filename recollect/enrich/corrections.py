@@ -1,4 +1,4 @@
-"""What the user says back to an answer: corrections, and short answers to a question of the assistant."""
+"""How the user replies to an answer: corrections, and short answers to the assistant's questions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from recollect.enrich.vocabulary import DIETS
 from recollect.policies.keys import key_of
 
 QUESTION_MAX = 400
-"""Characters at the end of an answer in which its question is looked for."""
+"""Characters at the end of an answer that are searched for its question."""
 
 # ── Corrections ──────────────────────────────────────────────────────────────────────────────────
 
@@ -53,9 +53,9 @@ _IT_IS = re.compile(
 
 
 def corrections(sentences: list[Sentence], answered: str, facts: Sequence[Draft]) -> Iterator[Draft]:
-    """'No, I meant metric units' after an answer. Only how a message begins is looked at.
+    """'No, I meant metric units' after an answer. Only the beginning of the message is read.
 
-    A fact that is said against the answer ("No, my name is Anna") is a correction as well.
+    A fact that contradicts the answer ("No, my name is Anna") is a correction as well.
     """
     if not sentences or not answered:
         return
@@ -94,11 +94,11 @@ _OF_SOMEONE = re.compile(
     r"|boss|dog|cat|girlfriend|boyfriend|cousin|aunt|uncle|niece|nephew)\b"
 )
 ALIKE = 0.6
-"""How alike two names have to be for one to be the other misspelt: Ana and Anna, Jon and John."""
+"""How similar two names must be for one to count as a misspelling of the other: Ana and Anna, Jon and John."""
 
 
 def names_put_right(sentences: list[Sentence], answered: str) -> Iterator[Draft]:
-    """'Actually it's Anna, not Ana': the user's own name, where nobody else is meant."""
+    """'Actually it's Anna, not Ana': the user's own name, unless somebody else's is meant."""
     for sentence in sentences:
         denied = _DENIED.match(sentence.low)
         match = _NAME_RIGHT.match(sentence.low, denied.end() if denied else 0)
@@ -116,7 +116,7 @@ def names_put_right(sentences: list[Sentence], answered: str) -> Iterator[Draft]
 
 
 def _joined(sentences: list[Sentence]) -> str:
-    """The first sentences as one text, every character as far from the first as in the message."""
+    """The first sentences as one text, each character at the same offset from the first as in the message."""
     first = sentences[0].start
     text = ""
     for sentence in sentences:
@@ -154,7 +154,7 @@ DENIED_VALUE = re.compile(
 
 
 def corrected(draft: Draft, sentence: Sentence) -> Draft:
-    """The fact with what it stands against: 'my name is Anna, not Hannah' was never Hannah."""
+    """The fact with the value it replaces: with 'my name is Anna, not Hannah' it was never Hannah."""
     old = _NOT_THIS.search(sentence.low)
     if draft.layer != "fact" or draft.ends or _STILL_TRUE_ONCE.search(sentence.low):
         return draft
@@ -253,7 +253,7 @@ def _words(clause: Clause, at: int) -> Value | None:
 
 
 _READERS: dict[str, Callable[[Said, int], list[Value]]] = {
-    # In small letters only well-known names: "hm" and "later" are answers too.
+    # In lower case only well-known names count: "hm" and "later" are answers too.
     "name": _one(person),
     "nickname": _one(person),
     "city": _one(_place),
@@ -272,7 +272,7 @@ _READERS: dict[str, Callable[[Said, int], list[Value]]] = {
 
 
 def short_answers(text: str, at: int, answered: str) -> Iterator[Draft]:
-    """'Oslo, why?' after 'Where do you live?'. Only an answer that is nothing else."""
+    """'Oslo, why?' after 'Where do you live?'. Only a message that is nothing but an answer."""
     asked = _asked(answered) if answered and len(text) <= ANSWER_MAX else None
     if asked is None:
         return
@@ -326,7 +326,7 @@ _OF_ONESELF = (("you're ", "I'm "), ("you are ", "I am "), ("your ", "my "), ("y
 
 
 def said_otherwise(text: str, answered: str) -> tuple[str, re.Match[str]] | None:
-    """'No, Basel' after 'you live in Bern': what was told of the user, as they would say it, and what they say."""
+    """'No, Basel' after 'you live in Bern': what was said about the user, in their first person, and their reply."""
     told = _TOLD_OF_USER.search(lowered(answered[-QUESTION_MAX:]).rstrip()) if len(text) <= ANSWER_MAX else None
     other = _OTHERWISE.match(lowered(text))
     if told is None or other is None:
@@ -339,7 +339,7 @@ def said_otherwise(text: str, answered: str) -> tuple[str, re.Match[str]] | None
 
 
 def _asked(answered: str) -> tuple[str, str] | None:
-    """Which key the last question of an answer asks for, with the thing where it asks for a favourite."""
+    """The key that the last question of an answer asks for, and for a favourite also the thing."""
     low = lowered(answered[-QUESTION_MAX:]).rstrip()
     if not low.endswith("?"):
         return None

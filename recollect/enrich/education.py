@@ -60,7 +60,7 @@ _AT_SCHOOL = re.compile(r" at ")
 
 
 def studies(said: Said, match: Match) -> Drafts:
-    """'I studied physics at MIT': the subject, with the school where it is said."""
+    """'I studied physics at MIT': the subject, with the school if it is named."""
     clause = said.clause
     end = _SUBJECT_END.search(clause.low, match.end())
     subject = clause.text[match.end() : end.start() if end else len(clause.low)].strip()
@@ -86,7 +86,7 @@ _WITH_DEGREE = re.compile(r" with (?=(?:a|an|my) )")
 
 
 def school_of(said: Said, match: Match) -> Drafts:
-    """'I graduated from Stanford', 'I go to NYU': only what is a school by name or by list."""
+    """'I graduated from Stanford', 'I go to NYU': only what is a school by its name or on the list."""
     found = school(said.clause, match.end())
     if found is None:
         return

@@ -1,10 +1,10 @@
-"""Episodes without a model: what a stretch of conversation was about, in the words that were said.
+"""Episodes without a model: what a stretch of conversation was about, in the speakers' own words.
 
-`stretches` cuts a session where people paused or turned to something else; `write` makes notes of
-one stretch: a title, a short text in quotations, people, dates, decisions and open questions. Only
-user and assistant are quoted, and of what a user sent only their own words: instructions, what
-tools found and what was pasted are not. The cues are English; in other languages the notes have
-fewer sections.
+`stretches` cuts a session where people paused or changed the subject; `write` makes notes of one
+stretch: a title, a short text of quotations, people, dates, decisions and open questions. Only the
+user and the assistant are quoted, and only the user's own words from what a user sent: instructions,
+tool results and pasted text are not. The cues are English; in other languages the notes have fewer
+sections.
 """
 
 from __future__ import annotations
@@ -26,58 +26,58 @@ from recollect.policies.words import STOP_WORDS, query_terms, terms
 from recollect.records import HOUR_MS, TRUSTS, Record, as_datetime
 
 EXTRACTOR = "episodes-2"
-"""Kept with every episode, so that those of older rules can be told apart and made again."""
+"""Stored with every episode, so that those made by older rules can be recognised and rebuilt."""
 
 # Where a stretch ends.
 GAP_MS = 2 * HOUR_MS
-"""A pause this long ends a stretch: who comes back after it usually comes with something else."""
+"""A pause this long ends a stretch: a user who returns after it usually brings a new subject."""
 MESSAGES_MAX = 40
-"""Messages of a stretch. More than that do not fit into notes that one reads at a glance."""
+"""Maximum messages in a stretch. More would not fit into notes that can be read at a glance."""
 MESSAGES_MIN = 4
-"""A pause does not end a stretch that is shorter: two messages a day would be a note each."""
+"""A pause does not end a stretch shorter than this: two messages a day would become a note each."""
 LOOKED_AT = 4
-"""Units on each side of a place that are compared to see whether the topic changes there."""
+"""Units compared on each side of a position, to see whether the topic changes there."""
 
 # What is quoted, and how much.
 WORDS_MAX = 120
-"""Words of the notes: about 160 tokens, so that a context has room for several episodes."""
+"""Maximum words in the notes: about 160 tokens, so that a context has room for several episodes."""
 WORDS_AROUND = 20
-"""Of these, the words that are not quoted."""
+"""Of these, the words reserved for what is not quoted."""
 SECTION_WORDS = {"Decided": 35, "Open": 30, "Asked": 30, "Said": WORDS_MAX, "The assistant": 40}
-"""The sections of the notes in the order they take room, and the words that each may take at most."""
+"""The sections of the notes in the order they claim room, and the most words each may take."""
 SECTIONS = ("Said", "Asked", "The assistant", "Decided", "Open")
-"""The same in the order they are read."""
+"""The same sections in reading order."""
 LISTED_MAX = 5
-"""Decisions, open questions, names and dates that are kept of each kind."""
+"""Most entries kept in each list: decisions, open questions, names and dates."""
 QUOTE_MAX = 200
-"""Characters of a quotation; a longer sentence is cut at a word."""
+"""Maximum characters in a quotation; a longer sentence is cut at a word."""
 TITLE_MAX = 60
-"""Characters of a title that has to be a quotation, because nothing came up twice."""
+"""Maximum characters in a title that has to be a quotation, because nothing came up twice."""
 PASTED, TYPED = 800, 300
-"""From so many characters on a message holds more than its user typed (one in a hundred does), and
-only paragraphs up to the second size, before and behind the rest, are taken for their own words."""
+"""A message longer than the first contains more than its user typed (one in a hundred does); of such
+a message only the first and last paragraph, if no longer than the second, count as their own words."""
 READ_MAX = 4_000
-"""Characters of a message that are read: a longer answer says early what it says, and time stays bounded."""
+"""Maximum characters read of a message: a longer answer makes its point early, and the time stays bounded."""
 SHORT_ANSWER = 300
 """Up to this many characters, "I don't know" is the whole answer and not the beginning of a better one."""
 CONTENT_WORDS_MIN = 2
-"""Words of some meaning that a sentence must have to be quoted: "I'll check those options" has none."""
+"""Content words that a sentence needs to be quoted: "I'll check those options" has none."""
 SPECIFIC, ON_TOPIC, VAGUE = 0.10, 0.06, -0.15
-"""What a sentence gains or loses here: a date or number is asked for later, good intentions are not."""
+"""What a sentence gains or loses here: dates and numbers are asked for later, good intentions are not."""
 AGREED_SCORE = 0.5
-"""What an offer that was accepted weighs: as much as a decision in the user's own words."""
+"""The weight of an accepted offer: as much as a decision in the user's own words."""
 WEIGHED_MAX = 40
-"""Points of one section that are compared with each other: many times what fits."""
+"""Maximum points of one section that are compared with each other: many times what fits."""
 ALIKE = 0.6
-"""Share of its words that makes a sentence a mere repetition of a better one."""
+"""A sentence that shares this part of its words with a better one merely repeats it."""
 
 # What it was about.
 TOPICS_MAX, TOPICS_FROM = 3, 2_000
-"""Phrases that name what it was about, and characters of a message that they are looked for in."""
+"""Maximum phrases that name the subject, and maximum characters of a message that are searched for them."""
 TOPIC_MENTIONS = 4
-"""Mentions that make a topic; a message of the user counts as three, one of the assistant as one."""
+"""Mentions that make a topic; a user message counts as three, an assistant message as one."""
 TOPIC_LENGTHS = {1: 1.0, 2: 2.2, 3: 2.6}
-"""What a phrase of so many words weighs: it may come half as often as a word and still says more."""
+"""Weight of a phrase by its number of words: one that occurs half as often as a single word still says more."""
 
 _DECIDED = pattern_of(
     r"\b(?:(?:i|we)(?:'ve| have)?(?: just| finally| all)? (?:decided|agreed|chose|chosen|picked(?! up)|settled on"
@@ -129,7 +129,7 @@ _DATE = pattern_of(
     r"|winter|spring|autumn|fall)|(?:(?:next|last|this|on) )?(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
     r"|yesterday|tomorrow|today|tonight)\b"
 )
-# Words that nothing is about: of talking, wanting, liking and doing, of time and amount, of advice.
+# Words that are never a topic: of talking, wanting, liking and doing, of time and amount, of advice.
 _DULL_WORDS = """
     able actually add adding adds advice ago amazing anything appreciate around ask asking ate based best better
     bit bought bring btw buy buying call called calling calls came care case changed check come consider
@@ -158,7 +158,7 @@ _DULL = frozenset(_DULL_WORDS.split())
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What is written down of one stretch of conversation."""
+    """What is noted about one stretch of conversation."""
 
     title: str
     text: str
@@ -188,11 +188,11 @@ class Notes:
 def stretches(
     messages: Sequence[Record], *, gap_ms: int = GAP_MS, messages_max: int = MESSAGES_MAX
 ) -> list[list[Record]]:
-    """The messages of a session in stretches: every message in exactly one, in order.
+    """Split the messages of a session into stretches: every message in exactly one, in order.
 
-    A long pause ends a stretch. One that grows too long ends where the words change most, before a
-    message of the user if there is one. A tool call and its results are never parted, even where
-    they alone are too many.
+    A long pause ends a stretch. One that grows too long is cut where the words change most, before a
+    user message if there is one. A tool call and its results are never separated, even if they alone
+    are too many.
     """
     found: list[list[Record]] = []
     for block in _between_pauses(units(messages), gap_ms):
@@ -217,7 +217,7 @@ def _between_pauses(pieces: Iterable[Unit], gap_ms: int) -> Iterator[list[Unit]]
 
 
 def _cut(pieces: Sequence[Unit], messages_max: int) -> int:
-    """Before which unit a stretch that is too long is best cut: in its second half, with a rest worth having."""
+    """The unit before which an overlong stretch is best cut: in its second half, leaving a rest worth having."""
     total = sum(map(len, pieces))
     least = min(messages_max // 2, total - MESSAGES_MIN)
     before = 0
@@ -234,7 +234,7 @@ def _cut(pieces: Sequence[Unit], messages_max: int) -> int:
 
 
 def _likeness(words: Sequence[frozenset[str]], place: int) -> float:
-    """How many of the words before a place come again after it, from 0 to 1."""
+    """The share of the words before a position that recur after it, from 0 to 1."""
     none: frozenset[str] = frozenset()
     before = none.union(*words[max(place - LOOKED_AT, 0) : place])
     after = none.union(*words[place : place + LOOKED_AT])
@@ -249,7 +249,7 @@ def _flat(pieces: Iterable[Unit]) -> list[Record]:
 
 
 def write(messages: Sequence[Record]) -> Notes | None:
-    """Notes of a stretch, or None if nothing was said that is worth any.
+    """Notes of a stretch, or None if nothing in it is worth noting.
 
     They are only as trusted as the least trusted of the messages, quoted or not.
     """
@@ -278,11 +278,11 @@ def write(messages: Sequence[Record]) -> Notes | None:
 
 
 def _own_words(message: Record) -> Record:
-    """The message with what may be quoted of it: nothing of tools and instructions, nothing pasted."""
+    """The message reduced to what may be quoted: nothing from tools or instructions, nothing pasted."""
     if message.data.get("role") not in ("user", "assistant") or message.trust == "quarantined":
         return message.with_(content="")
     text = message.content
-    if "parts" in message.data:  # a part may be what a tool found
+    if "parts" in message.data:  # a part may be a tool result
         text = "\n".join(part["text"] for part in message.data["parts"] if part.get("type") == "text")
     if message.data["role"] == "user" and len(text) > PASTED:
         text = _typed(text)
@@ -290,7 +290,7 @@ def _own_words(message: Record) -> Record:
 
 
 def _typed(text: str) -> str:
-    """What stands before and behind a pasted text, if it is short enough to have been typed."""
+    """What comes before and after a pasted text, if it is short enough to have been typed."""
     paragraphs = [paragraph for paragraph in text.splitlines() if paragraph.strip()]
     ends = dict.fromkeys((*paragraphs[:1], *paragraphs[-1:]))
     return "\n".join(paragraph for paragraph in ends if len(paragraph) <= TYPED)
@@ -312,7 +312,7 @@ def _points(heard: Sequence[Record], topics: Sequence[str]) -> list[Point]:
 
 
 def _joined(points: Iterable[Point], heard: Sequence[Record]) -> list[Point]:
-    """The points, where one that leans on the sentence before it is told together with that."""
+    """The points, with any that leans on the sentence before it merged into that one."""
     texts = {message.id: " ".join(message.content.split()) for message in heard}
     found: list[Point] = []
     for point in points:
@@ -336,14 +336,14 @@ def _fitness(sentence: str, about: set[str]) -> float:
 
 
 def _quotation(sentence: str) -> str:
-    """A sentence without its markup and without the words that only lead to it."""
+    """A sentence without its markup and without the words that only lead up to it."""
     plain = _MARKS.sub("", sentence).translate(_STRAIGHT).strip()
     opening = _OPENING.match(plain)
     return _capital(_shortened(plain[opening.end() :] if opening else plain, QUOTE_MAX))
 
 
 def _sorted(points: Sequence[Point], heard: Sequence[Record]) -> dict[str, list[Point]]:
-    """The points by the section of the notes that they belong to; each is in one at most."""
+    """The points grouped by the section of the notes they belong to; each is in one at most."""
     waiting = [*_open(points, heard)]
     order = {message.id: place for place, message in enumerate(heard)}
     settled = sorted(_decided(points, heard), key=lambda point: order[point.message_id])
@@ -361,7 +361,7 @@ def _sorted(points: Sequence[Point], heard: Sequence[Record]) -> dict[str, list[
 
 
 def _chosen(found: Mapping[str, Sequence[Point]]) -> dict[str, tuple[Point, ...]]:
-    """Of each section the points that matter most, as many as fit, in the order they were told."""
+    """The most important points of each section, as many as fit, in the order they were said."""
     room = WORDS_MAX - WORDS_AROUND
     chosen: dict[str, tuple[Point, ...]] = {}
     for section, words_max in SECTION_WORDS.items():
@@ -372,7 +372,7 @@ def _chosen(found: Mapping[str, Sequence[Point]]) -> dict[str, tuple[Point, ...]
 
 
 def _unlike(points: Sequence[Point]) -> list[Point]:
-    """The best of the points, in order, without those that have most of their words from a better one."""
+    """The best of the points, in order, without those that share most of their words with a better one."""
     kept: dict[int, set[str]] = {}
     for place in sorted(range(len(points)), key=lambda place: -points[place].score)[:WEIGHED_MAX]:
         words = set(terms(points[place].text)) - STOP_WORDS
@@ -417,7 +417,7 @@ def _asks(point: Point) -> bool:
 
 
 def _is_told(point: Point) -> bool:
-    """Something that the assistant did, promised or stated as a fact, not an opening, a heading or praise."""
+    """Whether the assistant did, promised or stated something: not an opening, a heading or praise."""
     solid = point.lasting or _NUMBER.search(point.text) is not None
     return point.role == "assistant" and solid and point.text.endswith(".") and not _VAGUE.search(lowered(point.text))
 
@@ -428,16 +428,16 @@ def _says_something(point: Point) -> bool:
 
 
 def _weight(quoted: Sequence[Point]) -> float:
-    """As important as its three most important sentences: one remark alone makes no important episode."""
+    """The importance of the three most important sentences: one remark alone does not make an episode important."""
     weights = sorted((importance(point.text, point.role) for point in quoted), reverse=True)[:3]
     return round(sum(weights) / 3, 4)
 
 
-# ── How it is told ───────────────────────────────────────────────────────────────────────────────
+# ── How it is worded ─────────────────────────────────────────────────────────────────────────────
 
 
 def _text(messages: Sequence[Record], topics: Sequence[str], chosen: Mapping[str, Sequence[Point]]) -> str:
-    """The notes, a section a line. No quotation has a line break, so none can pass for another section."""
+    """The notes, one section per line. No quotation has a line break, so none can pass for another section."""
     names = dict.fromkeys(_name_of(message) for message in messages if message.data.get("role") == "user")
     who = _listing([name for name in names if name][:LISTED_MAX]) or "the user"
     about = f"about {_listing(topics)}" if topics else "with the assistant"
@@ -453,7 +453,7 @@ def _name_of(message: Record) -> str:
 
 
 def _period(messages: Sequence[Record]) -> str:
-    """The days of a stretch, as they are said: "On 3 March 2026", "From 3 to 5 March 2026"."""
+    """The days of a stretch, in words: "On 3 March 2026", "From 3 to 5 March 2026"."""
     times = [as_datetime(message.when) for message in messages]
     first, last = min(times), max(times)
     end = f"{last.day} {last:%B} {last.year}"
@@ -487,7 +487,7 @@ def _words(text: str) -> int:
 
 
 def _topics(heard: Sequence[Record], people: Sequence[str]) -> list[str]:
-    """The phrases of the user that the talk comes back to most, each in the form it was first said."""
+    """The user's phrases that the conversation returns to most, each as it was first said."""
     spread: Counter[tuple[str, ...]] = Counter()
     said: dict[tuple[str, ...], str] = {}
     for message in heard:
@@ -506,7 +506,7 @@ def _topics(heard: Sequence[Record], people: Sequence[str]) -> list[str]:
 
 
 def _phrases(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Up to three words of some meaning that stand side by side: their stems, and how they were said."""
+    """Runs of up to three adjacent content words: their stems, and how they were said."""
     run: list[str] = []
     for word in [*_TOKEN.findall(text), "."]:
         if word[0].isalpha() and len(word) > 2 and not _is_dull(word):
@@ -525,7 +525,7 @@ def _is_dull(word: str) -> bool:
 
 
 def _people(users: Iterable[Record]) -> list[str]:
-    """The names of those who spoke under one, and of people that were told as such."""
+    """The names that users spoke under, and those of the people they mentioned."""
     found: dict[str, None] = {}
     for message in users:
         if name := _name_of(message):

@@ -74,7 +74,7 @@ _FOR_A_WHILE = re.compile(
 
 
 def not_eaten(said: Said, match: Match) -> Drafts:
-    """'I don't eat pork or shellfish': all of it in one value, for a diet is one."""
+    """'I don't eat pork or shellfish': all of it in one value, because it is one diet."""
     found = list(listed(said.clause, match.end(), in_table(_NOT_EATEN)))
     if found and _DIET_END.match(said.clause.low, found[-1].last) and not _FOR_A_WHILE.search(said.clause.low):
         first, last = found[0].first, found[-1].last
@@ -121,7 +121,7 @@ _NOT_AN_ALLERGY = words(
     """
 )
 _SPOKEN_OF = re.compile(r"\b(?:about|on|regarding|with|of|for)\Z")
-"""Allergies are the subject, and not the user's: "I've a question about allergies"."""
+"""Allergies are the topic, not the user's own: "I've a question about allergies"."""
 
 
 def allergic(said: Said, match: Match) -> Drafts:
@@ -238,7 +238,7 @@ _MORE_EXACTLY = re.compile(
 
 
 def _ailment(clause: Clause, at: int) -> Value | None:
-    """A condition of the list with what says which of its kind it is: "stage 2 breast cancer"."""
+    """A condition from the list, with the words that say which kind it is: "stage 2 breast cancer"."""
     severity = _SEVERITY.match(clause.low, at)
     at = severity.end() if severity else at
     kind = _KIND_OF.match(clause.low, at)
@@ -259,11 +259,11 @@ _STILL = re.compile(
     r"|crohn's|lupus|adhd|autism|celiac|coeliac|arthritis|fibromyalgia|parkinson's|asthma|endometriosis|ibs|tinnitus"
     r"|type [12])\b"
 )
-"""What one has had and has: it is said for how long, or does not go away."""
+"""Signs that what the user "had" still lasts: a duration, or a condition that does not go away."""
 
 
 def condition(said: Said, match: Match) -> Drafts:
-    """'I have type 2 diabetes', 'I suffer from migraines': a closed list, since one has all sorts of things."""
+    """'I have type 2 diabetes', 'I suffer from migraines': a closed list, since people "have" all sorts of things."""
     if _NOT_ONES_OWN.search(said.clause.low):
         return
     if "had" in match.group().split() and not _STILL.search(said.clause.low, match.end()):
@@ -320,15 +320,15 @@ _NOT_REGULARLY = re.compile(
     r"\b(?:sometimes|occasionally|rarely|when|whenever|if|tonight|yesterday|once|as needed|before (?:a|my|the)|should"
     r"|instead|or|test|quiz|exam|course|class|article|paper|essay|project|research)\b"
 )
-"""What is taken now and then is no medication of somebody's, nor is what they only write about."""
+"""What the user takes now and then, or only writes about, is not their medication."""
 
 
 _WAS_ON = re.compile(r"i was (?:\w+ )?(?:on|taking) ")
-"""What somebody took once, and may take no more."""
+"""What the user once took, and may no longer take."""
 
 
 def takes(said: Said, match: Match) -> Drafts:
-    """'I take warfarin', 'I'm on metformin 500 mg': a closed list, of what is taken day by day."""
+    """'I take warfarin', 'I'm on metformin 500 mg': a closed list of what is taken regularly."""
     if _NOT_REGULARLY.search(said.clause.low) or _WAS_ON.match(said.clause.low):
         return
     for value in listed(said.clause, match.end(), _medicine, most=6):
@@ -349,11 +349,11 @@ _MEDICINE_END = re.compile(
     r"|plus|with|tablets?|pills?|injections?|these days|again|btw|which|after|until|last|this|right now|any ?more"
     r"|to (?:control|treat|manage|help))\b)"
 )
-"""What follows a medicine, other than what it is only in: "lithium batteries"."""
+"""What may follow a medicine, unlike something that only contains it: "lithium batteries"."""
 
 
 def _medicine(clause: Clause, at: int) -> Value | None:
-    """A medicine with the dose behind it, which is not part of its name: doses change, and the name is what matters."""
+    """A medicine. Its span covers the dose after it, its name does not: doses change, and the name is what matters."""
     found = known(MEDICATIONS, clause, at)
     if found and (dosed := _DOSED.match(clause.low, found.last)):
         found = Value(found.text, found.first, dosed.end())

@@ -21,7 +21,7 @@ _WITH_SOMEONE = (
     r"(?:(?!(?:in|at|out|outside|who|whose|that|which|is|was|are|works?|worked|lives?|lived|has|had|but|so)\b)"
     r"[\w'’&,-]+ (?:in[ -]law )?){1,8}?(?=in\b(?![ -]law\b)))"
 )
-"""Who lives there too: "I live with my mum and my sister in Cardiff"."""
+"""Others who live there: "I live with my mum and my sister in Cardiff"."""
 LIVES_IN = re.compile(
     r"(?:live|lived|living|reside|residing|based|located|stay|staying permanently|settled)(?: (?:alone|together|here"
     r"|now|currently|full[- ]time|permanently|down|just outside|abroad|at present|happily|these days"
@@ -84,7 +84,7 @@ _IN_MIND = re.compile(
 
 
 def lives_in(said: Said, match: Match) -> Drafts:
-    """'I live in Portland, Oregon': the city, and the region or country where they are said."""
+    """'I live in Portland, Oregon': the city, and the region or country if they are named."""
     low = said.clause.low
     if _IN_MIND.search(low):
         return
@@ -93,7 +93,7 @@ def lives_in(said: Said, match: Match) -> Drafts:
     if (not perfect and not said.ended) or _VISIT.search(low) or "outside" in match.group():
         return
     if verb == "stay" and said.kind == "we":
-        return  # for some nights, mostly
+        return  # for a few nights, mostly
     if (
         verb == "lived"
         and not said.ended
@@ -113,7 +113,7 @@ def rents(said: Said, match: Match) -> Drafts:
 
 
 def been_in(said: Said, match: Match) -> Drafts:
-    """'I've been in Leeds for ten years': a place that is known as one, and years, not days."""
+    """'I've been in Leeds for ten years': only a known place, and years, not days."""
     place = listed_place(said.clause, match.end())
     if place and said.clause.low.startswith(("i've been", "ive been", "i have been")) and not said.ended:
         yield from _residence(said, match.end(), 0.8)
@@ -124,7 +124,7 @@ _NOT_A_HOME = re.compile(
     r"|campus|store|location|warehouse|region's)\b"
 )
 _TITLED = re.compile(r"(?:dr|mr|mrs|ms|prof)\b", re.I)
-"""Another doctor or teacher is no other town: "we've moved to Dr Okafor"."""
+"""A new doctor or teacher is not a new town: "we've moved to Dr Okafor"."""
 _BUILDING = re.compile(r" (?:Palace|Castle|House|Hotel|Tower|Street|Road|Avenue|Lane|Apartments|Building|Hall)\Z")
 
 
@@ -138,7 +138,7 @@ def _residence(said: Said, at: int, confidence: float) -> Drafts:
         draft = said.fact(place.kind, place.value, confidence)
         yield draft if began is None else _from(draft, began)
         if said.ended:
-            return  # only the nearest place was left: who left Oslo is still in Norway for all we know
+            return  # only the nearest place was left: somebody who left Oslo may still be in Norway
 
 
 def _from(draft: Draft, began: int) -> Draft:
@@ -162,7 +162,7 @@ def moved_to(said: Said, match: Match) -> Drafts:
 
 
 def moved_out(said: Said, match: Match) -> Drafts:
-    """'I moved out of Chicago'. 'I left Acme' is told apart by what was left."""
+    """'I moved out of Chicago'. 'I left Acme' is for `livelihood`, which looks at what was left."""
     found = places(said.clause, match.end())
     left = match.group().rstrip().endswith("left")
     if found and not left and " to " not in said.clause.low[match.end() :]:
@@ -176,7 +176,7 @@ _COMPANY = re.compile(
 
 
 def comes_from(said: Said, match: Match) -> Drafts:
-    """'I'm from Glasgow', 'I come from Ghana': where one comes from, which need not be where one lives."""
+    """'I'm from Glasgow', 'I come from Ghana': where the user comes from, which need not be where they live."""
     clause = said.clause
     if organisation(clause, match.end()) and _COMPANY.search(clause.text, match.end()):
         return
@@ -203,7 +203,7 @@ _SMALL_PLACE = re.compile(
     r"|boring|beautiful|on|far)\b)"
     r"[a-z]{3,} [a-z]{3,}(?=[\s\x00]*(?:[,.!;]|\Z))"
 )
-"""A place in a text without capitals, where nothing else can stand."""
+"""A place in a text without capitals, where nothing else can occur."""
 
 
 def call_home(said: Said, match: Match) -> Drafts:
@@ -212,7 +212,7 @@ def call_home(said: Said, match: Match) -> Drafts:
 
 
 def here_in(said: Said, match: Match) -> Drafts:
-    """'Here in Glasgow it rains most days', 'my flat in Osaka is tiny': a place that is known as one."""
+    """'Here in Glasgow it rains most days', 'my flat in Osaka is tiny': only a known place."""
     place = listed_place(said.clause, match.end())
     if place and not _VISIT.search(said.clause.low) and not _NOT_A_HOME.match(said.clause.low, place.value.last):
         yield said.fact(place.kind, place.value, 0.75)
@@ -274,7 +274,7 @@ def where_i_live(said: Said, match: Match) -> Drafts:
 
 
 def _whole_place(clause: Clause, at: int) -> Value | None:
-    """A place with the wider ones behind it, as one."""
+    """A place with the wider ones after it, as one value."""
     found = places(clause, at)
     return Value(found[-1].value.text, at, found[-1].value.last) if found else None
 

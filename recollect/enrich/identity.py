@@ -75,7 +75,7 @@ _MORE_OF_A_TITLE = re.compile(
 
 
 def _somebody_else(said: Said, name: Value) -> bool:
-    """True for the famous, whom the user is playing, and for the titles of songs and films."""
+    """True for famous people, whom the user is only playing, and for song and film titles."""
     return name.text.lower() in _FAMOUS or _MORE_OF_A_TITLE.match(said.clause.low, name.last) is not None
 
 
@@ -108,7 +108,7 @@ NAME_IS_NOT = re.compile(
 
 
 def name_is_not(said: Said, match: Match) -> Drafts:
-    """'My name is not Daniel': the end of it, should it have been believed."""
+    """'My name is not Daniel': the end of that name, in case it was believed."""
     found = person(said.clause, match.end(), named=True)
     if found and said.clause.text[found.first].isupper() and not said.clause.low[found.last :].strip(" .!\x00"):
         yield said.denied_fact("name", found, 0.85)
@@ -192,7 +192,7 @@ _FROM = re.compile(r" (?:here )?from ")
 
 
 def _named_from(said: Said, name: Value) -> Drafts:
-    """'I'm Olena from Kharkiv': a place that is known as one, for it may as well be the firm."""
+    """'I'm Olena from Kharkiv': only a known place, since it may as well be the company."""
     joint = _FROM.match(said.clause.low, name.last)
     place = listed_place(said.clause, joint.end()) if joint else None
     if place:
@@ -203,7 +203,7 @@ _WORDLIKE = re.compile(r"(?:ed|ful|less|ous|ive|able|ible|ish|ant|ent|ic|ical|ia
 
 
 def _is_new_word(word: str) -> bool:
-    """True for a capitalised word that is not built like an adjective: those are moods and faiths in capitals."""
+    """True for a capitalised word that is not formed like an adjective: those are moods and faiths in capitals."""
     return word.isalpha() and len(word) > 2 and not _WORDLIKE.search(word) and word not in NOT_A_NAME
 
 
@@ -211,7 +211,7 @@ THIS_IS = re.compile(r"(?:this is|it's|its) (?P<name>[^\W\d_]{2,})(?= (?:here|fr
 
 
 def this_is_name(said: Said, match: Match) -> Drafts:
-    """'Hi, this is Anna from accounting': only names that are known as such."""
+    """'Hi, this is Anna from accounting': only known names."""
     found = person(said.clause, match.start("name"))
     familiar = found is not None and found.text.split()[0].lower() in FIRST_NAMES
     surely_here = match.group().startswith(("this", "myself", "the name")) or _HERE.match(
@@ -310,7 +310,7 @@ _NOT_BY_YEARS = re.compile(
 
 
 MEASURED = re.compile(r"\b(?:lost|gained|dropped|put on)\b[^.]{0,20}\b(?:kgs?|kilos?|lbs?|pounds|stone)\b|\bsize \d+")
-"""After this "I'm 86" is said of a weight or a size."""
+"""After this, "I'm 86" is a weight or a size."""
 
 
 def age_in_words(said: Said, match: Match) -> Drafts:
@@ -324,7 +324,7 @@ def age_in_words(said: Said, match: Match) -> Drafts:
 
 
 def age(said: Said, match: Match) -> Drafts:
-    """'I'm 29', 'I turned 30 last week': with the day on which it was so."""
+    """'I'm 29', 'I turned 30 last week': with the day on which it was true."""
     years = int(match["age"])
     if _NOT_BY_YEARS.search(said.clause.low, match.end()):
         return
@@ -347,7 +347,7 @@ _JUST_THEN = re.compile(
 
 
 def _turned_on(said: Said, match: Match) -> Drafts:
-    """'I turned 35 two days ago' tells the birthday as well."""
+    """'I turned 35 two days ago' gives the birthday as well."""
     then = _JUST_THEN.match(said.clause.low, match.end())
     day = _near_day(then["near"], said.at) if then else None
     if then and day:
@@ -371,7 +371,7 @@ def will_turn(said: Said, match: Match) -> Drafts:
 
 
 YEARS_NOW = re.compile(r"(?P<age>\d\d)(?=[\s\x00]*(?:[,.!;]|\Z|(?:and|already|years|now|today)\b))")
-"""How old somebody is who has just spoken of their birthday: "It's my birthday today! 28 and already creaky"."""
+"""The age of a user who has just mentioned their birthday: "It's my birthday today! 28 and already creaky"."""
 _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
@@ -414,7 +414,7 @@ _BIRTH_YEAR = re.compile(r"(?:in )?(?P<year>(?:19|20)\d\d)\b")
 
 
 def birthday(said: Said, match: Match) -> Drafts:
-    """'My birthday is March 3': the day, as ISO where the year is said."""
+    """'My birthday is March 3': the day, in ISO form if the year is given."""
     low = said.clause.low
     if match.re is BIRTHDAY_TODAY:
         near = match["near"] or match["first"]
@@ -458,7 +458,7 @@ _COUNTS = ("no", "one", "two", "three", "four", "five", "six")
 
 
 def _near_day(near: str, at: int) -> str:
-    """The day that is so near that people count to it: "yesterday", "two days ago", "last Sunday"."""
+    """The date of a day named relative to the message: "yesterday", "two days ago", "last Sunday"."""
     now, word = as_datetime(at), near.rsplit(maxsplit=1)[-1]
     if word in DAYS:
         day = now - timedelta(days=(now.weekday() - DAYS.index(word) - 1) % 7 + 1)
@@ -486,7 +486,7 @@ def day_of(found: Match) -> str | None:
     try:
         day = datetime.strptime(text, form)
     except ValueError:
-        return None  # a day that no calendar has
+        return None  # no calendar has that day
     if found["iso"] or found["year"]:
         return day.date().isoformat()
     return f"{_MONTHS[day.month - 1].capitalize()} {day.day}"

@@ -71,11 +71,11 @@ def _pursuit(clause: Clause, at: int) -> Value | None:
 
 
 _ALSO_TASKS = words("reading, writing, coding, running, drawing, spinning, diving")
-"""What one also starts and does as a task: "I started writing the essay"."""
+"""Hobbies that people also start and do as tasks: "I started writing the essay"."""
 
 
 def enjoys(said: Said, match: Match) -> Drafts:
-    """'I love hiking and painting', 'I'm into bouldering': activities of a closed list."""
+    """'I love hiking and painting', 'I'm into bouldering': activities from a closed list."""
     verb = match.group().strip().split(" ")[-1]
     for value in listed(said.clause, match.end(), _pursuit if match.re is INTO else in_table(_HOBBY_TABLE)):
         of_food = value.text in ("cooking", "baking") and re.match(
@@ -149,7 +149,7 @@ SPARE_TIME_FIRST = re.compile(
 
 
 def in_spare_time(said: Said, match: Match) -> Drafts:
-    """'I do letterpress printing in my spare time': what one does for oneself needs no list."""
+    """'I do letterpress printing in my spare time': what people do in their spare time needs no list."""
     first, last = match.span("what")
     made = " make " in f" {match.group()}"
     if match.re is SPARE_TIME_FIRST and not made:
@@ -196,7 +196,7 @@ VERB_OVER = re.compile(
 
 
 def verb_over(said: Said, match: Match) -> Drafts:
-    """'I no longer run', 'I can't swim any more': the end of a hobby that was told as one."""
+    """'I no longer run', 'I can't swim any more': the end of a hobby that was mentioned as one."""
     if said.ended:
         yield said.ended_fact("hobby", Value(_GERUNDS[match["verb"]], *match.span("verb")), 0.8)
 
@@ -214,7 +214,7 @@ def hobbies_are(said: Said, match: Match) -> Drafts:
     for value in listed(said.clause, match.end(), activity):
         before = said.clause.low[: value.first]
         if value.first > match.end() and before.endswith(("the ", "my ")):
-            return  # another thing is said of another thing
+            return  # a new statement about something else
         yield said.fact("hobby", value, 0.88)
 
 
@@ -288,7 +288,7 @@ _FAVORITE_END = re.compile(
 
 
 _BY_NOW = re.compile(r" (?:now|nowadays|lately|currently)\Z")
-"""Small letters only: "Apocalypse Now" is a film."""
+"""Lower case only: "Apocalypse Now" is a film."""
 
 
 _TITLE = re.compile(r"[A-Z][\w'’-]*(?: (?:of|the|and|in|a|to|for|on|[A-Z][\w'’-]*|\d+))*\Z")
@@ -398,7 +398,7 @@ _UNFINISHED = re.compile(
     r"\b(?:ones?|things?|somewhere|where|what|that|which|anything|everything|something|whatever|how|who|people"
     r"|someone)\Z"
 )
-"""How a value ends whose rest is a clause of its own: "the one I had in Rome"."""
+"""The end of a value whose rest is a clause of its own: "the one I had in Rome"."""
 
 
 def goal(said: Said, match: Match) -> Drafts:
@@ -433,7 +433,7 @@ _NOT_LASTING = re.compile(
 
 
 def _lasting(text: str, before: str) -> bool:
-    """A goal of life, not a step of the task at hand: "learn Italian", not "learn more about this"."""
+    """Whether it is a goal in life, not a step of the task at hand: "learn Italian", not "learn more about this"."""
     if _NOT_LASTING.search(text):
         return False
     if text.startswith(

@@ -69,7 +69,7 @@ _ROLE_STOP = words(
 
 
 def occupation(said: Said, match: Match) -> Drafts:
-    """'I'm a high school teacher': what ends in a known occupation and is no judgement of taste."""
+    """'I'm a high school teacher': what ends in a known occupation and is not a judgement of taste."""
     found = role_at(said, match.end())
     if (
         found is None
@@ -98,14 +98,14 @@ def occupation(said: Said, match: Match) -> Drafts:
 _AT_PLAY = re.compile(
     r"\b(?:point|shooting|left|right|offensive|defensive) guard\Z|\bcertified (?:\w+ )?(?:diver|instructor|lifeguard)\Z"
 )
-"""What somebody is in a game or has a certificate for, beside their work."""
+"""What the user is in a game or holds a certificate for, apart from their work."""
 _AMONG_OURSELVES = re.compile(
     r"(?:cook|chef|driver|cleaner|baker|barber|photographer|nurse|treasurer|secretary)\Z", re.I
 )
-"""Who does what at home or in a club: "He shall stay with us. I am the cook"."""
+"""Roles at home or in a club: "He shall stay with us. I am the cook"."""
 _NOT_A_JOB_AFTER = re.compile(r" of\b")
 _SUPPOSED = re.compile(r" (?:would|might|could|may|should|does|do|did|says?|said|of the (?:year|month|week|day))\b")
-"""'As a teacher would say' is said by anybody."""
+"""Anybody may say 'as a teacher would say'."""
 _OVER_SOMETHING = re.compile(
     r"(?:director|head|vp|manager|professor|founder|owner|ceo|cto|cfo|coo|chief|student|teacher|mom|mum|dad|parent)\Z",
     re.I,
@@ -151,7 +151,7 @@ _FIELD = re.compile(
     r"(?: (?:and )?(?!at\b|for\b|in\b|with\b|and\b|but\b|so\b|from\b|here\b|who\b|now\b)[a-z-]+)?"
     r"(?=[\s\x00]*(?:[,.;!()\x00]|\Z|(?:at|for|in|with|and|but|so|from|here|who|now)\b))"
 )
-"""What is taught or led, in small letters: with a capital it may be where."""
+"""What is taught or led, in lower case: with a capital it may be the place."""
 
 
 _IN_FIELD = re.compile(r" in (?!the\b|a\b|my\b|this\b)[a-z-]+(?: (?:and )?[a-z-]+){0,2}?(?= at [A-Z])")
@@ -161,7 +161,7 @@ _TWOFOLD = words(
     data, media, events, film, music
     """
 )
-"""What is joined to a second field in one role: "speech and language therapist"."""
+"""Fields that are joined to a second one in a single role: "speech and language therapist"."""
 
 
 def role_at(said: Said, at: int) -> Value | None:
@@ -270,7 +270,7 @@ def _is_no_role(words_: str) -> bool:
 
 
 def _open_role(said: Said, at: int) -> Value | None:
-    """Whatever stands where an occupation has to."""
+    """Whatever is in the position of an occupation."""
     found = phrase(said.clause, at, words_max=6)
     cut = (
         re.split(r" (?:at|for|in|with|from|on|and|to|last|this|since|back)\b", found.text, maxsplit=1)[0]
@@ -302,7 +302,7 @@ RETIRED = re.compile(
     r"|(?:two|three|four|five|\d+|a few|a couple of|an?) (?:days?|weeks?|months?|years?) ago|yesterday|today)\b"
     r"|(?<=just retired)|(?<=recently retired)|(?<=finally retired)|(?<=officially retired))"
 )
-"""With a time, or it is told of another time: "the year I retired we moved"."""
+"""Only with a time; without one it may describe another time: "the year I retired we moved"."""
 
 
 def status(said: Said, match: Match) -> Drafts:
@@ -373,7 +373,7 @@ def works_at(said: Said, match: Match) -> Drafts:
 
 
 def works_inside(said: Said, match: Match) -> Drafts:
-    """'I am working in Infosys': only a company that is known as one, for one also works in cities and fields."""
+    """'I am working in Infosys': only a known company, since people also work in cities and fields."""
     if known(ORGANISATIONS, said.clause, match.end()) and not match.group().startswith("worked"):
         yield from _employment(said, match.end(), 0.8)
 
@@ -406,7 +406,7 @@ _ALSO_JOINED_BY_CUSTOMERS = words(
 
 
 def _is_company(said: Said, at: int) -> bool:
-    """What one joins is as often a group or a game: at work only a name alone, or one with more about the job."""
+    """People also join groups and games: a company only if its name stands alone, or with more about the job."""
     found = organisation(said.clause, at)
     if found and found.text.lower() in _ALSO_JOINED_BY_CUSTOMERS and " as " not in said.clause.low[found.last :]:
         return False
@@ -447,7 +447,7 @@ def _employment(said: Said, at: int, confidence: float) -> Drafts:
 
 
 def _role_there(said: Said, at: int) -> Value | None:
-    """'... as a data engineer': with its article anything, without it a known occupation."""
+    """'... as a data engineer': with an article anything, without one a known occupation."""
     joint = _ROLE_THERE.match(said.clause.low, at)
     if joint is None:
         return None
@@ -483,7 +483,7 @@ def left(said: Said, match: Match) -> Drafts:
     no_firm = name in _ALSO_JOINED_BY_CUSTOMERS or name in FIRST_NAMES
     dated = name in ORGANISATIONS or _WHEN_LEFT.match(clause.low, found.last)
     if not surely_a_job and (no_firm or not dated):
-        return  # one also leaves a site, a faith and a person
+        return  # people also leave a site, a faith or a person
     if _LEFT_END.match(clause.low, found.last):
         yield said.ended_fact("employer", found, 0.88 if surely_a_job else 0.75)
 
@@ -492,7 +492,7 @@ AT_NOW = re.compile(r"at (?=[a-z&.' -]{2,30} (?:now|these days|currently)\b)|(?:
 
 
 def at_now(said: Said, match: Match) -> Drafts:
-    """'I'm at Lyft now': only a company that is known as one, for one is also at places."""
+    """'I'm at Lyft now': only a known company, since people are also at places."""
     found = known(ORGANISATIONS, said.clause, match.end())
     before = said.clause.low[: match.start()].endswith(("now ", "currently "))
     if found and (before or re.match(r" (?:now|these days|currently)", said.clause.low[found.last :])):
@@ -516,7 +516,7 @@ BEEN_AT = re.compile(
 
 
 def been_at(said: Said, match: Match) -> Drafts:
-    """'I've been at Rolls-Royce for eleven years', which nobody says of a shop; of a school one may."""
+    """'I've been at Rolls-Royce for eleven years': nobody says that of a shop, but some do of a school."""
     found = organisation(said.clause, match.end())
     if found is None or not said.clause.low.startswith(("i've been", "ive been", "i have been")) or said.ended:
         return
@@ -555,7 +555,7 @@ _BRANCH = re.compile(
 
 
 def _industry(clause: Clause, at: int) -> Value | None:
-    """An industry of the list, or a branch of one: "higher education"."""
+    """An industry from the list, or a branch of one: "higher education"."""
     if found := known(INDUSTRIES, clause, at):
         return found
     branch = _BRANCH.match(clause.low, at)
@@ -571,7 +571,7 @@ IN_INDUSTRY = re.compile(
 
 
 def in_industry(said: Said, match: Match) -> Drafts:
-    """'I've been in the textile industry for years': where the word is said, no list is needed."""
+    """'I've been in the textile industry for years': with the word itself, no list is needed."""
     first, last = match.span("what")
     if match["what"] not in INDUSTRIES and not (
         match.group().startswith("worked") and not _ALL_ALONG.search(said.clause.low)
@@ -583,7 +583,7 @@ _EMPLOYED_AT = re.compile(r" (?:at|for) ")
 
 
 def works_in(said: Said, match: Match) -> Drafts:
-    """'I work in finance': closed list, since one also works in the mornings."""
+    """'I work in finance': a closed list, since people also work in the mornings."""
     found = _industry(said.clause, match.end())
     verb = match.group().split()[0]
     after = _INDUSTRY_END

@@ -1,7 +1,7 @@
-"""Entities and relations: who and what is named, and how it hangs together.
+"""Entities and relations: who and what is named, and how they are connected.
 
-Facts of the user give the surest ones. Beside them stand what is said of people of the user ("my
-sister Ana lives in Oslo") and the names in the rest of a statement that are known, or marked as names.
+The user's facts give the most certain ones. The others come from statements about people in the user's life
+("my sister Ana lives in Oslo") and from names elsewhere in a statement that are known, or marked as names.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from recollect.enrich.sentences import Sentence
 from recollect.enrich.values import CALENDAR, Value, known, organisation, places
 
 LOOKED_BACK = 32
-"""Characters before a name that tell what it is."""
+"""Characters before a name that are read to tell what it is."""
 MENTIONS_MAX = 12
-"""Names of one message. A message with more is a list, and says little of each."""
+"""Maximum names of one message. A message with more is a list, and says little about each."""
 
 _GRAPH: dict[str, tuple[str, str]] = {
     "city": ("place", "lives_in"),
@@ -52,7 +52,7 @@ _GRAPH: dict[str, tuple[str, str]] = {
     "colleague": ("person", "colleague"),
     "pet": ("pet", "pet"),
 }
-"""Which facts name an entity: its type, and the relation of the user to it."""
+"""The facts that name an entity: its type, and the user's relation to it."""
 
 
 _KIN = {
@@ -76,7 +76,7 @@ _KIN = {
     "nephew": "nephew, nephews",
 }
 _RELATION_OF = {word: relation for relation, spellings in _KIN.items() for word in words(spellings)}
-"""Kin by the name of the relation. What can end, as a partnership, keeps one name however it was said."""
+"""Kin words by relation name. A relation that can end, like a partnership, keeps one name however it was said."""
 
 
 _SPECIES = {
@@ -90,11 +90,11 @@ _SPECIES = {
     "cat": "cat, cats, kitten, kittens, kitty, tabby, siamese, maine coon, ragdoll, rescue cat",
 }
 _SPECIES_OF = {word: species for species, spellings in _SPECIES.items() for word in words(spellings)}
-"""What a pet is, where it was told: the graph and the notes about the user tell dogs from cats."""
+"""The species of a pet, if it was given: the graph and the notes about the user distinguish dogs from cats."""
 
 
 def from_facts(drafts: Iterable[Draft]) -> Iterator[Draft]:
-    """The entity that a fact names, and the relation of the user to it."""
+    """The entity that a fact names, and the user's relation to it."""
     facts = [draft for draft in drafts if draft.layer == "fact" and draft.key in _GRAPH]
     for fact in facts:
         kind, relation = _GRAPH[fact.key]
@@ -115,7 +115,7 @@ def from_facts(drafts: Iterable[Draft]) -> Iterator[Draft]:
 
 
 def _within(fact: Draft, facts: list[Draft]) -> Draft | None:
-    """The nearer place that was said with a wider one: one lives in Portland, and Portland is in Oregon."""
+    """The narrower place named with a wider one: the user lives in Portland, and Portland is in Oregon."""
     nearer = {"region": ("city",), "country": ("city", "region")}.get(fact.key, ())
     same = [other for other in facts if other.key in nearer and not other.ends and other.span[0] == fact.span[0]]
     return max((other for other in same if other.span[1] < fact.span[1]), key=lambda other: other.span[1], default=None)
@@ -130,13 +130,13 @@ _OF_THEM = re.compile(
 
 
 def told(drafts: Iterable[Draft]) -> dict[str, str]:
-    """What the facts of a message name, under its small letters: people, places, things, and the user."""
+    """What the facts of a message name, keyed by the case-folded name: people, places, things, and the user."""
     named = (draft.value for draft in drafts if draft.layer == "entity" or draft.key in ("name", "nickname", "pet"))
     return {name.casefold(): name for name in named}
 
 
 def of_others(sentence: Sentence, told: Mapping[str, str]) -> Iterator[Draft]:
-    """'My sister Ana lives in Oslo': a relation of Ana, never a fact of the user."""
+    """'My sister Ana lives in Oslo': a relation of Ana's, never a fact about the user."""
     if "my " not in sentence.low:
         return
     for match in _OF_THEM.finditer(sentence.low):
@@ -184,7 +184,7 @@ _KINDS = (
     (COUNTRIES, "place"),
     (CITIES, "place"),
 )
-# A name on two lists is what the later list says.
+# For a name on two lists, the later list decides.
 _NAMES = {spelling: name for table, _ in _KINDS for spelling, name in table.items() if spelling not in TOOLS_AND_WORDS}
 _KIND_OF = {name: kind for table, kind in _KINDS for name in table.values()}
 _CAPITAL_BEFORE = re.compile(
@@ -199,9 +199,9 @@ _TO_A_PLACE = re.compile(
 
 
 def named(sentence: Sentence, told: Collection[str]) -> Iterator[Draft]:
-    """Names in a statement that touches the user. They need their capital: a list alone is too little.
+    """Names in a statement that involves the user. They must be capitalised: being on a list is not enough.
 
-    What is `told` already is not named again: whoever has a cat called Luna means the cat.
+    Names in `told` are skipped: a user who has a cat called Luna means the cat.
     """
     if not _OF_USER.search(sentence.low):
         return
@@ -223,7 +223,7 @@ def named(sentence: Sentence, told: Collection[str]) -> Iterator[Draft]:
             if not any(name.startswith(found.value.casefold()) for name in told):
                 yield found
     for match in DATE.finditer(sentence.low) if _YEAR.search(sentence.low) else ():
-        # A day without its year comes back every year, and names nothing.
+        # A day without a year recurs every year, and names nothing.
         day = day_of(match) if match["iso"] or match["year"] else None
         if day:
             yield Draft("entity", "date", day, 0.75, clause.span(*match.span()))
@@ -242,11 +242,11 @@ _NO_SURNAMES = words(
     conference, summit, club, team, league, united, rangers, collection, edition, series, sauce, cheese, tea, coffee
     """
 )
-"""What makes the first name before it the name of a place, a firm or a thing: Marine Research, Victoria Falls."""
+"""Words that turn the first name before them into a place, a company or a thing: Marine Research, Victoria Falls."""
 
 
 def _mention(clause: Clause, first: int) -> Draft | None:
-    """The place, organisation, product or person that stands here, unless it is a part of a longer name."""
+    """The place, organisation, product or person at this position, unless it is part of a longer name."""
     word = re.sub(r"['’]s$", "", clause.text[first:].split(maxsplit=1)[0].rstrip(".,;:!?"))
     familiar = word.lower() in FIRST_NAMES and word.lower() not in CALENDAR
     value = known(_NAMES, clause, first)
@@ -292,7 +292,7 @@ _SOMEONE = re.compile(
 
 
 def _is_part(clause: Clause, first: int, last: int) -> bool:
-    """True where a name belongs to another: 'the University of Mumbai', 'a Cordoba ukulele', 'America/Chicago'."""
+    """True where a name is part of another: 'the University of Mumbai', 'a Cordoba ukulele', 'America/Chicago'."""
     if "/" in (clause.text[first - 1 : first], clause.text[last : last + 1]):
         return True
     if _CAPITAL_AFTER.match(clause.text, last) or _PART_OF.search(clause.text, max(0, first - LOOKED_BACK), first):

@@ -1,7 +1,7 @@
-"""Learning with a model: what it is shown of a conversation, and what of its findings is believed.
+"""Learning with a model: what it sees of a conversation, and which of its findings are believed.
 
-A model proposes, as the rules do, and is believed less: each finding must be in words of the user, which it
-has to quote, and where the rules have read a value out of the same message, theirs stands.
+A model proposes, as the rules do, but is trusted less: each finding must be in the user's words, which the model
+has to quote, and where the rules have read a value from the same message, theirs stands.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from recollect.policies.keys import KEYS, PREFERENCES, key_of
 from recollect.records import Record
 
 VALUE_CHARACTERS = 200
-"""A value is a name or a few words; whoever needs more is telling a story."""
+"""A value is a name or a few words; anything longer is a story."""
 LESSON_CHARACTERS = 400
 """The same for a learning, which is a sentence."""
 _TOLD_LAYERS = ("fact", "entity", "relation")
-"""Layers whose values must be words of the user. Settings and lessons are put in words of the model's own."""
+"""Layers whose values must be the user's words. Settings and lessons are in the model's own words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What is believed of an answer, how important each message is, and how many findings were refused."""
+    """The findings that are believed, how important each message is, and how many findings were refused."""
 
     found: tuple[Found, ...] = ()
     ratings: Mapping[str, float] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Findings:
 
 
 def readable(messages: Sequence[Record]) -> list[Record]:
-    """Those of the messages that a model is shown: what user and assistant say, as far as it is trusted."""
+    """The messages that a model may see: what the user and the assistant say, as far as it is trusted."""
     return [
         message
         for message in messages
@@ -49,14 +49,14 @@ def readable(messages: Sequence[Record]) -> list[Record]:
 
 
 def question(messages: Sequence[Record]) -> Ask:
-    """What a model is asked about these messages."""
+    """The question that a model is asked about these messages."""
     data = lines(shown(place, message) for place, message in enumerate(messages, start=1))
     facts = ", ".join(name for name in KEYS if name not in PREFERENCES)
     return LEARN.about(data, facts=facts, preferences=", ".join(name for name in KEYS if name in PREFERENCES))
 
 
 def findings(answer: Any, messages: Sequence[Record], teaches: Callable[[Record], bool]) -> Findings:
-    """What of an answer is believed. What it says of messages that were not shown or may not teach is left out."""
+    """What is believed of an answer. Findings about messages that were not shown or may not teach are left out."""
     found: list[Found] = []
     refused = 0
     for finding in answer["findings"]:
@@ -112,7 +112,7 @@ def _draft(finding: Mapping[str, Any], span: tuple[int, int]) -> Draft:
 
 
 def _is_believable(draft: Draft, text: str, answered: str) -> bool:
-    """Whether it says something, briefly, and in words that were said."""
+    """Whether the draft says something, briefly, and in words that were said."""
     longest = LESSON_CHARACTERS if draft.layer == "learning" else VALUE_CHARACTERS
     if not draft.key or not draft.value or len(draft.value) > longest:
         return False
@@ -124,7 +124,7 @@ def _is_believable(draft: Draft, text: str, answered: str) -> bool:
 
 
 def _rules_know(draft: Draft, message: Record, answered: str) -> bool:
-    """Whether the rules, which are seldom wrong, have read a value of this key out of the same message."""
+    """Whether the rules, which are seldom wrong, have read a value for this key from the same message."""
     if draft.layer not in ("fact", "preference") or key_of(draft.key).many:
         return False
     read = by_rules.loaded().read(message.content, message.when, answered=answered)

@@ -1,7 +1,7 @@
-"""Summaries and episodes in a model's words: what it is shown, and what of its answer is kept.
+"""Summaries and episodes in a model's words: what it sees, and what is kept of its answer.
 
-A model writes over what the rules have written, which stands until then. It may put things shorter, not
-make them up: names and dates that were not said are left out, and an answer in quite other words is none.
+A model's text replaces what the rules wrote, which stands until then. A model may shorten, not invent: names and
+dates that nobody said are left out, and an answer in quite different words is rejected.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from recollect.policies.words import query_terms
 from recollect.records import Record
 
 WORDS_PER_TOKEN = 0.7
-"""English words of a token, about: models count words better than tokens."""
+"""English words per token, roughly: models count words better than tokens."""
 TOLD_SHARE = 0.4
-"""Share of the words of a retelling that must have been said: a summary is shorter, not another story."""
+"""Share of a retelling's words that must have been said: a summary is shorter, not another story."""
 EPISODE_CHARACTERS = 1_200
-"""Characters of the text of an episode: about the 120 words that are asked for, with some patience."""
+"""Maximum characters in the text of an episode: about the 120 words that are asked for, with some leeway."""
 
 
 def heard(messages: Iterable[Record]) -> list[Record]:
-    """Those of the messages that are retold: what user and assistant said, unless it was set aside."""
+    """The messages to be retold: what the user and the assistant said, unless it is quarantined."""
     return [each for each in messages if each.data.get("role") in ("user", "assistant") and each.trust != "quarantined"]
 
 
 def summary_question(previous: str, messages: Sequence[Record], tokens_max: int) -> Ask:
-    """What a model is asked to fold these messages into the summary so far."""
+    """The question that asks a model to fold these messages into the summary so far."""
     data = lines([{"summary": previous}, *(shown(place, each) for place, each in enumerate(messages, start=1))])
     return SUMMARIZE.about(data, words=str(int(tokens_max * WORDS_PER_TOKEN)))
 
@@ -40,7 +40,7 @@ def summary_question(previous: str, messages: Sequence[Record], tokens_max: int)
 def summary_of(
     answer: Mapping[str, Any], previous: str, messages: Sequence[Record], tokens_max: int, count: TokenCounter
 ) -> str:
-    """The summary of an answer: of what was said, and within its budget; whole sentences go where it is longer."""
+    """The summary in an answer: grounded in what was said, and within its budget by dropping whole sentences."""
     text = _grounded(answer["summary"], [previous, *(each.content for each in messages)])
     while count(text) > tokens_max:
         shorter = text.rpartition(". ")[0]
@@ -49,12 +49,12 @@ def summary_of(
 
 
 def episode_question(messages: Sequence[Record]) -> Ask:
-    """What a model is asked to note down a stretch of conversation."""
+    """The question that asks a model for notes of a stretch of conversation."""
     return RETELL.about(lines(shown(place, message) for place, message in enumerate(messages, start=1)))
 
 
 def episode_of(answer: Mapping[str, Any], messages: Sequence[Record]) -> tuple[str, dict[str, Any]]:
-    """The text of an episode, and its title and lists without what nobody said."""
+    """The text of an episode, with its title and lists, without entries that nobody said."""
     said = " ".join(message.content for message in messages)
     lists = {
         name: [" ".join(each.split()) for each in answer[name] if is_told(each, said)][:LISTED_MAX]
@@ -71,7 +71,7 @@ def episode_of(answer: Mapping[str, Any], messages: Sequence[Record]) -> tuple[s
 
 
 def _grounded(text: str, sources: Sequence[str]) -> str:
-    """The text, if it tells what was said."""
+    """The text, if it is grounded in what was said."""
     plain = "\n".join(line.strip() for line in text.splitlines() if line.strip())
     if not plain or _share_told(plain, sources) < TOLD_SHARE:
         raise ModelError("The model's answer tells something else than was said. What the rules made of it stands.")

@@ -1,4 +1,4 @@
-"""Texts on their way to a model and back: shown as data, and found again where they were said."""
+"""Texts on their way to a model and back: shown as data, and located again where they were said."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from recollect.policies.words import terms
 from recollect.records import Record, iso
 
 SHOWN_MAX = 4_000
-"""Characters of a message that a model is shown: what people say of themselves stands before what they paste."""
+"""Maximum characters of a message that a model sees: what people say about themselves comes before what they paste."""
 QUESTION_CHARACTERS = 24_000
-"""Characters of messages that one question holds: some 6,000 tokens, which small models can read as well."""
+"""Maximum characters of messages in one question: about 6,000 tokens, which even small models can read."""
 SPOKEN_SHARE = 0.5
 """Share of a quote that must be the user's own words, not code, a letter or somebody else's sentence."""
 
@@ -22,7 +22,7 @@ _STRAIGHT = str.maketrans("“”„«»", '"""""')
 
 
 def lines(objects: Iterable[Mapping[str, Any]]) -> str:
-    """Objects as JSON, one a line: no text inside can pass for the end of it."""
+    """Objects as JSON, one per line: no text inside can pass for the end of the data."""
     return "\n".join(json.dumps(each, ensure_ascii=False) for each in objects)
 
 
@@ -34,7 +34,7 @@ def shown(place: int, message: Record) -> dict[str, Any]:
 
 
 def at_once(messages: Sequence[Record]) -> list[Record]:
-    """As many of the messages, from the first on, as one question may hold."""
+    """As many messages, from the first on, as one question may hold."""
     chosen: list[Record] = []
     room = QUESTION_CHARACTERS
     for message in messages:
@@ -46,7 +46,7 @@ def at_once(messages: Sequence[Record]) -> list[Record]:
 
 
 def place_of(quote: str, text: str) -> tuple[int, int] | None:
-    """Where a quote stands in a text, however its spaces, case and quotation marks are written; None if nowhere.
+    """The span of a quote in a text, ignoring differences in spaces, case and quotation marks; None if it is absent.
 
     >>> place_of("i LIVE  in oslo", "Well, I live in Oslo.")
     (6, 20)
@@ -60,7 +60,7 @@ def place_of(quote: str, text: str) -> tuple[int, int] | None:
 
 
 def _plain(text: str) -> Iterable[tuple[str, int]]:
-    """The characters of a text that count, each with its place: small letters, single spaces, straight quotes."""
+    """The characters of a text that count, with their positions: lower case, single spaces, straight quotes."""
     space = True
     for place, character in enumerate(lowered(text).translate(_STRAIGHT)):
         if character.isspace():
@@ -73,7 +73,7 @@ def _plain(text: str) -> Iterable[tuple[str, int]]:
 
 
 def is_own(span: tuple[int, int], text: str) -> bool:
-    """Whether the user says this themself: not in code, in a letter, in quotes or in a fence of ours."""
+    """Whether these are the user's own words: not in code, in a letter, in quotes or in one of our fences."""
     said = spoken(unfenced(text))[slice(*span)]
     written = sum(not character.isspace() for character in text[slice(*span)])
     own = sum(not character.isspace() and character != "\x00" for character in said)
@@ -81,6 +81,6 @@ def is_own(span: tuple[int, int], text: str) -> bool:
 
 
 def is_told(value: str, *texts: str) -> bool:
-    """Whether a value is in words that were said: each of them, in any form, in any of the texts."""
+    """Whether every word of a value was said, in any form, in any of the texts."""
     said = {term for text in texts for term in terms(text)}
     return all(term in said for term in terms(value)) and bool(value.strip())

@@ -1,20 +1,20 @@
 """Names that the rules know by heart: places, people, organisations and products.
 
-They are closed lists, far from complete, and serve two ends. A name that is written without its
-capital is recognised and given it back ("nyc" is New York City), and a name alone says what it is
-the name of. A capitalised name in a sure place ("I live in Tromsdalen") needs no list.
+They are closed lists, far from complete, and serve two purposes. A name that is written without its
+capital is recognised and gets it back ("nyc" is New York City), and a name alone says what kind of
+thing it names. A capitalised name in an unambiguous position ("I live in Tromsdalen") needs no list.
 """
 
 from __future__ import annotations
 
 
 def words(phrases: str) -> frozenset[str]:
-    """Phrases divided by commas, over any number of lines."""
+    """Phrases separated by commas, over any number of lines."""
     return frozenset(" ".join(phrase.split()) for phrase in phrases.split(","))
 
 
 def proper(names: str) -> dict[str, str]:
-    """Names divided by commas, each under its small letters. `nyc=New York City` gives another spelling."""
+    """Names separated by commas, each keyed by its lower case. `nyc=New York City` gives another spelling."""
     known: dict[str, str] = {}
     for entry in sorted(words(names)):
         spelling, _, name = entry.partition("=")
@@ -260,7 +260,7 @@ FIRST_NAMES = words(
     al, bex, bo, flo, ike, jo, kit, lou, mo
     """
 )
-"""Small letters. Names that are as often plain words (will, mark, may, hope, rose) are used only with their capital."""
+"""Lower case. Names that are as often plain words (will, mark, may, hope, rose) count only with their capital."""
 
 NAMES_AND_WORDS = words(
     """
@@ -369,7 +369,7 @@ TOOLS_AND_WORDS = words(
     arch, spring, flask, rails, react, angular, chrome, safari, windows, copilot, roam, git, eclipse, kindle
     """
 )
-"""Tools whose names are plain words: lower-case they count only beside a sure verb of use."""
+"""Tools whose names are plain words: in lower case they count only next to an unambiguous verb of use."""
 
 DEVICES = proper(
     """

@@ -88,7 +88,7 @@ _NAMED = (
 )
 
 _OF_A_KIND = rf"(?:, an? {_DESCRIBED}(?:{_ANY}|[a-z]+)(?= (?:called|named|by the name)))?"
-"""Of what kind it is, before its name: "we have a dog, a beagle called Biscoito"."""
+"""The kind, given before the name: "we have a dog, a beagle called Biscoito"."""
 MINE = re.compile(
     rf"\b(?:my|our) (?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?: of (?:[a-z]+ )?[\w-]+ years| (?:since"
     rf"|from) [\w ]{{2,25}}(?=, ))?"
@@ -104,7 +104,7 @@ TOLD_OF_ONE = re.compile(
     rf" (?:(?:an?|our|my|some) )?|(?P<mine>my ))(?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?! in[ -]law)"
     rf"(?(mine)(?:'s| is| was just| just turned| turned| turns)\b|\b){_NOBODY_ELSE}"
 )
-"""Someone of the user's, and nobody else who could be meant by what is said next."""
+"""Somebody in the user's life, and nobody else whom the next sentence could mean."""
 NAMES_THEM = re.compile(
     r"(?:(?:and|so|oh) )?(?:(?:his|her|its|it's|their) names?(?:'s| is| are)|(?:he|she|it|they)(?:'s| is|'re"
     r"| are) (?:called"
@@ -194,7 +194,7 @@ NAME_THEN_MINE = re.compile(
 
 
 def name_then_mine(said: Said, match: Match) -> Drafts:
-    """'Tomasz, my husband of nine years, ...': with a capital, and no place, firm or day."""
+    """'Tomasz, my husband of nine years, ...': capitalised, and not a place, company or day."""
     clause, first = said.clause, match.start("name")
     found = _written_name(clause, first)
     if (
@@ -259,9 +259,9 @@ def not_named(said: Said, match: Match) -> Drafts:
 
 
 _CALLED_BY_OTHERS = re.compile(r"\b(?:calls?|nicknames?|nicknamed) \Z")
-"""What somebody is called in fun is no name: "everyone calls my brother-in-law Biscuit"."""
+"""What somebody is called in fun is not a name: "everyone calls my brother-in-law Biscuit"."""
 _NOT_SO = re.compile(r"\b(?:if|almost|nearly)\b")
-"""What comes after is supposed, or came to nothing: "we almost named our son Atticus"."""
+"""What follows is hypothetical, or came to nothing: "we almost named our son Atticus"."""
 
 
 def mine(said: Said, match: Match) -> Drafts:
@@ -273,7 +273,7 @@ def mine(said: Said, match: Match) -> Drafts:
     if match["relation"] in ("boys", "girls") and not match["named"]:
         both = match["relation"] == "boys" and len(list(_people(said, match))) > 1 and match["joint"] in (" ", ", ")
         yield from _people(said, match) if both else ()
-        return  # "my girls" are as often friends
+        return  # "my girls" just as often means friends
     if said.clause.low[match.end("relation") :].startswith("-in") or "late " in match["described"] or lost:
         return
     if KEY_OF_RELATION[match["relation"]] == "pet" and _GAVE.search(said.clause.low, 0, match.start()):
@@ -295,7 +295,7 @@ _GIVES = re.compile(
     r"|order(?:ed"
     r"|ing)?|cook(?:ed|ing)?|play(?:ed|ing)?) \Z"
 )
-"""What stands behind a person then may be the gift: "I bought my son Minecraft"."""
+"""After these verbs, what follows the person may be the gift: "I bought my son Minecraft"."""
 _GIFT = re.compile(r" (?:an?|the|some|this|that|his|her|two|three|\d+|new|my|our)\b")
 
 
@@ -317,7 +317,7 @@ def have(said: Said, match: Match) -> Drafts:
 
 
 def named_next(said: Said, told: Match, match: Match) -> Drafts:
-    """'We have a cat. Her name is Miso': of whom the sentence before told."""
+    """'We have a cat. Her name is Miso': the name of whoever the sentence before introduced."""
     if TOLD_OF.search(told["rest"]) or _ARTICLE.match(said.clause.low, match.end()):
         return
     many = told["relation"] in _PLURAL
@@ -329,7 +329,7 @@ _ARTICLE = re.compile(r"(?:an?|the|some|any|all|most) ")
 
 
 _DOES_SOMETHING = re.compile(r" (?!and\b|or\b)[a-z]")
-"""The one name behind several people begins something else: "I went to see my parents, Tim was sick on the way"."""
+"""A single name after a plural begins something else: "I went to see my parents, Tim was sick on the way"."""
 
 
 def _people(said: Said, match: Match) -> Drafts:
@@ -367,7 +367,7 @@ _NO_SMALL_NAME = words(
 
 
 def _small_name(clause: Clause, at: int) -> Value | None:
-    """In a text without any capitals, what stands before what only somebody does: "our cat biscuit won't eat"."""
+    """In a text without any capitals, the word before a verb that takes somebody: "our cat biscuit won't eat"."""
     match = _DOES.match(clause.text, at) if clause.text.removeprefix("I").islower() else None
     name = match["name"] if match else ""
     other = (
@@ -400,7 +400,7 @@ _MODAL = re.compile(r"(?:will|may|can|mark|bill|grant) (?:you|i|be|have|it|pleas
 
 
 def _written_name(clause: Clause, at: int) -> Value | None:
-    """A name beside a relation: with its capital, or one of the well-known ones."""
+    """A name next to a relation: capitalised, or a well-known one."""
     found = person(clause, at)
     if found is None or found.text.lower() in NATIONALITIES:
         return None
@@ -409,7 +409,7 @@ def _written_name(clause: Clause, at: int) -> Value | None:
         return None
     if _UNCLE_SAM.match(clause.low, max(0, found.first - len("uncle "))):
         return None
-    # What has a possessive after it is owned by the name, and the name may be anybody's.
+    # Before a possessive, the name is that of an owner, who may be anybody.
     return None if first in KEY_OF_RELATION or clause.low[found.last : found.last + 2] == "'s" else found
 
 
@@ -423,7 +423,7 @@ def _only_name(clause: Clause, at: int) -> Value | None:
 
 
 def _lone_name(clause: Clause, at: int) -> Value | None:
-    """A name with nothing more said of it. Beside a known one an unknown one is a name too."""
+    """A name with nothing more said about it. Next to a known name, an unknown one counts too."""
     found = _written_name(clause, at)
     return found if found and _AFTER_IS.match(clause.low, found.last) else None
 

@@ -1,7 +1,7 @@
-"""How the user wants to be answered, where it is meant to last.
+"""How the user wants to be answered, when it is meant to last.
 
 "Answer in French" may be meant for one answer; "from now on", "always", "I prefer" and "your answers"
-are meant for all. Only what is said in such a way becomes a preference, and what is said of one text
+are meant for all. Only requests phrased like that become preferences; a request about one text
 ("make this email shorter") never does.
 """
 
@@ -106,11 +106,11 @@ _TOPIC = re.compile(
     r"|paragraph|full|em[- ]dash|source|citation|reference|analog|metaphor|sugar|minimal|quick|tight|compact"
     r"|one[- ]line|bite|in-depth|comprehensive)"
 )
-"""A first look: without one of these no rule can hold, and most sentences have none."""
+"""A first filter: without one of these no rule can match, and most sentences have none."""
 
 
 class _Rule(NamedTuple):
-    """What says a preference. `alone`: it lasts by itself, without another word that says so."""
+    """What expresses a preference. `alone`: it is lasting by itself, without another word that says so."""
 
     key: str
     value: str
@@ -260,7 +260,7 @@ _BACK = re.compile(
     r"|again))*\W*\Z)"
     r"|\b(?:answer|reply|respond|speak|talk|write)(?: (?:to )?me| back)? in (?P<again>[a-z]+) again\b"
 )
-"""What lasted is over: "ok, switch back to English"."""
+"""The end of a lasting preference: "ok, switch back to English"."""
 _PREFERS = re.compile(
     r"\bi(?: really| generally| usually| much| definitely| still"
     r"| always)* (?P<verb>prefer) (?P<what>[\w'’-]+(?: [\w'’-]+){0,4}?) (?:over|to|rather than|instead of"
@@ -274,7 +274,7 @@ _TASTE_STOP = re.compile(
 
 
 def preferences(sentence: Sentence) -> Iterator[Draft]:
-    """Settings that a statement asks for, for good.
+    """The settings that a statement asks for permanently.
 
     >>> from recollect.enrich.sentences import sentences
     >>> [(draft.key, draft.value) for draft in preferences(sentences("From now on, answer in French.")[0])]
@@ -306,7 +306,7 @@ def preferences(sentence: Sentence) -> Iterator[Draft]:
 
 
 _OWN_HABIT = re.compile(r"\bi (?:never|don't|do not|dont) (?:ever )?(?:use|add|include|write|put|send)\b")
-"""What the user does in their own texts asks nothing of the answers."""
+"""What the user does in their own texts is not a request about the answers."""
 
 
 def _avoids(rule: _Rule) -> bool:
@@ -348,7 +348,7 @@ _INSTRUCTION = re.compile(
 
 
 def _instructions(sentence: Sentence) -> Iterator[Draft]:
-    """A standing wish that has no name among the settings is kept as it was said."""
+    """A standing request that matches none of the settings, kept as it was said."""
     match = _INSTRUCTION.match(sentence.low)
     if (
         match
@@ -360,7 +360,7 @@ def _instructions(sentence: Sentence) -> Iterator[Draft]:
 
 
 def _tastes(sentence: Sentence) -> Iterator[Draft]:
-    """'I prefer tea over coffee' is no setting, but worth knowing."""
+    """'I prefer tea over coffee' is not a setting, but worth knowing."""
     for match in _PREFERS.finditer(sentence.low):
         if not _TASTE_STOP.search(match.group()[match.start("what") - match.start() :]):
             first, last = match.span()

@@ -1,8 +1,8 @@
-"""Extraction without a model: what a user says of themselves, in plain English as people write it.
+"""Extraction without a model: what users say about themselves, in plain English as people write it.
 
-Precision comes first: a sentence that is asked, supposed, quoted or said of someone else is left out
-before any rule is tried (`sentences`), every rule is anchored where a clause begins, and what may
-fill a blank is a name or stands on a list. Everything is pure and bounded in the length of the text.
+Precision comes first: a sentence that is a question, hypothetical, quoted or about someone else is left
+out before any rule is tried (`sentences`), every rule is anchored at the beginning of a clause, and what
+may fill a blank is a name or is on a list. Everything is pure and bounded in the length of the text.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _PLAINLY = (
     r"(?!.*\b(?:just|only|always|often|much|yet|well|enough|every|fluently|perfectly|usually|think|when|because|on|for"
     r"|with|at (?:home|work)|proper|itself|full[- ]time)\b)"
 )
-"""What is denied in part is not denied: "I don't speak French very well"."""
+"""A partial denial is not a denial: "I don't speak French very well"."""
 _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
     (kind, ended, re.compile(pattern + _ADVERB))
     for kind, ended, pattern in (
@@ -236,7 +236,7 @@ _DO_NOT: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (health.HAVE_CONDITION, health.condition),
     (health.TAKES, health.takes),
 )
-"""What a plain denial ends, should it have been believed."""
+"""What a plain denial ends, in case it was believed."""
 _WAS: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.BORN_ON, identity.birthday),
     (identity.BORN_AS, identity.i_am_name),
@@ -314,7 +314,7 @@ _BY_KIND = {"am": _AM, "do": _DO, "am_not": _AM_NOT, "do_not": _DO_NOT, "was": _
 
 
 def _heads(clause: Clause, at: int) -> Iterator[Said]:
-    """The ways to understand how a clause begins. The first that says an end is the only one.
+    """The possible readings of how a clause begins. One that says something has ended rules out the rest.
 
     A denial may be read twice: "I don't have dairy" denies nothing that is known, and is a diet.
     """
@@ -355,7 +355,7 @@ def _by_rules(rules: Iterable[tuple[re.Pattern[str], Rule]], said: Said) -> Iter
 
 
 def read(text: str, at: int, *, answered: str = "") -> list[Draft]:
-    """What a message of the user says, with the characters that say it.
+    """What a user message says, with the characters that say it.
 
     `at` is the time of the message in milliseconds; `answered` is what the assistant said just
     before, which makes "No, I meant ..." a correction and a bare "Oslo" an answer.
@@ -392,7 +392,7 @@ def _read(text: str, at: int, answered: str) -> list[Draft]:
 
 
 def _told(stated: Sequence[Sentence], at: int) -> list[Draft]:
-    """What the sentences say one after the other: some are of whom the one before told."""
+    """What the sentences say, in order: some are about somebody whom the one before introduced."""
     found: list[Draft] = []
     introduced, before = False, ""
     for sentence in _own(stated):
@@ -417,7 +417,7 @@ _ANOTHERS_NAME = re.compile(r"name's ")
 
 
 def _own(stated: Sequence[Sentence]) -> Iterator[Sentence]:
-    """The sentences without those that name whom the one before told of: "Got a dog! Name's Hattie, from a shelter"."""
+    """The sentences except those naming whoever the last introduced: "Got a dog! Name's Hattie, from a shelter"."""
     before = ""
     for sentence in stated:
         if not (_ANOTHERS_NAME.match(sentence.low) and people.TOLD_OF.search(before)):
@@ -439,14 +439,14 @@ def _of_sentence(sentence: Sentence, at: int, introduced: bool = False) -> list[
     if tastes.TOPPED.search(sentence.low):
         facts = [draft for draft in facts if draft.key not in _TASTES]
     settings = list(preferences(sentence))
-    # "I like dark mode" is a setting, and not a taste as well.
+    # "I like dark mode" is a setting, not a taste as well.
     meant = [setting.span for setting in settings]
     facts = [draft for draft in facts if draft.key not in _TASTES or not any(_overlap(draft.span, s) for s in meant)]
     return facts + settings
 
 
 def _parted(said: Said, facts: list[Draft]) -> list[Draft]:
-    """What is said of a couple that is none any more says nothing else of the two."""
+    """The facts, where a couple that has parted leaves only the parting, and no partner."""
     low = said.clause.low
     opened = OPENERS.match(low)
     for begins in {0, opened.end() if opened else 0}:
@@ -469,7 +469,7 @@ _BEHIND: tuple[tuple[str, re.Pattern[str], Rule], ...] = (
     (" my ", interests.THATS_MY_HOBBY, interests.thats_my_hobby),
     ("zone, which", homes.TIMEZONE, homes.timezone),
 )
-"""What is told in an order that clauses do not keep: the name first, and whose it is behind it."""
+"""Statements in an order that clauses do not follow: the name first, and whose it is after it."""
 
 
 def _told_behind(said: Said) -> Iterator[Draft]:
@@ -494,7 +494,7 @@ def _put_right(sentence: Sentence, at: int) -> Iterator[Draft]:
 def _otherwise(text: str, at: int, answered: str) -> Iterator[Draft]:
     """'No, Basel' after 'You live in Bern' says 'I live in Basel', and that it was never Bern.
 
-    What is written in small letters has to be known by heart: "no, thanks" and "no, wait" are answers too.
+    A value in lower case must be a known one: "no, thanks" and "no, wait" are answers too.
     """
     if (otherwise := said_otherwise(text, answered)) is None:
         return
@@ -520,7 +520,7 @@ def _age_beside_birthday(stated: Sequence[Sentence], found: Sequence[Draft], at:
         return
     for sentence in stated:
         told = max(0, days[0].span[1] - sentence.start)
-        # In the sentence of the birthday itself, what comes behind it: "it's my birthday today, 35!"
+        # In the sentence of the birthday itself, what comes after it: "it's my birthday today, 35!"
         marked = _MARKED.match(sentence.low, told)
         begins = marked.end() if marked else told
         if match := identity.YEARS_NOW.match(sentence.low, begins):
@@ -530,7 +530,7 @@ def _age_beside_birthday(stated: Sequence[Sentence], found: Sequence[Draft], at:
 
 
 def _named_ends(drafts: list[Draft]) -> list[Draft]:
-    """Without the end of whoever it was, where another says who: "Hannes isn't my boyfriend any more, we split up"."""
+    """The drafts without an unnamed end where another names who: "Hannes isn't my boyfriend any more, we split up"."""
     named = {draft.key for draft in drafts if draft.ends and draft.value}
     return [draft for draft in drafts if draft.value or draft.key not in named] if named else drafts
 
@@ -543,7 +543,7 @@ def _overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
 
 
 def _distinct(drafts: Sequence[Draft]) -> list[Draft]:
-    """Each thing once, the surest of its kind first come."""
+    """Each thing once, at its surest, in order of first appearance."""
     best: dict[tuple[str, str, str, str], Draft] = {}
     for draft in drafts:
         identity_ = (draft.layer, draft.key, draft.value.casefold(), draft.subject)
@@ -565,12 +565,12 @@ _CUES = words(
     studying, allergic, intolerant, mums, moms, dads, trying, tryna, short, brief, switch, change, set, turn
     """
 )
-"""Words without one of which no rule can hold."""
+"""No rule can match a text without one of these words."""
 _APART = str.maketrans(dict.fromkeys("'’‘`´\"“”.,;:!?()[]{}<>/\\-–—_*~|+=&#@\n\t\r\x00…", " "))
 
 
 def promising(text: str) -> bool:
-    """Whether reading is worth it: never False for a text that says anything, and quick to say so."""
+    """Whether the text is worth reading: never False for one that says anything, and fast to tell."""
     if len(text) <= ANSWER_MAX:
         return True
     looked = text if len(text) <= READ_MAX else f"{text[:HEAD_MAX]} {text[-TAIL_MAX:]}"

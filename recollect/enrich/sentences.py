@@ -1,8 +1,8 @@
-"""The part of a message in which the user speaks for themselves, sentence by sentence.
+"""The part of a message in which users speak for themselves, sentence by sentence.
 
-Most of what looks like a fact is none: it is asked, supposed, quoted, pasted, played, translated,
-said of someone else or meant as a joke. All of that is left out here, so that the rules
-for facts only meet plain statements. In doubt a sentence is left out.
+Most of what looks like a fact is not one: it is asked, hypothetical, quoted, pasted, played, translated,
+said about someone else or meant as a joke. All of that is left out here, so that the rules
+for facts only see plain statements. When in doubt, a sentence is left out.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from recollect.policies.patterns import pattern_of
 
 READ_MAX = 1_500
-"""Characters of a message that are read whole. Longer ones are mostly pasted."""
+"""Maximum characters of a message that is read whole. Longer messages are mostly pasted."""
 HEAD_MAX, TAIL_MAX = 900, 500
-"""Of a longer message: how much is read where it begins and where it ends, which is where people speak."""
+"""Characters read at the beginning and at the end of a longer message, which is where people speak."""
 SENTENCE_MAX = 400
-"""Characters of a sentence. What is longer without a stop is no chat."""
+"""Maximum characters of a sentence. Anything longer without a full stop is not chat."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """What the user states: as written, in small letters (same length), and where it stands."""
+    """What the user states: as written, in lower case (same length), and its position."""
 
     text: str
     low: str
@@ -31,14 +31,14 @@ class Sentence:
 
 
 def lowered(text: str) -> str:
-    """Small letters and one kind of apostrophe, every character in its place."""
+    """Lower case and one kind of apostrophe, every character at its position."""
     low = text.lower()
     if len(low) != len(text):
         low = "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
     return low.replace("’", "'").replace("‘", "'").replace("`", "'").replace("´", "'")
 
 
-# ── What is not the user's own speech is blanked, so that all places stay ─────────────────────────
+# ── What is not the user's own speech is blanked, so that positions stay the same ─────────────────
 
 _FENCE = pattern_of(r"(?:```|~~~).*?(?:```|~~~|\Z)|`[^`\n]{1,200}`", re.DOTALL)
 _QUOTED_LINE = pattern_of(
@@ -116,7 +116,7 @@ _HANDS_OVER = pattern_of(
     rf"|found)"
     r"|that (?:came|was|i got))\b)"
 )
-"""How a line gives what comes after it to be worked on, read or judged: "what do you think of this bio?"."""
+"""How a line presents what comes after it to be worked on, read or judged: "what do you think of this bio?"."""
 _OWN_STORY = pattern_of(
     r"\bhere(?:'s| is| are) (?:some |a (?:bit|little)(?: of)? |my |the |a )?(?:quick |short |brief "
     r"|bit of )?(?:situation|background"
@@ -127,7 +127,7 @@ _POINTS_BACK = pattern_of(r"\b(?:this|these|above|like that)\b")
 _TITLED = pattern_of(
     r"^[ \t]{0,3}#{1,6} (?![^\n]*\b(?:me|myself|my|context|background)\b)\S|^[A-Z][A-Z &/'-]{3,40}:?[ \t]*$", re.M
 )
-"""The heading of a document, with a sign before it or in capitals."""
+"""The heading of a document, with `#` before it or in capitals."""
 _GREETING = pattern_of(
     r"(?<=\n)[ \t]{0,8}(?:hi|hello|hey|good (?:morning|afternoon|evening)|greetings)\b[^\n.?]{0,30},[ \t]*$",
     re.M | re.I,
@@ -135,7 +135,7 @@ _GREETING = pattern_of(
 
 
 def _without_documents(text: str) -> str:
-    """A message of several lines without what it hands over: all after the line that does, or all before the last."""
+    """A message with the document it presents blanked: all after the line that presents it, or all before the last."""
     first = text.find("\n")
     if first < 0:
         return text
@@ -155,7 +155,7 @@ def _without_documents(text: str) -> str:
 
 
 def spoken(text: str) -> str:
-    """The text with code, quotes, quoted lines, letters and documents blanked. Places stay."""
+    """The text with code, quotes, quoted lines, letters and documents blanked. Positions stay the same."""
     text = _without_documents(_blank(_FENCE, text))
     for opening in (_HEADER, _LETTER):
         if found := opening.search(text):
@@ -178,7 +178,7 @@ def _blank(pattern: re.Pattern[str], text: str) -> str:
 
 
 def _unquoted(match: re.Match[str]) -> str:
-    """A name in quotes stays ('call me "Pi"'); everything else in quotes is somebody's words."""
+    """A name in quotes stays ('call me "Pi"'); everything else in quotes is somebody else's words."""
     inside = match[1] or match[2] or ""
     if len(inside.split()) <= 3 and _NAMING.search(lowered(match.string[max(0, match.start() - 24) : match.start()])):
         return " " + match.group()[1:-1] + " " if len(match.group()) == len(inside) + 2 else _blanks(match.group())
@@ -194,12 +194,12 @@ _STOP = pattern_of(
 _NO_STOP = pattern_of(r"\b(?:dr|mr|mrs|ms|prof|st|e\.g|i\.e|vs|approx|no|jr|sr|inc|ltd|u\.s|u\.k|d\.c|etc|[a-z])\Z")
 _LETTER_ALONE = pattern_of(r"(?<![\w.])[a-z]\Z")
 _SELF_ASKED = pattern_of(r"\s*(?:my )?(?:all[- ]time )?(?:favou?rite|fav|fave) [a-z]+(?: [a-z]+)?\Z")
-"""A question that its asker answers: "My favourite food? Pierogi"."""
+"""A question that the user answers at once: "My favourite food? Pierogi"."""
 _BULLET = pattern_of(r"[\s\x00]*(?:[-*+•–—]|\d{1,2}[.)])?[\s\x00]*")
 
 
 def _window(text: str) -> tuple[str, int, int]:
-    """What is read of a message: all of it, or its two ends; where the second begins, and how far it was moved."""
+    """What is read of a message, all of it or its two ends; where the second begins, and how far it was moved."""
     if len(text) <= READ_MAX:
         return text, len(text), 0
     head = text[: max(text.rfind(stop, 0, HEAD_MAX) for stop in (". ", "! ", "? ", "\n")) + 1]
@@ -209,7 +209,7 @@ def _window(text: str) -> tuple[str, int, int]:
 
 
 def _is_no_stop(text: str, low: str, start: int, at: int) -> bool:
-    """True for the dot of a short form. An initial has a name behind it: "J. Smith", but "plan B. my goal"."""
+    """True for the dot of an abbreviation. An initial has a name after it: "J. Smith", but "plan B. my goal"."""
     if not _NO_STOP.search(low, max(start, at - 8), at):
         return False
     return not (text[at + 2 : at + 3].islower() and _LETTER_ALONE.search(low, start, at))
@@ -281,7 +281,7 @@ _RELATIVE = (
     r"|[a-z]+ (?:should|do|would|can|is"
     r" (?:better|best)))\b)"
 )
-"""How a clause begins that tells more of what was said, where nobody asks: "my parents, who live in Naples"."""
+"""The beginning of a clause that only adds detail and asks nothing: "my parents, who live in Naples"."""
 _MODAL = (
     r"(?:do|does|did|is|are|can|could|would|will|should|shall|has|had)(?! (?:i|you|u|we|they|he|she|it|this|that"
     r"|there|the|my|your|his|her|our"
@@ -301,14 +301,14 @@ _REQUEST = pattern_of(
     r"|because|since|as|cause|cuz|bc|coz) )?"
     r"(?=(?:i'm|im|i am|i've|ive|i live|i work|i have|i use|i drive|i speak|i code|my|that's|we live|we're)\b)"
 )
-"""A request with a statement behind it: "can you suggest a gym, I live in Leeds"."""
+"""A request with a statement after it: "can you suggest a gym, I live in Leeds"."""
 _GOES_ON = pattern_of(
     r", (?:is|are|was|were|has|had|does|did|will|can|could|would|should)(?! (?:i|you|u|we|they|it|this|that|there|he"
     r"|she|the|my|your)\b)"
 )
-"""How a sentence goes on behind what was put in: "my best friend, Noor, is ..."."""
+"""How a sentence continues after an insertion: "my best friend, Noor, is ..."."""
 _AGREED = pattern_of(r"[\s,]{1,2}(?:ok|okay|k|please|thanks)\s*\Z")
-"""What makes a wish polite, and no question: "be blunt with me, ok?"."""
+"""What makes a request polite, not a question: "be blunt with me, ok?"."""
 _TELLS_MORE = pattern_of(rf"\s?[,)–—-]\s{{0,3}}{_RELATIVE}")
 _POLITE = pattern_of(
     r"(?:can|could|would|will) you (?:please |pls |just |kindly )*(?:always\b|never\b|stop\b|keep (?:your|all)\b"
@@ -356,14 +356,14 @@ _PLAYED = pattern_of(
     r"|a bio)\b"
 )
 _ONLY_HERE = ("example", "for instance", "e.g.", "e.g", "sample", "my bio", "a bio", "dating profile", "template")
-"""What is not meant no longer than to the end of the sentence."""
+"""Signs whose effect lasts no longer than the sentence."""
 _OF_YOU = (
     r"(?:(?:all|so|such|too|very|really|just|totally|completely|absolutely|quite|both|not|always|never|still|simply) )*"
     r"(?:wrong|mistaken|incorrect|right|correct|welcome|kidding|great|awesome|amazing|brilliant|fantastic|wonderful"
     r"|helpful|kind|sweet|funny|fast|slow|annoying|useless|hopeless|the best|a star|a (?:life ?saver|legend|gem|genius)"
     r"|repeating|forgetting|confusing|mixing|misunderstanding|thinking of)\b"
 )
-"""What is said of the assistant for what it said, and not for what it shall play: "you're wrong, I live in ..."."""
+"""What users say about the assistant's answers, not about a role it should play: "you're wrong, I live in ..."."""
 _STAGED = pattern_of(
     rf"(?:(?:you are|you're)(?! {_OF_YOU})|your name is|your role is|you will be|you will act|system:|user:|human:"
     rf"|assistant:|q:)\b"
@@ -373,7 +373,7 @@ _TEXT = (
     r"|message|statement|report|speech|story|poem|article|writing|summary|intro|introduction|blog|caption|review|code"
     r"|function|script|query|translation|wording|prompt|tweet|profile|thesis|paper|abstract|reply|response)\b"
 )
-"""What one has worked on: who wants to improve their running has no text in mind."""
+"""What people want edited: a user who wants to improve their running has no text in mind."""
 _EDITED = pattern_of(
     r"\b(?<!\bi )(?:translat(?:e|ion)|proof-?read|paraphrase|rephrase|re-?write|reword|summari[sz]e|classify|extract"
     r"|parse|transcribe|critique|spell ?check|grammar|grammatically|sentiment|reformat|analy[sz]e (?:this|the)"
@@ -392,7 +392,7 @@ _OF_ANOTHER_TEXT = pattern_of(
     r"\b(?:below|attached)\b|\b(?:so|when you|can (?:you|u)|could you)\b[^,;]{0,30}\b(?:this|the|my) (?:[\w']+ ){0,2}"
     r"(?:e-?mail|letter|bio|cv|resume|code|function|script|query|invoice|speech|post)\b"
 )
-"""What is to be worked on is another text than the sentence itself: "..., so fix the bio below"."""
+"""The text to be worked on is not the sentence itself: "..., so fix the bio below"."""
 _POINTS = pattern_of(r"\b(?:this|these|above|following|it)\b")
 _WRITTEN = pattern_of(
     r"\b(?:(?<!\bi )(?:write|draft|compose|generate|create|make)|give me|tell me|need|want|help me (?:write|with)"
@@ -422,13 +422,13 @@ _OWN_LEAD = pattern_of(
     r"|brief) intro[^:\x00]{0,12}"
     r"|for the (?:kitchen|bedroom|bathroom|hallway|living room|garden|house|flat|record|party|wedding|trip|menu|cake)):"
 )
-"""Before a colon, what nobody says but for themselves: "it's official: ..."."""
+"""Before a colon, what people only say for themselves: "it's official: ..."."""
 _WHEN_YOU = pattern_of(
     r"(?:(?:and|but|so|also|please|ok|okay),? )?(?:when(?:ever)?|before|after|while|once|if (?=you (?:need|want|must"
     r"|wonder|care|ask)))"
     r" ?(?:you|we)\b[^,:;\x00]{2,80}[,:] "
 )
-"""What is said before what is meant: "before you answer, ..." is of no matter, also where it speaks of a text."""
+"""What leads up to what is meant: "before you answer, ..." does not matter, even where it mentions a text."""
 _LISTS = pattern_of(
     r"(?:(?:the|my) \w+(?: [^\W\d_]+)? and (?=i\b))?(?:i(?! (?:just |recently |also )?(?:read|saw|heard|got|found"
     r"|received|wrote|write)\b)|i've|ive|i'm|im|we|we've"
@@ -457,7 +457,7 @@ _SUPPOSED = pattern_of(
     r"|\A(?:ok |okay |so |now )?say (?:i'm|im|i am|i|my|we)\b"
 )
 _SAID_BY = pattern_of(r"(?:\bsaid|, says|\breplied) (?!that\b|hi\b|hello\b|no\b|yes\b)[a-z]+(?: [a-z]+)?\W*\Z")
-"""Whose words they were: "I have gout, said Ann"."""
+"""Somebody else's words: "I have gout, said Ann"."""
 _SARCASTIC = pattern_of(
     r"(?:oh,? |well,? |ha,? )?(?:yeah,? (?:right|sure)|sure,? (?:and|because) |right,? (?:and|because) i|oh,? sure"
     r"|oh,? great|oh,? yeah,? |oh,? joy|oh,? wonderful|and i'm the )"
@@ -466,7 +466,7 @@ TO_FORGET = pattern_of(
     r"(?:please,? )?(?:(?:can|could|would) you |i(?:'d like| want) you to )?(?:please )?"
     r"(?:forget|unlearn|don't remember|do not remember|stop remembering) (?:that|about|my|our)\b"
 )
-"""What someone wants forgotten is not told once more."""
+"""A request to forget something is not a new statement of it."""
 _FAMOUS_LINES = pattern_of(
     r"\b(?:yellow submarine|big butts|barbie (?:girl|world)|slim shady|inigo montoya|born in the u\.?s\.?a"
     r"|no strangers to love|poor boy|little teapot|the walrus|master of my fate|king of the world|material girl"
@@ -520,7 +520,7 @@ def sentences(text: str) -> list[Sentence]:
 
 
 def _not_meant(low: str) -> bool:
-    """True for what is taken back in the same breath, only supposed, said with a wink, sung, or to be forgotten."""
+    """True for what is taken back in the same breath, hypothetical, said with a wink, sung, or to be forgotten."""
     supposed = (
         _SUPPOSED.search(low) or TO_FORGET.match(low) or (("sa" in low or "replied" in low) and _SAID_BY.search(low))
     )
@@ -528,13 +528,13 @@ def _not_meant(low: str) -> bool:
 
 
 def _made_up(low: str) -> bool:
-    """True where a story, a song or a game is made."""
+    """True where a story, a song or a game is being made up."""
     written = _WRITTEN.search(low)
     return bool(_PLAYED.search(low) or (written and written[1]))
 
 
 def _lists(low: str) -> bool:
-    """Whether what stands behind a colon is what the user has or is: "so I have three kids: ..."."""
+    """Whether what follows a colon is what the user has or is: "so I have three kids: ..."."""
     opened = OPENERS.match(low)
     return _LISTS.match(low, opened.end() if opened else 0) is not None
 

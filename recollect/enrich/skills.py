@@ -57,7 +57,7 @@ _VARIETIES = words(
 
 
 def _tongue(clause: Clause, at: int) -> Value | None:
-    """A language, or the way it is spoken somewhere: "Mexican Spanish"."""
+    """A language, or a variety of one: "Mexican Spanish"."""
     if found := known(LANGUAGES, clause, at):
         return found
     variety = _VARIETY.match(clause.low, at)
@@ -68,7 +68,7 @@ def _tongue(clause: Clause, at: int) -> Value | None:
 
 
 def speaks(said: Said, match: Match) -> Drafts:
-    """'I speak German and a bit of Spanish'. Beside a language that is known, another name is one too."""
+    """'I speak German and a bit of Spanish'. Next to a known language, another name counts as one too."""
     found = list(listed(said.clause, match.end(), _tongue_or_name))
     if any(_tongue(said.clause, value.first) for value in found):
         yield from (said.fact("language", value, 0.92) for value in found)
@@ -88,7 +88,7 @@ def _tongue_or_name(clause: Clause, at: int) -> Value | None:
 
 
 def main_coding_language(said: Said, match: Match) -> Drafts:
-    """'My go-to language is Ruby': of a language one speaks nobody says so."""
+    """'My go-to language is Ruby': nobody says that of a language they speak."""
     if value := known(PROGRAMMING_LANGUAGES, said.clause, match.end()):
         yield said.fact("programming_language", value, 0.88)
 
@@ -116,7 +116,7 @@ _ENDS_WELL = re.compile(
 
 
 def _ends_well(clause: Clause, at: int) -> bool:
-    """True when nothing follows that makes the name a part of another thing: "a Python script"."""
+    """True when nothing follows that makes the name part of something else: "a Python script"."""
     return _ENDS_WELL.match(clause.low, at) is not None
 
 
@@ -142,7 +142,7 @@ def codes_in(said: Said, match: Match) -> Drafts:
     """'I write Python', 'I code in Rust mostly'."""
     sure = match.re in (CODE_IN, CODE_IS_IN)
     found = list(listed(said.clause, match.end(), in_table(PROGRAMMING_LANGUAGES)))
-    # Beside a language that is nothing else, a plain word is one too: "rust at work and python at home".
+    # Next to an unambiguous language, a plain word counts as one too: "rust at work and python at home".
     sure_one = any(value.text.lower() not in _WORDS_AS_WELL for value in found)
     for value in found:
         written = sure_one or said.clause.text[value.first].isupper()
@@ -199,7 +199,7 @@ def _tool_or_language(clause: Clause, at: int) -> Value | None:
 
 
 def use_together(said: Said, match: Match) -> Drafts:
-    """'We use Terraform at work': the tools, for a language of the team need not be one's own."""
+    """'We use Terraform at work': only the tools, since the team's language need not be the user's own."""
     yield from (draft for draft in uses(said, match) if draft.key == "tool")
 
 
@@ -226,7 +226,7 @@ def switched(said: Said, match: Match) -> Drafts:
     """'I switched from Windows to Linux': the end of one and the beginning of the other."""
     for key, table in (("tool", TOOLS), ("programming_language", PROGRAMMING_LANGUAGES), ("device", DEVICES)):
         old, new = known(table, said.clause, match.start("old")), known(table, said.clause, match.end())
-        # What takes the place of a tool is one too, also where it is on no list.
+        # What replaces a tool is a tool too, even if it is on no list.
         new = new or (organisation(said.clause, match.end()) if key == "tool" else None)
         if old and new:
             yield said.ended_fact(key, old, 0.85)
@@ -273,7 +273,7 @@ _OF_A_DEVICE = re.compile(
 
 
 def my_device(said: Said, match: Match) -> Drafts:
-    """'My iPhone 13 keeps dying' says that there is one, by its model; not so an app for it, or what was let go of."""
+    """'My iPhone 13 keeps dying' says that the user has one, by its model; not so an app for it, or one given up."""
     clause = said.clause
     found = known(DEVICES, clause, match.end())
     model = _MODEL.match(clause.text, found.last) if found else None
@@ -365,17 +365,17 @@ _IN_HAND = re.compile(
     r"|girlfriend|boyfriend|partner|friend|gran\w*)"
     r"|in (?:for|the shop)|on (?:loan|order|test))\b"
 )
-"""What one has to do with for a while, and does not own: "I've got a Focus to fix"."""
+"""What the user deals with for a while, but does not own: "I've got a Focus to fix"."""
 
 
 _RIDDEN = re.compile(
     r"\b(?:motor(?:cycle|bike)|bike|scooter|rid(?:e|ing)|mt-?\d+|r[1367]|xsr\d*|yzf\S*|nmax|t[ée]n[ée]r[ée])\b"
 )
-"""Who makes motorcycles as well as pianos makes this a motorcycle."""
+"""Signs that a maker of both motorcycles and pianos made a motorcycle here."""
 
 
 def vehicles(said: Said, match: Match) -> Drafts:
-    """'I drive a Tesla Model 3': a make that is known, with its model."""
+    """'I drive a Tesla Model 3': a known make, with its model."""
     dated = _YEAR.match(said.clause.low, match.end()) is not None
     by_model = said.ended or dated or match.re is SOLD or match.group().startswith(("drive ", "driving "))
     found = _vehicle(said.clause, match.end()) or (_model(said.clause, match.end()) if by_model else None)
@@ -389,7 +389,7 @@ def vehicles(said: Said, match: Match) -> Drafts:
 
 
 def _model(clause: Clause, at: int) -> Value | None:
-    """A model by its name alone, which is one only with its capital or year: "my Golf", not "my golf clubs"."""
+    """A model by its name alone, which counts only with its capital or year: "my Golf", not "my golf clubs"."""
     year = _YEAR.match(clause.low, at)
     found = known(_MODELS, clause, year.end() if year else at)
     if found is None or not (year or clause.text[at].isupper() or clause.text.removeprefix("I").islower()):

@@ -1,7 +1,7 @@
-"""Casual spelling in full words, so that the rules read "me n dylan" as "me and dylan".
+"""Casual spelling written out, so that the rules read "me n dylan" as "me and dylan".
 
-Only what is short for something else is written out; a letter that may be a name or a variable is left alone. The
-places of the text that is read lead back to those of the text that was written.
+Only abbreviations are written out; a letter that may be a name or a variable is left alone. Positions in the
+expanded text map back to positions in the original.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FULL = {
 _CASUAL = frozenset(
     word + sign for word in _FULL for sign in ("", ",", ".", "!", "?", "!!", "??", "...", ";", ":", ")")
 )
-"""As they stand in a text, where words are told apart by what is between them."""
+"""The same words as they appear in a text split at white space, with punctuation attached."""
 _WORD = pattern_of(
     r"(?<![\w'’/@#.$-])(?:" + "|".join(sorted(map(str, _FULL), key=len, reverse=True)) + r")(?![\w'’/=(\[-])"
 )
@@ -40,7 +40,7 @@ _NO_AND = words(
     times
     """
 )
-"""What stands before an n that is a number, a note or a letter: "of n items"."""
+"""Words before an n that is a number, a note or a letter: "of n items"."""
 _MANY = words(
     "you, u, they, we, these, those, kids, children, people, what, how, where, who, there, which, why, options"
 )
@@ -64,13 +64,13 @@ LOOKED_BACK = 24
 
 @dataclass(frozen=True, slots=True)
 class Spelled:
-    """A text in full words, with where each of them stands now and stood before."""
+    """A text written out, with the position of each expanded word now and before."""
 
     text: str
     places: tuple[tuple[int, int, int, int], ...] = ()
 
     def span(self, span: tuple[int, int]) -> tuple[int, int]:
-        """The characters as they were written. Of a word that was written out it is the whole."""
+        """The same span in the original text. A word that was written out is covered whole."""
         return self._place(span[0], 2), self._place(span[1], 3)
 
     def _place(self, at: int, side: int) -> int:
@@ -86,7 +86,7 @@ class Spelled:
 
 
 def spelled_out(text: str) -> Spelled:
-    """The text as someone would write it who has time.
+    """The text with its abbreviations written out.
 
     >>> spelled_out("me n dylan broke up, can u cheer me up pls").text
     'me and dylan broke up, can you cheer me up please'
@@ -107,7 +107,7 @@ def spelled_out(text: str) -> Spelled:
 
 
 def _in_full(text: str, first: int, last: int) -> str | None:
-    """What a short word is short for, or None where it may be something else."""
+    """What an abbreviation stands for, or None where it may be something else."""
     word = text[first:last]
     found = _BEFORE.search(text, max(0, first - LOOKED_BACK), first)
     before = found[1] if found else ""

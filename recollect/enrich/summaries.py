@@ -1,6 +1,6 @@
 """Summaries without a model: the sentences that matter, as they were said.
 
-A summary is a list of points. Each is a verbatim sentence (or clause) of one message and names it.
+A summary is a list of points. Each is a verbatim sentence (or clause) of one message and names that message.
 `fold` continues a summary with the messages that came after it and never needs the older ones again:
 what was kept competes with what is new, and loses a little of its score each time, so that the
 trivial makes room while names, decisions, preferences and dates stay for a long time.
@@ -18,19 +18,19 @@ from recollect.policies.patterns import pattern_of
 from recollect.records import Record
 
 SCORE_MIN = 0.2
-"""A sentence below this does not become a point even where there is room: it would only water the rest down."""
+"""A sentence below this does not become a point even if there is room: it would only dilute the rest."""
 
 TEXT_MAX = 20_000
-"""Characters of a message that are read. Beyond them are logs and pasted documents."""
+"""Maximum characters read of a message. What lies beyond is logs and pasted documents."""
 
 POINT_MAX = 280
-"""Characters of a point. A longer sentence is cut into clauses."""
+"""Maximum characters in a point. A longer sentence is cut into clauses."""
 
 LONG_ANSWER = 400
-"""From this many characters on, the first sentence of an answer often says it in short."""
+"""From this many characters on, the first sentence of an answer often sums it up."""
 
 DECAY = 0.9
-"""What a point keeps of its score at each fold: half after seven."""
+"""The share of its score that a point keeps at each fold: half after seven."""
 
 LASTING_DECAY = 0.985
 """The same for decisions, preferences, duties, names, dates and amounts: half after 45 folds."""
@@ -43,7 +43,7 @@ ADDITIONS: dict[str, tuple[float, str]] = {
     "detail": (-0.10, "one line of a list in an answer"),
     "dangling": (-0.08, 'a beginning like "it" or "then" is hard to understand alone'),
 }
-"""What a sentence of a conversation gains or loses beside its importance, and why."""
+"""What a sentence of a conversation gains or loses on top of its importance, and why."""
 
 _LASTING = frozenset({"decision", "identity", "preference", "obligation", "name", "date", "unit", "emphasis"})
 _LASTING_ANSWER = frozenset({"decision", "commitment"})
@@ -76,13 +76,13 @@ class Point:
 
     @property
     def label(self) -> str:
-        """What stands before it in the notes."""
+        """The label that precedes it in the notes."""
         return "Open question" if self.open else self.role.capitalize()
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Notes on a stretch of conversation: their text, and its points in the order they were told."""
+    """Notes on a stretch of conversation: their text, and its points in the order they were said."""
 
     text: str = ""
     points: tuple[Point, ...] = ()
@@ -94,7 +94,7 @@ def to_data(summary: Summary) -> dict[str, Any]:
 
 
 def from_data(data: Mapping[str, Any]) -> Summary:
-    """The summary again, exactly as it was."""
+    """The summary restored from its JSON, exactly as it was."""
     return _summary(Point(**point) for point in data.get("points", ()))
 
 
@@ -103,8 +103,8 @@ def fold(
 ) -> Summary:
     """The summary continued with these messages, never above `tokens_max`.
 
-    Only what user and assistant said is read: instructions come back by themselves, and what a tool
-    found stands in the answer. Quarantined messages are left out.
+    Only what the user and the assistant said is read: instructions come back by themselves, and what
+    a tool found is in the answer. Quarantined messages are left out.
     """
     heard = [
         message
@@ -126,7 +126,7 @@ def _summary(points: Iterable[Point]) -> Summary:
 
 
 def _notes(points: Iterable[Point]) -> str:
-    """One line for each stretch of the same voice. A point has no line break, so none can pass for another's."""
+    """One line per run of points with the same label. A point has no line break, so none can pass for another's."""
     lines: list[tuple[str, str]] = []
     for point in points:
         if lines and lines[-1][0] == point.label:
@@ -198,7 +198,7 @@ def _without_repeats(points: Iterable[Point]) -> list[Point]:
 
 
 def _fitting(points: Sequence[Point], tokens_max: int, count: Callable[[str], int]) -> list[Point]:
-    """The best points that fit, in the order they were told; of two equal ones the newer."""
+    """The best points that fit, in the order they were said; of two equal ones, the newer."""
     best_first = sorted(range(len(points)), key=lambda place: (-points[place].score, -place))
     chosen: list[int] = []
     room = tokens_max
@@ -214,9 +214,9 @@ def _fitting(points: Sequence[Point], tokens_max: int, count: Callable[[str], in
 
 
 def sentences(text: str) -> Iterator[tuple[str, bool]]:
-    """The sentences of a text, and whether each stands in a list. Code and tables are left out.
+    """The sentences of a text, and whether each is in a list. Code and tables are left out.
 
-    Time is linear in the length of the text, whatever it is. Long sentences come as clauses.
+    Time is linear in the length of the text, whatever it is. Long sentences are split into clauses.
     """
     in_code = False
     for line in text[:TEXT_MAX].splitlines():
@@ -263,7 +263,7 @@ def _clauses(sentence: str) -> Iterator[str]:
 
 
 def _is_prose(text: str) -> bool:
-    """Not a line of code, a table, a rule or a key: mostly letters, digits and spaces."""
+    """Whether it is prose, not a line of code, a table, a rule or a key: mostly letters, digits and spaces."""
     if (
         text.endswith(("{", "}", ";"))
         or text.startswith("|")

@@ -1,7 +1,7 @@
 """What the user likes and dislikes: things in general, not the one at hand.
 
-English marks the difference by itself. "I love sushi" and "I hate long flights" have no article and speak
-of a kind; "I love the idea", "this answer" and "your plan" speak of one thing, now. Only the first is lasting.
+English itself marks the difference. "I love sushi" and "I hate long flights" have no article and mean a
+kind; "I love the idea", "this answer" and "your plan" mean one thing, now. Only the former is lasting.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ _QUALITIES = words(
     smart, weird, witty
     """
 )
-"""What a thing is like, and no thing: of the books that are asked for, "I like clever, sad, funny"."""
+"""What a thing is like, not a thing: "I like clever, sad, funny", said of the books asked for."""
 _PASSING = re.compile(
     r"\b(?:tonight|today|this (?:time|week|one|morning|evening)|right now|for (?:dinner|lunch|breakfast) (?:tonight"
     r"|today)|at first|the other day|yesterday|in (?:this|that|the) (?:case|recipe|story|book|movie|photo|picture"
@@ -113,7 +113,7 @@ _CHOSEN = re.compile(
     r"\b(?:over|to|rather|instead|if(?! (?:that|it) (?:helps|matters))|you|your|this|it(?! (?:helps|matters))"
     r"|that(?! (?:helps|matters))|option|version|draft|answer|one|ones)\b| for (?:the|my|our)\b| in the\b"
 )
-"""What is preferred to another thing is told with it (`preferences`); what is chosen among answers is no taste."""
+"""A thing preferred to another is recorded with it (`preferences`); a choice among answers is not a taste."""
 
 
 def prefers(said: Said, match: Match) -> Drafts:
@@ -194,7 +194,7 @@ _TAIL = re.compile(
     r"[a-z-]+(?: (?!and\b)[a-z-]+)?(?: and [a-z-]+)?)"
     r"(?=[\s\x00]*(?:[,.;:!?()\x00]|\Z|[-–—]|(?:and|but|because|so|too|though|lol|haha|tbh|btw|the most|a lot)\b))"
 )
-"""What makes it another thing: pineapple on pizza is not pineapple."""
+"""A tail that makes it another thing: pineapple on pizza is not pineapple."""
 
 
 def _whole(clause: Clause, value: Value) -> Value:
@@ -237,7 +237,7 @@ def _single(clause: Clause, at: int) -> Value | None:
 
 
 def _thing(clause: Clause, first: int, last: int) -> Value | None:
-    """A kind of thing that stands here: no article, no pronoun, no person, nobody's own."""
+    """A kind of thing at this position: no article, no pronoun, no person, nobody's possession."""
     text = clause.text[first:last]
     named = text.removeprefix("the ")
     parts = named.lower().replace("’", "'").split()

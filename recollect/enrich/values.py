@@ -1,7 +1,7 @@
-"""How values are read out of a clause: names, places, organisations, phrases, lists, times.
+"""How values are read from a clause: names, places, organisations, phrases, lists, times.
 
-Every reader starts at a place of a clause and gives a value with the characters it took, or None.
-Names need their capital or a place on a list; nothing else is taken for a name.
+Every reader starts at a position in a clause and returns a value with the characters it covers, or None.
+A name must be capitalised or on a list; nothing else is taken for a name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from recollect.records import DAY_MS
 
 
 class Value(NamedTuple):
-    """A value as it would stand in a profile, and the characters of the clause that say it."""
+    """A value as it would appear in a profile, and the characters of the clause that say it."""
 
     text: str
     first: int
@@ -56,7 +56,7 @@ class Said:
     first: int = 0
 
     def fact(self, key: str, value: Value, confidence: float, **more: Any) -> Draft:
-        """A fact of the user that this clause says, or says the end of."""
+        """A fact about the user that this clause states, or whose end it states."""
         span = self.clause.span(min(self.first, value.first), value.last)
         if self.kind in ("am_not", "do_not"):
             return self.denied_fact(key, value, confidence)
@@ -65,13 +65,13 @@ class Said:
         return Draft("fact", key, bare(value.text), confidence, span, **more)
 
     def ended_fact(self, key: str, value: Value, confidence: float) -> Draft:
-        """A fact of the user that is over."""
+        """A fact about the user that is no longer true."""
         span = self.clause.span(min(self.first, value.first), value.last)
         over = since(self.clause.low, self.at)
         return Draft("fact", key, bare(value.text), confidence, span, ends=True, valid_to=over)
 
     def denied_fact(self, key: str, value: Value, confidence: float) -> Draft:
-        """A fact that is not so, and need never have been: its end, without a time before it."""
+        """A fact that is not true, and may never have been: its end, without a time before it."""
         draft = self.ended_fact(key, value, confidence)
         end = self.at if draft.valid_to is None else draft.valid_to
         return replace(draft, valid_from=end, valid_to=end)
@@ -104,7 +104,7 @@ CALENDAR = words(
 
 
 def capital(word: str) -> str:
-    """A name with its capitals, also after an apostrophe or a hyphen: `O'Brien`, `Jean-Pierre`."""
+    """A name with its capitals, including after an apostrophe or a hyphen: `O'Brien`, `Jean-Pierre`."""
     return re.sub(r"(?:^|(?<=[-'’]))\w", lambda match: match.group().upper(), word) if word.islower() else word
 
 
@@ -112,14 +112,14 @@ _FIRST_WORDS: dict[int, tuple[Mapping[str, str], frozenset[str]]] = {}
 
 
 def _first_words(table: Mapping[str, str]) -> frozenset[str]:
-    """With what the names of a table begin. The tables are few, and live as long as the program."""
+    """The first words of the names in a table. The tables are few, and live as long as the program."""
     if id(table) not in _FIRST_WORDS:
         _FIRST_WORDS[id(table)] = table, frozenset(name.split(" ", 1)[0] for name in table)
     return _FIRST_WORDS[id(table)][1]
 
 
 def known(table: Mapping[str, str], clause: Clause, at: int) -> Value | None:
-    """The longest name of a table that stands here, in its proper form."""
+    """The longest name from a table at this position, in its proper form."""
     match = _WORDS.match(clause.low, at)
     if match is None:
         return None
@@ -194,8 +194,8 @@ _AFTER_SMALL_NAME = re.compile(
 
 
 def _may_be_name(clause: Clause, last: int) -> bool:
-    """A word in small letters is a name only where the naming ends with it: not in "the name is crossed out"."""
-    # Who writes capitals elsewhere would have given the name one.
+    """A lower-case word is a name only where the naming ends with it: not in "the name is crossed out"."""
+    # A user who writes capitals elsewhere would have given the name one.
     careless = clause.text.removeprefix("I").removeprefix("'m").islower()
     return careless and _AFTER_SMALL_NAME.match(clause.low, last) is not None
 
@@ -221,7 +221,7 @@ def _following_name(clause: Clause, at: int, written_as_name: bool) -> Value | N
     word = re.sub(r"['’]s$", "", match.group().rstrip(".'’-"))
     if not word or word.lower() in NOT_A_NAME or word.lower() in CALENDAR:
         return None
-    # A surname in small letters only where nothing else follows: "my name is siobhan o'brien".
+    # A lower-case surname counts only where nothing else follows: "my name is siobhan o'brien".
     ends_here = clause.text[match.end() :].strip(" .!\x00") == ""
     if word[0].isupper() if written_as_name else (ends_here and word.isalpha() is False and "'" in word):
         return Value(word, match.start(), match.start() + len(word))
@@ -245,7 +245,7 @@ _COMPANY = re.compile(r" (?:and|&) (?:Co|Company|Sons?|Daughters?|Partners|Assoc
 
 
 def _whole(clause: Clause, run: Value) -> Value | None:
-    """The name with its own apostrophe: one works at Luigi's, but "Sarah's place" is no firm."""
+    """The name with its own apostrophe: people work at Luigi's, but "Sarah's place" is not a company."""
     written = clause.text[run.first : run.last]
     if written == run.text:
         return run
@@ -288,7 +288,7 @@ _WIDER_JOINT = re.compile(r"(?:,? in |,\s?|\s|\s?\()")
 
 
 def places(clause: Clause, at: int) -> list[Place]:
-    """The place that stands here, and the wider ones after it: Portland, Oregon. Empty when there is none."""
+    """The place at this position, and the wider ones after it: Portland, Oregon. Empty when there is none."""
     first = _place(clause, at)
     found = [first] if first else []
     while found and len(found) < 3 and found[-1].kind != "country":
@@ -327,7 +327,7 @@ def _place(clause: Clause, at: int) -> Place | None:
 
 
 def listed_place(clause: Clause, at: int) -> Place | None:
-    """A place of the lists, the longest that stands here."""
+    """The longest place from the lists at this position."""
     tables = ((CITIES, "city"), (REGIONS, "region"), (COUNTRIES, "country"))
     found = [Place(value, kind) for table, kind in tables if (value := known(table, clause, at))]
     return max(found, key=lambda place: place.value.last, default=None)
@@ -421,7 +421,7 @@ def ending_at(clause: Clause, end: int, reader: Reader) -> Value | None:
 
 
 def in_table(table: Mapping[str, str]) -> Reader:
-    """A reader of the names of a table."""
+    """A reader for the names in a table."""
     return lambda clause, at: known(table, clause, at)
 
 
@@ -449,7 +449,7 @@ _UNIT_DAYS = {"week": 7, "month": 30, "year": 365}
 
 
 def since(low: str, at: int) -> int | None:
-    """Since when, or until when, as the words say it against the time of the message: "last March", "for two years"."""
+    """Since when, or until when, relative to the time of the message: "last March", "for two years"."""
     lasted = _FOR.search(low)
     if lasted:
         count = int(lasted[1]) if lasted[1].isdigit() else _COUNTS[lasted[1]]

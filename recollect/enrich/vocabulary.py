@@ -1,6 +1,6 @@
 """Words that the rules know by heart: what people are, do, eat, suffer from and enjoy.
 
-In "I'm a ..." and "I have ..." almost anything can follow. What may become a fact there is on a list.
+Almost anything can follow "I'm a ..." and "I have ...". What may become a fact there is on a list.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ OCCUPATIONS = words(
     yoga teacher, youth worker, youtuber, zookeeper, zoologist
     """
 )
-"""What may stand at the end of "I'm a ...". Words that are as often said of a mood or a taste are not in it."""
+"""What may end "I'm a ...". Words that just as often describe a mood or a taste are left out."""
 
 NOT_AN_OCCUPATION_BEFORE = words(
     """
@@ -236,7 +236,7 @@ MEDICATIONS = proper(
     control, tacrolimus, ciclosporin, mycophenolate, levodopa, donepezil
     """
 )
-"""What is taken day by day, and tells others what to be careful with. What many take now and then is not here."""
+"""What people take regularly, and what others should know to be careful. What many take now and then is not here."""
 ADJECTIVE_CONDITIONS = {
     "diabetic": "diabetes",
     "type 1 diabetic": "type 1 diabetes",
@@ -313,7 +313,7 @@ NOT_A_NAME = words(
     pisces, rip, ish, ishmael, old-school, type
     """
 )
-"""Small words, states and beliefs: what follows "I'm" and is no name, whatever its capital."""
+"""Small words, states and beliefs: what follows "I'm" and is not a name, even with a capital."""
 
 ALLERGEN_WORDS = words(
     """

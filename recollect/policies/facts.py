@@ -1,11 +1,11 @@
-"""What becomes of a fact when more is said about it, and what was true or believed at some time.
+"""What becomes of a fact when more is said about it, and what was true or believed at a given time.
 
-A fact is kept as spells: a value, and from when to when it was so. The newest spell is the *head*
+A fact is stored as spells: a value, and from when to when it was true. The newest spell is the *head*
 of its place; the ones before it are its past, and so are those whose time has not come yet. A claim
 is compared with the head alone, and the order in which claims arrive does not matter: the value that
-was said last is the current one, what arrives late goes into the past. No spell is ever taken away,
-and each remembers when its end became known, so that what was believed at any time can be told again
-(`believed`).
+was said last is the current one, and what arrives late goes into the past. No spell is ever removed,
+and each remembers when its end became known, so that what was believed at any time can be
+reconstructed (`believed`).
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from recollect.policies.quarantine import is_aside
 from recollect.records import DAY_MS, Record, Source, derived_id
 
 SURE = 0.5
-"""A claim below this confidence never takes the place of one above it."""
+"""A claim below this confidence never replaces one above it."""
 REINFORCEMENT, CONFIDENCE_MAX = 0.3, 0.99
-"""Saying it again takes away this share of the doubt; some doubt always stays."""
+"""Saying it again removes this share of the doubt; some doubt always remains."""
 TELLINGS_KEPT = 32
-"""Tellings that a spell remembers, the newest: when all of them are forgotten, so is the spell."""
+"""How many tellings a spell remembers, the newest: when all of them are forgotten, so is the spell."""
 MARKS_KEPT, MARK_DIGITS = 64, 8
-"""Claims and texts that a head remembers, so that the same one counts once; each as so many hex digits."""
+"""How many claims and texts a head remembers, so that each counts once, and the hex digits kept of each."""
 EVER = 2**62
 """Later than any time: what is known at `EVER` is all that is known, whatever a clock says."""
 LOOSELY_MS = 60 * DAY_MS
-"""How long something may have been over when it was still told as if it were so, in passing and without a beginning."""
+"""How long something may have been over when it was still mentioned as true, in passing and without a beginning."""
 ENDS_KEPT = 16
-"""Ends of values that a head remembers for spells that are told of only later."""
+"""How many ends of values a head remembers, for spells that are only reported later."""
 
 UNHEARD = "unheard"
-"""In the data of a head: who said what was rejected by then, as `mark:message`. If that is undone, they count."""
+"""In the data of a head: who said what was already rejected, as `mark:message`. If that is undone, they count."""
 UNHEARD_KEPT = 32
 _OF_PLACE = ("edits", "applied", "rejected", "ends", UNHEARD)
-"""What the data of a head keeps whichever value it has; all else belongs to the spell."""
+"""What the data of a head keeps whichever value it has; everything else belongs to the spell."""
 
 
 class Telling(NamedTuple):
-    """That something was said: by which message, when and how surely, since when it is so, and what read it.
+    """That something was said: by which message, when and how surely, since when it is true, and what read it.
 
-    No message and no extractor: somebody told it outright. Spells keep their tellings as plain lists.
+    Without message and extractor, somebody told it outright. Spells keep their tellings as plain lists.
     """
 
     message: str | None
@@ -61,9 +61,9 @@ class Telling(NamedTuple):
 class Claim:
     """One thing that was said about a key: what, when, by whom, and how sure it is.
 
-    `kind` is one of `says` (it is so), `ends` (it is no longer so; an empty value means whatever it
-    was), `corrects` (it is so and the value before was never right), `denies` (it never was so),
-    `confirms`, `pins` and `unpins`. `status` tells `learned` from what was `told` outright.
+    `kind` is one of `says` (it is true), `ends` (it is no longer true; an empty value means whatever it
+    was), `corrects` (it is true and the previous value was never right), `denies` (it was never true),
+    `confirms`, `pins` and `unpins`. `status` distinguishes what was `learned` from what was `told` outright.
     """
 
     key: Key
@@ -82,7 +82,7 @@ class Claim:
 
     @property
     def since(self) -> int:
-        """From when on it is so: as it was said, else since it was said."""
+        """Since when it is true: as stated, otherwise since it was said."""
         return self.at if self.valid_from is None else self.valid_from
 
     @property
@@ -101,7 +101,7 @@ class Claim:
 
     @property
     def telling(self) -> list[Any]:
-        """What is remembered of it by what it changes."""
+        """What is remembered of it in whatever it changes."""
         source = self.source or Source()
         extractor = source.extractor if self.status == "learned" else None
         told = Telling(self.by, source.session_id, self.at, self.since, self.confidence, extractor, self.text)
@@ -109,13 +109,13 @@ class Claim:
 
     @property
     def mark(self) -> str:
-        """The same for the same thing said by the same message; empty when no message said it."""
+        """Equal for the same thing said by the same message; empty when no message said it."""
         return _mark(self.value, self.kind, self.by) if self.by else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A head as it is to be, and the spells that go behind it."""
+    """The new head, and the spells that go behind it."""
 
     head: Record
     past: tuple[Record, ...] = ()
@@ -125,14 +125,14 @@ class Timeline:
 
 
 def text_mark(text: str) -> str:
-    """What is remembered of a text that said something: enough to know it again, not to read it."""
+    """What is remembered of a text that said something: enough to recognise it, not to read it."""
     return _mark(text)
 
 
 def decide(line: Timeline, claim: Claim, now: int) -> Timeline:
-    """The timeline after a claim; the very same one when the claim is known or says nothing new.
+    """The timeline after a claim; the very same object when the claim is known or says nothing new.
 
-    An empty head (a record without data) stands for a place of which nothing is known.
+    An empty head (a record without data) stands for a place about which nothing is known.
     """
     data, mark = line.head.data, claim.mark
     if mark in data.get("applied", ()):
@@ -148,7 +148,7 @@ def decide(line: Timeline, claim: Claim, now: int) -> Timeline:
 
 
 def _unheard(line: Timeline, claim: Claim, mark: str) -> Timeline:
-    """Not learned from the same text again; who said it is remembered, should the rejection be undone."""
+    """The claim is not learned from the same text again; who said it is kept in case the rejection is undone."""
     known = line.head.data.get(UNHEARD, ())
     said = f"{mark}:{claim.source.message_id if claim.source else None}"
     if claim.source is None or claim.source.message_id is None or said in known:
@@ -157,19 +157,19 @@ def _unheard(line: Timeline, claim: Claim, mark: str) -> Timeline:
 
 
 def unheard(head: Record, marks: Collection[str]) -> tuple[list[str], list[str]]:
-    """The messages that count now that these marks are rejected no more, and what is left of the others."""
+    """The messages that count now that these marks are no longer rejected, and the entries that remain."""
     said: Sequence[str] = head.data.get(UNHEARD, ())
     heard = [each for each in said if each.partition(":")[0] in marks]
     return [each.partition(":")[2] for each in heard], [each for each in said if each not in heard]
 
 
-# ── It is so ─────────────────────────────────────────────────────────────────────────────────────
+# ── It is true ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _says(line: Timeline, claim: Claim, now: int) -> Timeline:
     head = line.head
     if is_aside(head):
-        # Nothing holds against what is said where the known value is not to be used.
+        # The known value is set aside, so it does not hold against what is said.
         return line.then(_spell(head, claim, now), _closed(head, max(start_of(head), claim.since), now))
     if _is_vacant(head):
         return line.then(_spell(head, claim, now), *([head] if head.data else []))
@@ -177,10 +177,10 @@ def _says(line: Timeline, claim: Claim, now: int) -> Timeline:
         return _says_again(line, claim, now)
     if _holds_against(head, claim):
         return line.then(head, _not_taken(head, claim, now))
-    # Who is current: what was said surely before what was not, then what was said last.
+    # Which value is current: sure before unsure, then the one that was said last.
     if (claim.is_sure, claim.at) >= (is_sure(head), head.data["last_seen"]):
         if start_of(head) <= now < claim.since:
-            # It will be so. Until then what is so stands at the head, where everybody looks.
+            # It is not true yet. Until then the present value stays at the head, where everybody looks.
             return line.then(_closed(head, claim.since, now), _spell(head, claim, now))
         if claim.since < start_of(head) and claim.status == "learned":
             return _says_earlier(line, claim, now)
@@ -189,9 +189,9 @@ def _says(line: Timeline, claim: Claim, now: int) -> Timeline:
 
 
 def _says_earlier(line: Timeline, claim: Claim, now: int) -> Timeline:
-    """Said last, but of a time before the head's: "I moved to Berlin in 2015" after "I moved to Munich in 2020".
+    """Said last, but about a time before the head's: "I moved to Berlin in 2015" after "I moved to Munich in 2020".
 
-    Where the head only began when it was said, nobody knows how long it was so, and the newer word counts from there.
+    If the head only began when it was said, nobody knows how long it was true, and the newer claim counts from there.
     """
     head = line.head
     if _is_start_told(head):
@@ -201,12 +201,12 @@ def _says_earlier(line: Timeline, claim: Claim, now: int) -> Timeline:
 
 
 def _is_start_told(spell: Record) -> bool:
-    """Whether somebody said when it began, other than by saying that it is so."""
+    """Whether somebody said when it began, other than by saying that it is true."""
     return spell.valid_from is not None and spell.valid_from != spell.data["first_seen"]
 
 
 def is_of_before(spell: Record, other: Record) -> bool:
-    """True for a spell that was so before the other, although it was said later: it does not take its place."""
+    """True for a spell that held before the other although it was said later: it does not replace it."""
     said_later = spell.data["last_seen"] >= other.data["last_seen"] and is_sure(other) >= is_sure(spell)
     of_before = start_of(spell) < start_of(other) and _is_start_told(other)
     return said_later and of_before and spell.data["status"] == "learned" and not has_value(other, spell.data["value"])
@@ -215,19 +215,19 @@ def is_of_before(spell: Record, other: Record) -> bool:
 def _says_again(line: Timeline, claim: Claim, now: int) -> Timeline:
     head = line.head
     if head.valid_to is not None and head.valid_to <= claim.at:
-        # It had ended: this is another time that it is so.
+        # It had ended: now it is true once more.
         if _holds_against(head, claim):
             return line.then(head, _not_taken(head, claim, now))
         return line.then(_spell(head, claim, now), head)
     again = _reinforced(head, claim, now)
     if claim.since >= start_of(head):
         return line.then(again)
-    # A spell of its own, so that it still can be told from when on the earlier start was known.
+    # A spell of its own, so that it stays known when the earlier start was learned.
     return line.then(again, _closed(_spell(head, claim, now), start_of(head), now))
 
 
 def _says_late(line: Timeline, claim: Claim, now: int) -> Timeline:
-    """Something else was said since: it belongs into the past, before the head or in the middle of it."""
+    """Something else was said since: the claim belongs in the past, before the head or in the middle of it."""
     head = line.head
     spell = _spell(head, claim, now)
     if claim.at <= head.data["first_seen"]:
@@ -247,7 +247,7 @@ def _told_by(spell: Record, test: Callable[[Telling], bool]) -> Record:
 
 
 def told_by(spell: Record, tellings: Sequence[Sequence[Any]]) -> Record:
-    """The spell with these tellings, and one of them as its source: which of its characters is not known."""
+    """The spell with these tellings, and one of them as its source: which of its characters is unknown."""
     spell = _with_data(spell, tellings=[list(each) for each in tellings])
     messages = [telling for each in tellings if (telling := Telling(*each)).message]
     source = spell.source
@@ -259,7 +259,7 @@ def told_by(spell: Record, tellings: Sequence[Sequence[Any]]) -> Record:
 
 
 def _spell(head: Record, claim: Claim, now: int) -> Record:
-    """What a claim says, in the place of the head."""
+    """What a claim says, as a spell in the place of the head."""
     spell: dict[str, Any] = {
         "key": claim.key.name,
         "value": claim.value,
@@ -302,7 +302,7 @@ def _reinforced(head: Record, claim: Claim, now: int) -> Record:
     if data["status"] == "learned" and claim.status != "learned":
         seen |= {"status": claim.status}
     if head.data["first_seen"] is None or claim.at >= head.data["first_seen"]:
-        # What was said before has a spell of its own.
+        # What was said before that has a spell of its own.
         seen |= {"tellings": [*data["tellings"], claim.telling][-TELLINGS_KEPT:]}
     return _with_data(head, **seen).with_(confidence=surer(head.confidence, claim.confidence))
 
@@ -319,13 +319,13 @@ def _not_taken(head: Record, claim: Claim, now: int) -> Record:
     return _closed(_with_data(_spell(head, claim, now), status="not_taken", reason=reason), claim.since, now)
 
 
-# ── It is no longer so, or never was ─────────────────────────────────────────────────────────────
+# ── It is no longer true, or never was ───────────────────────────────────────────────────────────
 
 
 def _ends(line: Timeline, claim: Claim, now: int) -> Timeline:
     head = line.head
     if not head.data:
-        # That something never was so is worth no spell where nobody thought it was.
+        # That something was never true is not worth a spell where nobody thought it was.
         says_when = claim.value and claim.valid_from != claim.until
         return line.then(_with_end(_only_ended(head, claim, now), claim)) if says_when else line
     about_head = not claim.value or has_value(head, claim.value)
@@ -347,9 +347,9 @@ def _ends(line: Timeline, claim: Claim, now: int) -> Timeline:
 
 
 def _over_since(head: Record, claim: Claim) -> int:
-    """When the claim ends the head: as it says, or when it is said, where the head was told loosely shortly before.
+    """When the claim ends the head: as it says, or when it is said, if the head was told loosely shortly before.
 
-    "I work at Acme", told on Friday, and "I quit last week", told after it, is no stay at Acme that is yet to come.
+    "I work at Acme", told on Friday, and "I quit last week", told after it, are not a job that is yet to begin.
     """
     loosely = head.valid_from is not None and head.valid_from == head.data.get("first_seen")
     shortly = start_of(head) - LOOSELY_MS < claim.until <= start_of(head) <= claim.at
@@ -358,7 +358,7 @@ def _over_since(head: Record, claim: Claim) -> int:
 
 
 def _only_ended(head: Record, claim: Claim, now: int) -> Record:
-    """A spell of which little is known but that it is over. It keeps no other value from its place."""
+    """A spell of which little is known except that it is over. It keeps no other value out of its place."""
     spell = _with_data(_spell(head, claim, now), first_seen=None, last_seen=None)
     return _ended_by(spell.with_(valid_from=claim.valid_from), claim.until, claim.telling, now)
 
@@ -376,12 +376,12 @@ def _with_end(head: Record, claim: Claim) -> Record:
 
 
 def _known_end(head: Record, value: str) -> int | None:
-    """When a value is known to have ended last; of the empty value, when whatever it was had."""
+    """When a value is last known to have ended; for the empty value, when whatever it was had."""
     return _end_told(head, value)[0]
 
 
 def _end_told(head: Record, value: str) -> tuple[int | None, Sequence[Any]]:
-    """The same with the telling that said so."""
+    """The same, with the telling that said so."""
     end, telling = head.data.get("ends", {}).get(_mark(value), (None, ()))
     return end, telling
 
@@ -414,7 +414,7 @@ def _denies(line: Timeline, claim: Claim, now: int) -> Timeline:
 
 
 def _void(head: Record, status: str, claim: Claim, now: int) -> Record:
-    """The spell as one that never was; it is not learned again from the texts that it came from."""
+    """The spell as one that was never true; it is not learned again from the texts that it came from."""
     rejected = [*head.data.get("rejected", ()), *marks_of(head)]
     was = {"by": claim.telling, "status": head.data["status"], "pinned": bool(head.data.get("pinned"))}
     changed = _with_data(head, status=status, reason=claim.reason, rejected=rejected[-MARKS_KEPT:], pinned=False)
@@ -459,11 +459,11 @@ _DECISIONS: dict[str, Callable[[Timeline, Claim, int], Timeline]] = {
 
 
 def believed(spells: Iterable[Record], known_at: int) -> list[Record]:
-    """The spells of one place as they were known at a time, oldest first.
+    """The spells of one place as they were known at a given time, oldest first.
 
     Each has the interval that it had by then: until its end, if that was known, and not beyond the
-    beginning of the next value. Spells of one value that touch are one. What was true at no time
-    (not taken, corrected, rejected) is among them with an empty interval. Spells are given with the
+    beginning of the next value. Adjoining spells of one value are joined. What was true at no time
+    (not taken, corrected, rejected) is included with an empty interval. Pass the spells with the
     head last.
     """
     known = [_as_known(spell, known_at) for spell in spells if spell.created_at <= known_at]
@@ -479,14 +479,14 @@ def believed(spells: Iterable[Record], known_at: int) -> list[Record]:
 
 
 def in_force(spells: Iterable[Record], as_of: int, known_at: int) -> list[Record]:
-    """What was so at `as_of`, as far as it was known at `known_at`: one spell or none."""
+    """What was true at `as_of`, as far as it was known at `known_at`: one spell or none."""
     found = [spell for spell in believed(spells, known_at) if start_of(spell) <= as_of < end_of(spell)]
     # Only spells without a known beginning can overlap; the one that ended last is the nearest.
     return found[-1:]
 
 
 def faded(record: Record, as_of: int) -> float:
-    """The confidence that is left at a time: of what changes easily, less the longer nobody said it."""
+    """The confidence that is left at a given time: less for what changes easily, the longer nobody has said it."""
     half_life_days = key_of(str(record.data.get("key", ""))).half_life_days
     last = record.data.get("last_seen")
     if half_life_days is None or not isinstance(last, int):
@@ -504,7 +504,7 @@ def _as_known(spell: Record, known_at: int) -> Record:
 
 
 def _only_vague(spells: Sequence[Record]) -> list[Record]:
-    """Those of which it is only known that they are over, unless more is known of the same spell."""
+    """Those that are only known to be over, unless more is known about the same spell."""
     begun = [spell for spell in spells if spell.valid_from is not None]
     return [
         spell
@@ -530,7 +530,7 @@ def _joined(spells: Sequence[Record]) -> list[Record]:
 
 
 def _bounded(spells: Sequence[Record]) -> list[Record]:
-    """None of them lasts beyond the beginning of the next, where that is known."""
+    """The spells, none of which lasts beyond the beginning of the next, where that is known."""
     bounded: list[Record] = []
     next_start = math.inf
     for spell in reversed(spells):
@@ -540,7 +540,7 @@ def _bounded(spells: Sequence[Record]) -> list[Record]:
 
 
 def _yielding(spell: Record, sure: Sequence[Record]) -> Record:
-    """An unsure spell, up to where a sure one holds; nothing of it where that began before."""
+    """An unsure spell, up to where a sure one begins; nothing of it if that began before."""
     for other in sure:
         if start_of(other) < end_of(spell) and start_of(spell) < end_of(other):
             spell = spell.with_(valid_to=max(start_of(spell), start_of(other)))
@@ -551,7 +551,7 @@ def _yielding(spell: Record, sure: Sequence[Record]) -> Record:
 
 
 def start_of(spell: Record) -> int:
-    """When it began. Of what has no known beginning, only that it was before all that has one."""
+    """When it began. What has no known beginning counts as before everything that has one."""
     return -EVER if spell.valid_from is None else spell.valid_from
 
 
@@ -568,7 +568,7 @@ def _is_empty(spell: Record) -> bool:
 
 
 def _is_vacant(head: Record) -> bool:
-    """Nothing is known here, or nothing that was ever said to be so and stood, or it is set aside."""
+    """True when nothing is known here, or nothing that was ever said to be true and stood, or it is set aside."""
     return not head.data or head.data["last_seen"] is None or _is_empty(head) or is_aside(head)
 
 
@@ -579,7 +579,7 @@ def is_sure(spell: Record, known_at: int = EVER) -> bool:
 
 
 def _holds_against(head: Record, claim: Claim) -> bool:
-    """True when the claim may not change the head: it is unsure, or only learned where people have the say."""
+    """True when the claim may not change the head: it is unsure, or only learned where people have decided."""
     if not claim.is_sure and is_sure(head):
         return True
     kept = head.data.get("pinned") or head.data["status"] == "confirmed"
@@ -591,14 +591,14 @@ def has_value(spell: Record, value: str) -> bool:
 
 
 def _closed(spell: Record, end: int, now: int) -> Record:
-    """The spell with this end, and when that became known; as it is if it has ended before."""
+    """The spell with this end, and when that became known; unchanged if it ended before."""
     if spell.valid_to is not None and spell.valid_to <= end:
         return spell
     return _with_data(spell, ended=[*spell.data.get("ended", ()), [now, end]]).with_(valid_to=end)
 
 
 def _ended_by(spell: Record, end: int, telling: Sequence[Any], now: int) -> Record:
-    """The same for an end that somebody told, and not only because another value began."""
+    """The same for an end that somebody told, not one that only follows from another value."""
     if spell.valid_to is not None and spell.valid_to <= end:
         return spell
     return _with_data(spell, ended=[*spell.data.get("ended", ()), [now, end, telling]]).with_(valid_to=end)

@@ -1,4 +1,4 @@
-"""How memories get into a prompt: fenced, as data, and so that no text can leave its place or hide in it."""
+"""How memories get into a prompt: fenced, as data, and so that no text can leave its place or hide anything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FENCE = pattern_of(r"[<＜﹤‹](?=[\s/\\]*memory)", re.IGNORECASE)
 _FENCED = pattern_of(r"<memory>.*?(?:</memory>|\Z)", re.IGNORECASE | re.DOTALL)
 _HIDDEN = {"Cf", "Cc", "Co", "Cs", "Cn"}
 _LINE_ENDS = pattern_of("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-# Selectors of a character's look. Two hundred and fifty-six of them in a row can spell a hidden text.
+# Variation selectors. There are two hundred and fifty-six, and a run of them can spell a hidden text.
 _SELECTORS = pattern_of("[\ufe00-\ufe0e\U000e0100-\U000e01ef]")
 
 
@@ -27,7 +27,7 @@ def fenced(parts: Sequence[str]) -> str:
 
 
 def unfenced(text: str) -> str:
-    """The text with what stands inside of a fence blanked: it was remembered, not said. Every place stays."""
+    """The text with everything inside a fence blanked: it was remembered, not said. Positions stay the same."""
     return _FENCED.sub(lambda match: " " * len(match.group()), text)
 
 
@@ -37,7 +37,7 @@ def safe(text: str) -> str:
 
 
 def open_to_view(text: str) -> str:
-    """Text without what nobody sees and what turns the rest around: controls, bidi marks, hidden characters."""
+    """Text without what is invisible or reorders the rest: controls, bidi marks, hidden characters."""
     if text.isascii() and text.isprintable():
         return text
     text = _SELECTORS.sub("", _LINE_ENDS.sub("\n", text))

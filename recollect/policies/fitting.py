@@ -1,7 +1,7 @@
 """What fits: windows of a conversation, the split that a summary needs, and the packing of a context.
 
 Messages are records of the layer `conversation`. A tool call and its results are one *unit* and are
-never parted, because providers refuse a result without its call and a call without its results.
+never separated, because providers refuse a result without its call and a call without its results.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _uses_tools(messages: Sequence[Record]) -> bool:
 
 
 def _answers(messages: Sequence[Record]) -> dict[int, int]:
-    """Place of each tool result -> place of its call: the nearest one before it, as ids may come again."""
+    """Position of each tool result -> position of its call: the nearest one before it, since ids may recur."""
     latest: dict[str, int] = {}
     found: dict[int, int] = {}
     for place, message in enumerate(messages):
@@ -39,7 +39,7 @@ def _answers(messages: Sequence[Record]) -> dict[int, int]:
 
 
 def units(messages: Sequence[Record]) -> list[Unit]:
-    """The messages in order, in pieces that are never parted.
+    """The messages in order, in pieces that are never separated.
 
     A call, its results and whatever lies between them are one piece; everything else stands alone.
     """
@@ -87,14 +87,14 @@ def _flat(pieces: Iterable[Unit]) -> list[Record]:
 
 
 def _newest(pieces: Sequence[Unit], room: int, size: Callable[[Unit], int]) -> int:
-    """Where the longest run of newest units begins that fits into the room."""
+    """The start of the longest run of newest units that fits into the room."""
     start = len(pieces)
     while start and (room := room - size(pieces[start - 1])) >= 0:
         start -= 1
     return start
 
 
-# Windows. Each gives messages in order, whole units only, without orphans, and never more than was asked for.
+# Windows. Each returns messages in order, whole units only, without orphans, and never more than was asked for.
 
 
 def last_messages(messages: Sequence[Record], n: int = 50) -> list[Record]:
@@ -104,7 +104,7 @@ def last_messages(messages: Sequence[Record], n: int = 50) -> list[Record]:
 
 
 def last_turns(messages: Sequence[Record], k: int = 10) -> list[Record]:
-    """The newest `k` turns; a turn starts at a message of the user."""
+    """The newest `k` turns; a turn starts at a user message."""
     pieces = units(without_orphans(messages))
     start, turns = len(pieces), 0
     while start and turns < k:
@@ -122,7 +122,7 @@ def newest_within(messages: Sequence[Record], tokens_max: int, count: Count) -> 
 def most_important(messages: Sequence[Record], n: int = 50, recent: int = 4) -> list[Record]:
     """The `recent` newest messages and the most important of the others, at most `n`, in order.
 
-    A unit is as important as its most important message; of two equal ones the newer stays.
+    A unit is as important as its most important message; of two equal ones, the newer stays.
     """
     pieces = units(without_orphans(messages))
     border = _newest(pieces, min(n, recent), len)
@@ -145,15 +145,15 @@ class Split:
 
 
 def _split(pieces: Sequence[Unit], room: int, size: Callable[[Unit], int]) -> Split:
-    # The newest unit stays even when it alone is too large: a conversation without its last word is none.
+    # The newest unit stays even when it alone is too large: a conversation must keep its last word.
     border = min(_newest(pieces, room, size), max(len(pieces) - 1, 0))
     return Split(tuple(_flat(pieces[:border])), tuple(_flat(pieces[border:])))
 
 
 def split_by_tokens(messages: Sequence[Record], tokens_max: int, count: Count) -> Split:
-    """Nothing is older while everything fits; else the first half is, by tokens, and the last half is kept.
+    """Nothing is older while everything fits; otherwise the first half by tokens is, and the last half is kept.
 
-    Where the history is more than twice too large, `kept` is still too large: split it again.
+    If the history is more than twice the limit, `kept` is still too large: split it again.
     """
     sizes = {id(message): count(message) for message in messages}
     total = sum(sizes.values())
@@ -163,17 +163,17 @@ def split_by_tokens(messages: Sequence[Record], tokens_max: int, count: Count) -
 
 
 def split_by_count(messages: Sequence[Record], over: int = 20, keep: int = 10) -> Split:
-    """Nothing is older up to `over` messages; else all but the newest `keep`."""
+    """Nothing is older up to `over` messages; otherwise all but the newest `keep`."""
     if len(messages) <= over:
         return Split((), tuple(messages))
     return _split(units(messages), keep, len)
 
 
 def by_halves(sizes: Sequence[int], room: int) -> int:
-    """Where a window of items, oldest first, begins that fits into a room and seldom moves.
+    """The start of a window of items, oldest first, that fits into a room and seldom moves.
 
-    One that always takes what just fits begins elsewhere with each new item. This one gives up half of the room at a
-    time, so it begins at the same place until that half is full again. The newest item is in it in any case.
+    A window that always takes whatever just fits starts elsewhere with each new item. This one gives up half of the
+    room at a time, so it starts at the same item until that half is full again. It always contains the newest item.
 
     >>> [by_halves([10] * count, room=40) for count in range(3, 9)]
     [0, 0, 2, 2, 4, 4]
@@ -194,7 +194,7 @@ def by_halves(sizes: Sequence[int], room: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something that may go into a context as it is or not at all; `whole` is False when it was shortened before."""
+    """Something that goes into a context as it is or not at all; `whole` is False if it was shortened beforehand."""
 
     id: str
     text: str
@@ -203,15 +203,15 @@ class Item:
 
 
 EVEN = 0.05
-"""What the last of some items gets of the room that the first gets."""
+"""The room that the last item gets, as a share of what the first one gets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
     """A part of the context: its items, best first, and its share (0 to 1) of the budget.
 
-    `floor` tokens are kept free for it, if it has that much to say. An `unbroken` section ends at
-    the first item that does not fit, as a conversation must have no holes.
+    `floor` tokens are reserved for it, if it has that much to say. An `unbroken` section ends at
+    the first item that does not fit, because a conversation must have no gaps.
     """
 
     name: str
@@ -233,7 +233,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What goes in (every section by its name, in its order), what does not, and the tokens of it all."""
+    """What goes in (every section by its name, in its order), what does not, and the total of tokens."""
 
     kept: dict[str, tuple[Item, ...]]
     left_out: tuple[LeftOut, ...]
@@ -243,7 +243,7 @@ class Packed:
 def cut(scores: Sequence[float], fewest: int, share: float) -> int:
     """How many of the scores, best first, are worth their room: those not far behind the best.
 
-    Where scores fall quickly few are; `fewest` of them are in any case.
+    Where scores fall quickly, few are; `fewest` of them always are.
 
     >>> cut([0.9, 0.8, 0.3, 0.2], fewest=1, share=0.5)
     2
@@ -253,10 +253,10 @@ def cut(scores: Sequence[float], fewest: int, share: float) -> int:
 
 
 def allowances(sizes: Sequence[int], scores: Sequence[float], room: int, least: int) -> list[int]:
-    """How many tokens each of some items may take of a room that is too small for all of them.
+    """How many tokens each item may take of a room that is too small for all of them.
 
-    What is needed while it lasts, else more for the better ones: by the square of how far a score is
-    above the last one. Nobody is made smaller than `least`.
+    Each gets what it needs while there is room, otherwise the better ones get more: by the square of how far
+    a score is above the last one. None is made smaller than `least`.
 
     >>> allowances([500, 20, 500], [0.9, 0.8, 0.6], 300, least=40)
     [267, 20, 40]
@@ -280,7 +280,7 @@ def allowances(sizes: Sequence[int], scores: Sequence[float], room: int, least: 
 
 
 class _Packing:
-    """Whole items going into a budget. Sections are known by their place."""
+    """Whole items going into a budget. Sections are identified by position."""
 
     def __init__(self, sections: Sequence[Section], headings: Sequence[int], budget: int) -> None:
         self.sections = sections
@@ -291,11 +291,11 @@ class _Packing:
         self.spent = [0] * len(sections)
 
     def cost(self, place: int, item: Item) -> int:
-        """Tokens of an item here and now: the first one of a section pays for the heading."""
+        """What an item costs at this point, in tokens: the first one of a section pays for the heading."""
         return item.tokens + (0 if self.taken[place] else self.headings[place])
 
     def fill(self, place: int, limit: int) -> None:
-        """Takes the best items of a section while it stays within `limit` tokens."""
+        """Take the best items of a section while it stays within `limit` tokens."""
         for number, item in enumerate(self.sections[place].items):
             if number in self.taken[place]:
                 continue
@@ -308,13 +308,13 @@ class _Packing:
                 return
 
     def fill_all(self, order: Sequence[int]) -> None:
-        """Each section up to its share, but never into what others have reserved; then the rest, in order."""
+        """Fill each section up to its share, but never into what others have reserved; then use the rest, in order."""
         reserved = {place: self.reserve(place) for place in order}
         for place in order:
             mine = reserved.pop(place)
             room = self.budget - self.used
             share = int(min(self.sections[place].share, 1.0) * self.budget)
-            if self.sections[place].items:  # the best of a section is worth more than its share
+            if self.sections[place].items:  # the best item of a section is worth more than its share
                 share = max(share, self.cost(place, self.sections[place].items[0]))
             self.fill(place, min(room, max(mine, min(share, room - sum(reserved.values())))))
         for place in order:
@@ -352,11 +352,11 @@ def pack(
     heading_tokens: Callable[[str], int],
     priority: Sequence[str] = (),
 ) -> Packed:
-    """Whole items into a budget, which is never passed.
+    """Pack whole items into a budget, which is never exceeded.
 
     Each section first gets its share. What is left over goes to the sections in the order of
-    `priority` (those not named come last). An item that does not fit is passed over, and smaller
-    ones behind it may still go in, unless the section is `unbroken`. Names of sections are unique.
+    `priority` (those not named come last). An item that does not fit is skipped, and smaller
+    ones after it may still go in, unless the section is `unbroken`. Section names are unique.
     """
     headings = [heading_tokens(section.name) for section in sections]
     rank = {name: place for place, name in enumerate(priority)}

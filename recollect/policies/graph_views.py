@@ -1,7 +1,7 @@
-"""The entity graph as people see it: entities with all their names, relations between what is one by now.
+"""The entity graph as people see it: entities with all their names, relations with every merge applied.
 
-Every merge is taken into account here, at reading, and only here. Identity has no date: what is one
-today is one in every picture of the past.
+Merges are applied here, when the graph is read, and only here. Identity has no date: entities that are
+one today are one in every view of the past.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Entity:
 
     @classmethod
     def of(cls, record: Record, read: Read) -> Entity:
-        """The entity of a record; `read` gives the records that were merged into it."""
+        """The entity of a record; `read` returns the records that were merged into it."""
         name, *aliases = graphs.names_of(read, record)
         return cls(
             record.id,
@@ -62,7 +62,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """That a subject and an object hang together, from when to when. Both ends are ids, with their names beside."""
+    """How a subject and an object are related, and from when to when. Both ends are ids, with their names alongside."""
 
     id: str
     subject: str
@@ -140,7 +140,7 @@ class Merge:
 
 
 class Web:
-    """A graph as it is read: every merge taken into account, wherever its records come from."""
+    """A graph as it is read: with every merge applied, wherever its records come from."""
 
     def __init__(self, records: Iterable[Record]) -> None:
         held = [record for record in records if record.trust != "quarantined" and graphs.is_whole(record)]
@@ -160,21 +160,21 @@ class Web:
         return [entity for id in self._records if (entity := self.entity(id)) is not None and entity.id == id]
 
     def named_in(self, text: str) -> list[Entity]:
-        """The entities that a text names, by any of their names, in the order in which it does."""
+        """The entities that a text names, by any of their names, in the order in which it names them."""
         words = Text(text)
         found = [(words.first([entity.name, *entity.aliases]), entity) for entity in self.entities()]
         named = [(place, entity) for place, entity in found if place is not None]
         return [entity for _, entity in sorted(named, key=lambda each: each[0])]
 
     def relations(self, at: int | None) -> list[Relation]:
-        """What holds at a time, in order of birth; None gives every period there ever was."""
+        """What holds at a given time, in order of birth; None returns every period there ever was."""
         if at is None:
             return [view for record in self._told if (view := self._view(record)) is not None]
         found: dict[tuple[str, ...], tuple[int, Relation]] = {}
         for record in self._told:
             view = self._view(record) if graphs.holds(record, at) else None
             if view is not None:
-                # Where two entities became one, the same may be told twice, and two of what there is one of.
+                # Where two entities became one, a relation may occur twice, and a single-valued one with two values.
                 single = view.relation in graphs.SINGLE_VALUED
                 key = (view.subject, view.relation) if single else (view.subject, view.relation, view.object)
                 began = graphs.began(record)
@@ -191,7 +191,7 @@ class Web:
         return Relation.of(record, subject, object)
 
     def neighbours(self, start: Entity, depth: int, at: int, limit: int) -> Neighbourhood:
-        """What can be reached in so many steps, the nearest first."""
+        """What can be reached in `depth` steps, the nearest first."""
         held = self.relations(at)
         beside: dict[str, list[str]] = {}
         for relation in held:

@@ -1,8 +1,8 @@
 """How the entity graph grows: which entity a name means, what a telling changes, how a merge is undone.
 
-An entity stands under an id that is made from its name, and each of its other names holds the id of
-that name with a record that points to it. So a name is found by reading one id, and two writers who
-give one name to two things meet in the store. A merged entity is such a pointer as well: it is ended
+An entity is stored under an id that is derived from its name, and under the id of each of its other
+names there is a record that points to it. So a name is found by reading one id, and two writers who
+give one name to two things collide in the store. A merged entity is such a pointer as well: it is ended
 and names the one it went into. Its relations are not rewritten but read as those of the other, which
 is why a merge can be undone exactly.
 """
@@ -18,22 +18,22 @@ from recollect.policies.merging import normal
 from recollect.records import Changes, Record, Scope, Source, derived_id, enrich_job
 
 USER = "user"
-"""The name that means the user themself."""
+"""The name that stands for the user."""
 THING = "thing"
-"""The type of an entity of which nobody has said what it is. It goes together with every other."""
+"""The type of an entity when nobody has said what it is. It is compatible with every other type."""
 SINGLE_VALUED = frozenset({"lives_in", "works_at", "married_to", "born_in"})
-"""Relations of which one holds at a time: a new one ends the one before."""
+"""Relations of which only one holds at a time: a new one ends the one before."""
 SAID_BY_FACTS = {"lives_in": "city", "works_at": "employer", "partner": "partner"}
-"""Relations of the user that are facts as well, and by which key."""
+"""Relations of the user that are facts as well, and under which key."""
 TOLD_AGAIN = 0.3
-"""How much of the doubt that is left a second telling takes away, if it is certain itself."""
+"""How much of the remaining doubt a second telling removes, if it is certain itself."""
 MESSAGES_KEPT = 32
-"""Messages that a record remembers having been told by: read again they count nothing, and without them it goes."""
+"""How many messages a record remembers that told it: read again they do not count, and without them it goes."""
 ANOTHER_BEGAN, NO_LONGER, AS_THE_PROFILE = "another one began", "no longer so", "the profile says so"
 HELD_KEPT = 20
-"""Values of a single-valued relation that the subject remembers. Nobody moves house more often than that."""
+"""How many values of a single-valued relation the subject remembers. Nobody moves house more often than that."""
 
-# What rules and models call by several names. Anything else goes together with itself alone.
+# Types that rules and models call by several names. Any other type is compatible with itself alone.
 _FAMILIES = {
     "person": "human man woman child friend colleague relative contact",
     "place": "location city town village country region state address",
@@ -43,13 +43,13 @@ _FAMILIES = {
 _FAMILY = {name: family for family, names in _FAMILIES.items() for name in (family, *names.split())}
 
 BETWEEN_MAX = 400
-"""Relations looked at when one between merged entities ends: twenty merged on each side."""
+"""Maximum relations checked when one between merged entities ends: twenty merged on each side."""
 EARLIEST = -(2**62)
-"""Before every time there is: the start of what nobody knows the start of."""
+"""Earlier than any time: the start of whatever has no known start."""
 
 Read = Callable[[str], Record | None]
 LookUp = Callable[[Sequence[str]], Sequence[str]]
-"""Takes in what is at hand of these ids, and gives those that have to be read."""
+"""Supplies what is at hand of these ids, and returns those that have to be read."""
 
 
 class Unread(Exception):
@@ -61,7 +61,7 @@ class Unread(Exception):
 
 
 class Sheet:
-    """What is known and what is to be written, while a change of a graph is decided.
+    """What is known and what is to be written, while a change to a graph is being decided.
 
     Asking for a record that nobody has read, and that is not at hand, raises `Unread`: the caller reads it and
     decides again.
@@ -80,19 +80,19 @@ class Sheet:
         self._ids: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def need(self, *ids: str) -> None:
-        """Make sure that all of these have been read: one look at the store instead of several."""
+        """Make sure that all of these have been read: one look-up in the store instead of several."""
         unread = [id for id in dict.fromkeys(ids) if id not in self._asked]
         if unread and (unread := list(self._look_up(unread))):
             raise Unread(unread)
 
     def get(self, id: str) -> Record | None:
-        """The record as it will stand; None if there is none."""
+        """The record as it will be after the change; None if there is none."""
         if id not in self._asked:
             self.need(id)
         return self.written.get(id) or self._known.get(id)
 
     def entity(self, id: str) -> Record:
-        """A record that is known to be there."""
+        """A record that is known to exist."""
         record = self.get(id)
         assert record is not None
         return record
@@ -102,7 +102,7 @@ class Sheet:
             self.written[record.id] = record
 
     def ids_of(self, name: str, type: str) -> tuple[str, ...]:
-        """The ids under which an entity of this name and type may stand: asked for again and again."""
+        """The ids under which an entity of this name and type may be stored: cached, as they are asked for often."""
         if (name, type) not in self._ids:
             self._ids[name, type] = name_ids(self.scope, name, type)
         return self._ids[name, type]
@@ -114,7 +114,7 @@ class Sheet:
         partition = self.scope.partition
         put = tuple(self.written.values())
         rests_on = tuple(id for id in dict.fromkeys((*needs, *self.rests_on)) if id not in self.written)
-        # An entity whose line is new has to be embedded; that is not waited for.
+        # An entity whose line is new has to be embedded; a job does that later.
         refs = tuple(record.id for record in put if record.layer == "entity" and record.content and not record.vector)
         job = enrich_job(partition, refs, self.now)
         return Changes(partition, put=put, enqueue=(job,) if refs else (), needs=rests_on)
@@ -122,9 +122,9 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """That somebody said so: how sure it is, where it stands, and from when to when it holds.
+    """That somebody said so: how sure it is, where it was said, and from when to when it holds.
 
-    `said` is when it was said, where it was read out of a message.
+    `said` is when it was said, if it was read from a message.
     """
 
     start: int = EARLIEST
@@ -137,11 +137,11 @@ class Telling:
 
     @property
     def messages(self) -> list[str]:
-        """The message it came by, as records remember it."""
+        """The message it came from, as records remember it."""
         return [self.source.message_id] if self.source and self.source.message_id else []
 
     def is_known_to(self, record: Record) -> bool:
-        """True when the record has counted this very message before."""
+        """True when the record has already counted this very message."""
         return any(id in record.data.get("messages", ()) for id in self.messages)
 
 
@@ -151,7 +151,7 @@ class Telling:
 def name_id(scope: Scope, name: str, type: str = THING) -> str:
     """The id that belongs to a name.
 
-    The name alone makes it, so that everybody finds the same entity without knowing its type. Only
+    The name alone determines it, so that everybody finds the same entity without knowing its type. Only
     when that place is taken by something of another type ("Paris", the person) does the type count.
     """
     key = normal(name) if type == THING else derived_id(normal(name), _FAMILY.get(type, type))
@@ -159,12 +159,12 @@ def name_id(scope: Scope, name: str, type: str = THING) -> str:
 
 
 def name_ids(scope: Scope, name: str, type: str) -> tuple[str, ...]:
-    """The ids under which an entity of this name and type may stand, in the order to look."""
+    """The ids under which an entity of this name and type may be stored, in the order to look."""
     return tuple(dict.fromkeys((name_id(scope, name), name_id(scope, name, type))))
 
 
 def go_together(a: str, b: str) -> bool:
-    """True when two types may be those of one entity.
+    """True when two types may belong to one entity.
 
     >>> go_together("city", "place"), go_together("thing", "person"), go_together("person", "place")
     (True, True, False)
@@ -180,12 +180,12 @@ def root(read: Read, id: str) -> Record | None:
         seen.add(id)
         found = record
         id = record.data.get("merged_into", id)
-    # Whatever was imported: a name that points nowhere is no entity, and a merge that does is undone.
+    # Whatever was imported: a name that points nowhere is not an entity, and a merge that does is undone.
     return None if found is None or found.data.get("alias") or is_undone(found) else found
 
 
 def is_undone(entity: Record) -> bool:
-    """True for an entity that was learned and is no longer believed in; not for one that went into another."""
+    """True for an entity that was learned and is no longer believed; not for one that went into another."""
     return entity.valid_to is not None and "merged_into" not in entity.data
 
 
@@ -198,13 +198,13 @@ def owner(sheet: Sheet, name: str, type: str = THING) -> Record | None:
 
 
 def _free_id(sheet: Sheet, name: str, type: str) -> str:
-    """The id that a new entity or another name takes; the name has no owner of this type."""
+    """The id for a new entity or another name; the name has no owner of this type."""
     first, *typed = sheet.ids_of(name, type)
     return typed[0] if typed and root(sheet.get, first) else first
 
 
 def _version(sheet: Sheet, id: str) -> int:
-    """The version to write over, when what stands there points to nothing any more."""
+    """The version to overwrite, when the record there no longer points to anything."""
     held = sheet.get(id)
     return held.version if held is not None and held.layer == "entity" else 0
 
@@ -225,7 +225,7 @@ def surer(known: float, again: float) -> float:
 def tell_entity(
     sheet: Sheet, known: Record | None, name: str, type: str, aliases: Sequence[str], telling: Telling
 ) -> Record:
-    """Write down that there is an entity of this name, known or not, with these other names."""
+    """Record that there is an entity of this name, known or not, with these other names."""
     if known is None:
         id = _free_id(sheet, name, type)
         data = {"names": [name], "type": type, "seen": 1, "messages": telling.messages}
@@ -233,7 +233,7 @@ def tell_entity(
         entity = entity.with_(
             event_at=telling.said, confidence=telling.confidence, source=telling.source, trust=telling.trust
         )
-        # It must stand before its other names can point to it.
+        # It must exist before its other names can point to it.
         sheet.put(entity)
     else:
         entity = _counted(known, telling)
@@ -244,7 +244,7 @@ def tell_entity(
 def name_entity(
     sheet: Sheet, entity: Record, names: Sequence[str], type: str = THING, telling: Telling | None = None
 ) -> Record:
-    """The entity with those of these names that nobody has yet, and with a type if it had none."""
+    """The entity with those of these names that are still free, and with a type if it had none."""
     kind = type if entity.data["type"] == THING else entity.data["type"]
     all_names = [*entity.data["names"], *_new_names(sheet, entity, names, kind, telling or Telling())]
     sheet.put(worded(entity.with_(data={**entity.data, "names": all_names, "type": kind})))
@@ -252,7 +252,7 @@ def name_entity(
 
 
 def _new_names(sheet: Sheet, entity: Record, names: Sequence[str], type: str, telling: Telling) -> list[str]:
-    """Those names that nobody has yet, each from now on pointing to the entity."""
+    """The names that are still free, each pointing to the entity from now on."""
     added = []
     for name in names:
         if owner(sheet, name, type) is None:
@@ -266,7 +266,7 @@ def _new_names(sheet: Sheet, entity: Record, names: Sequence[str], type: str, te
 
 
 def worded(entity: Record) -> Record:
-    """With the line that search and context read: "Ana (person), also Anita"."""
+    """The entity with the line that search and context read: "Ana (person), also Anita"."""
     name, *others = entity.data["names"]
     type = entity.data["type"]
     kind = "" if type == THING or normal(name) == USER else f" ({type.replace('_', ' ')})"
@@ -289,9 +289,9 @@ def relation_id(subject: str, relation: str, object: str) -> str:
 
 
 def tell_relation(sheet: Sheet, subject: str, relation: str, object: str, telling: Telling) -> Record:
-    """Write down that two entities hang together so. The same again makes it surer or longer.
+    """Record that two entities are related like this. Telling it again makes it surer or longer.
 
-    A relation of which one holds at a time ends the one before, and itself ends where a later one
+    A relation of which only one holds at a time ends the one before, and itself ends where a later one
     begins, if it was told late.
     """
     id = relation_id(subject, relation, object)
@@ -319,7 +319,7 @@ def tell_relation(sheet: Sheet, subject: str, relation: str, object: str, tellin
 
 
 def _told_again(head: Record, telling: Telling, end: int | None) -> list[Record]:
-    """The relation with one more period: joined to the one it has, or beside it, the earlier as its past."""
+    """The relation with one more period: joined to the one it has, or beside it, with the earlier as its past."""
     since, over, start = began(head), head.valid_to, telling.start
     data = {name: value for name, value in head.data.items() if name not in _OF_END}
     begun = {"began_by": telling.messages}
@@ -339,7 +339,7 @@ def _during(record: Record, start: int, end: int | None) -> Record:
 
 
 def period_of(relation: Record) -> Record:
-    """A period of a relation that is over, kept beside the one that the relation itself tells."""
+    """A period of a relation that is over, kept beside the one in the relation itself."""
     edits = relation.data.get("edits", 0)
     data = {"of": relation.id, "version": relation.version, "data": dict(relation.data), "layer": relation.layer}
     id = derived_id("past", relation.id, str(edits + 1))
@@ -347,9 +347,9 @@ def period_of(relation: Record) -> Record:
 
 
 def _after_what_was_said(sheet: Sheet, subject: str, relation: str, id: str, telling: Telling) -> Telling:
-    """The telling, not before what was said earlier to hold: "I moved last week" is newer than "I live in Oslo".
+    """The telling, starting no earlier than what was said before: "I moved last week" is newer than "I live in Oslo".
 
-    When somebody began to live where they say they live is seldom said, so that its start is only when it was.
+    People seldom say since when they have lived somewhere, so that its start is only when they said so.
     """
     if telling.said is None:
         return telling
@@ -359,7 +359,7 @@ def _after_what_was_said(sheet: Sheet, subject: str, relation: str, id: str, tel
 
 
 def _make_way(sheet: Sheet, subject: str, relation: str, id: str, telling: Telling) -> int | None:
-    """End what held before at the start of the new one. Gives when the new one is over, if that is known."""
+    """End what held before at the start of the new one. Return when the new one is over, if that is known."""
     others = [record for each in _held(sheet, subject, relation) if each != id and (record := sheet.get(each))]
     start = telling.start
     for other in others:
@@ -385,9 +385,9 @@ def _hold(sheet: Sheet, subject: str, relation: str, id: str) -> None:
 def end_told(
     sheet: Sheet, subject: str, relation: str, object: str | None, at: int, reason: str, by: Sequence[str] = ()
 ) -> None:
-    """End what holds between two entities at a time, or whatever one it is where only one can hold.
+    """End what holds between two entities at a given time; without an object, whatever holds where only one can.
 
-    What a relation of many values leads to is not known without its object, and then nothing ends.
+    Where many can hold, it is not known which one is meant without its object, and nothing ends.
     """
     for held in _holding(sheet, _between(sheet, subject, relation, object), at):
         sheet.put(ended(held, at, reason, by))
@@ -396,7 +396,7 @@ def end_told(
 def take_back(
     sheet: Sheet, subject: str, relation: str, object: str | None, right: str, at: int, by: Sequence[str] = ()
 ) -> None:
-    """The same for what was never so, unless it is what is right: there is no time left at which it holds."""
+    """The same for what was never true, sparing what is right: no time is left at which it holds."""
     spared = _between(sheet, subject, relation, right)
     ids = [id for id in _between(sheet, subject, relation, object) if id not in spared]
     for held in _holding(sheet, ids, at):
@@ -405,7 +405,7 @@ def take_back(
 
 
 def _between(sheet: Sheet, subject: str, relation: str, object: str | None) -> list[str]:
-    """The ids of what may have been told of two entities, also by the names of what was merged into them."""
+    """The ids of what may have been told about two entities, including under those that were merged into them."""
     subjects = family(sheet.get, sheet.entity(subject))
     if object is None:
         return [id for each in subjects for id in each.data.get("held", {}).get(relation, ())]
@@ -423,26 +423,26 @@ def _holding(sheet: Sheet, ids: Sequence[str], at: int) -> list[Record]:
 
 
 def began(record: Record) -> int:
-    """When a relation began; what nobody knows the start of has always been so."""
+    """When a relation began; one without a known start has always held."""
     return EARLIEST if record.valid_from is None else record.valid_from
 
 
 def holds(record: Record, at: int) -> bool:
-    """True when a relation is so at a time: from its first millisecond on, no longer in its last."""
+    """True when a relation holds at a given time: from its first millisecond on, no longer in its last."""
     return began(record) <= at and (record.valid_to is None or at < record.valid_to)
 
 
 def is_void(record: Record) -> bool:
-    """True when there is no time at which it is so: it was taken back."""
+    """True when there is no time at which it holds: it was taken back."""
     return record.valid_to is not None and record.valid_to <= began(record)
 
 
 _OF_END = ("reason", "ended_by", "before_end")
-"""What the data of a relation says of its end."""
+"""What the data of a relation says about its end."""
 
 
 def ended(relation: Record, at: int, reason: str, by: Sequence[str] = ()) -> Record:
-    """The relation, over at this time and for this reason; with the messages that say so, if any do."""
+    """The relation, ended at this time and for this reason; with the messages that say so, if any do."""
     data = {name: value for name, value in relation.data.items() if name not in _OF_END} | {"reason": reason}
     if by:
         data |= {"ended_by": list(by), "before_end": [relation.valid_from, relation.valid_to]}
@@ -465,7 +465,7 @@ def reopened(relation: Record) -> Record:
 
 
 def merge(sheet: Sheet, kept: Record, other: Record, reason: str) -> None:
-    """Let one entity go into another. Only these two are written."""
+    """Merge one entity into another. Only these two are written."""
     absorbed = [*kept.data.get("absorbed", ()), other.id]
     sheet.put(kept.with_(data={**kept.data, "absorbed": absorbed}))
     data = {**other.data, **_into(kept.id, other.valid_to, reason)}
@@ -473,7 +473,7 @@ def merge(sheet: Sheet, kept: Record, other: Record, reason: str) -> None:
 
 
 def undo_merge(sheet: Sheet, other: Record) -> None:
-    """Both entities as they were; what was told of the kept one since then stays with it."""
+    """Restore both entities as they were; what was told about the kept one since then stays with it."""
     kept = sheet.get(other.data["merged_into"])
     if kept is not None:
         rest = [id for id in kept.data.get("absorbed", ()) if id != other.id]
@@ -484,7 +484,7 @@ def undo_merge(sheet: Sheet, other: Record) -> None:
 
 
 def _into(id: str, valid_to: int | None, reason: str) -> dict[str, Any]:
-    """What an ended entity says of where it went: the same words as for merged memories."""
+    """What an ended entity says about where it went, in the same form as for merged memories."""
     return {"merged_into": id, "reason": reason, "before_merge": {"valid_to": valid_to, "data": {}}}
 
 
@@ -508,14 +508,14 @@ def names_of(read: Read, entity: Record) -> list[str]:
 
 
 def rests_on(record: Record) -> tuple[str, ...]:
-    """The entities without which a record of the graph says nothing: when one is forgotten, it goes too."""
+    """The entities without which a record of the graph says nothing: when one of them is forgotten, it goes too."""
     told = record.data.get("data", {}) if record.layer == "past" else record.data
     names = ("merged_into",) if record.layer == "entity" else ("subject", "object")
     return tuple(told[name] for name in names if name in told)
 
 
 def is_whole(record: Record) -> bool:
-    """True when a record of the graph has what is read of it: others than ourselves may have written it."""
+    """True when a record of the graph has all that is read from it: somebody else may have written it."""
     told = record.data.get("data", {}) if record.layer == "past" else record.data
     texts = ("type",) if record.layer == "entity" else ("subject", "relation", "object")
     names = told.get("names")

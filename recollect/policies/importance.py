@@ -3,7 +3,7 @@
     importance = kind + role + specificity + feeling + duty + emphasis + repetition + feedback
 
 *Kind* is the strongest kind of statement in the text; every other part is a small addition or
-deduction. All weights stand in one table, and the sum is cut off at 0 and 1. The words are
+deduction. All weights are in one table, and the sum is clamped to 0 and 1. The words are
 English; text in other languages still has its numbers, names, emphasis, repetition and feedback.
 """
 
@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from recollect.policies.patterns import pattern_of
 
 TEXT_MAX = 4_000
-"""Characters that are looked at. What a message is about is said early, and time stays bounded."""
+"""Maximum characters that are examined. A message says early what it is about, and time stays bounded."""
 
 REPEATED_MAX = 4
-"""Repetitions that count. A fifth one adds nothing but noise."""
+"""Maximum repetitions that count. A fifth one adds nothing but noise."""
 
 WEIGHTS: dict[str, tuple[float, str]] = {
     # kind of statement: the strongest one counts
@@ -65,7 +65,7 @@ def _set(words: str) -> frozenset[str]:
 class Cue:
     """Words and phrases that tell something about a text.
 
-    Each of them has one of the words `needs`: a text without any is not searched, and most have none.
+    Each of them contains one of the words in `needs`: a text without any is not searched, and most have none.
     """
 
     needs: frozenset[str]
@@ -77,7 +77,7 @@ class Cue:
         return cls(_set(needs), pattern_of(rf"\b(?:{phrases})\b"))
 
     def is_in(self, text: str, words: Collection[str]) -> bool:
-        """Whether it is in a text in small letters, of which these are the words."""
+        """Whether it occurs in a lower-case text that has these words."""
         return not self.needs.isdisjoint(words) and self.pattern.search(text) is not None
 
 
@@ -138,7 +138,7 @@ _DATE = Cue.of(
     "next last may",
     r"(?:next|last) (?:week|month|year|summer|winter|spring|autumn|fall|night|time)|may \d{1,2}|in may",
 )
-# Both begin with a digit, for which a text is searched faster than for the end of a word.
+# Both begin with a digit, which is faster to search for than the end of a word.
 _DATE_IN_DIGITS = pattern_of(
     r"\d(?<!\w\d)(?:\d{3}-\d{2}-\d{2}|\d?[/.]\d{1,2}[/.]\d{2,4}|(?<=1)9\d\d|(?<=2)0\d\d|\d?:\d\d|\d? ?[ap]m"
     r"|\d?(?:st|nd|rd|th))\b"
@@ -159,9 +159,9 @@ _EMPHASIS = Cue.of(
     r"|essential|for the record|fyi|make a note",
 )
 CUES = {**_CUES, "date": _DATE, "emphasis": _EMPHASIS}
-"""All of them by name."""
+"""All cues by name."""
 _SHOUTED = pattern_of(r"[A-Z]{3}")
-"""What `_CAPITALS` has in any case, and few texts have."""
+"""What every match of `_CAPITALS` contains, and few texts do."""
 _CAPITALS = pattern_of(r"\b[A-Z]{3,} [A-Z]{2,}\b|\b(?:NEVER|ALWAYS|NOT|MUST|VERY|DON'T|ONLY)\b")
 _SENTENCE = pattern_of(r"[^.!?\n]+[.!?]*")
 _CAPITALISED = pattern_of(r"(?<![^\W_])(?<![^\W_]['’-])[^\W\d_a-z][^\W_]*(?:['’-][^\W_]+)*")
@@ -173,7 +173,7 @@ _NOT_NAMES = _set(
 
 
 def lowered(text: str) -> str:
-    """The part of a text that is looked at, in small letters and with one kind of apostrophe."""
+    """The part of a text that is examined, in lower case and with one kind of apostrophe."""
     return text[:TEXT_MAX].replace("’", "'").lower()
 
 
@@ -203,8 +203,8 @@ def kind_of(text: str, role: str = "user") -> str:
 
 
 def _cues(low: str, words: Collection[str], role: str) -> list[str]:
-    """The kinds of statement that there are words of, the strongest first."""
-    # "I" of an assistant is no person: what it likes and is says nothing about the user.
+    """The kinds of statement that the text has words for, the strongest first."""
+    # The "I" of an assistant is not a person: what it likes and is says nothing about the user.
     names = ("decision", "obligation") if role != "user" else _CUES
     return [kind for kind in names if _CUES[kind].is_in(low, words)]
 
@@ -238,7 +238,7 @@ _TOLD_FIRST = pattern_of(
     r"|okay)"
     r"\b[^,]{0,200}\?\Z"
 )
-"""What somebody tells of themselves before they ask: "I'm coeliac, what can I eat?"."""
+"""What users say about themselves before they ask: "I'm coeliac, what can I eat?"."""
 
 
 def _is_small_talk(sentence: str) -> bool:
@@ -266,7 +266,7 @@ def _signs(text: str, low: str, words: Collection[str]) -> list[str]:
 
 
 def explain_importance(text: str, role: str, *, repeated: int = 0, feedback: int = 0) -> dict[str, float]:
-    """The parts of the sum by their names in the table, those that are zero left out."""
+    """The parts of the sum by their names in the table, without those that are zero."""
     low = lowered(text)
     words = set(_WORD.findall(low))
     cues = _cues(low, words, role)

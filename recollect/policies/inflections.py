@@ -1,7 +1,7 @@
-"""English forms that no rule of endings leads back to their word: "bought" is found by "buy", "children" by "child".
+"""English forms that no suffix rule reduces to their word: "bought" is found by "buy", "children" by "child".
 
-Left out is what mostly means something else: "rose" is a flower or a name, "bit" and "lit" are short words of their
-own, "lives" and "leaves" are two words each, "people" are hardly ever asked for as a person.
+Forms that mostly mean something else are left out: "rose" is a flower or a name, "bit" and "lit" are short words of
+their own, "lives" and "leaves" are two words each, "people" are hardly ever asked for as a person.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The keys of a profile: what can be known of a user by name, and how each key behaves.
+"""The keys of a profile: what can be known about a user by name, and how each key behaves.
 
-The table is open-ended. A key that is not in it is as good as one that is: it has one value at a
-time and does not fade. `key_of` gives every spelling of a key the same name.
+The table is open-ended. A key that is not in it works just as well: it has one value at a
+time and does not fade. `key_of` maps every spelling of a key to the same name.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from functools import lru_cache
 from recollect.policies.patterns import pattern_of
 
 KEY_MAX = 64
-"""Characters of a key. A longer one is a sentence, not a name."""
+"""Maximum characters of a key. A longer one is a sentence, not a name."""
 NAMES_KEPT = 4_096
-"""Names whose key is kept at hand: every question reads a profile, which asks for each of its names three times."""
+"""How many names have their key cached: every query reads a profile, which looks up each of its names three times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Key:
     label: str = ""
 
 
-# Half-lives are about how long such a thing stays true of people who no longer talk about it:
-# an age is wrong within a year, a goal is reached or dropped within months, jobs last some three
-# years and homes some five. Names, birthdays, families and allergies do not wear off.
+# A half-life is roughly how long such a thing stays true of people who no longer talk about it:
+# an age is wrong within a year, a goal is reached or dropped within months, jobs last about three
+# years and homes about five. Names, birthdays, families and allergies do not fade.
 _AGE, _GOAL, _JOB, _HOME, _HABIT, _GEAR = 365, 180, 1_095, 1_825, 1_095, 730
 
 _FACTS = (
@@ -93,13 +93,13 @@ _PREFERENCES = (
 KEYS: dict[str, Key] = {key.name: key for key in (*_FACTS, *_PREFERENCES)}
 """Every key that is known by name, facts first."""
 PREFERENCES = frozenset(key.name for key in _PREFERENCES)
-"""Those of them that are settings of the user, not facts."""
+"""The keys that are settings of the user, not facts."""
 
 FOLLOWERS = {"city": ("region", "country", "timezone")}
-"""Keys whose value goes with that of another: with a new city they are not known until they are said again."""
+"""Keys whose value depends on that of another: with a new city they are unknown until they are said again."""
 
 OPPOSITES = {"likes": ("dislikes",), "hobby": ("dislikes",), "dislikes": ("likes", "hobby")}
-"""Keys that do not go together: who likes something dislikes it no more, and the other way round."""
+"""Keys that exclude each other: somebody who likes a thing no longer dislikes it, and vice versa."""
 
 _WITHOUT_WORK = frozenset(
     ("unemployed", "retired", "between jobs", "out of work", "housewife", "househusband", "homemaker")
@@ -172,9 +172,9 @@ _ARTICLE = pattern_of(r"(?:the|a|an) (?=\S)")
 
 @lru_cache(NAMES_KEPT)
 def key_of(name: str) -> Key:
-    """The key that a free name means; an unknown one is open, with one value at a time.
+    """The key that a free-form name means; an unknown one is open, with one value at a time.
 
-    The name is in small letters with `_` between words, and empty where it has no letters at all.
+    The key's name is in lower case with `_` between words, and empty if there are no letters at all.
 
     >>> key_of("Favourite Food").name, key_of("job").name, key_of("Allergies").many
     ('favorite_food', 'occupation', True)

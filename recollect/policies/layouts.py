@@ -1,7 +1,7 @@
-"""Where the entities of a graph stand in a picture: the same graph, the same picture.
+"""Where the entities of a graph are drawn in a picture: the same graph always gives the same picture.
 
-They start on a circle, in their order, and are moved apart and together by springs for a fixed number
-of steps, without chance.
+They start on a circle, in their order, and are pushed apart and pulled together by springs for a fixed
+number of steps, without randomness.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 STEPS = 200
-"""Moves until nothing moves visibly any more."""
+"""Steps until nothing moves visibly any more."""
 
 
 ROUNDS = 120
-"""Moves until boxes that can be parted are."""
+"""Rounds until boxes that can be separated are."""
 
 
 def layout(count: int, edges: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
-    """Places between 0 and 1 for so many nodes: all push each other away, edges pull together."""
+    """Positions between 0 and 1 for `count` nodes: all push each other away, edges pull together."""
     angles = np.arange(count) * (2 * np.pi / max(count, 1))
     places: NDArray[np.float64] = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     if count < 2:
@@ -32,7 +32,7 @@ def layout(count: int, edges: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
     for step in range(STEPS):
         apart = places[:, None, :] - places[None, :, :]
         far = np.maximum(np.linalg.norm(apart, axis=2), 0.01)
-        # A little pull to the middle keeps what hangs on nothing in the picture.
+        # A slight pull to the middle keeps unconnected nodes in the picture.
         force = (ideal**2 / far**2 - pulls * far / ideal)[:, :, None] * apart
         move = force.sum(axis=1) - places * 2.0
         length = np.maximum(np.linalg.norm(move, axis=1, keepdims=True), 1e-9)
@@ -45,14 +45,14 @@ def layout(count: int, edges: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
 def apart(
     places: NDArray[np.float64], widths: NDArray[np.float64], height: float, *, low: float, high: float
 ) -> NDArray[np.float64]:
-    """The places, moved until boxes of these widths and this height hardly lie over each other, where there is room.
+    """The positions, moved until boxes of these widths and this height hardly overlap, where there is room.
 
-    Boxes stay inside from left to right, and their middles between `low` and `high`.
+    Boxes stay inside from left to right, and their centres between `low` and `high` vertically.
     """
     least = np.minimum(widths / 2, 0.5)
     wide = (widths[:, None] + widths[None, :]) / 2
     itself = np.eye(len(places), dtype=bool)
-    # Two at the very same place part in their order.
+    # Two at the very same position move apart in their order.
     order = np.sign(np.arange(len(places))[:, None] - np.arange(len(places))[None, :])
     level = np.ones(len(places))
     edges = np.stack([least, level * low], axis=1), np.stack([1 - least, level * high], axis=1)

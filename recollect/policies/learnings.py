@@ -1,9 +1,9 @@
-"""How sure a learning is, when it is retired, and which of them go into a prompt. Pure decisions.
+"""Pure decisions on how sure a learning is, when it is retired, and which learnings go into a prompt.
 
-A learning gains by being said again or confirmed and loses by being contradicted. One that has lost
-too much is retired, with the reason; nothing is deleted.
+A learning gains confidence by being said again or confirmed and loses it by being contradicted. One that
+has lost too much is retired, with the reason; nothing is deleted.
 
-Old ones are pruned by a score, between 0 and 1 as each of its parts is:
+Old ones are pruned by a score, which like each of its parts is between 0 and 1:
 
     score = 0.6 * confidence + 0.2 * freshness + 0.2 * use
 
@@ -22,16 +22,16 @@ from recollect.records import Record
 FIRST_CONFIDENCE, CORRECTION_CONFIDENCE = 0.5, 0.75
 """A pattern has to be seen again before it counts; what a user corrected counts from the next prompt on."""
 SAID_AGAIN = 0.3
-"""The share of the doubt that goes when the same is learned once more."""
+"""The share of the doubt that is removed when the same is learned once more."""
 CONFIRMED, CONTRADICTED = 0.15, 0.6
 """What a confirmation adds, and what is left after a contradiction."""
 RETIRED_BELOW = 0.2
 SOURCES_KEPT = 32
-"""Messages that a learning remembers, so that each counts once."""
+"""How many messages a learning remembers, so that each counts once."""
 
 
 def said_again(known: Record, again: Record) -> Record:
-    """A learning after it was learned once more; itself when the same message says it."""
+    """A learning after it was learned once more; unchanged when the same message says it."""
     sources: Sequence[str] = known.data.get("sources", ())
     new = [id for id in again.data.get("sources", ()) if id not in sources]
     if again.data.get("sources") and not new:
@@ -44,13 +44,13 @@ def said_again(known: Record, again: Record) -> Record:
 
 
 def confirmed(known: Record, now: int) -> Record:
-    """A learning that turned out right; if it was retired, it is taken back."""
+    """A learning that turned out right; if it was retired, it is restored."""
     known = restored(known, now)
     return known.with_(confidence=_rounded(min(known.confidence + CONFIRMED, 1.0)))
 
 
 def contradicted(known: Record, now: int) -> Record:
-    """A learning that turned out wrong; retired when hardly anything speaks for it any more."""
+    """A learning that turned out wrong; retired when hardly any confidence is left."""
     lower = known.with_(confidence=_rounded(known.confidence * CONTRADICTED))
     if lower.confidence >= RETIRED_BELOW or not is_current(known, now):
         return lower
@@ -58,7 +58,7 @@ def contradicted(known: Record, now: int) -> Record:
 
 
 def restored(known: Record, now: int) -> Record:
-    """A retired learning, taken back; pruning begins to count anew."""
+    """A retired learning, restored; pruning starts to count again."""
     data = {name: value for name, value in known.data.items() if name != "retired"} | {TOUCHED_AT: now}
     if "retired" not in known.data:
         return known.with_(data=data)
@@ -66,12 +66,12 @@ def restored(known: Record, now: int) -> Record:
 
 
 def learning_score(record: Record, now: int, uses: int = 0) -> float:
-    """How much a learning is worth keeping, from 0 to 1; the formula stands at the top of this file."""
+    """How much a learning is worth keeping, from 0 to 1; the formula is at the top of this file."""
     return round(0.6 * record.confidence + 0.2 * freshness(record, now) + 0.2 * use(uses), 6)
 
 
 def top(learnings: Iterable[Record], now: int, *, limit: int = 5, above: float = 0.7) -> list[Record]:
-    """Those that go into a prompt: sure enough, the most used first, then the surest, then the newest."""
+    """The learnings that go into a prompt: sure enough, the most used first, then the surest, then the newest."""
     sure = [each for each in learnings if each.confidence > above and is_current(each, now)]
     sure.sort(key=lambda each: (-each.data.get("usage_count", 0), -each.confidence, -each.created_at, each.id))
     return sure[:limit]

@@ -1,12 +1,12 @@
 """Secrets and personal data in a text, found and masked before anything is stored, embedded or sent.
 
-A list of our own, short and sure: every row of `RULES` has a shape that hardly anything else has, and a
-checksum where one exists. No library on the package index fits: Presidio and scrubadub bring spaCy or
-scikit-learn and read a text in milliseconds, detect-secrets scans files by plugins and knows no personal
-data, and DataFog checks neither card nor account numbers by their sums. Names, addresses and whatever
+A list of our own, short and reliable: every row of `RULES` has a shape that hardly anything else has, and a
+checksum where one exists. No library on the package index fits: Presidio and scrubadub pull in spaCy or
+scikit-learn and take milliseconds per text, detect-secrets scans files with plugins and knows no personal
+data, and DataFog verifies neither card nor account numbers by their checksums. Names, addresses and whatever
 else needs understanding are not found; what is not certain is left as it was said.
 
-Every pattern looks at a bounded stretch from each place it may begin, so time is linear in the text.
+Every pattern reads a bounded stretch from each position where it may begin, so time is linear in the text.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ KINDS = tuple(kind for kinds in GROUPS.values() for kind in kinds)
 MASKS = {kind: f"[{kind.replace('_', ' ')}]" for kind in KINDS}
 
 ROUNDS_MAX = 4
-"""What stands beside a mask may be a find that its neighbour hid: masking looks again, so often at most."""
+"""What is next to a mask may be a find that its neighbour hid, so masking looks again, at most this often."""
 NUMBER_MIN = 10**12
 """JSON numbers below this have fewer digits than a card."""
 
 
 PASSWORD_MIN, KEY_MIN = 4, 8
-"""Shorter than this, what is said to be one is a word of the sentence."""
+"""Shorter than this, what is said to be one is just a word of the sentence."""
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """Something that should not be kept: its kind and where it stands, never what it is."""
+    """Something that should not be kept: its kind and its position, never its value."""
 
     kind: str
     span: Span
@@ -62,7 +62,7 @@ def parse_kinds(setting: str) -> frozenset[str]:
 
 
 def find(text: str, kinds: frozenset[str]) -> list[Secret]:
-    """What should not be kept of a text, in order; finds that overlap are one."""
+    """What should not be kept of a text, in order; overlapping finds are joined."""
     if not kinds:
         return []
     lower = _lowered(text)
@@ -79,7 +79,7 @@ def find(text: str, kinds: frozenset[str]) -> list[Secret]:
 
 
 def masked(text: str, kinds: frozenset[str]) -> tuple[str, tuple[str, ...]]:
-    """The text with a mask in the place of every find, and the kinds of what was found.
+    """The text with a mask in place of every find, and the kinds of what was found.
 
     >>> masked("Mail ann@example.com, my password is hunter2.", parse_kinds("secrets, personal"))
     ('Mail [email], my password is [password].', ('email', 'password'))
@@ -98,7 +98,7 @@ def masked_value(value: Any, kinds: frozenset[str]) -> tuple[Any, tuple[str, ...
     """A JSON value with every text in it masked, and the kinds of what was found; keys stay as they are.
 
     A text that is JSON itself, as the arguments of a tool call are, stays JSON. A text under a key
-    such as `password` goes whole, whatever it looks like.
+    such as `password` is masked whole, whatever it looks like.
     """
     if not kinds:
         return value, ()
@@ -143,7 +143,7 @@ def _text(text: str, kinds: frozenset[str], found: list[str]) -> str:
             told = json.dumps(_walked(json.loads(text), kinds, within), ensure_ascii=False)
         except (ValueError, RecursionError):
             told = text
-        # What stands in a key, or in a number that only its key explains, is masked at the price of the JSON.
+        # A find in a key, or in a number that only its key explains, is masked at the cost of valid JSON.
         if not find(told, kinds):
             found += within
             return told
@@ -152,7 +152,7 @@ def _text(text: str, kinds: frozenset[str], found: list[str]) -> str:
 
 
 def _lowered(text: str) -> str:
-    """The text in lower case, place by place: a few letters become two, and then only the common ones are changed."""
+    """The text in lower case, position by position: a few letters become two, and then only ASCII ones are changed."""
     lower = text.lower()
     if len(lower) == len(text):
         return lower
@@ -160,13 +160,13 @@ def _lowered(text: str) -> str:
 
 
 def _touches(span: Span, masks: list[Span]) -> bool:
-    """Whether a find has a part of a mask in it: what is masked is not looked at again."""
+    """Whether a find overlaps a mask: what is masked is not examined again."""
     place = bisect_left(masks, (span[1], 0))
     return place > 0 and masks[place - 1][1] > span[0]
 
 
 def _joined(found: list[Secret]) -> list[Secret]:
-    """Finds in order, those that overlap as one, of the kind of the longest."""
+    """Finds in order, overlapping ones joined, with the kind of the longest."""
     joined: list[Secret] = []
     for secret in sorted(found, key=lambda each: (each.span[0], -each.span[1])):
         last = joined[-1] if joined else None
@@ -209,7 +209,7 @@ def _card(match: re.Match[str]) -> Span | None:
 
 
 def _iban(match: re.Match[str]) -> Span | None:
-    """As much of what follows the country as its accounts are long."""
+    """The country code and as much after it as that country's accounts are long."""
     start = match.start() - 2
     said = match.string[start : match.end(1)]
     left = _IBAN_LENGTHS.get(said[:2].upper(), 0)
@@ -223,14 +223,14 @@ def _iban(match: re.Match[str]) -> Span | None:
 
 
 def _ssn(match: re.Match[str]) -> Span | None:
-    """Numbers of areas, groups and persons that were ever given out."""
+    """Only area, group and serial numbers that were ever issued."""
     digits = _digits(match[1])
     given = digits[:3] not in ("000", "666") and digits[0] != "9" and digits[3:5] != "00" and digits[5:] != "0000"
     return match.span(1) if given else None
 
 
 def _phone(match: re.Match[str]) -> Span | None:
-    """Numbers that are as long as those of telephones; a single point makes a decimal."""
+    """Only numbers as long as telephone numbers; a single point makes a decimal."""
     said, digits = match[0], _digits(match[0]).removeprefix("00")
     separated = not said.lstrip("+").isdigit()
     if digits.startswith("1") and (len(digits) != 11 or digits[1] in "01"):
@@ -245,13 +245,13 @@ def _named_phone(match: re.Match[str]) -> Span | None:
 
 
 def _email(match: re.Match[str]) -> Span | None:
-    """Not who logs in to where, as in `https://ann:secret@example.com` and `git@example.com`."""
+    """Not a login, as in `https://ann:secret@example.com` and `git@example.com`."""
     before = match.string[max(0, match.start() - 100) : match.start()]
     return None if match[0].startswith("git@") or _LOGIN.search(before) else match.span()
 
 
 def _address(match: re.Match[str]) -> Span | None:
-    """Not this machine, not everywhere, and not a version or a section: 1.2.3.4."""
+    """Not this machine, not a wildcard or broadcast address, and not a version or a section: 1.2.3.4."""
     octets = [int(part) for part in match[0].split(".")]
     before = match.string[max(0, match.start() - 10) : match.start()].lower().rstrip()
     plausible = 9 < max(octets) <= 255 and octets[0] not in (0, 127, 255)
@@ -259,7 +259,7 @@ def _address(match: re.Match[str]) -> Span | None:
 
 
 def _password(match: re.Match[str]) -> Span | None:
-    """What is said to be a password, unless it is code, a type, or how a sentence goes on."""
+    """What is said to be a password, unless it is code, a type, or how the sentence continues."""
     value, quoted, (start, end) = _value(match)
     if _CODE.match(value) or _is_placeholder(value) or value.rstrip("!").lower() in _ORDINARY:
         return None
@@ -271,7 +271,7 @@ def _password(match: re.Match[str]) -> Span | None:
 
 
 def _named_key(match: re.Match[str]) -> Span | None:
-    """What is said to be a key or token and looks like chance: letters and digits, no word and no count."""
+    """What is said to be a key or token and looks random: letters and digits, not a word and not a count."""
     value, _, span = _value(match)
     if _CODE.match(value) or _is_placeholder(value) or len(value) < KEY_MIN:
         return None
@@ -279,7 +279,7 @@ def _named_key(match: re.Match[str]) -> Span | None:
 
 
 def _value(match: re.Match[str]) -> tuple[str, bool, Span]:
-    """What stands behind a name and its sign, without the end of the sentence; and whether it was quoted."""
+    """The value after a name and its sign, without the end of the sentence; whether it was quoted; and its span."""
     place = match.lastindex or 0
     quoted = match.end(place) != match.end()
     value = match[place] if quoted else match[place].rstrip(".:?)]}")
@@ -352,7 +352,7 @@ _IBAN_LENGTHS = {row[:2]: int(row[2:]) for row in _IBAN_ROWS.split()}
 
 
 class Rule(NamedTuple):
-    """One shape. It is matched where one of its `starts` stands, or searched for where it `needs` what stands there."""
+    """One shape. It is matched where one of its `starts` occurs, or searched for in a text that has what it `needs`."""
 
     kind: str
     pattern: re.Pattern[str]
@@ -361,7 +361,7 @@ class Rule(NamedTuple):
     needs: str = ""
 
     def matches(self, text: str, lower: str) -> Iterator[re.Match[str]]:
-        """Where the shape is, found by literals: `in` and `find` are many times faster than a pattern."""
+        """The matches of the shape, located by literals: `in` and `find` are many times faster than a pattern."""
         if self.needs not in lower:
             return
         if not self.starts:
@@ -459,4 +459,4 @@ RULES = (
 _MASK = pattern_of("|".join(map(re.escape, MASKS.values())))
 _NUMERIC = frozenset(GROUPS["personal"]) - {"email"}
 _NUMBER = pattern_of(r"\d(?:[ ()./-]{0,2}\d){4}")
-"""The least that a number of these kinds has: five digits near each other."""
+"""The least that a number of these kinds has: five digits close together."""

@@ -1,7 +1,7 @@
-"""When two memories say the same, and how one of them takes in the other.
+"""When two memories say the same, and how one of them absorbs the other.
 
 Precision first: two records that stay apart cost a little room, two that were wrongly merged cost a
-memory. So texts are the same only if neither has a word of weight that the other has not. Nothing is
+memory. So texts are the same only if neither has a significant word that the other lacks. Nothing is
 deleted: the newer record is ended and names the one that it went into, and every merge can be undone.
 """
 
@@ -22,13 +22,13 @@ COSINE_MIN = 0.93
 """Below this, texts with the same words still differ too often."""
 
 OVERLAP_MIN = 0.8
-"""Share of the words that both texts have. One additional light word in five still says the same."""
+"""Share of the words that both texts must have. With one additional light word in five they still say the same."""
 
 MERGES_MAX = 20
-"""Merges that a record remembers one by one, beside those whose metadata it still has; others are only counted."""
+"""Merges that a record remembers one by one, besides those whose metadata it still has; others are only counted."""
 
 WORDS_KEPT = 4_096
-"""Words of which is remembered how they are read."""
+"""How many words have their tokens cached."""
 
 
 def _set(words: str) -> frozenset[str]:
@@ -37,7 +37,7 @@ def _set(words: str) -> frozenset[str]:
 
 # Words that say nothing.
 _EMPTY = _set("a an the really very just so quite also too please well oh actually basically simply btw that")
-# Words that one text may have and the other not. All others count: a name, a number, a negation, one more
+# Words that one text may have and the other lack. All others count: a name, a number, a negation, one more
 # thing in a list.
 _LIGHT = _set(
     "to of is are am be do does i my it this there here and currently now always definitely truly certainly totally "
@@ -61,14 +61,14 @@ _TOKEN = pattern_of(
 
 
 def normal(text: str) -> str:
-    """The form in which exact duplicates are equal: small letters, single spaces, no full stop at the end.
+    """The form in which exact duplicates are equal: lower case, single spaces, no full stop at the end.
 
     A question mark stays: "tea?" is not "tea".
 
     >>> normal("  I LIKE\\n tea!! ")
     'i like tea'
     """
-    # Plain letters have one form each, and are most of what is asked for.
+    # ASCII letters have one form each, and are most of the input.
     folded = text.lower() if text.isascii() else _compatible(_compatible(text).casefold())
     spaced = " ".join(folded.split())
     return spaced.rstrip(" .,;:!。！") or spaced
@@ -81,7 +81,7 @@ def _compatible(text: str) -> str:
 def glance(text: str) -> frozenset[str]:
     """A quick look at a text: its longer words, without those that say nothing.
 
-    Texts that say the same and are written alike have it in common, and few others do.
+    Texts that say the same in similar words have it in common, and few others do.
     """
     words = _WORD.findall(_compatible(text).casefold())
     return frozenset(word for word in words if word not in _EMPTY and word not in _LIGHT)
@@ -89,10 +89,9 @@ def glance(text: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A text as what it says: its words in order (stem and ending), and those that could be left out.
+    """What a text says: its words in order (stem and ending), and those that could be left out.
 
-    `gist` is the words without light ones: a key under which to look for texts that say the same. `distinct` is
-    each word once.
+    `gist` is the words without light ones: a key for finding texts that say the same. `distinct` is each word once.
     """
 
     words: tuple[str, ...]
@@ -122,7 +121,7 @@ class Statement:
     def says_the_same(self, other: Statement) -> bool:
         """The same words in the same order, but for a few light ones that only one of the two has."""
         fewer, more = sorted((self.distinct, other.distinct), key=len)
-        # From the cheapest question to the dearest: most texts that are alike differ in some word, and that is all.
+        # From the cheapest check to the dearest: most texts that are alike differ in some word, which settles it.
         return (
             self.asks == other.asks
             and len(fewer) >= OVERLAP_MIN * len(more) > 0
@@ -142,11 +141,11 @@ def _tokens(word: str) -> tuple[tuple[str, bool], ...]:
 
 
 _looked_up = lru_cache(WORDS_KEPT)(_tokens)
-"""Long texts that are alike are compared word by word, each with each, and their words are few."""
+"""Long texts that are alike are compared word by word, in all pairs, and have few different words."""
 
 
 def _spelled_out(word: str) -> list[str]:
-    """A word without its short forms: "don't" as "do not". Empty words give nothing."""
+    """A word with its short forms written out: "don't" as "do not". Empty words yield nothing."""
     full = _SHORT.get(word, word)
     if full.endswith("n't"):
         full = f"{full[:-3]} not"
@@ -161,14 +160,14 @@ def _token(word: str) -> str:
     """The stem with the mark of the past or the plural: "lived" is not "live", nor "cats" "cat"."""
     if not word[0].isalpha():
         return word.replace(",", "")
-    # Words for search are cut short and lose their accents, which is too much where they must be the same.
+    # Search terms are cut short and lose their accents, which is too much where words must be the same.
     stem = terms(word)[0] if word.isascii() and len(word) <= WORD_MAX else word
     mark = "-ed" if word.endswith("ed") else "-s" if word.endswith("s") else ""
     return _NUMBERS.get(word, stem + mark)
 
 
 class Wording:
-    """A text that is compared with others: what that takes is made of it once, and only where it is asked for."""
+    """A text that is compared with others: what that needs is computed once, and lazily."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -213,8 +212,8 @@ def near_duplicate(a: str, b: str, cosine: float) -> bool:
 class Merge:
     """What the surviving record remembers of one merge: enough to explain it and to undo it.
 
-    `importance` and `confidence` are those of the record that was taken in, `added` the names of
-    the metadata that came from it, `clashes` those where both had a value and the older one stayed.
+    `importance` and `confidence` are those of the absorbed record, `added` the names of the
+    metadata that came from it, `clashes` those where both had a value and the older one stayed.
     """
 
     id: str
@@ -232,12 +231,12 @@ class Merge:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Merge:
-        """The merge again."""
+        """The merge restored from its JSON."""
         return cls(**{**data, "added": tuple(data["added"]), "clashes": tuple(data["clashes"])})
 
 
 # What merges write into `data`: of the record that stays, and of the one that ends. `before_merges` has the
-# importance and confidence of the record's own, `before_merge` what the end has covered up.
+# record's own importance and confidence, `before_merge` what the end has overwritten.
 _OF_OLDER = ("merged", "merged_count", "before_merges")
 _OF_NEWER = ("merged_into", "reason", "before_merge")
 
@@ -250,7 +249,7 @@ def merges_of(record: Record) -> tuple[Merge, ...]:
 def merged(
     older: Record, newer: Record, *, similarity: float, now: int, reason: str = "nearly the same text"
 ) -> tuple[Record, Record]:
-    """The older record with what the newer one adds, and the newer one, ended. Put both back in one commit.
+    """The older record with what the newer one adds, and the newer one, ended. Write both in one commit.
 
     The higher importance and confidence count. Metadata are joined; where both have a value the
     older one's stays and the clash is noted.
@@ -277,9 +276,9 @@ def merged(
 
 
 def can_stand_for(older: Record, newer: Record) -> bool:
-    """Whether nothing is lost when the newer one ends: the older is trusted as much, and not over any sooner.
+    """Whether nothing is lost when the newer one ends: the older is equally trusted, and does not expire sooner.
 
-    What is pinned stays by itself: it neither ends nor takes in others, which would be forgotten with it.
+    A pinned record stays by itself: it neither ends nor absorbs others, which would be forgotten with it.
     """
     lives_as_long = older.expires_at is None or (newer.expires_at is not None and newer.expires_at <= older.expires_at)
     return older.trust == newer.trust and lives_as_long and not is_pinned(older) and not is_pinned(newer)
@@ -333,7 +332,7 @@ def unmerged(older: Record, newer: Record) -> tuple[Record, Record]:
 
 
 def without_merge(older: Record, newer: Record) -> Record:
-    """The older record without what the newer one gave to it; itself if it remembers nothing of that."""
+    """The older record without what the newer one gave to it; unchanged if it remembers nothing of that."""
     merges = merges_of(older)
     undone = next((merge for merge in reversed(merges) if merge.id == newer.id), None)
     if undone is None:
@@ -348,7 +347,7 @@ def without_merge(older: Record, newer: Record) -> Record:
 
 
 def without_given(older: Record, by: str, metadata: Mapping[str, Any]) -> Record:
-    """A record without these metadata, as far as it has them from one that was merged into it."""
+    """A record without these metadata, as far as they came from one that was merged into it."""
     given = next((merge for merge in reversed(merges_of(older)) if merge.id == by), None)
     gone = {key for key in given.added if key in metadata and older.metadata.get(key) == metadata[key]} if given else ()
     if not gone:

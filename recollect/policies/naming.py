@@ -1,4 +1,4 @@
-"""Which names stand in a text: as whole words, in any case, at which place."""
+"""Which names occur in a text, as whole words and in any case, and where."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from recollect.policies.merging import normal
 from recollect.policies.patterns import pattern_of
 
 SHORT_NAME = 2
-"""A name of so few letters has to be written as it is: "Al" is not the end of "et al"."""
+"""A name of at most this many letters must match exactly: "Al" is not the end of "et al"."""
 
 _WORDS = pattern_of(r"\w+")
-# Thai to Khmer, Japanese, Chinese, Korean: where names begin and end is not written.
+# Thai to Khmer, Japanese, Chinese, Korean: these scripts do not show where names begin and end.
 _UNSPACED = pattern_of("[\u0e00-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 class Text:
-    """A text in which names are looked for.
+    """A text that is searched for names.
 
     >>> text = Text("Does ACME GmbH pay?")
     >>> text.place("Acme GmbH"), text.place("Acm")
@@ -26,7 +26,7 @@ class Text:
         self._exact = _spaced(text)
 
     def place(self, name: str) -> int:
-        """Where a name stands, counted in letters of words; -1 if it does not."""
+        """Where a name occurs, as an offset into the words of the text; -1 if it does not."""
         words = _spaced(normal(name))
         if not words.strip():
             return -1
@@ -38,7 +38,7 @@ class Text:
         return self.place(name) >= 0
 
     def first(self, names: list[str]) -> int | None:
-        """The first place at which one of these names stands."""
+        """The first position at which one of these names occurs."""
         return min((place for name in names if (place := self.place(name)) >= 0), default=None)
 
 

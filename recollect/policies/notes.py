@@ -1,4 +1,4 @@
-"""A profile as notes that a careful assistant would take: a line for each thing, in plain words, dated once."""
+"""A profile as the notes of a careful assistant: one line for each thing, in plain words, dated once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recollect.policies.keys import KEYS, PREFERENCES
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A value in the notes: what it is to the user, when it was told if it may change, and whether it is sure."""
+    """A value in the notes: what it is to the user, when it was said if it may change, and whether it is sure."""
 
     value: str
     kind: str = ""
@@ -25,7 +25,7 @@ TOGETHER: dict[str, tuple[str, ...]] = {
     "city": ("region", "country"),
     "occupation": ("employer",),
 }
-"""Keys whose line takes in the lines of others."""
+"""Keys whose line includes the lines of others."""
 _JOINED = {"nickname": ", called {}", "region": ", {}", "country": ", {}", "employer": " at {}"}
 _WORDS = {
     "nickname": "Goes by {}",
@@ -56,7 +56,7 @@ _OF_THE_USER = re.compile(rf"\b(?:{'|'.join(_OWN)})\b")
 
 
 def note(key: str, values: Sequence[Noted], more: Sequence[tuple[str, Noted]] = ()) -> str:
-    """The line of a key; `more` are values of other keys that it takes in.
+    """The line of a key; `more` are values of other keys that it includes.
 
     >>> note("sibling", [Noted("Ana", "sister")])
     'Sibling: Ana (sister)'
@@ -73,7 +73,7 @@ def note(key: str, values: Sequence[Noted], more: Sequence[tuple[str, Noted]] = 
 
 
 def common_month(lines: Sequence[str]) -> str:
-    """The month of which most of the notes are, for their heading; empty when no two are of one month.
+    """The month that most of the notes share, for their heading; empty when no two share one.
 
     >>> common_month(["Name: Ann", "Lives in Oslo (as of May 2026)", "Enjoys chess (as of May 2026)"])
     'May 2026'
@@ -84,7 +84,7 @@ def common_month(lines: Sequence[str]) -> str:
 
 
 def undated(line: str, month: str) -> str:
-    """A note without its month where the heading tells the same.
+    """A note without its month where the heading says the same.
 
     >>> undated("Lives in Oslo (as of May 2026)", "May 2026"), undated("Lives in Oslo (as of May 2026)", "June 2026")
     ('Lives in Oslo', 'Lives in Oslo (as of May 2026)')
@@ -93,7 +93,7 @@ def undated(line: str, month: str) -> str:
 
 
 def third_person(words: str) -> str:
-    """What the user said of themselves, as others would: "improve my French" is "improve their French"."""
+    """What users said about themselves, as others would say it: "improve my French" is "improve their French"."""
     return _OF_THE_USER.sub(lambda match: _OWN[match.group()], words)
 
 
@@ -101,7 +101,7 @@ def _words(key: str, count: int) -> str:
     if count > 1 and key in _MANY:
         return f"{_MANY[key]}: {{}}"
     named = KEYS[key].label if key in PREFERENCES else key.replace("_", " ")
-    # Braces in a key of somebody's own are not places for a value.
+    # Braces in a custom key are not placeholders for a value.
     plain = f"{named[:1].upper()}{named[1:]}".replace("{", "{{").replace("}", "}}")
     return _WORDS.get(key, f"{plain}: {{}}")
 

@@ -1,7 +1,7 @@
-"""What a reranker reads of a turn: the part of it that the question is about, who said it, what stood around it.
+"""What a reranker reads of a turn: the part of it that the question is about, who said it, what surrounds it.
 
-A cross-encoder pays for every word it reads, so a long turn is cut to the stretch that holds the
-most of the question, and of its neighbours only the nearest words are kept.
+A cross-encoder pays for every word it reads, so a long turn is cut to the stretch that contains the
+most of the question, and only the nearest words of its neighbours are kept.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from recollect.policies.words import terms
 
 WORDS_MAX = 64
-"""Words of the turn itself: most turns are shorter, and what answers stands within a few sentences."""
+"""Maximum words of the turn itself: most turns are shorter, and an answer lies within a few sentences."""
 BEFORE_WORDS = 20
 """Words from the end of the turn before: enough for the question that this one answers."""
 AFTER_WORDS = 10
@@ -21,9 +21,9 @@ STEP_WORDS = 10
 
 
 def stretch(text: str, wanted: Sequence[str], language: str = "en") -> str:
-    """At most `WORDS_MAX` words of a text in a row: those with the most different terms of the question.
+    """At most `WORDS_MAX` consecutive words of a text: those with the most different terms of the question.
 
-    Of several as good, the first.
+    Of several equally good stretches, the first.
 
     >>> stretch("so " * 100 + "we adopted a cat called Miso", ["cat", "adopt"])[-16:]
     'we adopted a cat'

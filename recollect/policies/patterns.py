@@ -1,4 +1,4 @@
-"""Patterns that are compiled by the first text they meet: who starts a program need not wait for all of them."""
+"""Patterns that are compiled on first use, so that starting a program does not wait for all of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, cast
 
 
 class _Uncompiled:
-    """Stands for a pattern. What is asked of it is asked of the compiled one, once, and is at hand from then on."""
+    """Stands in for a pattern. Each attribute is looked up on the compiled one, once, and cached from then on."""
 
     def __init__(self, text: str, flags: int) -> None:
         self._given = text, flags
@@ -19,7 +19,7 @@ class _Uncompiled:
 
 
 def pattern_of(text: str, flags: int = 0) -> re.Pattern[str]:
-    """The pattern of a regular expression, as `re.compile` gives it, but compiled when it is first used.
+    """The pattern of a regular expression, as `re.compile` returns it, but compiled on first use.
 
     >>> pattern_of(r"[a-z]+").findall("one two")
     ['one', 'two']

@@ -1,8 +1,8 @@
 """How a record is set aside, and how it is trusted again: marks in the record itself, nothing else.
 
-What is set aside notes what it was before and by which act, the same for all that one act set aside.
-When it is released, it is trusted first and loses the note last: whoever is broken off between the two
-finds by the note what is left to do.
+A record that is set aside notes what it was before and by which act, the same for all that one act set aside.
+When it is released, it is trusted first and loses the note last: if the release is interrupted between the
+two, the note shows what is left to do.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any
 from recollect.records import Record
 
 QUARANTINED = "quarantined"
-"""The trust of what was set aside, and the name under which a record notes what it had before."""
+"""The trust of what was set aside, and the name under which a record notes the trust it had before."""
 ASIDE = "set_aside"
-"""In the head of a session: the note of the act that set it aside, which counts for what is said later as well."""
+"""In the head of a session: the note of the act that set it aside, which applies to what is said later as well."""
 
 
 def note_of(act: str, at: int, reason: str) -> dict[str, Any]:
-    """What is noted in all that one act sets aside."""
+    """The note on everything that one act sets aside."""
     return {"undo": act, "at": at, "reason": reason}
 
 
 def set_aside(record: Record, note: Mapping[str, Any]) -> Record:
-    """The record, used by nothing any more."""
+    """The record, no longer used by anything."""
     if is_aside(record):
         return record
     return _with_noted(record, {QUARANTINED: {"was": record.trust, **note}}).with_(trust=QUARANTINED)
@@ -45,7 +45,7 @@ def is_aside(record: Record) -> bool:
 
 
 def is_noted(record: Record) -> bool:
-    """Whether an act has set it aside, be it that it is trusted again by now."""
+    """Whether an act has set it aside, even if it is trusted again by now."""
     return QUARANTINED in _noted(record)
 
 
@@ -55,7 +55,7 @@ def act_of(record: Record) -> dict[str, Any]:
 
 
 def heard(records: Iterable[Record]) -> list[Record]:
-    """Those that nobody set aside."""
+    """The records that nobody set aside."""
     return [record for record in records if not is_aside(record)]
 
 
@@ -70,7 +70,7 @@ def open_session(head: Record) -> Record:
 
 
 def _noted(record: Record) -> Mapping[str, Any]:
-    """The data in which a record has its notes; what it was before is kept with those that it had."""
+    """The data in which a record has its notes; in the layer `past`, the data that it had before."""
     kept: Mapping[str, Any] = record.data["data"] if record.layer == "past" else record.data
     return kept
 

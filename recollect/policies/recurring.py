@@ -1,10 +1,10 @@
 """What comes up again and again: topics of several episodes, told in the words that were said each time.
 
 Precision first. A topic counts when the user came back to it on three different days, and when what
-they said of it can be quoted from two of them. People seldom name a thing the same way as the first topic
-of a talk each time, so a topic of several words ("food bank", "bike ride") also comes up where they say it
-in passing; a single word does not, for "trip" and "city" come up everywhere. Nothing is concluded from it:
-a memory of this kind has the topic, the days, and sentences of the user.
+they said about it can be quoted from two of them. People seldom make a thing a main topic under the same
+name each time, so a topic of several words ("food bank", "bike ride") also comes up where they mention it
+in passing; a single word does not, because "trip" and "city" come up everywhere. Nothing is inferred from
+it: a memory of this kind has the topic, the days, and the user's own sentences.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from recollect.policies.words import terms
 from recollect.records import Record, Scope, Source, as_datetime, derived_id
 
 EXTRACTOR = "recurring-1"
-"""Kept with every memory of this kind, so that those of older rules can be told apart."""
+"""Stored with every memory of this kind, so that those made by older rules can be recognised."""
 DAYS_MIN = 3
 """Days on which a topic has to come up. Twice may be chance, and one long evening is one occasion."""
 QUOTES_MIN, QUOTES_MAX = 2, 3
-"""Sentences that are quoted, each from another episode: below the first number nothing is told."""
+"""Minimum and maximum sentences quoted, each from another episode: with fewer, nothing is told."""
 EPISODES_MAX = 40
-"""Episodes that one memory rests on, the newest: all are marked in the commit that writes it."""
+"""Maximum episodes that one memory rests on, the newest: all are marked in the commit that writes it."""
 ALIKE = 0.6
-"""Share of its words that makes a quotation a mere repetition of a newer one."""
+"""A quotation that shares this part of its words with a newer one merely repeats it."""
 RESTS_ON = "rests_on"
-"""In the data of such a memory: the episodes that it was made of."""
+"""In the data of such a memory: the episodes that it was made from."""
 KEPT = ("usage_count", "last_used", "pinned")
-"""What else of it stays when it is told anew."""
+"""What else is kept of it when it is rewritten."""
 TOLD_IN = "told_in"
-"""In the data of an episode: by topic, the memory that it was taken into. Each is taken in once."""
+"""In the data of an episode: by topic, the memory that it went into. Each goes in once."""
 
 _EVERYWHERE = (
     "social media", "daily routine", "stay organized", "good idea", "next step", "more information", "best way",
     "long time", "next week", "free time", "day trip", "step guide", "local area", "new things", "other options",
 )  # fmt: skip
-"""Words that belong to any talk: said in passing, they are no topic."""
+"""Phrases that belong to any conversation: mentioned in passing, they are not a topic."""
 _SECTION = pattern_of(r"^(?:Said|Decided): (.*)$", re.M)
 _QUOTATION = pattern_of("“([^”]+)”")
 
 
 @dataclass(frozen=True, slots=True)
 class Recurring:
-    """A topic that recurs: the memory that tells it, and the episodes that it rests on, to be marked with it."""
+    """A topic that recurs: its memory, and the episodes that the memory rests on, to be marked with it."""
 
     memory: Record
     episodes: tuple[Record, ...]
@@ -55,7 +55,7 @@ class Recurring:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the user says in an episode: every quotation with its stems, and the topics as `keys_of` gives them."""
+    """What the user says in an episode: every quotation with its stems, and the topics as `keys_of` returns them."""
 
     quotes: tuple[tuple[str, frozenset[str]], ...]
     keys: Mapping[str, str]
@@ -86,7 +86,7 @@ def memory_id(key: str) -> str:
 
 
 def keys_of(episode: Record) -> dict[str, str]:
-    """The topics of an episode and the people in it: the stems, and how it was said."""
+    """The topics of an episode and the people in it: their stems, and how they were said."""
     said = (*_texts(episode.data.get("topics")), *_texts(episode.data.get("people")))
     return {key: name for name in said if (key := " ".join(terms(name)))}
 
@@ -94,9 +94,9 @@ def keys_of(episode: Record) -> dict[str, str]:
 def recurring(
     episodes: Sequence[Record], known: Mapping[str, Record], scope: Scope, now: int, sayings: Sayings
 ) -> list[Recurring]:
-    """What has come up often enough by now, of trusted episodes; `known` are the memories of this kind that live.
+    """What has come up often enough by now, in trusted episodes; `known` are the living memories of this kind.
 
-    A memory that was forgotten does not come back: the episodes that it was made of stay marked.
+    A memory that was forgotten does not come back: the episodes that it was made from stay marked.
     """
     by_key = _by_key([each for each in episodes if each.trust == "trusted"], sayings)
     found: list[Recurring] = []
@@ -106,7 +106,7 @@ def recurring(
         fresh = [each for each in by_key[key] if key not in told_in(each)]
         of_it = by_key[key] if held else fresh
         stems, ids = set(key.split()), {each.id for each in of_it or by_key[key]}
-        # "Blue oven" tells of the oven already, where both come up on the same occasions.
+        # "Blue oven" already covers the oven, where both come up on the same occasions.
         if any(ids <= theirs for stem in stems for theirs in told.get(stem, ())):
             continue
         is_edited = held is not None and "edits" in held.data
@@ -121,7 +121,7 @@ def recurring(
 
 
 def _by_key(episodes: Sequence[Record], sayings: Sayings) -> dict[str, list[Record]]:
-    """Every topic, with the episodes in which it comes up, in the order of time."""
+    """Every topic, with the episodes in which it comes up, in chronological order."""
     ordered = sorted(episodes, key=lambda each: (each.when, each.id))
     places: dict[str, set[int]] = {}
     said: dict[str, set[int]] = {}
@@ -142,7 +142,7 @@ def _by_key(episodes: Sequence[Record], sayings: Sayings) -> dict[str, list[Reco
 def retold(
     key: str, episodes: Sequence[Record], held: Record | None, scope: Scope, now: int, sayings: Sayings
 ) -> Record | None:
-    """The memory of a topic from these episodes, in place of the one that is held; None if they are too few."""
+    """The memory of a topic from these episodes, replacing the one that is held; None if they are too few."""
     used = sorted(episodes, key=lambda each: (each.when, each.id))[-EPISODES_MAX:]
     quotes = _quotes(key, used, sayings)
     if len({as_datetime(each.when).date() for each in used}) < DAYS_MIN or len(quotes) < QUOTES_MIN:
@@ -158,7 +158,7 @@ def retold(
         content=" ".join(lines),
         data=data | {name: held.data[name] for name in KEPT if held is not None and name in held.data},
         importance=max(each.importance for each in used),
-        # Each further time halves the doubt that it means something.
+        # Each further occasion halves the doubt that it means something.
         confidence=round(1 - 0.5 ** (len(used) - 1), 4),
         created_at=now if held is None else held.created_at,
         event_at=used[-1].when,
@@ -168,18 +168,18 @@ def retold(
 
 
 def told_in(episode: Record) -> dict[str, str]:
-    """By topic, the memories that an episode was taken into."""
+    """By topic, the memories that an episode went into."""
     value = episode.data.get(TOLD_IN)
     return {key: id for key, id in value.items() if isinstance(id, str)} if isinstance(value, dict) else {}
 
 
 def marked(episode: Record, key: str) -> Record:
-    """An episode that was taken into the memory of a topic."""
+    """The episode, marked as having gone into the memory of a topic."""
     return episode.with_(data={**episode.data, TOLD_IN: told_in(episode) | {key: memory_id(key)}})
 
 
 def _quotes(key: str, episodes: Iterable[Record], sayings: Sayings) -> list[tuple[Record, str]]:
-    """What the user said of the topic, one sentence of an episode, the newest first."""
+    """What the user said about the topic, one sentence per episode, the newest first."""
     found: list[tuple[Record, str]] = []
     seen: list[frozenset[str]] = []
     for episode in reversed([*episodes]):

@@ -40,12 +40,12 @@ class Pruned:
 
 
 def is_pinned(record: Record) -> bool:
-    """Whether someone said that this is to stay."""
+    """Whether someone said that this should stay."""
     return record.data.get("pinned") is True or record.metadata.get("pinned") is True
 
 
 TOUCHED_AT = "touched_at"
-"""In the data of a record: when it was told once more, confirmed or restored. It is then as good as new."""
+"""In the data of a record: when it was last told again, confirmed or restored. It then counts as new."""
 
 
 def touched(record: Record) -> int:
@@ -60,14 +60,14 @@ def _uses(record: Record, uses: Mapping[str, int]) -> int:
 
 
 def retention_score(record: Record, now: int, uses: int = 0) -> float:
-    """How much a record is worth keeping, from 0 to 1; the formula stands at the top of this file."""
+    """How much a record is worth keeping, from 0 to 1; the formula is at the top of this file."""
     worth = record.importance * record.confidence
     parts = IMPORTANCE_WEIGHT * worth + FRESHNESS_WEIGHT * freshness(record, now) + USE_WEIGHT * use(uses)
     return round(parts, 6)
 
 
 def freshness(record: Record, now: int) -> float:
-    """From 1, when it was just written or used, down to 0; half of it goes in 90 days."""
+    """From 1, when it was just written or used, down to 0; it halves every 90 days."""
     return math.exp2(-max(now - touched(record), 0) / HALF_LIFE_MS)
 
 
@@ -88,9 +88,9 @@ def to_prune(
 ) -> list[Pruned]:
     """What pruning would retire, lowest scores first; pinned and ended records never.
 
-    Retired is what was not touched for `age_min_ms` and scores below `score_min`. A user who then still
-    has more than `keep_max` records loses those with the lowest scores, however young. `uses` by
-    record id goes before the use count that a record has itself. Other layers have scores of their own.
+    A record is retired if it was not touched for `age_min_ms` and scores below `score_min`. A user who then
+    still has more than `keep_max` records loses those with the lowest scores, however young. `uses` by record
+    id takes precedence over a record's own use count. Other layers have scores of their own.
     """
     by_user: dict[Partition, list[tuple[float, Record]]] = defaultdict(list)
     for record in records:

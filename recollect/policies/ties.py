@@ -1,4 +1,4 @@
-"""What ties a record to others: what it says nothing without, what it took in, and what was done to it."""
+"""What ties a record to others: what it rests on, what was merged into it, and what was done to it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from recollect.policies.quarantine import QUARANTINED
 from recollect.records import Record
 
 QUOTES = "quotes"
-"""The label of a reply under which stand the ids of what it quotes: it goes with them."""
+"""The label of a reply that holds the ids of what it quotes: the reply goes when they do."""
 UNLEARNED = "unlearned"
-"""In the data of a message: the undos that took back what it taught, each with the extractor that it is about."""
+"""In the data of a message: the undos that took back what it taught, each with the extractor that it concerns."""
 
 _TIED_LAYERS = ("entity", "relation")
 _TIES = frozenset({"merged_into", "merged", UNLEARNED, QUARANTINED})
@@ -27,7 +27,7 @@ def rests_on(record: Record) -> tuple[str, ...]:
 
 
 def tied_to(record: Record) -> tuple[str, ...]:
-    """The ids through which a record is looked for: of what it rests on, of what was merged into it, and of the acts
+    """The ids by which a record is looked up: of what it rests on, of what was merged into it, and of the acts
     that set it aside or took back what it taught.
     """
     data = record.data

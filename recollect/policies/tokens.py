@@ -1,7 +1,7 @@
-"""How many tokens a text is, so that a context never goes over its budget.
+"""How many tokens a text has, so that a context never exceeds its budget.
 
-With the model's own vocabulary where that is at hand, otherwise by an estimate that leans to the
-high side: a context a little too small is better than a request that is refused.
+Counted with the model's own vocabulary where that is available, otherwise by an estimate that errs on
+the high side: a context that is a little too small is better than a request that is refused.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from typing import Any
 from recollect.policies.patterns import pattern_of
 
 TokenCounter = Callable[[str], int]
-"""Gives the number of tokens of a text."""
+"""Returns the number of tokens of a text."""
 
 MESSAGE_OVERHEAD = 4
 """Tokens that chat formats put around each message, for its role and its ends."""
 
 
 def estimate(text: str) -> int:
-    """About how many tokens this is to a current model, seldom fewer than it really is.
+    """Roughly how many tokens this is for a current model, seldom fewer than it really is.
 
-    For English about a quarter too many. Made to cover both vocabularies of OpenAI, so for scripts
-    that only the newer one knows well it is two to five times its count. Languages in plain Latin letters
-    look like English and can come out well below their count: give those the model's own counter.
+    For English about a quarter too many. It covers both vocabularies of OpenAI, so for scripts that
+    only the newer one knows well it is two to five times that one's count. Languages in plain Latin letters
+    look like English and can come out well below their count: use the model's own counter for those.
     """
     if text.isascii():
         return len(_PIECES.findall(text)) + 1 if text else 0
@@ -39,7 +39,7 @@ def estimate(text: str) -> int:
 
 
 def counter(model: str | None = None) -> TokenCounter:
-    """What counts the tokens of this model: exactly, if it is one of OpenAI's and `rs_bpe` is installed."""
+    """The token counter for this model: exact, if it is one of OpenAI's and `rs_bpe` is installed."""
     name = (model or "").lower().rpartition("/")[2].removeprefix("ft:")
     for vocabulary, names in _VOCABULARIES.items():
         if names.match(name) and importlib.util.find_spec("rs_bpe") is not None:
@@ -48,7 +48,7 @@ def counter(model: str | None = None) -> TokenCounter:
 
 
 def remembering(count: TokenCounter, texts_max: int = 100_000) -> TokenCounter:
-    """The same counter, quick with texts that it has counted before. It keeps no text, only hashes."""
+    """The same counter, with a cache for texts that it has counted before. It keeps no text, only hashes."""
     known: dict[tuple[int, int], int] = {}
 
     def remembered(text: str) -> int:
@@ -64,7 +64,7 @@ def remembering(count: TokenCounter, texts_max: int = 100_000) -> TokenCounter:
 
 
 def message_tokens(count: TokenCounter, role: str, text: str) -> int:
-    """The tokens of one chat message with all that stands around it."""
+    """The tokens of one chat message with everything around it."""
     return MESSAGE_OVERHEAD + count(role) + count(text)
 
 
@@ -78,7 +78,7 @@ _VOCABULARIES = {
 
 @functools.cache
 def _exact(vocabulary: str) -> TokenCounter:
-    # Loaded by name when it is first wanted: the package is an extra, and its tables are large.
+    # Imported by name on first use: the package is an extra, and its tables are large.
     openai: Any = importlib.import_module("rs_bpe.bpe").openai
     count: TokenCounter = getattr(openai, vocabulary)().count
     return count
@@ -88,7 +88,7 @@ def _exact(vocabulary: str) -> TokenCounter:
 
 
 def _pattern(letters: int) -> re.Pattern[str]:
-    """Cuts ASCII text into pieces that are about a token each, words after so many letters."""
+    """A pattern that cuts ASCII text into pieces of about a token each, and words after `letters` letters."""
     return pattern_of(
         r"(?=[A-Za-z0-9+/]{32})(?:[A-Z]|[a-z]{1,2}|\d{1,3}|[+/])"  # keys and encoded data
         r"|(?<=\d)[A-Za-z]{1,2}"  # more of the same: 7f3a9c
@@ -108,7 +108,7 @@ _SMALL_PIECES = _pattern(3)
 _ASCII = pattern_of(r"[\x00-\x7f]+")
 _LATIN_EXTENDED = pattern_of(r"[\xc0-\u024f\u1e00-\u1eff]")
 
-# Tokens of a character, by the first code point it holds for. Measured on text of each script.
+# Tokens per character, by the first code point of each range. Measured on text of each script.
 _COSTS: tuple[tuple[int, float], ...] = (
     (0x0080, 1.0),  # Latin with accents
     (0x0370, 1.1),  # Greek
@@ -130,7 +130,7 @@ _COSTS: tuple[tuple[int, float], ...] = (
     (0x1100, 3.0),
     (0x1E00, 1.5),  # Vietnamese
     (0x1F00, 3.0),
-    (0x2000, 2.0),  # invisible joints of emoji
+    (0x2000, 2.0),  # invisible joiners of emoji
     (0x2010, 1.0),  # typographic quotes and dashes
     (0x2040, 1.8),  # signs, arrows, boxes
     (0x2C00, 3.0),

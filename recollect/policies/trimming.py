@@ -1,4 +1,4 @@
-"""A long text made short around what a question asks: the sentences that have its words, and those beside them."""
+"""A long text shortened to what a question asks: the sentences that have its words, and those next to them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from recollect.policies.tokens import TokenCounter
 from recollect.policies.words import terms
 
 GAP = " … "
-"""Stands where something was left out, so that a reader knows that it is a part."""
+"""Marks where something was left out, so that a reader knows that it is an excerpt."""
 GAP_TOKENS = 3
 CHARACTERS_MAX = 20_000
-"""How much of a text is read. What lies behind is logs and pasted documents."""
+"""How many characters of a text are read. What lies beyond is logs and pasted documents."""
 WORDS_MAX = 40
 """A longer sentence is cut, so that a text without full stops can be shortened too."""
 WORD_CHARACTERS = 200
 """A longer word is data, and only its beginning is kept."""
 BEFORE, BEHIND = 0.2, 0.3
-"""What a sentence gets of the weight of the one after it and the one before it: answers stand behind."""
+"""What a sentence gets of the weight of the one after it and of the one before it: answers come after."""
 PREFIX = 3
-"""Letters that a word shares with its stem. A sentence without them need not be taken apart."""
+"""Letters that a word shares with its stem. A sentence without them need not be split into terms."""
 
 _SENTENCE = pattern_of(r"(?<=[.!?…。！？])[\"'”’)*_]*\s+|\s*\n\s*|(?<=[。！？])")
 
@@ -41,8 +41,8 @@ def sentences(text: str) -> list[str]:
 def trimmed(text: str, wanted: Mapping[str, float], tokens_max: int, count: TokenCounter, language: str = "en") -> str:
     """At most about `tokens_max` tokens of a text: the sentences with the most of the wanted terms, in order.
 
-    A term counts by its weight, once. Where nothing is wanted or found, the beginning stays. The best
-    sentence stays in any case.
+    A term counts once, by its weight. Where nothing is wanted or found, the beginning stays. The best
+    sentence always stays.
 
     >>> text = "It was a long day. We adopted a cat, Miso. She is shy. Then we cooked. It was late."
     >>> trimmed(text, {"cat": 1.0}, 20, lambda text: len(text.split()))
@@ -63,7 +63,7 @@ def trimmed(text: str, wanted: Mapping[str, float], tokens_max: int, count: Toke
 
 
 def _weights(pieces: Sequence[str], wanted: Mapping[str, float], language: str) -> list[float]:
-    """What each sentence has of the wanted terms; without any, a little of what its neighbours have."""
+    """The weight of the wanted terms in each sentence; without any, a little of that of its neighbours."""
     beginnings = [term[:PREFIX] for term in wanted]
     own = [_weight(piece, wanted, beginnings, language) for piece in pieces]
     around = [0.0, *own, 0.0]
@@ -79,7 +79,7 @@ def _weight(piece: str, wanted: Mapping[str, float], beginnings: Sequence[str], 
 
 
 def _joined(pieces: Sequence[str], kept: Sequence[int]) -> str:
-    """The kept sentences in order, with a mark wherever others were."""
+    """The kept sentences in order, with a gap wherever others were left out."""
     parts: list[str] = []
     before = -1
     for place in kept:

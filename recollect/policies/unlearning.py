@@ -1,9 +1,9 @@
-"""What is left of what was learned when some of those who said it no longer count.
+"""What is left of what was learned when some of its tellings no longer count.
 
-Two things are done with it. What rests on forgotten messages is stripped of them, and goes where
-nothing else speaks for it. What is undone is ended instead, and remembers what it was (`undone`), so
-that the undo can be taken back. In both cases a fact is settled anew from the tellings that are left:
-it then is what it would be, had the others never been heard.
+There are two cases. What rests on forgotten messages is stripped of them, and goes if nothing else
+supports it. What is undone is ended instead, and remembers what it was (`undone`), so that the undo
+can be taken back. In both cases a fact is settled again from the tellings that are left: it then is
+what it would be had the others never been heard.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from recollect.records import Record, Source
 WAS_HEAD = "head"
 """In the note of an undo: that the spell was the current one."""
 UNTRUE = ("not_taken", "corrected", "rejected", "undone")
-"""What a spell is that holds at no time."""
+"""The statuses of a spell that holds at no time."""
 
 T = TypeVar("T", Record, Record | None)
 Gone = Callable[[Telling], bool]
@@ -54,7 +54,7 @@ class Undo:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A fact with its past: the head (None when nothing is left) and what stands in each place behind it."""
+    """A fact with its past: the head (None when nothing is left) and what is in each slot behind it."""
 
     head: Record | None
     past: tuple[Record | None, ...] = ()
@@ -66,10 +66,10 @@ class Place:
 def without(
     head: Record, past: Sequence[Record], gone: Gone, now: int, undo: Undo | None = None, most: int | None = None
 ) -> Place:
-    """A fact without these tellings; with an undo, what goes is kept as something that never was so.
+    """A fact without these tellings; with an undo, what goes is kept as something that was never true.
 
-    With `most`, it is without those of at most so many spells: then the fact is what it would be had
-    only these never been heard, and the others can go later.
+    With `most`, the tellings of at most that many spells are removed: then the fact is what it would be
+    had only these never been heard, and the others can go later.
     """
     spells = [*past, head]
     left = _first(spells, [_left(spell, gone, undo) for spell in spells], most)
@@ -97,16 +97,16 @@ def again(head: Record, past: Sequence[Record], undo_id: str, now: int, most: in
 
 
 def _first(before: Sequence[Record], after: Sequence[T], most: int | None) -> list[Record | T]:
-    """The first so many changes alone."""
+    """Only the first `most` changes; all of them if it is None."""
     changed = [slot for slot, spell in enumerate(before) if after[slot] is not spell]
     kept = set(changed[most:]) if most is not None else set()
     return [before[slot] if slot in kept else each for slot, each in enumerate(after)]
 
 
 def _left(spell: Record, gone: Gone, undo: Undo | None) -> Record | None:
-    """What is left of a spell. An undo does not touch again what it or another has undone.
+    """What is left of a spell. An undo does not touch what it or another has already undone.
 
-    Nor does it end what is pinned: a pin is the user's own word for the value, as a confirmation is. What is
+    Nor does it end what is pinned: a pin is the user's own endorsement of the value, as a confirmation is. What is
     forgotten goes all the same: the pin says that the value is right, not that it may be kept.
     """
     if undo is None:
@@ -127,7 +127,7 @@ def _left(spell: Record, gone: Gone, undo: Undo | None) -> Record | None:
 
 
 def _stripped(spell: Record, gone: Gone) -> Record | None:
-    """The spell without what these tellings did to it; None when nothing else speaks for it."""
+    """The spell without what these tellings did to it; None when nothing else supports it."""
     kept = [each for each in spell.data["tellings"] if not gone(Telling(*each))]
     if not kept:
         return None
@@ -136,7 +136,7 @@ def _stripped(spell: Record, gone: Gone) -> Record | None:
 
 
 def _retold(spell: Record, tellings: Sequence[Sequence[Any]]) -> Record:
-    """The spell as it is when only these tellings were heard."""
+    """The spell as it would be had only these tellings been heard."""
     told = [Telling(*each) for each in tellings]
     lost = [each for each in (Telling(*row) for row in spell.data["tellings"]) if each not in told]
     spell = told_by(spell, tellings)
@@ -163,7 +163,7 @@ def _reopened(spell: Record, gone: Gone) -> Record:
 
 
 def _unvoided(spell: Record, gone: Gone) -> Record:
-    """The spell as it was before one of these tellings said that it never was so."""
+    """The spell as it was before one of these tellings said that it was never true."""
     was = spell.data.get("voided")
     if was is None or not gone(Telling(*was["by"])):
         return spell
@@ -171,7 +171,7 @@ def _unvoided(spell: Record, gone: Gone) -> Record:
 
 
 def _place(head: Record, spells: Sequence[Record], left: Sequence[Record | None], gone: Gone) -> Record:
-    """The head with what its place goes on to remember."""
+    """The head with what its place continues to remember."""
     revived = [spell for spell, kept in zip(spells, left, strict=True) if kept and "voided" in _lost_data(spell, kept)]
     marks = {mark for spell in revived for mark in marks_of(spell)}
     rejected = [mark for mark in head.data.get("rejected", ()) if mark not in marks]
@@ -180,13 +180,13 @@ def _place(head: Record, spells: Sequence[Record], left: Sequence[Record | None]
 
 
 def _heard(head: Record, marks: Collection[str]) -> Record:
-    """The head without those who said what is rejected no more: they are read again."""
+    """The head without the messages whose claims are no longer rejected: they are read again."""
     messages, left = unheard(head, marks)
     return _with_data(head, unheard=left) if messages else head
 
 
 def heard_again(before: Record, after: Record) -> list[str]:
-    """The messages that have to be read again, since what they say is rejected no more."""
+    """The messages that have to be read again, since what they say is no longer rejected."""
     left = set(after.data.get(UNHEARD, ()))
     return [said.partition(":")[2] for said in before.data.get(UNHEARD, ()) if said not in left]
 
@@ -201,7 +201,7 @@ def _lost_data(before: Record, after: Record) -> set[str]:
 def _settled(spells: Sequence[Record | None], place: Record, now: int, was_head: int | None = None) -> Place:
     """The spells with the ends that they give each other, and the one that was said last as the head.
 
-    Of what was said at one time, that is the one that was the head before.
+    Among those said at the same time, it is the one that was the head before.
     """
     left = {slot: spell for slot, spell in enumerate(spells) if spell is not None}
     if not left:
@@ -220,7 +220,7 @@ def _settled(spells: Sequence[Record | None], place: Record, now: int, was_head:
 
 
 def _with_head(left: dict[int, Record], best: int, last: int, place: Record) -> Place:
-    """The spells with one of them at the head; the one that was there takes its place."""
+    """The spells with one of them at the head; the previous head takes its slot."""
     head = _at_head(left[best], place)
     if best != last and last in left:
         left[best] = left[last]
@@ -230,7 +230,7 @@ def _with_head(left: dict[int, Record], best: int, last: int, place: Record) -> 
 
 
 def turned(head: Record, past: Sequence[Record], now: int) -> Place:
-    """A fact when the time of a value has come: what is so now stands at the head."""
+    """A fact when the time of a value has come: what is true now moves to the head."""
     spells = dict(enumerate([*past, head]))
     held = in_force([spell for spell in spells.values() if not is_aside(spell)], now, EVER)
     current = [
@@ -248,7 +248,7 @@ def _has_begun(spell: Record, now: int) -> bool:
 
 
 def _stands(spell: Record) -> bool:
-    """Whether it was said to be so, is not known never to have been, and is not set aside."""
+    """Whether it was said to be true, is not known to be untrue, and is not set aside."""
     return spell.data["status"] not in UNTRUE and spell.data["last_seen"] is not None and not is_aside(spell)
 
 
@@ -257,7 +257,7 @@ def _rank(spell: Record) -> tuple[bool, int]:
 
 
 def _bounded(spell: Record, standing: Iterable[Record], now: int) -> Record:
-    """The spell until the end that was told of it, or until another value began that was said later."""
+    """The spell until the end that was told, or until the beginning of another value that was said later."""
     told = [each for each in spell.data.get("ended", ()) if len(each) == 3]
     end = min((each[1] for each in told), default=None)
     follows = [other for other in standing if other is not spell and _follows(other, spell)]
@@ -279,13 +279,13 @@ def _with_ends(spell: Record, ended: Sequence[Sequence[Any]]) -> Record:
 
 
 def _follows(other: Record, spell: Record) -> bool:
-    """True for another value that was said later, and surely enough to take this one's place."""
+    """True for another value that was said later, and surely enough to replace this one."""
     later = other.data["first_seen"] > spell.data["first_seen"] and not is_of_before(other, spell)
     return later and is_sure(other) >= is_sure(spell) and not has_value(other, spell.data["value"])
 
 
 def _at_head(spell: Record, place: Record) -> Record:
-    """The spell in front of its place, with all that the place remembers whichever value it has."""
+    """The spell as the head of its place, with all that the place remembers whichever value it has."""
     vector = place.vector if spell.content == place.content else None
     data = of_spell(spell.data) | {name: value for name, value in of_place(place).items() if value}
     return spell.with_(id=place.id, layer=place.layer, data=data, vector=vector, version=place.version, born=place.born)
@@ -295,7 +295,7 @@ def _at_head(spell: Record, place: Record) -> Record:
 
 
 def remembering(before: Record, after: Record, undo: Undo) -> Record:
-    """The changed record with what it was; what undos before had changed stands beside it, the oldest first."""
+    """The changed record with what it was; what earlier undos had changed is kept beside it, the oldest first."""
     names = (before.data.keys() | after.data.keys()) - {"undone"}
     was = {name: before.data.get(name) for name in names if before.data.get(name) != after.data.get(name)}
     source = before.source
@@ -337,7 +337,7 @@ def _undone_before(undone: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 NULLABLE = ("first_seen", "last_seen", "sure_at")
-"""Data of which None says something."""
+"""Data for which None is meaningful."""
 
 
 def _taken_back(spell: Record, undo_id: str) -> Record:
@@ -355,7 +355,7 @@ def is_of(record: Record, undo_id: str) -> bool:
 
 
 def scrubbed(record: Record, strip: Callable[[Record], Record | None]) -> Record:
-    """The record, with no trace in what it was before an undo of what is stripped off."""
+    """The record, with what is stripped off also removed from what it was before its undos."""
     if "undone" not in record.data:
         return record
     before, undone = restored(record), record.data["undone"]

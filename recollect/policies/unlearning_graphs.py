@@ -1,7 +1,7 @@
-"""The same for learnings and the entity graph: what is left without some of the messages that told it.
+"""Unlearning for learnings and the entity graph: what is left without some of the messages that told it.
 
 These records count who told them instead of keeping spells. One that nobody else told goes or, with
-an undo, ends. An entity stays as long as something that is told of it does.
+an undo, ends. An entity stays as long as something that is told about it does.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _less(record: Record, gone: Gone) -> Record | None:
     if not lost:
         return record
     kept = [id for id in told if id not in lost]
-    # Beyond what is kept nobody knows who told it: then it is taken for forgotten, too.
+    # Beyond what is kept it is unknown who told it, so that counts as forgotten, too.
     outright = record.data.get("seen", 1) - len(told) if len(told) < most else 0
     if not kept and outright <= 0:
         return None
@@ -63,7 +63,7 @@ def _named(record: Record, messages: Sequence[str]) -> Record:
 
 
 def _back(record: Record, undo_id: str) -> Record:
-    """The record after an undo is taken back, with those that told it since."""
+    """The record after an undo is taken back, with the messages that told it since."""
     if not is_of(record, undo_id):
         return record
     field, most = _field(record)
@@ -126,7 +126,7 @@ def graph_without(records: Sequence[Record], gone: Gone, undo: Undo | None = Non
 
 
 def _mentions(record: Record, gone: Gone) -> bool:
-    """Whether a record names one of these tellings, itself or in what it remembers of before."""
+    """Whether a record names one of these tellings, itself or in what it remembers from before."""
     data = record.data
     told = data["data"] if record.layer == "past" else data
     ids = [id for name in ("messages", "ended_by", "began_by") for id in told.get(name, ())]
@@ -141,7 +141,7 @@ def graph_again(records: Iterable[Record], undo_id: str) -> dict[str, Record]:
 
 
 def _back_in_time(record: Record, undo_id: str) -> Record:
-    """The record again; a relation that was told since then holds at both times."""
+    """The record restored; a relation that was told since then holds at both times."""
     back = _back(record, undo_id)
     if back.data.get("messages") == restored(record).data.get("messages") or graphs.is_void(record):
         return back
@@ -154,7 +154,7 @@ def _back_in_time(record: Record, undo_id: str) -> Record:
 
 
 def _is_over(record: Record) -> bool:
-    """Whether an undo has ended it before."""
+    """Whether an undo has already ended it."""
     undone = record.data.get("undone")
     if undone is None:
         return False
@@ -171,7 +171,7 @@ def _alive(left: Left, layer: str) -> list[Record]:
 
 
 def _keep_what_is_rested_on(told: Mapping[str, Record], left: Left) -> None:
-    """Let an entity stay, on the word of those who told something of it, while anything of that stays."""
+    """Keep an entity, on the word of the messages that told something about it, while any of that stays."""
     resting: dict[str, list[str]] = {}
     for record in (*_alive(left, "relation"), *_alive(left, "entity")):
         if not record.data.get("alias") and not _is_over(record):
@@ -202,21 +202,21 @@ def without_names(entity: Record, names: Iterable[str]) -> Record:
 
 
 def _drop_bare_user(left: Left) -> None:
-    """When something went, so does a user of whom nothing else is known."""
+    """When something went, also drop a user about whom nothing else is known."""
     rested = {id for record in _alive(left, "relation") for id in graphs.rests_on(record)}
     if any(record is None for record in left.values()):
         left |= {each.id: None for each in _alive(left, "entity") if _is_bare_user(each) and each.id not in rested}
 
 
 def _is_bare_user(entity: Record) -> bool:
-    """True for the user of whom nothing is known but that they are there."""
+    """True for a user about whom nothing is known except that they exist."""
     data = entity.data
     nothing_else = not (entity.metadata or data.get("absorbed") or data.get("messages"))
     return nothing_else and [normal(name) for name in data["names"]] == [graphs.USER]
 
 
 def _reopen(left: Left, gone: Gone, undo: Undo | None) -> None:
-    """Let relations hold again that ended only because of these tellings."""
+    """Reopen relations that ended only because of these tellings."""
     for record in _alive(left, "relation"):
         by = record.data.get("ended_by", [])
         kept = [str(each.message) for each in _tellings(record, by) if not gone(each)]
@@ -229,7 +229,7 @@ def _reopen(left: Left, gone: Gone, undo: Undo | None) -> None:
 
 
 def _fall_back(held: Mapping[str, Record], left: Left, gone: Gone, undo: Undo | None) -> None:
-    """A relation whose latest period only these tellings began is what it was before; an undo keeps the period."""
+    """Revert a relation whose latest period only these tellings began to what it was; an undo keeps the period."""
     for record in _alive(left, "relation"):
         begun = _tellings(record, record.data.get("began_by", ()))
         if not begun or not all(map(gone, begun)) or _is_over(record):
@@ -246,7 +246,7 @@ def _fall_back(held: Mapping[str, Record], left: Left, gone: Gone, undo: Undo | 
 
 
 def _until_the_next(relation: Record, others: Iterable[Record]) -> Record:
-    """The relation, over where the next of its kind begins if only one can hold."""
+    """The relation, ended where the next of its kind begins if only one can hold."""
     told = relation.data
     if told["relation"] not in graphs.SINGLE_VALUED:
         return relation
@@ -272,7 +272,7 @@ def _period(period: Record, gone: Gone) -> Record:
 
 
 def _undone(before: Record, after: Record | None, undo: Undo) -> Record:
-    """What an undo makes of a record: ended where it would go, and remembering what it was."""
+    """What an undo makes of a record: ended where it would otherwise go, and remembering what it was."""
     if after == before:
         return before
     if after is None and before.data.get("alias"):

@@ -1,6 +1,6 @@
-"""Whether the data of a record has what is read of it: of those that others than ourselves may have written.
+"""Whether the data of a record has all that is read from it, for records that somebody else may have written.
 
-An import is refused when it has not, so that nothing that was brought in breaks a later reading.
+An import is refused when it does not, so that nothing that was imported breaks a later read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Test = Callable[[Any], bool]
 
 
 def is_whole(layer: str, data: Mapping[str, Any]) -> bool:
-    """Whether data of a layer can be read; of what a record was before, also what it keeps of that."""
+    """Whether data of a layer can be read; in the layer `past`, also the data that it keeps."""
     if layer == "past":
         kept, of = data.get("data"), data.get("layer")
         known = isinstance(of, str) and of in LAYERS and of != "past" and isinstance(data.get("of"), str)
@@ -28,7 +28,7 @@ def is_whole(layer: str, data: Mapping[str, Any]) -> bool:
 
 
 def _was_whole(layer: str, data: Mapping[str, Any]) -> bool:
-    """Whether it was before each of its undos, too: these can be taken back."""
+    """Whether it was whole before each of its undos, too: these can be taken back."""
     record = Record("", layer, Scope(), data=data)
     while "undone" in record.data:
         record = restored(record)
@@ -73,7 +73,7 @@ def _list_of(test: Test) -> Test:
 
 
 def _row_of(*tests: Test) -> Test:
-    """A list with these entries, no more and no less."""
+    """A list with exactly these entries."""
     return lambda value: (
         isinstance(value, list)
         and len(value) == len(tests)
@@ -158,7 +158,7 @@ _in_graph_alone = _may_have(
 
 
 def _in_graph(data: Mapping[str, Any]) -> bool:
-    """What somebody said to be over remembers what it was before that."""
+    """Whether what somebody said to be over remembers what it was before that."""
     return _in_graph_alone(data) and ("before_end" in data or not data.get("ended_by"))
 
 
@@ -196,4 +196,4 @@ _NOTES: dict[str, Test] = {
     "before_merge": _with(valid_to=_maybe(_is_time), data=lambda data: isinstance(data, dict)),
     "unlearned": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
 }
-"""What may be noted down in the data of any record."""
+"""What may be noted in the data of any record."""
