@@ -85,8 +85,8 @@ FOUND_MAX = 50
 FEWEST, NEAR = 10, 0.55
 """Beyond the first ten, a hit with less than this share of the best score is left out: hardly one in a hundred of
 the turns that answer a LongMemEval question is there, and half of the others are."""
-WORDS_LEAST = 3
-"""Turns with fewer words that count are left out, unless one of them is in the question."""
+WORDS_LEAST, LITTLE_CHARACTERS = 3, 100
+"""Turns with fewer words that count are left out, unless one of them is in the question. Longer texts have more."""
 LINE_LEAST = 60
 """No remembered line is cut below this many tokens: shorter ones too often lose what was asked for."""
 CHARACTERS_A_TOKEN, LINE_HEAD = 4, 14
@@ -351,12 +351,12 @@ class ContextBuilder:
         left = room - lasting.tokens - question_tokens
         records, behind = _without_the_far(found, records)
         out += behind
-        packed = self._fit(found, records, recent, left, room)
-        doubled = _said_in(packed, recent)
-        if any(record.id in doubled for record in records["knowledge"]):
-            # A turn that is among the recent messages need not be remembered too; one that is not there must be.
-            records = records | {"knowledge": [r for r in records["knowledge"] if r.id not in doubled]}
-            packed = self._fit(found, records, recent, left, room)
+        # A turn that is among the recent messages need not be remembered too; one that does not fit there must be.
+        said = {message.id for message in recent}
+        packed = self._fit(found, _without(records, said), recent, left, room)
+        unsaid = said - _said_in(packed, recent)
+        if any(record.id in unsaid for record in records["knowledge"]):
+            packed = self._fit(found, _without(records, said - unsaid), recent, left, room)
         kept = {name: list(items) for name, items in (lasting.kept | packed.kept).items()}
         doubled = _said_in(packed, recent)
         kept["knowledge"] = [item for item in kept["knowledge"] if item.id not in doubled]
@@ -548,8 +548,15 @@ def _without_the_far(found: _Found, records: dict[str, list[Record]]) -> tuple[d
 
 def _says_little(record: Record, found: _Found) -> bool:
     """Whether a turn is a mere "Will do.": few words, and none of the question's."""
+    if record.layer != "conversation" or len(record.content) > LITTLE_CHARACTERS:
+        return False
     words = terms(record.content, found.language)
-    return record.layer == "conversation" and len(words) < WORDS_LEAST and found.wanted.keys().isdisjoint(words)
+    return len(words) < WORDS_LEAST and found.wanted.keys().isdisjoint(words)
+
+
+def _without(records: dict[str, list[Record]], said: set[str]) -> dict[str, list[Record]]:
+    """The records without those found turns that are among the recent messages."""
+    return records | {"knowledge": [record for record in records["knowledge"] if record.id not in said]}
 
 
 def _said_in(packed: fitting.Packed, recent: Sequence[Record]) -> set[str]:

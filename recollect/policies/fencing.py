@@ -41,7 +41,9 @@ def open_to_view(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     text = _SELECTORS.sub("", _LINE_ENDS.sub("\n", text))
-    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _HIDDEN)
+    # Each different character is looked at once: a text has a few dozen of them.
+    hidden = [c for c in set(text) if c not in "\n\t" and unicodedata.category(c) in _HIDDEN]
+    return text.translate(dict.fromkeys(map(ord, hidden))) if hidden else text
 
 
 def shown(text: str, width: int) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 
+from recollect.policies.inflections import WORD_OF
 from recollect.policies.patterns import pattern_of
 from recollect.policies.tokens import TokenCounter
-from recollect.policies.words import terms
+from recollect.policies.words import kept_by, stem, terms
 
 GAP = " … "
 """Marks where something was left out, so that a reader knows that it is an excerpt."""
@@ -20,9 +23,10 @@ WORD_CHARACTERS = 200
 BEFORE, BEHIND = 0.2, 0.3
 """What a sentence gets of the weight of the one after it and of the one before it: answers come after."""
 PREFIX = 3
-"""Letters that a word shares with its stem. A sentence without them need not be split into terms."""
+"""Letters of a stem that are looked for at the beginning of words: only those that have them are stemmed."""
 
-_SENTENCE = pattern_of(r"(?<=[.!?…。！？])[\"'”’)*_]*\s+|\s*\n\s*|(?<=[。！？])")
+# What ends a sentence. It begins with the sign itself, which is quicker to look for than what stands before a gap.
+_END = pattern_of(r"[.!?…][\"'”’)*_]*\s+|[。！？](?:[\"'”’)*_]*\s+)?")
 
 
 def sentences(text: str) -> list[str]:
@@ -32,10 +36,21 @@ def sentences(text: str) -> list[str]:
     ['We met in Oslo.', 'It rained!', '- a list']
     """
     found = []
-    for piece in _SENTENCE.split(text[:CHARACTERS_MAX]):
-        words = [word[:WORD_CHARACTERS] for word in (piece or "").split()]
-        found += [" ".join(words[start : start + WORDS_MAX]) for start in range(0, len(words), WORDS_MAX)]
+    for line in text[:CHARACTERS_MAX].split("\n"):
+        start = 0
+        for end in _END.finditer(line):
+            found += _cut(line[start : end.start() + 1])
+            start = end.end()
+        found += _cut(line[start:])
     return found
+
+
+def _cut(sentence: str) -> list[str]:
+    """A sentence with single spaces, in several pieces if it is too long; none if it is empty."""
+    words = sentence.split()
+    if len(sentence) > WORD_CHARACTERS:
+        words = [word[:WORD_CHARACTERS] for word in words]
+    return [" ".join(words[start : start + WORDS_MAX]) for start in range(0, len(words), WORDS_MAX)]
 
 
 def trimmed(text: str, wanted: Mapping[str, float], tokens_max: int, count: TokenCounter, language: str = "en") -> str:
@@ -64,18 +79,34 @@ def trimmed(text: str, wanted: Mapping[str, float], tokens_max: int, count: Toke
 
 def _weights(pieces: Sequence[str], wanted: Mapping[str, float], language: str) -> list[float]:
     """The weight of the wanted terms in each sentence; without any, a little of that of its neighbours."""
-    beginnings = [term[:PREFIX] for term in wanted]
-    own = [_weight(piece, wanted, beginnings, language) for piece in pieces]
+    own = [_weight(piece, wanted, language) for piece in pieces] if wanted else [0.0] * len(pieces)
     around = [0.0, *own, 0.0]
     return [weight or BEHIND * around[place] + BEFORE * around[place + 2] for place, weight in enumerate(own)]
 
 
-def _weight(piece: str, wanted: Mapping[str, float], beginnings: Sequence[str], language: str) -> float:
+def _weight(piece: str, wanted: Mapping[str, float], language: str) -> float:
     if piece.isascii():
-        lowered = piece.lower()
-        if not any(beginning in lowered for beginning in beginnings):
-            return 0.0
-    return sum(wanted[term] for term in wanted.keys() & set(terms(piece, language)))
+        found = [term for word in _words_like(tuple(wanted)).findall(piece.lower()) for term in terms(word, language)]
+    else:
+        found = terms(piece, language)
+    return sum([wanted[term] for term in wanted.keys() & found]) if found else 0.0
+
+
+@lru_cache(64)
+def _words_like(wanted: tuple[str, ...]) -> re.Pattern[str]:
+    """Finds the words of lowercase ASCII text that may have one of these terms, by how they begin."""
+    irregular = [form for term in wanted for form in _irregular_forms().get(term, ())]
+    begins = {kept_by(term)[:PREFIX] for term in wanted} | {form[:PREFIX] for form in irregular}
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(begins)))})[\w'.,+#]*", re.ASCII)
+
+
+@cache
+def _irregular_forms() -> dict[str, list[str]]:
+    """The forms that do not begin like their term: "bought" of "buy"."""
+    forms: dict[str, list[str]] = {}
+    for form, word in WORD_OF.items():
+        forms.setdefault(stem(word), []).append(form)
+    return forms
 
 
 def _joined(pieces: Sequence[str], kept: Sequence[int]) -> str:
