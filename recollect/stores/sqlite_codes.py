@@ -1,9 +1,9 @@
 """Search by meaning over all users of an org: one bit per dimension, then exact numbers.
 
-Each vector has a code, the signs of its numbers, in a slot of its org's book. Codes lie packed in
-small blocks and are written in the commit that writes the vector, so there is nothing to build:
-opening reads a thirtieth of the vectors' size, and a change is one block. A code only proposes;
-what is answered is read from the records again, with their owner, life and exact vector.
+Each vector has a code, the signs of its numbers, in a slot of its org's book. Codes are packed into
+small blocks and written in the same commit as the vector, so there is nothing to build: opening
+reads a thirtieth of the vectors' size, and a change is one block. A code only proposes candidates;
+answers are read from the records themselves, with their owner, life and exact vector.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from recollect.stores.contract import Candidate
 from recollect.stores.sqlite_file import Connection
 
 SLOTS = 256
-"""Slots of a block: small enough for an org with few memories, large enough to read a million fast."""
+"""Slots per block: few enough for an org with few memories, enough to read a million fast."""
 ROW_BYTES = 8
 PROPOSED = 1_500
-"""Codes nearest by differing signs, which are then weighed by the question's own numbers."""
+"""Codes with the fewest differing signs, which are then weighed by the query's own numbers."""
 COMPARED = 150
 """Candidates whose exact vectors are read and compared."""
 SAMPLE_STEP = 61
-"""Every how many-th distance is looked at to find the limit that lets enough candidates pass."""
+"""One in this many distances is sampled to find the limit that lets enough candidates pass."""
 BOOKS_HELD = 4
 _SIGNS: NDArray[np.float32] = (
     np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32) * 2 - 1
 ).T
-"""For each value of a byte the signs that it stands for."""
+"""For each value of a byte, the signs that it stands for."""
 
 
 def code_of(data: bytes) -> bytes:
@@ -43,7 +43,7 @@ def code_of(data: bytes) -> bytes:
 
 
 def put_codes(db: Connection, org: str, vectors: Iterable[tuple[int, Vector, int | None]]) -> None:
-    """Write the codes of record rows: into the slot that each has already, or into a new one."""
+    """Write the codes of record rows, each into its existing slot or into a new one."""
     by_model: dict[str, list[tuple[int, bytes, int | None]]] = {}
     for row, vector, slot in vectors:
         by_model.setdefault(vector.model, []).append((row, code_of(vector.data), slot))
@@ -67,7 +67,7 @@ def put_codes(db: Connection, org: str, vectors: Iterable[tuple[int, Vector, int
 
 
 def clear_codes(db: Connection, org: str, slots: Sequence[tuple[str, int]]) -> None:
-    """Empty the slots (model, number) of vectors that are no more."""
+    """Empty the slots (model, number) of vectors that no longer exist."""
     by_model: dict[str, list[int]] = {}
     for model, slot in slots:
         by_model.setdefault(model, []).append(slot)
@@ -90,7 +90,7 @@ def _write(db: Connection, book: int, version: int, entries: Sequence[tuple[int,
         for slot, row, code in slots:
             codes[slot * size : (slot + 1) * size] = code or bytes(size)
             rows[slot * ROW_BYTES : (slot + 1) * ROW_BYTES] = row.to_bytes(ROW_BYTES, "little")
-        # Where a block is as large as before, SQLite writes only the pages of it that differ.
+        # Where a block keeps its size, SQLite writes only those of its pages that differ.
         statement = (
             "update blocks set version = ?, codes = ?, rows = ? where book = ? and place = ?"
             if found
@@ -109,7 +109,7 @@ class _Book:
 
 
 class CodeBooks:
-    """Codes that were read, caught up block by block before each use."""
+    """Codes held in memory, caught up block by block before each use."""
 
     def __init__(self) -> None:
         self._held: OrderedDict[int, _Book] = OrderedDict()
@@ -154,7 +154,7 @@ class CodeBooks:
 
 
 def _nearest_signs(book: _Book, asked: NDArray[np.float32], count: int) -> NDArray[np.intp]:
-    """The slots whose codes differ least from the question's: one pass over all of them."""
+    """The slots whose codes differ least from the query's, found in one pass over all of them."""
     code = np.packbits(asked > 0)[None, :]
     distances = np.asarray(simsimd.cdist(code, book.codes, metric="hamming", dtype="bin8", out_dtype="float32"))[0]
     if len(distances) <= 2 * count:
@@ -165,10 +165,10 @@ def _nearest_signs(book: _Book, asked: NDArray[np.float32], count: int) -> NDArr
 
 
 def _weighed(book: _Book, asked: NDArray[np.float32], near: NDArray[np.intp], count: int) -> NDArray[np.int64]:
-    """The record rows of the best of these slots, where each sign counts as much as the question says.
+    """The record rows of the best of these slots, where each sign is weighed by the query's own number.
 
-    For each byte of a code there is a table of what its 256 values add, so that a code is
-    weighed by as many look-ups as it has bytes.
+    For each byte of a code there is a table of what its 256 values add, so that weighing a code
+    takes as many look-ups as it has bytes.
     """
     padded = np.zeros(8 * book.codes.shape[1], np.float32)
     padded[: len(asked)] = asked
@@ -183,8 +183,8 @@ def _weighed(book: _Book, asked: NDArray[np.float32], near: NDArray[np.intp], co
 def _exact(
     db: Connection, org: str, vector: Vector, layers: tuple[str, ...], rows: NDArray[np.int64], limit: int, now: int
 ) -> list[Candidate]:
-    """The proposed records that live, with their exact scores."""
-    # A cross join keeps its order: SQLite begins with the rows here, and with the partition below.
+    """The proposed records that are alive, with their exact scores."""
+    # A cross join fixes the order: SQLite starts with the rows here, and with the partition in `nearest`.
     of = f"records cross join partitions using (part, epoch) where row in ({','.join(map(str, rows.tolist()))})"
     return _compared(db, f"{of} and org = ?", (org,), vector, layers, limit, now)
 
@@ -192,7 +192,7 @@ def _exact(
 def nearest(
     db: Connection, partition: Partition, vector: Vector, layers: tuple[str, ...], limit: int, now: int
 ) -> list[Candidate]:
-    """The records of one partition that are nearest to a vector, all of them compared."""
+    """The records of one partition that are nearest to a vector; all of its records are compared."""
     of = "partitions cross join records using (part, epoch) where org = ? and usr = ?"
     return _compared(db, of, (partition.org, partition.user), vector, layers, limit, now)
 
@@ -200,7 +200,7 @@ def nearest(
 def _compared(
     db: Connection, of: str, values: tuple[str, ...], vector: Vector, layers: tuple[str, ...], limit: int, now: int
 ) -> list[Candidate]:
-    """The best of the living records that a condition means, by their exact scores; damaged vectors have none."""
+    """The best of the living records that match a condition, by their exact scores; damaged vectors have none."""
     of_layers = f"and layer in ({','.join('?' * len(layers))})" if layers else ""
     found = db.execute(
         f"select org, usr, id, vector from {of} {of_layers} and model = ? and length(vector) = ? and dropped = 0"
@@ -212,6 +212,6 @@ def _compared(
     matrix = np.frombuffer(b"".join(row[3] for row in found), "<f2").reshape(len(found), -1).astype(np.float32)
     with np.errstate(invalid="ignore"):
         scores = matrix @ np.frombuffer(vector.data, "<f2").astype(np.float32)
-    scores[~np.isfinite(scores)] = np.nan  # which are sorted behind all others
+    scores[~np.isfinite(scores)] = np.nan  # NaN sorts behind all others
     best = [at for at in np.argsort(-scores, kind="stable")[:limit].tolist() if not isnan(scores[at])]
     return [Candidate(Partition(found[at][0], found[at][1]), found[at][2], float(scores[at])) for at in best]
