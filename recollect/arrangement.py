@@ -1,7 +1,7 @@
-"""What the rows of an index are to each other: sessions, neighbours, voices.
+"""How the rows of an index relate to each other: sessions, neighbours, speakers.
 
-New rows are taken in one by one, since in a chat every question comes right after a new message; when
-a row has gone, all are arranged anew, as if it had never been there.
+New rows are added incrementally, since in a chat every question comes right after a new message; when
+a row has gone, all are arranged again, as if it had never been there.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class Records(Protocol):
 
 
 class Arrangement:
-    """The rows of one index, arranged. `is_held` says of a row whether it has not gone."""
+    """The rows of one index, arranged. `is_held` tells whether a row is still there."""
 
     def __init__(self, sessions: Sessions, is_held: Callable[[int], bool]) -> None:
         self._sessions, self._is_held = sessions, is_held
         self._places: NDArray[np.int32] = np.empty((ROWS, 4), np.int32)
         self._marks: NDArray[np.bool_] = np.empty((ROWS, 3), np.bool_)
         self._signs: NDArray[np.bool_] = np.empty((ROWS, 2), np.bool_)
-        # What a row says of itself never changes: so many rows were read for it, and so many for times and numbers.
+        # What a row says by itself never changes: how many rows were read for marks, and for times and numbers.
         self._read = self._signed = 0
         self.start_anew()
 
     def start_anew(self) -> None:
-        """Forget who stands beside whom: a row has gone."""
+        """Forget which rows are neighbours: a row has gone."""
         self._size = 0
         self._groups = 0
         self._group_of: dict[str, int] = {}
@@ -62,7 +62,7 @@ class Arrangement:
         return self._size
 
     def talk(self, records: Records, lengths: Scores) -> Talk:
-        """How all rows stand to each other. What it gives is right until rows come or go."""
+        """How all rows relate to each other. The result is valid until rows come or go."""
         self.take(records, len(records))
         size = self._size
         session, before, after, speaker = self._places[:size].T.astype(np.intp, order="C")
@@ -74,11 +74,11 @@ class Arrangement:
 
     @property
     def signed(self) -> int:
-        """How many rows were looked at for times and numbers."""
+        """How many rows have been searched for times and numbers."""
         return self._signed
 
     def read_signs(self, records: Records, size: int) -> None:
-        """Look for times and numbers in the first so many rows: few questions ask for them, and it takes long."""
+        """Search the first `size` rows for times and numbers, lazily: few questions ask for them, and it is slow."""
         first = self._signed
         if first < size:
             self._make_rows(size)
@@ -91,7 +91,7 @@ class Arrangement:
         return told
 
     def take(self, records: Records, size: int) -> None:
-        """Arrange the new ones among the first so many rows."""
+        """Arrange the new rows among the first `size`."""
         first = self._size
         if first >= size:
             return
@@ -113,19 +113,19 @@ class Arrangement:
         new = Counter([session for session in spoken if session is not None])
         for session, count in new.items():
             rows = self._sessions[session]
-            # Rows came in another order than they were born in: one for later may stand among the first.
+            # Rows may not have come in order of birth: one beyond `size` may stand among the first of its session.
             self._link(rows if size == len(records) else [row for row in rows if row < size], first, count)
         self._size = size
 
     def _link(self, session: Sequence[int], first: int, new: int) -> None:
-        """Put the new rows of a session behind those before them; all in order, where one came in between."""
+        """Link the new rows of a session to those before them; relink the whole session where one falls in between."""
         tail = session[-new:]
         chain = np.array(session[-new - 1 :] if all(row >= first for row in tail) else session, np.intp)
         self._places[chain[1:], BEFORE] = chain[:-1]
         self._places[chain[:-1], AFTER] = chain[1:]
 
     def _group(self, session: str | None) -> int:
-        """The number of a session; what stands alone has one of its own."""
+        """The number of a session; a row outside any session gets its own."""
         number = self._groups if session is None else self._group_of.setdefault(session, self._groups)
         self._groups += number == self._groups
         return number
@@ -137,13 +137,13 @@ class Arrangement:
 
 
 def _name(record: Record) -> str:
-    """The first name of who says it, in small letters; empty where nobody is named."""
+    """The speaker's first name in lower case; empty where no name is given."""
     named = record.data.get("name")
     words = str(named).split() if named else ()
     return words[0].lower() if words else ""
 
 
 def _marks(record: Record, name: str) -> tuple[bool, bool, bool]:
-    """Whether the user says it, whether the assistant does, and whether it asks."""
+    """Whether the user says it, whether the assistant does, and whether it asks something."""
     role = record.data["role"] if record.layer == "conversation" and not name else ""
     return role == "user", role == "assistant", asks(record.content)

@@ -1,8 +1,8 @@
-"""Indexes of users who are not here now, in a file that has no name.
+"""Indexes of inactive users, spilled to a file that has no name.
 
-To read an index back takes a fraction of a millisecond, to make it anew some: so what rests need be neither held in
-memory nor thrown away. The file lies in the folder of the store, under the same protection as what is stored there;
-it belongs to this process alone, and is gone with it, however it ends. What is dropped is overwritten.
+Reading an index back takes a fraction of a millisecond, rebuilding it takes milliseconds, so an index at rest need be
+neither held in memory nor thrown away. The file lies in the store's folder, under the same protection as the data
+there; it belongs to this process alone, and is gone with it, however it ends. What is dropped is overwritten.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ log = logging.getLogger("recollect.aside")
 
 PAGE = 4_096
 STEPS = 8
-"""Sizes of places between one power of two and the next: an eighth of a place lies idle at the most."""
+"""Sizes of places between one power of two and the next: at most an eighth of a place is unused."""
 FILE_SHARE = 2
-"""From how many times the bytes that may lie in it the file is too long."""
+"""Beyond this multiple of the bytes it may hold, the file is too long."""
 GIVEN_UP = 8
-"""Of a file that is too long, so many go for each that is put."""
+"""How many objects are dropped from a file that is too long for each one put."""
 AGE_S = 3_600.0
-"""How long something lies here: another process may have forgotten some of it, of which this one does not hear."""
+"""How long an object is kept: another process may have forgotten some of its contents without this one knowing."""
 
 
 @dataclass(slots=True)
 class Place:
-    """Where something lies, how much fits there, how much there is, and since when."""
+    """Where an object lies, how much fits there, how much it takes, and since when."""
 
     at: int
     room: int
@@ -42,7 +42,7 @@ class Place:
 
 
 class Aside:
-    """Objects by key, of which those that were put first go when there is no more room, or their time is over."""
+    """Objects by key; the oldest are dropped when there is no more room, or when their time is over."""
 
     def __init__(self, folder: Path, bytes_max: int, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._folder, self._bytes_max, self._clock_s = folder, bytes_max, clock_s
@@ -59,7 +59,7 @@ class Aside:
         return iter(self._places)
 
     def put(self, key: Hashable, thing: Any) -> bool:
-        """Lay something aside, in place of what lay under this key. False where that cannot be done."""
+        """Store an object, in place of what lay under this key. False where that cannot be done."""
         if not self._is_usable:
             return False
         data = pickle.dumps(thing, pickle.HIGHEST_PROTOCOL)
@@ -81,9 +81,9 @@ class Aside:
         return key in self._places
 
     def _shrink(self) -> None:
-        """Let go of some, and cut the file off once all are gone: by and by, as each is overwritten.
+        """Drop some objects, and truncate the file once all are gone: gradually, since each one is overwritten.
 
-        As what is put grows, places become free into which nothing fits any more.
+        As objects grow, they leave free places into which nothing fits any more.
         """
         for oldest in list(islice(self._places, GIVEN_UP)):
             self.drop(oldest)
@@ -100,21 +100,21 @@ class Aside:
         return self.nbytes > self._bytes_max or self._places[key].since_s < self._clock_s() - AGE_S
 
     def get(self, key: Hashable) -> Any:
-        """What lies under this key; None if nothing does, or not all of it can be had."""
+        """The object under this key; None if there is none, or it cannot be read back whole."""
         place = self._places.get(key)
         if place is None:
             return None
         try:
             file = self._opened()
             file.seek(place.at)
-            # It is this process's own: the file has no name under which another could have written to it.
+            # This process wrote it: the file has no name under which another could have written to it.
             return pickle.loads(file.read(place.size))
         except (OSError, pickle.UnpicklingError, EOFError, LookupError):
             self.drop(key)
             return None
 
     def drop(self, key: Hashable) -> None:
-        """Let go of what lies under this key, and leave nothing of it."""
+        """Drop the object under this key, and leave no trace of it."""
         place = self._places.pop(key, None)
         if place is None:
             return
@@ -126,7 +126,7 @@ class Aside:
             self._give_up(error)
 
     def close(self) -> None:
-        """Let go of all."""
+        """Drop everything and close the file."""
         self._is_usable = False
         self._places.clear()
         self.nbytes = 0
@@ -134,7 +134,7 @@ class Aside:
             self._file.close()
 
     def _write(self, place: Place, data: bytes) -> None:
-        """Write this over what was there."""
+        """Write this over what was there, blanking any remainder."""
         file = self._opened()
         file.seek(place.at)
         left = memoryview(data.ljust(place.size, b"\0"))
@@ -157,13 +157,13 @@ class Aside:
         return self._file
 
     def _give_up(self, error: OSError) -> None:
-        """Go on without: what lies there can be made anew."""
+        """Carry on without the file: what lies there can be rebuilt."""
         log.warning("indexes of users who are not here stay in memory: none can be laid aside (%s)", error.strerror)
         self.close()
 
 
 def room_for(size: int) -> int:
-    """The bytes of a place in which so many fit.
+    """The bytes of a place in which `size` bytes fit.
 
     >>> room_for(1), room_for(40_000), room_for(100_000)
     (4096, 40960, 106496)

@@ -1,8 +1,8 @@
-"""The indexes of the users who are here, and where those of the others rest.
+"""The indexes of active users, and where those of the others rest.
 
-Before each use of one the store is asked for what changed since its mark, which costs microseconds when nothing did,
-also when another process writes. Who was asked last is awake; who was asked longest ago rests, is laid aside in a
-file (`aside.py`), or leaves.
+Before each use of an index the store is asked what changed since its mark, which costs microseconds when nothing did,
+even when another process writes. Recently queried indexes are awake; the least recently queried rest, are spilled to
+a file (`aside.py`), or are evicted.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from recollect.stores.contract import Mark, Store
 log = logging.getLogger("recollect.index")
 
 AWAKE, AWAKE_LEAST = 1_000, 8
-"""Partitions that were asked last, and keep at hand what the next question would otherwise make again; and so many do
-where memory is short.
+"""How many of the most recently queried partitions keep what the next query would otherwise rebuild, and how many still
+do when memory is short.
 """
 ASIDE_ROWS = 2_000
-"""Up to so many rows an index is laid aside in a file when it rests: it is written whole, whatever changed in it."""
+"""An index of up to this many rows is spilled to a file when it rests: it is written whole, whatever changed in it."""
 RESTING_BYTES = 2 << 20
-"""What indexes that rest may take in memory before those who were asked longest ago are laid aside: what was said is
-enriched a moment later, and to bring an index back for that takes longer than the rest of it.
+"""Memory that resting indexes may take before the least recently queried are spilled: a new message is enriched a
+moment later, and bringing an index back for that takes longer than the rest of the enrichment.
 """
 VOCABULARIES = 2
 """Vocabularies whose indexes are held at once: the newest, and the one before."""
 ASKED_TOGETHER = 4
-"""Partitions of two questions that follow each other: each asks a user's and that of the org."""
+"""Partitions used by two consecutive queries: each queries the user's and the org's."""
 PAGE = 1_000
 
 
 class Indexes:
-    """The indexes of recently used partitions; the least recently used leave first."""
+    """The indexes of recently used partitions; the least recently used are evicted first."""
 
     def __init__(
         self,
@@ -61,11 +61,11 @@ class Indexes:
         self._bytes_max, self._awake_max = bytes_max, awake
         self._held: OrderedDict[Partition, PartitionIndex] = OrderedDict()
         self._awake: OrderedDict[Partition, PartitionIndex] = OrderedDict()
-        # Those that rest in memory and may be laid aside.
+        # At rest in memory, and may be spilled.
         self._resting: OrderedDict[Partition, PartitionIndex] = OrderedDict()
-        # Those that somebody waits for: who asks others meanwhile does not make them begin anew.
+        # Partitions that callers wait for: `_make_room` does not evict them, so that reading need not start over.
         self._reading: Counter[Partition] = Counter()
-        # Those of which some pages are still to come; and, while one of those who wait for it reads them, its end.
+        # Partitions with pages still to be read; and, while a caller reads them, a future that is set when it stops.
         self._unfinished: set[Partition] = set()
         self._read_in: dict[Partition, asyncio.Future[None]] = {}
         self._bytes = self._resting_bytes = 0
@@ -73,20 +73,20 @@ class Indexes:
         self._hits = self._misses = 0
 
     def __contains__(self, partition: Partition) -> bool:
-        """Whether the partition's index is at hand, so that catching up costs little."""
+        """Whether the partition's index is at hand, so that catching up is cheap."""
         return partition in self._held or (self._aside is not None and partition in self._aside)
 
     async def at_hand(self, partition: Partition) -> PartitionIndex | None:
-        """The partition's index as `current` gives it, unless it would have to be made first."""
+        """The partition's index as `current` returns it; None if it would have to be built first."""
         return await self.current(partition) if partition in self else None
 
     def as_left(self, partition: Partition) -> PartitionIndex | None:
-        """The partition's index as it was when it was last used, if it is at hand. The store is not asked."""
+        """The partition's index as of its last use, if it is at hand. The store is not queried."""
         return self._at_hand(partition)
 
     async def all_current(self, partitions: Sequence[Partition]) -> list[PartitionIndex]:
-        """The indexes of some partitions, as `current` gives them: where a store can tell at one look that nothing was
-        written to any of them, it is asked only once; one on a server is asked for all of them at the same time.
+        """The indexes of several partitions, as `current` returns them. A store that can tell with a single look-up
+        that nothing was written to any of them is asked only once; one on a server is asked for all concurrently.
         """
         held = [(partition, self._at_hand(partition)) for partition in partitions]
         marks = {each: index.mark for each, index in held if index is not None and index.mark and not index.is_wasteful}
@@ -100,7 +100,7 @@ class Indexes:
         return used
 
     async def _all_at_once(self, first: Partition, *others: Partition) -> list[PartitionIndex]:
-        """Look for all of them at the same time, which takes as long as the slowest look."""
+        """Catch up all of them concurrently, which takes as long as the slowest."""
         looks = [asyncio.ensure_future(self.current(partition)) for partition in others]
         try:
             return [await self.current(first), *[await look for look in looks]]
@@ -111,7 +111,7 @@ class Indexes:
             raise
 
     async def current(self, partition: Partition) -> PartitionIndex:
-        """The partition's index with everything in it that was committed before this call."""
+        """The partition's index, with everything committed before this call."""
         if partition in self:
             self._hits += 1
         else:
@@ -127,8 +127,8 @@ class Indexes:
         return index
 
     async def _whole(self, partition: Partition) -> PartitionIndex:
-        """The index, of which all is read in by one of those who ask for it at the same time: the others wait, and look
-        for themselves at what is new since. If that one gives up, the next goes on.
+        """The whole index. One of several concurrent callers reads it; the others wait, then catch up on what is new
+        since. If the reader gives up, the next caller continues.
         """
         while (under_way := self._read_in.get(partition)) is not None:
             await asyncio.wait([under_way])
@@ -141,9 +141,9 @@ class Indexes:
             self._read_in.pop(partition).set_result(None)
 
     async def _caught_up(self, partition: Partition) -> PartitionIndex:
-        """The partition's index after all that the store has to tell of it, page by page.
+        """The partition's index after applying everything the store reports, page by page.
 
-        Whoever gives up in between leaves the pages that were taken in: the next one goes on from there.
+        A caller that gives up leaves the pages already applied; the next caller resumes from there.
         """
         while True:
             index = self._at_hand(partition)
@@ -154,10 +154,10 @@ class Indexes:
                 delta = await self._store.changes(partition, mark, PAGE)
             except BaseException:
                 if mark is None and self._held.get(partition) is index:
-                    self.drop(partition)  # nobody would count it, and while the store is away there may be any number
+                    self.drop(partition)  # it was never counted, and while the store is down any number could pile up
                 raise
             if index.mark is not mark or self._held.get(partition) is not index:
-                continue  # another caller took the page in meanwhile
+                continue  # another caller applied the page meanwhile
             if (delta.mark is mark or delta.mark == mark) and not delta.reset:
                 return self._used(partition, index)
             if delta.reset and mark is not None:
@@ -165,7 +165,7 @@ class Indexes:
             try:
                 index.apply(delta)
             except BaseException:
-                self.drop(partition)  # half of a page is nothing to go on from
+                self.drop(partition)  # there is no resuming from a half-applied page
                 raise
             self._used(partition, index)
             self._count(index)
@@ -173,10 +173,10 @@ class Indexes:
             if not delta.more:
                 self.tell_of(index.other_models)
                 return index
-            await asyncio.sleep(0)  # a store in memory would not let others have their turn
+            await asyncio.sleep(0)  # a store in memory would never yield to other tasks
 
     def _used(self, partition: Partition, index: PartitionIndex) -> PartitionIndex:
-        """The index that is asked now."""
+        """Return the index, marked as awake and most recently used."""
         index.trim()
         self._wake(partition)
         self._held.move_to_end(partition)
@@ -185,7 +185,7 @@ class Indexes:
         return index
 
     def _at_hand(self, partition: Partition) -> PartitionIndex | None:
-        """The partition's index as it was left, if there is one: in memory, or brought back from where it lies."""
+        """The partition's index as of its last use, if there is one: in memory, or read back from the file."""
         index = self._held.get(partition)
         if index is None and self._aside is not None and partition in self._aside:
             index = self._aside.get(partition)
@@ -196,7 +196,7 @@ class Indexes:
         return index
 
     def _lay_to_rest(self) -> None:
-        """Let the index rest that was asked longest ago of those that are awake."""
+        """Put the least recently queried of the awake indexes to rest."""
         partition, index = self._awake.popitem(last=False)
         index.rest()
         self._count(index)
@@ -207,7 +207,7 @@ class Indexes:
                 self._lay_aside(self._aside)
 
     def _lay_aside(self, aside: Aside) -> None:
-        """Lay the index aside that has rested longest."""
+        """Spill the index that has rested longest."""
         partition, index = self._resting.popitem(last=False)
         self._resting_bytes -= index.counted_nbytes
         if index.holds_gone:
@@ -217,19 +217,19 @@ class Indexes:
             self._bytes -= index.counted_nbytes
 
     def _wake(self, partition: Partition) -> None:
-        """Say of an index that it does not rest any more."""
+        """Note that an index no longer rests."""
         index = self._resting.pop(partition, None)
         if index is not None:
             self._resting_bytes -= index.counted_nbytes
 
     def _count(self, index: PartitionIndex) -> None:
-        """Count what an index holds by now."""
+        """Bring the count of an index's memory up to date."""
         nbytes = index.nbytes
         self._bytes += nbytes - index.counted_nbytes
         index.counted_nbytes, index.counted_opened = nbytes, index.opened
 
     def tell_of(self, models: set[str]) -> None:
-        """Say once of each other model that memories are embedded with it."""
+        """Warn once about each other model that memories are embedded with."""
         model, _, _, earlier = self._shape
         for other in sorted(models - self.other_models - {model}) if model else ():
             self.other_models.add(other)
@@ -240,7 +240,7 @@ class Indexes:
             )  # fmt: skip
 
     def drop(self, partition: Partition) -> None:
-        """Let go of a partition's index."""
+        """Drop a partition's index."""
         self._wake(partition)
         self._unfinished.discard(partition)
         index = self._held.pop(partition, None)
@@ -250,15 +250,15 @@ class Indexes:
         self._bytes -= 0 if index is None else index.counted_nbytes  # an index without records counts too
 
     def purged(self, partition: Partition, rows: int) -> None:
-        """The store let go of rows that were over: an index that may hold many of them in vain is built anew."""
+        """Note that the store removed dead rows: an index that may hold many of them in vain is rebuilt."""
         if rows > WASTED_ROWS:
             self.drop(partition)
         elif rows:
             self.dropped(partition)
 
     def dropped(self, partition: Partition) -> None:
-        """The store let go of records: what lies aside of them goes at once, and an index that holds them is not laid
-        there any more.
+        """Note that the store dropped records: a spilled copy of them goes at once, and an index that still holds them
+        is no longer spilled.
         """
         if self._aside is not None:
             self._aside.drop(partition)
@@ -273,7 +273,7 @@ class Indexes:
         return index
 
     def _change_vocabulary(self, vocabulary: Vocabulary) -> None:
-        """Let go of the indexes that were made with one that is long full: it goes with the last of them."""
+        """Drop the indexes built with a vocabulary that has long been full: it is freed with the last of them."""
         if any(vocabulary is each for each in self._vocabularies):
             return
         self._vocabularies = [*self._vocabularies[1 - VOCABULARIES :], vocabulary]
@@ -282,7 +282,7 @@ class Indexes:
                 self.drop(partition)
 
     def close(self) -> None:
-        """Let go of what lies aside."""
+        """Discard the spilled indexes."""
         if self._aside is not None:
             self._aside.close()
 
@@ -299,8 +299,8 @@ class Indexes:
         }
 
     def _make_room(self) -> None:
-        """Let those rest who were asked many others ago, and let go where there is still too much."""
-        # The question before made something of what it asked, which was not there when that was counted.
+        """Put the least recently queried indexes to rest, and evict while memory is still over its limit."""
+        # The previous query built things in the indexes it used, after their memory was counted.
         for index in islice(reversed(self._awake.values()), ASKED_TOGETHER):
             if index.opened != index.counted_opened:
                 self._count(index)

@@ -1,8 +1,8 @@
 """Words that mean nearly the same: how near each word of a question comes to the words of a turn.
 
-The vector of a whole turn says what it is about; it drowns the one word that answers. Here every
-word of the question looks for its nearest kin in the turn ("instrument" finds "violin"), in the
-static vectors that come with the package. Turns are read when they first become candidates.
+The vector of a whole turn says what it is about, but drowns the one word that answers. Here each
+word of the question is matched with its nearest kin in the turn ("instrument" finds "violin"), using
+the static word vectors that come with the package. Turns are read when they first become candidates.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from recollect.policies.words import content_words
 
 Floats = NDArray[np.float32]
 WordVectors = Callable[[Sequence[str]], Floats]
-"""Gives each word a vector of length one."""
+"""Returns a vector of length one for each word."""
 
 WORDS_MAX = 256
-"""Different words of one turn that are compared."""
+"""How many distinct words of one turn are compared."""
 TURN_BYTES, WORD_BYTES = 120, 4
-"""What the words of one turn take, about, and what the place of one does."""
+"""What the words of one turn take, roughly, and what the place of one word takes."""
 
 
 class Kinship:
-    """The words of an index's rows, as far as questions came near them, each word with its vector."""
+    """The words of those rows of an index that have been candidates, each word with its vector."""
 
     def __init__(self, language: str) -> None:
         self._language = language
         self._place: dict[str, int] = {}
         self._vectors: Floats = np.zeros((0, 0), np.float32)
-        # The places of its words, four bytes each.
+        # For each row the places of its words, four bytes each.
         self._words_of: dict[int, bytes] = {}
 
     @property
@@ -41,18 +41,18 @@ class Kinship:
 
     @property
     def rows(self) -> int:
-        """How many rows were read."""
+        """How many rows have been read."""
         return len(self._words_of)
 
     def rest(self) -> None:
-        """Let go of the room for more."""
+        """Release spare capacity."""
         if len(self._vectors) > len(self._place):
             self._vectors = self._vectors[: len(self._place)].copy()
 
     def nearest(
         self, rows: Sequence[int], texts: Callable[[int], str], question: Sequence[str], vectors: WordVectors
     ) -> Floats:
-        """For each row the cosine of each word of the question with the word there that is nearest to it."""
+        """For each row, the cosine of each word of the question with the nearest word in that row."""
         self._read([row for row in rows if row not in self._words_of], texts, vectors)
         found = [self._words_of[row] for row in rows]
         sizes = np.fromiter(map(len, found), np.intp, len(found)) // WORD_BYTES
@@ -71,7 +71,7 @@ class Kinship:
         return nearest
 
     def _read(self, rows: Sequence[int], texts: Callable[[int], str], vectors: WordVectors) -> None:
-        """Take in the words of rows that were never candidates before."""
+        """Read the words of rows that have never been candidates before."""
         new: list[str] = []
         for row in rows:
             words = list(dict.fromkeys(content_words(texts(row), self._language)))[:WORDS_MAX]
@@ -84,7 +84,7 @@ class Kinship:
             self._keep(vectors(new))
 
     def _keep(self, added: Floats) -> None:
-        """Put the vectors of new words behind the others, with room for more."""
+        """Append the vectors of new words, with room for more."""
         end = len(self._place)
         if end > len(self._vectors):
             larger = np.zeros((max(2 * end, 64), added.shape[1]), np.float32)

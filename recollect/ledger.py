@@ -1,6 +1,6 @@
-"""The one write path: every commit of the library goes through here.
+"""The single write path: every commit of the library goes through here.
 
-A commit gets a key before its first try where the answer of the store can be lost, so that a retry is
+Where the store's answer can be lost, a commit gets a key before its first attempt, so that a retry is
 never a second change; what expires or is dropped gets an upkeep job in the same commit; and the worker
 is woken when there is work.
 """
@@ -36,37 +36,37 @@ from recollect.records import (
 from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX, OWN_KEY, PAYLOAD_MAX_BYTES, Page, Store, veil_of
 
 UPDATE_TRIES = 40
-"""How often a read-decide-write starts over when another process was faster. With 8, three processes that wrote one
+"""How often a read-decide-write is attempted when another process was faster. With 8, three processes that wrote one
 record without a pause had a writer give up in one of three runs of 540 writes."""
 UPDATE_PAUSE_S = 0.002, 0.064
-"""How long it pauses before it starts over, at most: at first, and however often it did."""
+"""The longest pause before another attempt: the first time, and however often it was repeated."""
 
 PORTION_RECORDS = 90
-"""Records of one commit, with room beside them for jobs and bookkeeping."""
+"""Records per commit, leaving room for jobs and bookkeeping."""
 
 CHANGED_RECORDS = 45
-"""Records that are changed in one commit, with room for the work that each may bring."""
+"""Records changed per commit, leaving room for the jobs that each may bring."""
 
 ERASURES = Partition("{index}", "")
-"""Where it is written down whom an index has to let go of: not in a partition of theirs, which would be named again."""
+"""Where the users whom an index must remove are recorded: not in their own partition, which would be named again."""
 
 CLEARING = "unindex"
 """The kind of these jobs."""
 
 Decide = Callable[[Record | None, int], Changes | None]
-"""From what stands under an id, and now, to what should change; None leaves it as it is."""
+"""Maps the record under an id, and the current time, to what should change; None leaves it as it is."""
 Change = Callable[[Record], Record]
-"""What becomes of a record; itself, or an equal one, if nothing does."""
+"""Returns the changed record; the same one, or an equal one, if nothing changes."""
 Work = Callable[[Sequence[Record]], tuple[Job, ...]]
 DecideAll = Callable[[Mapping[str, Record], int], Changes | None]
-"""The same for several ids: those that are not there are not in the mapping."""
+"""The same for several ids: those that do not exist are not in the mapping."""
 
 
 class Held(Protocol):
-    """What a process already has of a partition."""
+    """What a process already holds of a partition."""
 
     def stored(self, ids: Iterable[str], now: int) -> tuple[list[Record], list[str]]:
-        """The living among these as the store has them, and those that only the store has."""
+        """The living records among these ids as the store has them, and the ids that only the store has."""
         ...
 
     def held(self, layer: str, now: int) -> list[Record]:
@@ -75,7 +75,7 @@ class Held(Protocol):
 
 
 async def within(seconds: float, event: asyncio.Event) -> None:
-    """Wait for an event, and no longer than this."""
+    """Wait for an event, at most this long."""
     try:
         async with asyncio.timeout(seconds):
             await event.wait()
@@ -84,7 +84,7 @@ async def within(seconds: float, event: asyncio.Event) -> None:
 
 
 class Traffic:
-    """The commits that somebody in this process waits for."""
+    """The commits that callers in this process are waiting for."""
 
     def __init__(self) -> None:
         self._under_way = 0
@@ -120,13 +120,13 @@ class Ledger:
         self._masks = masks
         self._held: Held | None = None
         self.on_drop: Callable[[Partition], None] = lambda partition: None
-        """Hears of each partition of which records were dropped."""
+        """Called with each partition from which records were dropped."""
         self.index_of: Callable[[Partition], Awaitable[Held | None]] = _no_index
-        """Gives the index of a partition with all that was committed, if it is at hand."""
+        """Returns the index of a partition with everything committed, if it is at hand."""
         self._feeds_index = feeds_index
         self._loses_answers = bool(getattr(store, "loses_answers", True))
         self.places: dict[tuple[Partition, str], Place] = {}
-        """Whose messages also stand where, by name, as far as this process was told."""
+        """Places outside the store that hold a partition's messages too, by name, as far as this process knows."""
         self.work_waits = asyncio.Event()
         self.traffic = Traffic()
         self._home = asyncio._get_running_loop()
@@ -142,7 +142,7 @@ class Ledger:
         return Ledger(store, self.clock, self.layers, self._masks)
 
     async def commit(self, changes: Changes) -> int:
-        """Commit, once. Gives the partition's revision."""
+        """Commit, once. Returns the partition's revision."""
         self._check_home()
         now = self.clock()
         enqueue = changes.enqueue
@@ -157,14 +157,14 @@ class Ledger:
             with self.traffic:
                 revision = await self.store.commit(changes, now)
         finally:
-            if changes.drop:  # also when the answer is lost: it may have been done
+            if changes.drop:  # even when the answer is lost: the drop may have happened
                 self.on_drop(changes.partition)
         if changes.enqueue:
             self.work_waits.set()
         return revision
 
     def _check_home(self) -> None:
-        """Refuse what comes from another event loop, where the worker would never hear of it."""
+        """Refuse calls from another event loop, of which the worker would never hear."""
         if self._home is not asyncio._get_running_loop():
             raise Unavailable(
                 "the memory was opened on another event loop; open it on this one, or use recollect.sync, "
@@ -173,9 +173,9 @@ class Ledger:
             )
 
     async def _feeding(self, changes: Changes, enqueue: tuple[Job, ...]) -> tuple[Job, ...]:
-        """The job that tells an index of a change, where it is one of vectors: new records have none yet.
+        """The job that reports a change to an index, if the change concerns vectors: new records have none yet.
 
-        Where a commit has no room for it, one for later is written before it, and looks at all of the partition.
+        Where the commit has no room for it, a job for later that covers the whole partition is written first.
         """
         told = [r.id for r in changes.put if self.layers[r.layer].embedded and (r.version or r.vector is not None)]
         refs = (*told, *changes.drop)
@@ -189,10 +189,10 @@ class Ledger:
         return ()
 
     def index_jobs(self, partition: Partition, refs: Sequence[str] = (), *, later: bool = False) -> tuple[Job, ...]:
-        """The job that makes an index hold what the store holds: of these records, or of all of a partition's.
+        """The job that makes an index hold what the store holds: for these records, or for a whole partition.
 
-        None where there is no index. Those for later have ids made from the minute they are due in, so that any
-        number of reasons make one job, and none is added to one that already runs.
+        None where there is no index. Jobs for later have ids derived from the minute they are due in, so that any
+        number of reasons make one job, and none joins a job that is already running.
         """
         now = self.clock()
         if not self._feeds_index:
@@ -203,7 +203,7 @@ class Ledger:
         return (Job(f"index:{minute}", partition, "index", (), (minute + 1) * MINUTE_MS),)
 
     def clearing_jobs(self, erased: Partition, *, later: bool = False) -> tuple[Job, ...]:
-        """The job that takes an erased partition out of an index. Both it and its id know the veil alone."""
+        """The job that removes an erased partition from an index. The job and its id contain only the veil."""
         veil = veil_of(erased)
         jobs = self.index_jobs(ERASURES, later=later)
         return tuple(replace(job, id=f"{job.id}:{veil.user}", kind=CLEARING, refs=tuple(veil)) for job in jobs)
@@ -225,39 +225,39 @@ class Ledger:
     def masked(self, value: Any) -> Any:
         """A text or other JSON value as it may be stored: with masks for what the settings want masked.
 
-        To be asked by whoever takes in text from outside, before ids are made of it.
+        To be called on all text from outside, before ids are derived from it.
         """
         return masked_value(value, self._masks)[0] if self._masks else value
 
     def masked_record(self, record: Record) -> Record:
-        """The same for a record on its way in."""
+        """The same for an incoming record."""
         if not self._masks:
             return record
         fields = {name: self.masked(getattr(record, name)) for name in ("content", "data", "metadata")}
         return record.with_(**fields)
 
     def reading(self, held: Held) -> Ledger:
-        """The same ledger for work in one partition, which asks the store only for what is not held already.
+        """The same ledger for work in one partition, querying the store only for what is not already held.
 
-        What is decided from it is right or a `Conflict`, as with everything that was read some time ago.
+        A decision based on it is right or a `Conflict`, as with anything read some time ago.
         """
         other = copy(self)
         other._held = held
         return other
 
     def at_hand(self, ids: Sequence[str]) -> tuple[list[Record], Sequence[str]]:
-        """The living among these that are held already, and those for which the store has to be asked."""
+        """The living records among these ids that are already held, and the ids to query the store for."""
         return self._held.stored(ids, self.clock()) if self._held else ([], ids)
 
     async def get(self, partition: Partition, ids: Sequence[str]) -> list[Record]:
-        """The living among these, in the order asked, however many they are."""
+        """The living records among these ids, in the order asked, however many they are."""
         found, elsewhere = self.at_hand(ids)
         for start in range(0, len(elsewhere), IDS_MAX):
             found += await self.store.get(partition, elsewhere[start : start + IDS_MAX], self.clock())
         return found
 
     async def one(self, partition: Partition, id: str, field: str = "id") -> Record:
-        """The record, or `NotFound`: the same answer for what is gone and for what is another's."""
+        """The record, or `NotFound`: the same answer for what is gone and for what belongs to someone else."""
         found = await self.get(partition, [id])
         if not found:
             raise NotFound(field=field)
@@ -280,7 +280,7 @@ class Ledger:
                 return
 
     async def all_of(self, partition: Partition, *layers: str) -> Sequence[Record]:
-        """All living records of these layers, in order of birth: to be read alone, since others may hold them too.
+        """All living records of these layers, in order of birth: read-only, since others may hold them too.
 
         They come from the partition's index where that is at hand, in a tenth of the time.
         """
@@ -291,7 +291,7 @@ class Ledger:
         return sorted([record for layer in layers for record in index.held(layer, now)], key=attrgetter("born"))
 
     async def update(self, partition: Partition, id: str, decide: Decide) -> int:
-        """Read, decide and write one record, so that no update of anyone is lost. Gives its version."""
+        """Read, decide and write one record, so that nobody's update is lost. Returns its version."""
         held = 0
 
         def decide_one(known: Mapping[str, Record], now: int) -> Changes | None:
@@ -305,9 +305,9 @@ class Ledger:
         return held + 1 if held else revision
 
     async def update_all(self, partition: Partition, ids: Sequence[str], decide: DecideAll) -> int | None:
-        """The same for several records in one commit. Gives the revision, None if nothing had to change.
+        """The same for several records in one commit. Returns the revision, None if nothing had to change.
 
-        Callers of this process take turns; when another process was faster, it is decided anew.
+        Callers in this process take turns; when another process was faster, the decision is made again.
         """
         async with AsyncExitStack() as turns:
             for id in sorted(set(ids)):
@@ -326,9 +326,9 @@ class Ledger:
         raise AssertionError("the last try returns or raises")
 
     async def commit_decided(self, decide: Callable[[], Awaitable[Changes | None]]) -> Changes | None:
-        """Commit what is decided, from what it reads itself; decided anew when somebody was faster.
+        """Commit what `decide` returns, based on what it reads itself; decide again when another writer was faster.
 
-        Gives what was committed, None if nothing had to change.
+        Returns what was committed, None if nothing had to change.
         """
         for attempt in range(UPDATE_TRIES):
             try:
@@ -345,9 +345,9 @@ class Ledger:
     async def change_each(
         self, partition: Partition, ids: Iterable[str], change: Change, work: Work = lambda changed: ()
     ) -> int:
-        """Change records, some in each commit, whatever else is written to them meanwhile. Gives how many.
+        """Change records, some in each commit, whatever else is written to them meanwhile. Returns how many changed.
 
-        `work` says which jobs go with those that were changed together.
+        `work` returns the jobs that go with records changed together.
         """
         count = 0
         found = await self.get(partition, list(dict.fromkeys(ids)))
@@ -382,18 +382,18 @@ async def _no_index(partition: Partition) -> Held | None:
 
 
 async def _pause(attempt: int) -> None:
-    """Let whoever was faster go on, for a moment that nobody else waits for as well."""
+    """Let the faster writer proceed, for a random time so that contenders do not retry together."""
     first, most = UPDATE_PAUSE_S
     await asyncio.sleep(random.uniform(0, min(first * 2**attempt, most)))
 
 
 def upkeep_job(partition: Partition, due_at: int) -> Job:
-    """The work of removing for good what has died. There is one of it at a time."""
+    """The job that removes dead records for good. There is one at a time."""
     return Job("upkeep", partition, "upkeep", due_at=due_at)
 
 
 def _leads_to_upkeep(changes: Changes) -> bool:
-    """Whether upkeep comes anyway: with the work of enriching, say, so that who adds a message need not write it."""
+    """Whether upkeep follows anyway, with enrichment for example, so that adding a message need not enqueue it."""
     for job in changes.enqueue:
         if job.kind in ("enrich", "upkeep"):
             return True
@@ -403,7 +403,7 @@ def _leads_to_upkeep(changes: Changes) -> bool:
 def portions(
     records: Iterable[Record], *, count_max: int = PORTION_RECORDS, bytes_max: int = PAYLOAD_MAX_BYTES
 ) -> Iterator[list[Record]]:
-    """The records in order, in pieces of which each fits into one commit."""
+    """The records in order, in pieces that each fit into one commit."""
     return in_portions(records, _bytes_of, count_max=count_max, size_max=bytes_max)
 
 

@@ -1,6 +1,6 @@
-"""Free-text knowledge: add, get, update with its past, and the merging of what was said before.
+"""Free-text knowledge: add, get, update with history, and the merging of text that is already known.
 
-The id of a memory is made from its text, so the same text written by many at once is one memory.
+The id of a memory is derived from its text, so the same text written concurrently by many is one memory.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from recollect.policies.retention import TOUCHED_AT
 from recollect.records import BLANK, Changes, Job, Partition, Record, Scope, derived_id, enrich_job, iso, new_id
 
 KEY_DIGITS, KEYS_KEPT = 8, 8
-"""How much is kept of the key of a call that told a memory, and of how many calls."""
+"""How many digits a memory keeps of the key of a call that wrote it, and for how many such calls."""
 NEVER = "never"
-"""The end of a life that was limited and is so no longer."""
+"""The `expires_at` that lifts the limit on a memory's life."""
 NOTHING: Mapping[str, Record] = MappingProxyType({})
 ADDABLE = ("long_term", "episodic")
 """Layers whose records are free text; the others have verbs of their own."""
@@ -39,7 +39,7 @@ def draft(
     expires_at: Any = None,
     trust: str = "trusted",
 ) -> Record:
-    """A memory that was looked at once; it has no owner yet."""
+    """A validated memory that has no owner yet."""
     validate.choice(layer, ADDABLE, "layer")
     text = validate.text(content)
     data = {} if importance is None else {"rated": True}
@@ -59,7 +59,7 @@ def draft(
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change of one memory that was looked at once: the new values, and the version that was read."""
+    """A validated change of one memory: the new values, and the version that was read."""
 
     id: str
     fields: Mapping[str, Any]
@@ -75,7 +75,7 @@ def edit(
     expires_at: Any = None,
     version: int | None = None,
 ) -> Edit:
-    """Look at a change; it must change something."""
+    """Validate a change; it must set something."""
     fields: dict[str, Any] = {}
     if content is not None:
         fields["content"] = validate.text(content)
@@ -99,7 +99,7 @@ class LongTerm:
         self._partition = scope.partition
 
     async def add(self, drafts: Sequence[Record], key: str | None = None, *, only_new: bool = False) -> list[Record]:
-        """Store memories in one commit. What is already known is not stored again but counted, or a `Conflict`."""
+        """Store memories in one commit. What is known is counted, not stored again, or a `Conflict` if `only_new`."""
         records = [self._owned(self._ledger.masked_record(each), key) for each in drafts]
         asked = list(dict.fromkeys(record.id for record in records))
         adding = _Adding(records)
@@ -122,7 +122,7 @@ class LongTerm:
         return adding.stored(revision)
 
     async def _add_new(self, adding: _Adding, key: str | None) -> int | None:
-        """Write without reading first, as most of what is added is new; None if some of it is known."""
+        """Write without reading first, since most of what is added is new; None if some of it is known."""
         try:
             return await self._ledger.commit(self._adding(adding.onto({}, self._ledger.clock()), key))
         except Conflict as conflict:
@@ -134,7 +134,7 @@ class LongTerm:
         now = self._ledger.clock()
         layer = self._ledger.layers[record.layer]
         id = record.id or derived_id(record.layer, normal(record.content))
-        # Which call it came by tells the same call again from another one with the same text.
+        # The call it came from distinguishes a repeat of that call from another call with the same text.
         call = derived_id("key", key, normal(record.content))[:KEY_DIGITS] if key else new_id(now)[-KEY_DIGITS:]
         data = {**record.data, "keys": [call]}
         expires_at = layer.expires_at(now) if record.expires_at is None else _ahead(record.expires_at, now)
@@ -147,7 +147,7 @@ class LongTerm:
         return Changes(self._partition, put=records, enqueue=jobs, key=key and f"caller:{key}")
 
     async def _added_before(self, records: Sequence[Record], key: str) -> list[Record]:
-        """The same call again is answered as before; another one under its key is a conflict."""
+        """Answer a repeated call as before; a different call under its key is a conflict."""
         asked = [record.id for record in records]
         known: dict[str, Record] = {}
         further: Sequence[str] = asked
@@ -168,16 +168,16 @@ class LongTerm:
         return record
 
     async def get_many(self, ids: Sequence[str]) -> list[Record]:
-        """Those of these memories that are there, in the order asked."""
+        """Those of these memories that exist, in the order asked."""
         found = await self._ledger.get(self._partition, [validate.identifier(id, "ids") for id in ids])
         return [record for record in found if self._is_public(record)]
 
     def _is_public(self, record: Record) -> bool:
-        layer = self._ledger.layers.get(record.layer)  # a newer version may have brought one that we do not know
+        layer = self._ledger.layers.get(record.layer)  # a newer version may have added a layer unknown here
         return layer is not None and layer.public
 
     async def update(self, edits: Sequence[Edit]) -> list[Record]:
-        """Change memories in one commit, all or none; what they were before is kept in their history."""
+        """Change memories in one commit, all or none; their previous states are kept in their history."""
         if len({edit.id for edit in edits}) != len(edits):
             raise ValidationError("one memory is changed twice in one call", field="id")
         changed: dict[str, Record] = {}
@@ -204,16 +204,16 @@ class LongTerm:
         return [_written(changed[edit.id], edit.id in written) for edit in edits]
 
     async def history(self, id: str) -> list[Record]:
-        """What a memory was, oldest first, the present one last."""
+        """The states of a memory, oldest first, the current one last."""
         record = await self.get(id)
         past = await self._ledger.get(self._partition, past_ids(record))
         return [_from_past(record, entry) for entry in past] + [record]
 
     async def follow_lives(self, job: Job) -> Changes:
-        """Let what memories were live as long as they do; where one is over already, it goes with it."""
+        """Let past states live as long as their memories; where a memory is already gone, drop its past states too."""
         for id, edits in zip(job.refs[::2], job.refs[1::2], strict=True):
             past, before = _past_ids(id, int(edits)), None
-            # Until nobody has changed the life meanwhile.
+            # Repeat until nobody has changed the life meanwhile.
             while (life := [head.expires_at for head in await self._ledger.get(self._partition, [id])]) != before:
                 if life:
                     await self._ledger.change_each(self._partition, past, _living_until(life[0]))
@@ -228,7 +228,7 @@ class LongTerm:
 
 
 class _Adding:
-    """Memories on their way in: which of them are new, and which are told again."""
+    """Memories being added: which of them are new, and which repeat a known one."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self._records = records
@@ -246,7 +246,7 @@ class _Adding:
         return tuple(self._put.values())
 
     def stored(self, revision: int) -> list[Record]:
-        """The memories as they were stored, in the order they were given."""
+        """The memories as they were stored, in the order given."""
         stored = {}
         for place, (id, record) in enumerate(self._put.items()):
             fresh = {"version": revision, "born": (revision, place)}
@@ -255,32 +255,32 @@ class _Adding:
 
 
 def _onto(known: Mapping[str, Record], record: Record, now: int) -> Record:
-    """The same text again makes the memory stronger; another text under its id is a conflict."""
+    """The record to store: the same text strengthens the known memory; another text under its id is a conflict."""
     home = _home(known, record)
     held = known.get(home)
     if held is None:
         return record if home == record.id else record.with_(id=home)
-    # Only ever into an older one, so that this ends whatever was imported.
+    # Only ever follow into an older one, so that this ends whatever was imported.
     while (into := known.get(held.data.get("merged_into", ""))) is not None and into.born < held.born:
         held = into
     return _said_again(held, record, now)
 
 
 def _further(known: Mapping[str, Record], records: Sequence[Record], asked: Sequence[str]) -> list[str]:
-    """What has to be read besides: a text counts for what it was merged into, and may stand beside its own place."""
+    """Further ids to read: a text counts towards what it was merged into, and may be stored under an alternative id."""
     into = [str(record.data.get("merged_into", record.id)) for record in known.values()]
     homes = [_home(known, record) for record in records]
     return [id for id in dict.fromkeys((*into, *homes)) if id not in asked]
 
 
 def _told_by(known: Mapping[str, Record], record: Record, key: str) -> Record | None:
-    """The memory that a call has told before, whatever became of its text; None if it told none of these."""
+    """The memory that this call wrote before, whatever became of its text; None if it wrote none of these."""
     call, call_of_then = record.data["keys"][0], _call_of_then(key)
     places = [known[id] for id in takewhile(known.__contains__, _places(record))]
     into = [known[id] for each in places if (id := each.data.get("merged_into", "")) in known]
     if told := [each for each in (*places, *into) if call in each.data.get("keys", ())]:
         return told[0]
-    # Of a text that is told over and over only the last calls are known: it is there, as this one wanted.
+    # For a text written over and over only the last calls are known: it is stored, as this call wanted.
     for each in (*places, *into):
         calls = each.data.get("keys", ())
         if _same_text(each, record) and (len(calls) >= KEYS_KEPT or call_of_then in calls):
@@ -289,12 +289,12 @@ def _told_by(known: Mapping[str, Record], record: Record, key: str) -> Record | 
 
 
 def _call_of_then(key: str) -> str:
-    """How 0.1.0 wrote down the call of a key, which says nothing of its text: it may be repeated after an upgrade."""
+    """How 0.1.0 recorded the call of a key, without regard to its text: it may be repeated after an upgrade."""
     return derived_id("key", key)[:KEY_DIGITS]
 
 
 def _home(known: Mapping[str, Record], record: Record) -> str:
-    """Where a memory is, or is to be."""
+    """The id under which a memory is stored, or is to be."""
     for id in _places(record):
         if id not in known or _same_text(known[id], record):
             return id
@@ -302,7 +302,7 @@ def _home(known: Mapping[str, Record], record: Record) -> str:
 
 
 def _places(record: Record) -> Iterator[str]:
-    """The id of a memory; of one that is named for its text also those beside it, where that was edited since."""
+    """The id of a memory; if derived from its text, then also the alternatives used where that one was edited since."""
     yield record.id
     text = normal(record.content)
     if record.id == derived_id(record.layer, text):
@@ -314,7 +314,7 @@ def _same_text(known: Record, record: Record) -> bool:
 
 
 def _said_again(known: Record, again: Record, now: int) -> Record:
-    """The memory after it was written once more: counted, never weaker, richer by new metadata."""
+    """The memory after being written again: counted, never weaker, with new metadata added."""
     ended = ("retired", *(("merged_into", "reason", "before_merge") if "merged_into" in known.data else ()))
     kept = {name: value for name, value in known.data.items() if name not in ended}
     keys = [*known.data.get("keys", ()), *again.data["keys"]][-KEYS_KEPT:]
@@ -335,7 +335,7 @@ def _longer(life: int | None, other: int | None) -> int | None:
 
 
 def _editable(known: Mapping[str, Record], edit: Edit, now: int) -> Record:
-    """The memory as it stands, if it may be changed so."""
+    """The memory as it stands, if this edit may be applied to it."""
     if (expires_at := edit.fields.get("expires_at")) is not None:
         _ahead(expires_at, now)
     current = known.get(edit.id)
@@ -348,12 +348,12 @@ def _editable(known: Mapping[str, Record], edit: Edit, now: int) -> Record:
 
 
 def _written(record: Record, written: bool) -> Record:
-    """The record with the version that a change of it got, if one was written."""
+    """The record, with its new version if a change of it was written."""
     return record.with_(version=record.version + 1) if written else record
 
 
 def _counts(changed: Record, current: Record) -> bool:
-    """Whether a change is an edit, which the history keeps; how long a memory lives is none."""
+    """Whether a change is an edit, which the history keeps; a change of how long a memory lives is not."""
     return bool(changed.data != current.data)
 
 
@@ -364,7 +364,7 @@ def _ahead(expires_at: int, now: int) -> int:
 
 
 def _joined(known: Record, again: Record) -> dict[str, Any]:
-    """The metadata of both, the older first; only the older where both are too much for one record."""
+    """The metadata of both, where the older wins; only the older where both are too much for one record."""
     try:
         return validate.metadata(dict(again.metadata) | dict(known.metadata))
     except ValidationError:
@@ -372,7 +372,7 @@ def _joined(known: Record, again: Record) -> dict[str, Any]:
 
 
 def _edited(record: Record, fields: Mapping[str, Any]) -> Record:
-    """The record with these fields, counted as one more edit; itself when they are what it has."""
+    """The record with these fields, counted as one more edit; the record itself when it already has them."""
     changes = {name: value for name, value in fields.items() if getattr(record, name) != value}
     data = dict(record.data) | ({"rated": True} if "importance" in fields else {})
     if data == record.data and changes.keys() <= {"expires_at"}:
@@ -384,13 +384,13 @@ def _edited(record: Record, fields: Mapping[str, Any]) -> Record:
 
 
 def _unedited_since(record: Record, version: int) -> bool:
-    """True when nobody edited it after that version was read: what enrichment writes is no edit."""
+    """Whether nobody edited it after that version was read: what enrichment writes is not an edit."""
     edited: int = record.data.get("edited", 0)
     return max(record.born[0], edited) <= version <= record.version
 
 
 def past_of(record: Record, now: int) -> Record:
-    """The record as it was, kept beside its successor and committed with it."""
+    """The previous state of a record, kept beside its successor and committed with it."""
     return Record(
         id=derived_id("past", record.id, str(record.data.get("edits", 0) + 1)),
         layer="past",
@@ -411,12 +411,12 @@ def past_of(record: Record, now: int) -> Record:
 
 
 def _marked(past: Record, now: int) -> Record:
-    """What was before an edit, told from what is before an equal one that another process makes at the same moment."""
+    """A past state, marked to differ from that of an equal edit which another process makes at the same moment."""
     return past.with_(data={**past.data, "call": new_id(now)[-KEY_DIGITS:]})
 
 
 def past_ids(record: Record, later: int = 0) -> list[str]:
-    """The ids of what a record was before each of its edits, oldest first, and of some edits to come."""
+    """The ids of a record's past states, one for each edit, oldest first, and of `later` edits to come."""
     return _past_ids(record.id, record.data.get("edits", 0) + later)
 
 
@@ -425,7 +425,7 @@ def _past_ids(id: str, edits: int) -> list[str]:
 
 
 def lives_jobs(partition: Partition, put: Sequence[Record], known: Mapping[str, Record], now: int) -> tuple[Job, ...]:
-    """The work of giving what memories were the life that these have now, where they had another one."""
+    """The job that gives past states the life that their memories have now, where that has changed."""
     refs: list[str] = []
     for record in put:
         edits, before = record.data.get("edits", 0), known.get(record.id)

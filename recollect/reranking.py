@@ -1,7 +1,7 @@
-"""The second look: a reranker reads the question beside each of the first hits and puts them in a better order.
+"""The second look: a reranker reads the question together with each of the top hits and reorders them.
 
 It comes with `pip install recollect[rerank]` and runs on the CPU. Where it is missing or broken,
-search answers as it does without it, and says so once.
+search answers without it, and says so once.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from recollect.records import Record
 log = logging.getLogger("recollect.reranking")
 
 CANDIDATES = 150
-"""Hits that may be read again."""
+"""How many hits the reranker may read."""
 SURROUNDED = 10
-"""Of these, the first are read with what stood around them. The others are read alone: so more of them can be."""
+"""How many of these, from the top, are read with their surroundings. The others are read alone, so that more fit."""
 WORDS_MAX = 6_000
-"""Words that one question makes it read, some 0.7 seconds of one core: long turns leave room for fewer hits."""
+"""Words it reads for one question, about 0.7 seconds of one core: long turns leave room for fewer hits."""
 WEIGHT = 1.5
-"""How much its word counts beside the fast ranking's, both measured by how far the hits lie apart. One that knows
-better says so itself, as `weight`.
+"""How much its scores count relative to those of the fast ranking, each measured by its spread over the hits. A
+reranker that knows better sets its own `weight`.
 """
 
 
 class Reranker(Protocol):
-    """Says how well each passage answers a question. Higher is better; only differences count."""
+    """Scores how well each passage answers a question. Higher is better; only differences count."""
 
     @property
     def name(self) -> str: ...
@@ -43,7 +43,7 @@ class Reranker(Protocol):
 
 
 def open_reranker(size: str) -> Reranker | None:
-    """The reranker of this size, or None and a word about it when it cannot be had."""
+    """The reranker of this size; None, with a warning in the log, when it is not available."""
     try:
         reranker: Reranker = import_module("recollect_rerank").Reranker(size)
     except ModuleNotFoundError:
@@ -57,14 +57,14 @@ def open_reranker(size: str) -> Reranker | None:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A hit with what stood around it, as far as a reranker needs it."""
+    """A hit with its neighbours, as far as a reranker needs them."""
 
     record: Record
     before: Record | None = None
     after: Record | None = None
 
     def passage(self, terms: Sequence[str], language: str) -> str:
-        """What is read of it."""
+        """The text that the reranker reads."""
         record = self.record
         speaker = str(record.data.get("name") or record.data.get("role") or "")
         return passage(speaker, stretch(record.content, terms, language), _text(self.before), _text(self.after))
@@ -77,9 +77,9 @@ def _text(record: Record | None) -> str:
 async def second_look(
     reranker: Reranker, question: str, passages: Sequence[str], scores: Sequence[float]
 ) -> NDArray[np.float32] | None:
-    """What the reranker adds to each score, for as many of the first as it has time to read.
+    """What the reranker adds to each score, for as many of the top hits as it has time to read.
 
-    It reads in a thread of its own, so that nobody else waits. None when it fails.
+    It runs in its own thread, so that nobody else waits. None when it fails.
     """
     reach = _reach(passages)
     try:
@@ -93,7 +93,7 @@ async def second_look(
 
 
 def gains(fast: NDArray[np.float32], given: NDArray[np.float32], weight: float) -> NDArray[np.float32]:
-    """The reranker's numbers on the scale of the fast scores: both count by how far the hits lie apart."""
+    """The reranker's scores on the scale of the fast ones: each counts by its spread over the hits."""
     spread = max(float(given.std()), 1e-6)
     scaled: NDArray[np.float32] = (given - given.mean()) * np.float32(weight * float(fast.std()) / spread)
     return scaled

@@ -1,9 +1,9 @@
-"""The records of an index: objects while it is asked, two hundred bytes or so each while it rests.
+"""The records of an index: objects while it is in use, about two hundred bytes each while it rests.
 
-Most rows of an index are never read: their words and vectors say that others answer better. So when an index rests, a
-record lies here as a few bytes, its vector in the matrix of its index, and becomes an object when it is asked for. To
-unpack one takes two microseconds. What is new stays an object until the index rests, and so does what was read, unless
-that is much.
+Most rows of an index are never read: their words and vectors show that others answer better. So when an index rests, a
+record is packed into a few bytes, with its vector in the matrix of its index, and becomes an object when it is asked
+for. Unpacking one takes two microseconds. New records stay objects until the index rests, and so do those that were
+read, unless there are many.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from recollect.records import Record, Scope, Vector, bare, record_with
 from recollect.ties import Ties
 
 UNPACKED_MAX = 2_000
-"""Records of one index that lie packed and stay unpacked as well, from one question to the next."""
+"""Packed records of one index that may stay unpacked as well, from one query to the next."""
 ENTRY_BYTES = 41
-"""What the bytes of a record take beside their number: as an object, and in the list of them."""
+"""What a packed record takes besides its bytes: the object around them, and its entry in the list."""
 UNPACKED_BYTES = 1_000
-"""What an unpacked record takes beside its text and its vector, about."""
+"""What an unpacked record takes besides its text and its vector, roughly."""
 
 
 class Shelf(dict[int, Record]):
-    """The record of each row. As a dict it holds those that are unpacked, so that to read one again costs nothing.
+    """The record of each row. As a dict it holds the unpacked ones, so that reading one again costs nothing.
 
-    The vectors of `model` are those of the index, which `data_of` gives.
+    The vectors of `model` are kept in the index; `data_of` returns them.
     """
 
     def __init__(self, model: str, data_of: Callable[[int], bytes]) -> None:
         self.ids: list[str] = []
         self.ties = Ties()
         self.news: Counter[str] = Counter()
-        """How often a record of each layer was put here or went."""
+        """How often a record of each layer was put here or removed."""
         self.nbytes = 0
         self._model, self._data_of = model, data_of
         self._packed: list[bytes] = []
-        # Rows that were put since all were packed, each with whether the matrix has its vector.
+        # Rows put since all were last packed, each with whether the matrix has its vector.
         self._new: dict[int, bool] = {}
-        # Rows of one layer and scope share both.
+        # Rows of the same layer and scope share one entry.
         self._kinds: list[tuple[str, Scope]] = []
         self._kind_of: dict[tuple[str, Scope], int] = {}
         self._last = 0
@@ -65,13 +65,13 @@ class Shelf(dict[int, Record]):
         return dict.__len__(self)
 
     def extend(self, ids: Sequence[str]) -> None:
-        """Make rows for the records of these ids."""
+        """Make rows for the records with these ids."""
         self.ids.extend(ids)
         self._packed.extend([b""] * len(ids))
         self.nbytes += ENTRY_BYTES * len(ids)
 
     def put(self, rows: Sequence[int], records: Sequence[Record], in_matrix: Sequence[bool]) -> None:
-        """Put records into their rows. When one is packed its vector is left out where the matrix has it."""
+        """Put records into their rows. A packed record omits its vector where the matrix has it."""
         before = [each for row in rows if (each := self.get(row)) is not None] if self else ()
         self.nbytes += sum(map(_size, records)) - sum(map(_size, before))
         self.update(zip(rows, records, strict=True))
@@ -80,7 +80,7 @@ class Shelf(dict[int, Record]):
         self.news.update([record.layer for record in records])
 
     def clear(self) -> None:
-        """Pack all."""
+        """Pack all records."""
         for row, is_in_matrix in self._new.items():
             packed = self._pack(self[row], is_in_matrix)
             self.nbytes += len(packed) - len(self._packed[row])
@@ -90,7 +90,7 @@ class Shelf(dict[int, Record]):
         super().clear()
 
     def trim(self) -> None:
-        """Let go of objects that lie packed as well, where there are many."""
+        """Release the objects of packed records, where there are many."""
         if self.unpacked - len(self._new) > UNPACKED_MAX:
             for row in self.keys() - self._new.keys():
                 self.nbytes -= _size(self.pop(row))
@@ -98,11 +98,11 @@ class Shelf(dict[int, Record]):
     def _pack(self, record: Record, is_in_matrix: bool) -> bytes:
         vector = record.vector
         held = True if is_in_matrix else (vector.model, vector.data) if vector else None
-        # A copy: what is written grows on its way to its size, and would lie where it left room behind it.
+        # A copy: `dumps` over-allocates while it writes, and its result would leave a gap in memory behind it.
         return bytes(memoryview(marshal.dumps((self._kind(record), held, bare(record)))))
 
     def _kind(self, record: Record) -> int:
-        """The number of a layer and scope: mostly that of the record before."""
+        """The number of a layer and scope, usually that of the previous record."""
         layer, scope = self._kinds[self._last] if self._kinds else ("", None)
         if record.scope is not scope or record.layer != layer:
             kind = record.layer, record.scope
@@ -113,6 +113,6 @@ class Shelf(dict[int, Record]):
 
 
 def _size(record: Record) -> int:
-    """What an unpacked record takes, about."""
+    """What an unpacked record takes, roughly."""
     vector = record.vector
     return UNPACKED_BYTES + len(record.content) + (len(vector.data) if vector is not None else 0)

@@ -1,8 +1,8 @@
 """The vectors of an index: exact search by meaning over its rows.
 
-They lie as they are stored, two bytes a number. Where there are few, they are widened to what a processor compares
-when a question comes, in some microseconds; where there are many they lie widened, and from ten thousand on a byte
-for each number is compared first and the best are compared again exactly.
+Vectors are kept as stored, two bytes a number. A few are widened to what a processor compares when a query comes,
+within microseconds; many are kept widened, and from ten thousand on one byte per number is compared first and the
+best are compared again exactly.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from recollect.policies.scoring import Scores
 from recollect.records import Vector
 
 WIDE_ROWS = 1_000
-"""From here on numbers lie widened: to widen so many takes a tenth of a millisecond."""
+"""From this many rows on, vectors are kept widened: widening that many takes a tenth of a millisecond."""
 CODES_FROM_ROWS = 10_000
-"""From here on a byte per dimension is compared first and the best are compared again exactly."""
+"""From this many rows on, a byte per dimension is compared first and the best are compared again exactly."""
 RESCORED_ROWS = 256
 CODE_MAX, CUT_OFF = 127, 1.25
-"""The largest code, and how much larger than that a number may be before all are coded anew: it would be cut off."""
+"""The largest code, and by what factor a number may exceed it before all are encoded again: it would be clipped."""
 HALF_BYTES, BLOCK_ROWS = 2, 8
 INFINITE = 0x7C00
-"""The bits of infinity in two bytes; above it, without the sign, is what is no number."""
+"""The bits of infinity as a two-byte float; anything above it, ignoring the sign, is not a number."""
 ROWS, GROWTH = 16, 1.125
-"""Room of what is new, and what it grows by when it is full: many indexes are held, each with its spare room."""
+"""Initial capacity, and its growth factor when full: small, since many indexes are held, each with spare room."""
 READING_GROWTH = 2.0
-"""What it grows by while page after page is read in: each time all that is there is copied."""
+"""The growth factor while page after page is read: each time everything there is copied."""
 
 Floats = NDArray[np.float32]
 
 
 class Vectors:
-    """The vector of each row. With 0 dimensions, the first vector says how many."""
+    """The vector of each row. With 0 dimensions, the first vector sets how many."""
 
     def __init__(self, dimensions: int) -> None:
         self._shape_for(dimensions)
 
     def _shape_for(self, dimensions: int) -> None:
         self.dimensions = dimensions
-        # As they are stored, or widened: one of the two. In blocks, since many indexes grow at once, and what a larger
-        # array leaves behind when it replaces a smaller one is too small for the next.
+        # Either as stored or widened, never both. In blocks, since many indexes grow at once, and the gap that an
+        # outgrown array leaves in memory is too small for the next one.
         self._blocks: list[NDArray[np.float16]] = []
         self._wide: Floats | None = None
         self._lately: Floats | None = None
@@ -55,7 +55,7 @@ class Vectors:
         self._growth = GROWTH
 
     def __getstate__(self) -> dict[str, Any]:
-        """All of it, the blocks in one piece: many small ones take long to lay aside."""
+        """All of it, with the blocks in one piece: many small ones are slow to spill."""
         return vars(self) | {"_blocks": b"".join([block.tobytes() for block in self._blocks])}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -70,13 +70,13 @@ class Vectors:
 
     @property
     def widened(self) -> int:
-        """How many rows lie widened for the next question."""
+        """How many rows are held widened for the next query."""
         return 0 if self._lately is None else len(self._lately)
 
     def put(self, rows: Sequence[int], vectors: Sequence[Vector | None]) -> Sequence[int]:
-        """Take in the vectors of these rows. Those of another size count as none, and so do damaged ones.
+        """Store the vectors of these rows. Those of another size count as none, and so do damaged ones.
 
-        Gives the rows of those that are damaged.
+        Returns the rows whose vectors are damaged.
         """
         if not self.dimensions and (some := next(filter(None, vectors), None)):
             self._shape_for(len(some.data) // HALF_BYTES)
@@ -106,7 +106,7 @@ class Vectors:
         return [rows[place] for place in damaged]
 
     def _put_in_blocks(self, places: slice, new: NDArray[np.float16]) -> None:
-        """Write rows that follow each other, a block at a time."""
+        """Write consecutive rows, a block at a time."""
         row = places.start
         while row < places.stop:
             block, at = divmod(row, BLOCK_ROWS)
@@ -126,7 +126,7 @@ class Vectors:
             self._wide = grown(self._wide, size, self._growth)
 
     def make_room(self, size: int, *, more: bool) -> None:
-        """Say that there are so many rows, and whether more are on their way: then there is room for as many again."""
+        """Announce that there are `size` rows. While more are on their way capacity doubles; then it is trimmed."""
         self._growth = READING_GROWTH if more else GROWTH
         if not more and self._wide is not None and len(self._wide) > GROWTH * size:
             self._wide = grown(self._wide[:size], size)
@@ -135,18 +135,18 @@ class Vectors:
         return widened(np.concatenate(self._blocks)) if self._blocks else np.zeros((0, self.dimensions), np.float32)
 
     def fits(self, vector: Vector | None) -> bool:
-        """Whether there is a vector, and of the size of those here."""
+        """Whether there is a vector, and it has the size of those here."""
         return vector is not None and len(vector.data) == self.dimensions * HALF_BYTES
 
     def data_of(self, row: int) -> bytes:
-        """The vector of a row as it is stored."""
+        """The vector of a row as stored."""
         wide, block = self._wide, row // BLOCK_ROWS
         stored = self._blocks[block][row % BLOCK_ROWS] if wide is None else wide[row].astype("<f2")
         data: bytes = stored.tobytes()
         return data
 
     def matrix(self, size: int) -> Floats:
-        """The vectors of the first rows, as they are compared."""
+        """The vectors of the first `size` rows, widened for comparison."""
         if self._wide is not None:
             return self._wide[:size]
         if self._lately is None:
@@ -154,13 +154,13 @@ class Vectors:
         return self._lately[:size]
 
     def rest(self) -> None:
-        """Let go of what the next question can make again."""
+        """Drop whatever the next query can rebuild."""
         self._lately = None
 
     def scores(self, query: Floats, size: int, alive: NDArray[np.bool_]) -> Scores:
-        """The cosine of each row with the question: exact for all that can be among the best."""
+        """The cosine of each row with the query: exact for all that can be among the best."""
         if len(query) != self.dimensions:
-            return np.zeros(size, np.float32)  # nothing here that could be compared with it
+            return np.zeros(size, np.float32)  # nothing here can be compared with it
         if size >= CODES_FROM_ROWS:
             self._encode(size, size)
         if size < CODES_FROM_ROWS or not self._scale:
@@ -174,21 +174,21 @@ class Vectors:
         return near
 
     def scores_of(self, rows: NDArray[np.intp], query: Floats, size: int) -> Scores:
-        """The same for some rows alone; the others have none."""
+        """The same for these rows alone; the others score zero."""
         scores: Scores = np.zeros(size, np.float32)
         if len(rows) and len(query) == self.dimensions:
             scores[rows] = self.matrix(size)[rows] @ query
         return scores
 
     def encode(self, size: int, most: int) -> bool:
-        """Make codes for the next of the first rows, so many at most. Says whether some are left."""
+        """Encode the next of the first `size` rows, at most `most`. Returns whether some are left."""
         if size < CODES_FROM_ROWS or not self.dimensions:
             return False
         self._encode(size, most)
         return bool(self._scale) and self._coded < size
 
     def _encode(self, size: int, most: int) -> None:
-        """Make codes; none while no row has a vector, since nobody knows yet how large their numbers are."""
+        """Encode rows; none while no row has a vector, since it is not yet known how large their numbers are."""
         matrix = self.matrix(size)
         if not self._scale and (largest := _largest(matrix)):
             self._scale = CODE_MAX / max(largest, 1e-6)
@@ -211,7 +211,7 @@ def _largest(numbers: NDArray[Any]) -> float:
 
 
 def without_numbers(halves: NDArray[np.float16]) -> list[int]:
-    """The vectors in which something is no number, or has no end. No embedder gives such: a disk or a cable made it.
+    """The vectors that contain a NaN or an infinity. No embedder returns these: a disk or a cable damaged them.
 
     >>> without_numbers(np.array([[0.5, -1], [0, np.nan], [-np.inf, 1]], "<f2"))
     [1, 2]
@@ -225,10 +225,10 @@ def without_numbers(halves: NDArray[np.float16]) -> list[int]:
 
 
 def widened(halves: NDArray[np.float16]) -> Floats:
-    """Numbers of two bytes as numbers of four, exactly, in a quarter of the time that numpy takes.
+    """Two-byte floats as four-byte floats, exactly, in a quarter of the time that numpy takes.
 
-    Sign, exponent and digits go to their places, and the exponent is counted from where the wider one begins. Vectors
-    hold no infinities, for which that would not do.
+    Sign, exponent and mantissa are shifted into place, and the exponent is rebased to the wider format. Vectors hold
+    no infinities, for which this would be wrong.
 
     >>> widened(np.array([1.5, -0.25, 6e-8], "<f2")).tolist()
     [1.5, -0.25, 5.960464477539063e-08]
@@ -241,7 +241,7 @@ def widened(halves: NDArray[np.float16]) -> Floats:
 
 
 def at_once(rows: Sequence[int]) -> slice | Sequence[int]:
-    """Some different rows as numpy takes them: as a stretch where they follow each other, which is much quicker.
+    """Distinct rows as a numpy index: a slice where they are consecutive, which is much quicker.
 
     >>> at_once([4, 5, 6]), at_once([4, 6])
     (slice(4, 7, None), [4, 6])
@@ -251,7 +251,7 @@ def at_once(rows: Sequence[int]) -> slice | Sequence[int]:
 
 
 def grown(array: NDArray[Any], size: int, growth: float = GROWTH) -> NDArray[Any]:
-    """The same with room for so many rows, and for some more."""
+    """A copy of the array with room for `size` rows, and for some more."""
     larger = np.zeros((max(int(growth * len(array)), size, ROWS), *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger

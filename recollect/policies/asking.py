@@ -1,6 +1,6 @@
-"""Questions that ask for more than one thing, taken apart: each part is looked for by itself as well.
+"""Questions that ask for more than one thing, split up: each part is also searched for by itself.
 
-Few and sure patterns: a part is only cut off where it can stand alone.
+The patterns are few and safe: a part is only cut off where it can stand alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from recollect.policies.dates import COUNT
 from recollect.policies.patterns import pattern_of
 
 PARTS_MAX = 3
-"""Parts of one question; who asks for more is better served by the question as a whole."""
+"""Parts of one question; a question with more is better served as a whole."""
 QUESTION_CHARACTERS = 500
 TEXT_CHARACTERS = 2_000
 
@@ -43,7 +43,7 @@ _TURN = pattern_of(r"\b(?:did|had|when|was)\s+(?=(?:i|we|he|she|they|my)\b)", re
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a question measures time by: "two weeks before my trip" has the side before, the event my trip."""
+    """What a question measures time from: "two weeks before my trip" has the side "before" and the event "my trip"."""
 
     side: str
     text: str
@@ -52,7 +52,7 @@ class Event:
 
 
 def _has_one(text: str, *words: str) -> bool:
-    """Whether one of these stands in a text, be it as a part of a word."""
+    """Whether one of these occurs in a text, even as part of a word."""
     lowered = text.lower()
     return any(word in lowered for word in words)
 
@@ -74,7 +74,7 @@ _NAME = pattern_of(r"(?<![.!?:\"'“‘]\s)(?<!^)\b[A-Z][\w’'-]*[a-z]\w*\b(?:\
 
 
 def names_in(text: str) -> list[str]:
-    """The names in a text: words with a capital where no sentence begins.
+    """The names in a text: capitalised words that do not begin a sentence.
 
     >>> names_in("My wife Anna met the mayor. Her brother Karl Berg came too.")
     ['Anna', 'Karl Berg']
@@ -83,7 +83,7 @@ def names_in(text: str) -> list[str]:
 
 
 def _two_ends(text: str) -> list[str]:
-    """Both ends of a stretch of time whose length is asked for: each is told of somewhere else."""
+    """Both ends of a stretch of time whose length is asked for: each is mentioned somewhere else."""
     match = _HOW_LONG.search(text)
     if match is None:
         return []
@@ -92,7 +92,7 @@ def _two_ends(text: str) -> list[str]:
 
 
 def parts(question: str) -> list[str]:
-    """What a question asks for, one by one; empty when it asks for one thing.
+    """The things that a question asks for, one by one; empty when it asks for only one.
 
     >>> parts("Where does Ana live and what does she do?")
     ['Where does Ana live', 'what does she do?']
@@ -103,7 +103,7 @@ def parts(question: str) -> list[str]:
     """
     text = question[:QUESTION_CHARACTERS].strip()
     if _JOINS.isdisjoint(text.lower().split()) and not _has_one(text, ";", "how") and "?" not in text[:-1]:
-        return []  # nothing that any of the patterns begins with, as in most questions
+        return []  # no pattern can match, as in most questions
     for pattern in (_BETWEEN, _FIRST_OR):
         match = pattern.search(text)
         if match is not None:

@@ -1,7 +1,7 @@
-"""When a question is about: "in May 2023", "last week", "three days ago", against the time it is asked.
+"""The time a question is about: "in May 2023", "last week", "three days ago", relative to when it is asked.
 
-Own patterns, few and sure: a stretch of time is only given where the words leave no doubt that one
-is meant. Weeks begin on Monday; all times are UTC. The stretch is [start, end) in milliseconds.
+The patterns are our own, few and safe: a stretch of time is only returned where the words leave no doubt
+that one is meant. Weeks begin on Monday; all times are UTC. The stretch is [start, end) in milliseconds.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _NAMES_OF_MONTHS = {name: number for number, name in enumerate(_MONTHS, 1)} | {
     name[:length]: number for number, name in enumerate(_MONTHS, 1) for length in (3, 4 if name[0] == "s" else 3)
 }
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-"""The month each begins with, in the north."""
+"""The month in which each begins, in the northern hemisphere."""
 _SEASONS_OR = f"(?:{'|'.join(_SEASONS)})"
 _MONTH = "|".join(sorted(_NAMES_OF_MONTHS, key=len, reverse=True))
 COUNT = rf"\d{{1,3}}|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))}"
-"""How a number is said in a question."""
+"""How a number is written in a question."""
 _DATE = pattern_of(
     rf"\b(?:(?P<day_first>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?(?P<month>{_MONTH})\b\.?"
     r"(?:\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?!\d))?(?:,?\s+(?:of\s+)?(?P<year>\d{4}))?"
@@ -55,29 +55,29 @@ _COMING = pattern_of(
 )
 _BETWEEN = pattern_of(r"\b(?:between|from) (?P<first>[^,?]{3,30}?) (?:and|to|until) (?P<second>[^,?]{3,30})")
 _ANY = pattern_of(rf"\d|\b(?:{_MONTH}|{'|'.join(_SEASONS)}|last|past|ago|today|yesterday|tomorrow|next|this)\b")
-"""Without one of these no time is named: most questions are told apart from the others by this alone."""
+"""Without one of these no time is named: this check alone settles most questions."""
 _ENDLESS = datetime(9999, 1, 1, tzinfo=UTC)
 _BEGINNING = datetime(1, 1, 2, tzinfo=UTC)
 _LEAP_DAY = 2, 29
 _LENGTH_DAYS = {"day": 1, "week": 7, "weekend": 7, "month": 30, "year": 365}
 QUESTION_CHARACTERS = 500
 TOLD_MS = 10 * DAY_MS
-"""Who says "last week" may mean any day of it."""
+"""Someone who says "last week" may mean any day of it."""
 _A_DAY = frozenset({*_DAYS, "weekend", "week", "day", "night", "evening"})
-"""Before a "before" they mean one of the days next to it."""
+"""Followed by "before" or "after", these mean one of the days next to the time named."""
 _BEFORE_A_MONTH = ("in", "since", "during", "last", "early", "late", "around", "before", "after", "until", "mid")
 _OF_A_MONTH = frozenset({
     *_DAYS, "beginning", "start", "middle", "end", "half", "part", "rest", "most", "all", "month", "weekend", "week",
     "weeks", "day", "days", "first", "second", "third",
 })  # fmt: skip
-"""What may stand before "of" and a month. The mother of June, and what is known of April, are of no month."""
+"""What may stand before "of" and a month. "The mother of June" and "what is known of April" name no month."""
 _BESIDE = frozenset({"the", "this", "last", "early", "late", "mid", "about", "around", "of", "in"})
-"""What may stand between "before" and a time. Before work yesterday is yesterday."""
+"""What may stand between "before" and a time. "Before work yesterday" is yesterday."""
 Stretch = tuple[datetime, datetime]
 
 
 def span_of(question: str, at: int) -> Span | None:
-    """The stretch of time that a question names, or None. "Before" and "since" give a stretch with an open end.
+    """The stretch of time that a question names, or None. "Before" and "since" yield a stretch with an open end.
 
     >>> from recollect.records import iso
     >>> [iso(time)[:10] for time in span_of("What did I do in May 2023?", 1_700_000_000_000)]
@@ -94,9 +94,9 @@ def span_of(question: str, at: int) -> Span | None:
 
 
 def tells_of(text: str, said_at: int, span: Span) -> bool:
-    """Whether something that was said at another time tells of a stretch of time: "yesterday", the day after.
+    """Whether something said at another time refers to a stretch of time: "yesterday", said the day after.
 
-    What is told must be about as short as what is asked for: "last year" tells of no day.
+    The time referred to must be about as short as the one asked for: "last year" refers to no day.
 
     >>> monday, tuesday = 1_700_438_400_000, 1_700_524_800_000
     >>> [tells_of(said, tuesday, (monday, tuesday)) for said in ("Yesterday I went bowling.", "I love bowling.")]
@@ -122,24 +122,24 @@ def span_around(moment: int, side: str, count: str = "", unit: str = "") -> Span
 
 
 def _length_of(count: str, unit: str) -> timedelta:
-    """How long "two weeks" are, about."""
+    """How long "two weeks" is, roughly."""
     return timedelta(days=_LENGTH_DAYS[unit]) * (int(count) if count.isdigit() else _NUMBERS[count])
 
 
 def _first(text: str, now: datetime) -> Stretch | None:
-    """The stretch that the surest words name, opened by what stands before them."""
+    """The stretch that the surest words name, opened by the words before them."""
     for read in (_iso, _past, _last, _ago, _near, _coming, _season, _date, _year):
         try:
             found = read(text, now)
             if found is not None:
                 return _opened(found[0], text, found[1], now)
         except (ValueError, OverflowError):
-            continue  # a day that no calendar has
+            continue  # a day that no calendar contains
     return None
 
 
 def _between(text: str, now: datetime) -> Stretch | None:
-    """From the beginning of the one to the end of the other; a year told once goes for both."""
+    """From the beginning of the first to the end of the second; a year given once applies to both."""
     match = _BETWEEN.search(text)
     if match is None:
         return None
@@ -150,7 +150,7 @@ def _between(text: str, now: datetime) -> Stretch | None:
 
 
 def _opened(match: re.Match[str], text: str, found: Stretch, now: datetime) -> Stretch:
-    """The stretch as the word before it means it: since then, before then, after then."""
+    """The stretch as modified by the word before it: since then, before then, after then."""
     lead = (text[: match.start()] + re.split(r"\W", match[0])[0]).rstrip().split()[-3:]
     week = timedelta(days=7) if _A_DAY.intersection(lead) else None
     if len(lead) > 2 and lead[1] not in _BESIDE:
@@ -175,10 +175,10 @@ def _iso(text: str, now: datetime) -> Read | None:
 
 
 def _past(text: str, now: datetime) -> Read | None:
-    """In the past two weeks: until now."""
+    """A length of time until now, as in "the past two weeks"."""
     match = _PAST.search(text)
     if match is None or (match["count"] is None and match[0].startswith("the last")):
-        return None  # "the last week of May" is another thing
+        return None  # "the last week of May" is something else
     return match, (now - _length_of(match["count"] or "a", match["unit"]), now + timedelta(days=1))
 
 
@@ -214,13 +214,13 @@ def _ago(text: str, now: datetime) -> Read | None:
 
 
 def _around(moment: datetime, unit: str) -> Stretch:
-    """What "two weeks ago" means with that moment: about then, half a unit around it, never less than a day."""
+    """What "two weeks ago" means at that moment: about then, half a unit either side, never less than a day."""
     slack = max(timedelta(days=_LENGTH_DAYS[unit]) / 2, timedelta(days=1))
     return moment - slack, moment + slack
 
 
 def _season(text: str, now: datetime) -> Read | None:
-    """A season of a year, or the latest that has begun; "last" is one that is over, "this" may be to come."""
+    """A season of a given year, or the latest that has begun; "last" means one that is over, "this" may lie ahead."""
     match = _SEASON.search(text)
     if match is None:
         return None
@@ -252,7 +252,7 @@ def _near(text: str, now: datetime) -> Read | None:
 
 
 def _coming(text: str, now: datetime) -> Read | None:
-    """Tomorrow, the week, month or year that comes next, the next such day."""
+    """Tomorrow, the next week, month or year, or the next such day."""
     match = _COMING.search(text)
     if match is None:
         return None

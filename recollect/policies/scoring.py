@@ -1,9 +1,9 @@
-"""How found records are ordered: features of each row, scaled inside the query, weighed and added.
+"""How hits are ranked: features of each row, scaled within the query, weighted and added.
 
 Rank fusion throws away how far ahead the first hit is; a weighted sum of scaled scores keeps it.
-Notes (long-term memories, episodes, facts) are weighed by `NOTES`. Turns of a conversation have
-more to be told by: what stands around them, the session they are in, who said them. Their weights
-stand in `TALK`, one row for each kind of talk, fitted by tools/fit_ranking.py.
+Notes (long-term memories, episodes, facts) are weighted by `NOTES`. Turns of a conversation offer
+more to rank by: what surrounds them, the session they are in, who said them. Their weights are in
+`TALK`, one row for each kind of talk, fitted by tools/fit_ranking.py.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ Scores = NDArray[np.float32]
 Rows = NDArray[np.intp]
 
 K1, B = 1.2, 0.75
-"""BM25: how soon repeated words stop counting, and how much length is held against a text."""
+"""BM25: how soon repeated words stop counting, and how much a text is penalised for its length."""
 RECENCY_HALF_LIFE_MS = 30 * DAY_MS
-"""After this long the recency of a memory counts half."""
+"""The age at which the recency of a memory counts half."""
 MEANING_LEAST = 0.1
-"""A best cosine under this is chance, and is not blown up to a full score."""
+"""A best cosine below this is chance, and is not scaled up to a full score."""
 BARE_WORDS = 4
-"""Up to so many words without a question mark or a question word are looked for as they are."""
+"""Up to this many words, without a question mark or a question word, are searched for as they are."""
 FEEDBACK_ROWS = 3
-"""How many of the first guesses are taken for the answer when more like them is looked for."""
+"""How many of the first guesses are taken for the answer when searching for more like them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each leg of a note may add to the score at the most."""
+    """The most that each leg of a note may add to its score."""
 
     words: float = 0.60
     meaning: float = 0.30
@@ -47,19 +47,19 @@ class Weights:
 
 WEIGHTS = Weights()
 LATEST_ASKED = 0.05
-"""What the newest row gets where the question asks for the latest, and older ones the less of."""
+"""What the newest row gets where the question asks for the latest; older rows get less."""
 BESIDE_TALK = 0.75
-"""How much words and meaning of a note count beside turns, of which more is known than words and meaning."""
+"""How much the words and meaning of a note count beside turns, which have more features than those two."""
 TIME_ASKED = 0.15
-"""What a row gets that falls into the time that the question names."""
+"""What a row gets for falling into the time that the question names."""
 
 ECHO_SHARE, ECHO_LESS, ECHO_WORTH = 0.5, 0.4, 0.1
-"""A turn that asks, with this share of its words from the question, asks the same once more. It loses this much of its
-score, and as an answer it is worth this part of what it would be."""
+"""A turn that asks, with this share of its words from the question, only repeats it. Its score is reduced by this much,
+and as an answer it is worth this fraction of what it would be."""
 
 RARITY_ROWS = 100
-"""In fewer rows it is chance whether a word stands in one or in none. For the share of a question that a row has, words
-are weighed as if there were so many: where all of two memories tell of an office, "office" still says something."""
+"""In fewer rows it is chance whether a word occurs in one or in none. For the share of a question that a row covers,
+words are weighted as if there were this many: if both of two memories mention an office, "office" still counts."""
 RELEVANCE = (3.7, 7.7, -5.0)
 """Weights of cover and cosine, and the level, of `relevance`, fitted by tools/fit_relevance.py on LongMemEval."""
 RELEVANCE_WORDS = (6.7, 0.0, -3.2)
@@ -89,10 +89,10 @@ LEG_OF = {
     "time": "form",
     "number": "form",
 }
-"""Each feature of a turn, and the leg of the explanation that it belongs to."""
+"""Each feature of a turn, and the leg of the explanation it belongs to."""
 FEATURES = tuple(LEG_OF)
 KIN = slice(FEATURES.index("kin"), FEATURES.index("answers_kin") + 1)
-"""The features that compare single words: they are dear, so only candidates get them."""
+"""The features that compare single words: they are expensive, so only candidates get them."""
 
 TALK: dict[str, tuple[float, ...]] = {
     "people": (  # fitted on 2383 and 1027 questions
@@ -198,7 +198,7 @@ WORDS_ALONE = ", words alone"
 
 
 def weighs_kin(row: str) -> bool:
-    """Whether words of near meaning count in this row: long replies have kin to every question."""
+    """Whether words of similar meaning count in this row of `TALK`: long replies have kin to every question."""
     return any(TALK[row][KIN])
 
 
@@ -217,7 +217,7 @@ _DATE = pattern_of(r"\b(?:\d{4}|\d{1,2}(?:st|nd|rd|th)|\d{1,2}:\d\d)\b")
 _PLAIN = "".join(
     "0" if sign.isdigit() else sign if sign.isalpha() or sign == "_" else " " for sign in map(chr, range(128))
 )
-"""What stands for each ASCII character where only words are looked for, and whether there is a digit."""
+"""What replaces each ASCII character when only the words matter, and whether there is a digit."""
 _TIMES = """
     yesterday today tomorrow tonight last next ago week weekend month year
     monday tuesday wednesday thursday friday saturday sunday
@@ -226,9 +226,9 @@ _TIMES = """
 """
 _NUMBERS = "one two three four five six seven eight nine ten once twice couple few several dozen"
 TIMES, NUMBERS = frozenset(_TIMES.split()), frozenset(_NUMBERS.split())
-"""Words that tell a time, and that tell a number."""
+"""Words that express a time, and words that express a number."""
 SIGNS_CHARACTERS = 2_000
-"""How much of a turn is looked at for times and numbers."""
+"""How much of a turn is searched for times and numbers."""
 
 
 def asks(text: str) -> bool:
@@ -237,9 +237,9 @@ def asks(text: str) -> bool:
 
 
 def signs(text: str) -> tuple[bool, bool]:
-    """Whether a turn tells a time, and whether it tells a number."""
+    """Whether a turn mentions a time, and whether it mentions a number."""
     seen = text[:SIGNS_CHARACTERS].lower()
-    if seen.isascii():  # cut in half the time, with the same words and a digit for each digit
+    if seen.isascii():  # split in half the time, with the same words and a digit for each digit
         plain = seen.translate(_PLAIN)
         words, digit = plain.split(), "0" in plain
     else:
@@ -249,24 +249,24 @@ def signs(text: str) -> tuple[bool, bool]:
 
 
 def word_factor(best: float) -> float:
-    """What turns a word score into its share: the best of the query gets the full weight."""
+    """The factor that turns a word score into its share: the best of the query gets the full weight."""
     return WEIGHTS.words / best if best > 0 else 0.0
 
 
 def meaning_factor(best: float) -> float:
-    """What turns a cosine into its share."""
+    """The factor that turns a cosine into its share."""
     return WEIGHTS.meaning / max(best, MEANING_LEAST)
 
 
 def recency(when: NDArray[np.int64], at: int) -> Scores:
-    """1 at the moment of asking, half after the half-life; the future counts as that moment."""
+    """1 at query time, half after the half-life; times in the future count as query time."""
     ages = np.maximum(at - when, 0).astype(np.float32)
     scores: Scores = np.exp2(ages * np.float32(-1 / RECENCY_HALF_LIFE_MS))
     return scores
 
 
 def asks_for_latest(question: str) -> bool:
-    """Whether a question asks for what is so now, or was last.
+    """Whether a question asks for how things are now, or for what happened last.
 
     >>> asks_for_latest("What is my current address?"), asks_for_latest("Where did I live?")
     (True, False)
@@ -275,7 +275,7 @@ def asks_for_latest(question: str) -> bool:
 
 
 def latest(when: NDArray[np.int64]) -> Scores:
-    """1 for the newest row, 0 for the oldest, by their order: a store may hold a week or ten years."""
+    """1 for the newest row, 0 for the oldest, by rank: a store may span a week or ten years."""
     order = np.empty(len(when), np.float32)
     order[np.argsort(when, kind="stable")] = np.arange(len(when), dtype=np.float32)
     scores: Scores = order / np.float32(max(len(when) - 1, 1))
@@ -283,32 +283,33 @@ def latest(when: NDArray[np.int64]) -> Scores:
 
 
 def prior(importance: Scores, when: NDArray[np.int64], at: int) -> Scores:
-    """What a row has before anything is asked."""
+    """The score of a row before anything is asked."""
     scores: Scores = importance * np.float32(WEIGHTS.importance) + recency(when, at) * np.float32(WEIGHTS.recency)
     return scores
 
 
 def rarity(size: int, found: int) -> float:
-    """How much a term tells that stands in `found` of `size` texts."""
+    """How informative a term is that occurs in `found` of `size` texts."""
     return math.log1p((size - found + 0.5) / (found + 0.5))
 
 
 def held_back(lengths: Scores) -> Scores:
-    """What BM25 holds against texts of these lengths."""
+    """The BM25 penalty for texts of these lengths."""
     held: Scores = lengths * np.float32(K1 * B / max(float(lengths.mean()), 1e-6)) + np.float32(K1 * (1 - B))
     return held
 
 
 def saturated(counts: Scores, held: Scores) -> Scores:
-    """BM25 without the rarity: how much more often, in how much text, still counts."""
+    """BM25 without the rarity: how much further occurrences still count, given the length of the text."""
     gains: Scores = (counts * np.float32(K1 + 1) / (counts + held)).astype(np.float32, copy=False)
     return gains
 
 
 def relevance(cover: float, cosine: float | None) -> float:
-    """How likely it is that a record with this answers the question, 0 to 1, whatever else was found.
+    """How likely it is that such a record answers the question, 0 to 1, whatever else was found.
 
-    `cover` is the share of the question's terms that it has, by rarity. A record without a vector has no cosine.
+    `cover` is the share of the question's terms that it has, weighted by rarity. A record without a vector has no
+    cosine.
     """
     words, meaning, level = RELEVANCE_WORDS if cosine is None else RELEVANCE
     return 1 / (1 + math.exp(-(words * cover + meaning * (cosine or 0.0) + level)))
@@ -319,10 +320,10 @@ def relevance(cover: float, cosine: float | None) -> float:
 
 @dataclass(frozen=True)
 class Talk:
-    """What the rows of an index are to each other: sessions, neighbours, voices. A note stands alone.
+    """How the rows of an index relate to each other: sessions, neighbours, speakers. A note stands alone.
 
-    `before` and `after` are the neighbours' rows, -1 where there is none. What follows from all this whatever is
-    asked is worked out with the first question.
+    `before` and `after` are the neighbours' rows, -1 where there is none. Whatever follows from this alone is
+    computed at the first question.
     """
 
     session: Rows
@@ -336,7 +337,7 @@ class Talk:
     speakers: Mapping[str, int]
     asks: Scores
     signs: Callable[[], NDArray[np.float32]]
-    """Looks for what `time` and `number` say."""
+    """Computes what `time` and `number` return."""
 
     @cached_property
     def _told(self) -> NDArray[np.float32]:
@@ -344,13 +345,13 @@ class Talk:
 
     @property
     def time(self) -> Scores:
-        """1 for what tells a time."""
+        """1 for rows that mention a time."""
         times: Scores = self._told[0]
         return times
 
     @property
     def number(self) -> Scores:
-        """1 for what tells a number."""
+        """1 for rows that mention a number."""
         numbers: Scores = self._told[1]
         return numbers
 
@@ -362,24 +363,24 @@ class Talk:
 
     @cached_property
     def window_held(self) -> Scores:
-        """What is held against each row by the length of it and of those beside it."""
+        """The penalty on each row for its own length and that of its neighbours."""
         nothing = np.zeros_like(self.length)
         return held_back(self.length + _at(self.length, self.before, nothing) + _at(self.length, self.after, nothing))
 
     @cached_property
     def session_held(self) -> Scores:
-        """What is held against each session by its length."""
+        """The penalty on each session for its length."""
         return held_back(np.bincount(self.session, self.length, self.sessions).astype(np.float32))
 
     @cached_property
     def answers(self) -> NDArray[np.bool_]:
-        """Which rows stand right after one that asks."""
+        """Which rows come right after one that asks."""
         asked: NDArray[np.bool_] = _at(self.asks, self.before, np.zeros_like(self.asks)) > 0
         return asked
 
     @cached_property
     def by_people(self) -> Scores:
-        """1 for what no assistant says."""
+        """1 for rows that no assistant said."""
         people: Scores = 1 - self.assistant
         return people
 
@@ -392,7 +393,7 @@ class Talk:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a question asks for, beside its words."""
+    """What a question asks for, besides its words."""
 
     question: bool
     you: bool
@@ -402,12 +403,12 @@ class Asked:
 
     @property
     def for_signs(self) -> bool:
-        """Whether times or numbers speak for a turn."""
+        """Whether times or numbers count in favour of a turn."""
         return self.question and (self.when or self.many)
 
     @classmethod
     def of(cls, text: str) -> Asked:
-        """Read a question. A few bare words are none: who types them wants the turns that have them."""
+        """Parse a question. A few bare words are not one: whoever types them wants the turns that contain them."""
         words = _WORDS.findall(text.lower())
         question = len(words) > BARE_WORDS or "?" in text or bool(_QUESTION.match(text))
         return cls(
@@ -425,7 +426,7 @@ def talk_features(
 ) -> NDArray[np.float32]:
     """All features of all rows, a line for each of FEATURES.
 
-    `posted` has, for each term of the question, its rows and how often it stands there.
+    `posted` holds, for each term of the question, its rows and how often it occurs there.
     """
     lexical = _lexical(talk, posted)
     own = _scaled(words)
@@ -448,7 +449,7 @@ def talk_features(
             "window_meaning": near,
             "session_meaning": of_session,
             "feedback": feedback,
-            # The same word is its nearest kin; candidates are looked at more closely by `kin_features`.
+            # A word is its own nearest kin; `kin_features` looks at candidates more closely.
             "kin": lexical["cover"],
             "window_kin": lexical["window_cover"],
             "answers_kin": lexical["answers"],
@@ -504,7 +505,7 @@ def _lexical(talk: Talk, posted: Sequence[tuple[Rows, Scores] | None]) -> dict[s
 
 
 def is_echo(own: Sequence[str], asked: Collection[str]) -> bool:
-    """Whether the words of a turn that asks are mostly those of the question: it asks the same, and answers nothing.
+    """Whether a turn that asks has mostly the words of the question: it asks the same, and answers nothing.
 
     >>> is_echo(["dog", "call"], {"dog", "name"}), is_echo(["food", "rex", "dog", "gram"], {"dog", "name"})
     (True, False)
@@ -513,8 +514,8 @@ def is_echo(own: Sequence[str], asked: Collection[str]) -> bool:
 
 
 def _around(talk: Talk, rows: Rows, counts: Scores) -> tuple[Rows, Scores]:
-    """The rows that have something in them or right beside them, and how much: most rows have neither."""
-    sums = np.zeros(len(talk.session) + 1, np.float32)  # the last place, -1, is that of no row
+    """The rows that have a count themselves or in a neighbour, and the sum: most rows have neither."""
+    sums = np.zeros(len(talk.session) + 1, np.float32)  # the last place, -1, stands for no row
     sums[rows] = counts
     sums[talk.before[rows]] += counts
     sums[talk.after[rows]] += counts
@@ -525,7 +526,7 @@ def _around(talk: Talk, rows: Rows, counts: Scores) -> tuple[Rows, Scores]:
 def kin_features(talk: Talk, rows: Rows, nearest: NDArray[np.float32], rarities: Sequence[float]) -> Scores:
     """The features `kin`, `window_kin` and `answers_kin` of these rows.
 
-    `nearest` has, for every row of the index, how near each word of the question comes to a word there;
+    `nearest` holds, for every row of the index, how near each word of the question comes to a word there;
     rows that were not compared have zeros.
     """
     shares = np.array(rarities, np.float32)
@@ -541,7 +542,7 @@ def kin_features(talk: Talk, rows: Rows, nearest: NDArray[np.float32], rarities:
 
 
 def _at(values: Scores, rows: Rows, missing: Scores) -> Scores:
-    """The value of each row's neighbour, or what stands for a missing one."""
+    """The value of each row's neighbour, or that of `missing` where there is none."""
     there: Scores = np.where(rows >= 0, values[rows], missing)
     return there
 
@@ -558,7 +559,7 @@ def _session_best(talk: Talk, scores: Scores) -> Scores:
 
 
 def _feedback(guess: Scores, vectors: NDArray[np.float32]) -> Scores:
-    """How near each row is to the first guesses: what answers a question is often told more than once."""
+    """How near each row is to the first guesses: what answers a question is often said more than once."""
     first = (
         np.argpartition(-guess, FEEDBACK_ROWS)[:FEEDBACK_ROWS] if len(guess) > FEEDBACK_ROWS else np.arange(len(guess))
     )
@@ -569,7 +570,7 @@ def _feedback(guess: Scores, vectors: NDArray[np.float32]) -> Scores:
 
 
 def talk_scores(row: str, features: NDArray[np.float32]) -> Scores:
-    """The weighted sum for each turn, on the scale of notes: about 1 for all that can be wished for."""
+    """The weighted sum for each turn, on the scale of notes: about 1 for the best possible turn."""
     weights, best = _weights(TALK[row])
     scores: Scores = (weights @ features) / best
     return scores
@@ -577,13 +578,13 @@ def talk_scores(row: str, features: NDArray[np.float32]) -> Scores:
 
 @cache
 def _weights(row: tuple[float, ...]) -> tuple[Scores, np.float32]:
-    """A row of weights, and the sum of those that speak for a turn."""
+    """A row of weights, and the sum of the positive ones."""
     weights = np.array(row, np.float32)
     return weights, np.float32(max(float(weights[weights > 0].sum()), 1e-6))
 
 
 def leg_shares(row: str, features: NDArray[np.float32]) -> dict[str, float]:
-    """What each leg added to the score of one turn, by its features."""
+    """What each leg added to the score of one turn, from its features."""
     weights, best = _weights(TALK[row])
     parts = weights * features / best
     shares: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Text as the words it is found by: the same for what is stored and for what is asked.
+"""Text as the words it is found by, the same for stored texts and for questions.
 
 Case, accents and Unicode forms do not matter; English words are reduced to their stems, so that
 "painted" finds "painting". Languages written without spaces are cut into pairs of characters.
@@ -18,31 +18,31 @@ from recollect.policies.inflections import WORD_OF
 from recollect.policies.patterns import pattern_of
 
 TEXT_MAX = 2**18
-"""Characters of a text that are looked at: four times the longest message, so only noise is cut."""
+"""Characters of a text that are read: four times the longest message, so only noise is cut."""
 
 WORD_MAX = 64
-"""Characters of a word that count. Longer ones are keys and noise, and would fill the index."""
+"""Characters of a word that count. Longer words are keys and noise, and would fill the index."""
 
 STEMMED_MAX = 4_000
-"""Different words of one text that are stemmed. Honest texts have fewer; made-up ones would take a second."""
+"""Distinct words of one text that are stemmed. Honest texts have fewer; contrived ones would take a second."""
 
 CACHE_MAX = 50_000
-"""Words whose terms are remembered, about 15 MB. A stem costs 20 microseconds, remembering it a tenth of one."""
+"""Words whose terms are cached, about 15 MB. Stemming costs 20 microseconds, a cached stem a tenth of one."""
 
 QUERY_TERMS_MAX = 64
-"""Terms of one question. More of them make it slower and no clearer."""
+"""Terms of one question. More would make it slower but no clearer."""
 
-# Accents and vowel points are left out, so that "café", "cafe" and both Unicode spellings are one; so are
-# the characters that only say where a word may be broken or how its letters are drawn.
+# Accents and vowel points are removed, so that "café", "cafe" and both Unicode spellings are the same; so are
+# the characters that only say where a word may break or how its letters are drawn.
 _ACCENTS = pattern_of(r"[\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0670\u00ad\u200c\u200d]+")
 # Thai and Lao, Burmese, Khmer, Japanese, Chinese, Korean: no spaces, or spaces only between long forms.
 _UNSPACED = pattern_of(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3105-\u312f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
     r"\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
-# A word is letters and digits, still one when an apostrophe, a dot or a thousands comma stands inside it,
-# or the name of a programming language: c++, f#. The \w of Python lacks the vowel signs of Indian scripts.
-# What follows a word is told by one character, so that most words end after a single look, and is never read twice.
+# A word is letters and digits, still one with an apostrophe, a dot or a thousands comma inside it, or the
+# name of a programming language: c++, f#. Python's \w lacks the vowel signs of Indian scripts. One character
+# decides whether a word goes on, so that most words end after a single look and nothing is read twice.
 _LETTER = r"[\w\u0900-\u0963\u0966-\u0dff]"
 _FURTHER = r"['.,](?:(?<=['.])|(?<=\d,)(?=\d{3}(?!\d)))"
 _SIGN = r"[+#](?:(?<=\b[a-z]#)|(?<=\b[a-z]\+)\+)"
@@ -50,7 +50,7 @@ _WORD = pattern_of(rf"{_LETTER}++(?:(?:{_FURTHER}{_LETTER}++)++|{_SIGN})?+")
 _ASCII_WORD = pattern_of(rf"\w++(?:(?:{_FURTHER}\w++)++|{_SIGN})?+", re.ASCII)
 
 _APART = "".join(sign if sign.isalnum() or sign in "_'.,+#" else " " for sign in map(chr, range(128))).lower()
-"""What stands for each ASCII character in `pieces`."""
+"""What replaces each ASCII character in `pieces`."""
 
 _STOP_WORDS = """
     a an the this that these those
@@ -69,12 +69,12 @@ _STOP_WORDS = """
     what when where which who whom whose why how whats tell remind please
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""English words that say nothing about what is looked for. "May" is a month and a name, so it is not one."""
+"""English words that say nothing about what is searched for. "May" is a month and a name, so it is not one."""
 
 _ENDINGS = ("s", "ed", "ing", "y", "e", "ll", "al", "ator", "er", "ion", "ism", "ful", "ic", "ant", "ent", "ogist", "i")
-"""What English words end with that have a stem other than themselves: others need not be looked at for long."""
+"""The endings of English words whose stem is not the word itself: other words need no stemming."""
 
-# Part of the question only right after its first word: "how many", but "many friends".
+# Question words only right after another one: "many" in "how many", but not in "many friends".
 _OF_KIND = frozenset({"kind", "kinds", "type", "types", "sort", "sorts"})
 _AFTER = {"how": frozenset({"many", "much", "often", "long"}), "what": _OF_KIND, "which": _OF_KIND}
 
@@ -95,7 +95,7 @@ def terms(text: str, language: str = "en") -> list[str]:
 
 
 def query_terms(text: str, language: str = "en") -> list[str]:
-    """The words to look for, each once: no stop words, no question words, unless nothing else is there.
+    """The words to search for, each once: no stop words, no question words, unless there is nothing else.
 
     >>> query_terms("How many paintings did Zoë sell?")
     ['paint', 'zoe', 'sell']
@@ -109,7 +109,7 @@ def query_terms(text: str, language: str = "en") -> list[str]:
 
 
 def content_words(text: str, language: str = "en") -> list[str]:
-    """The words of a text as they are written, in order, without those that say nothing.
+    """The words of a text as written, in order, without those that say nothing.
 
     >>> content_words("What did Zoë's brother paint?")
     ['zoe', 'brother', 'paint']
@@ -143,9 +143,9 @@ def split(text: str) -> list[str]:
 
 
 def pieces(text: str) -> list[str]:
-    """A text cut where no word can go on, so that each piece has the words that `split` finds in it.
+    """A text cut where no word can continue, so that each piece has the words that `split` finds in it.
 
-    Most pieces are one word, and the same ones come again and again: who keeps what `split` makes of a piece
+    Most pieces are one word, and the same ones recur: a caller that caches what `split` makes of a piece
     reads a text in a third of the time.
 
     >>> pieces("Node.js (v20), isn't it?"), split("Node.js (v20), isn't it?")
@@ -155,11 +155,11 @@ def pieces(text: str) -> list[str]:
 
 
 EDGES = "',."
-"""What may stand before or behind the word of a piece, and is no part of it."""
+"""Characters that may surround the word of a piece without being part of it."""
 
 
 def is_plain(word: str) -> bool:
-    """Whether a piece is an English word and nothing else, so that `split` gives it as it is.
+    """Whether a piece is an English word and nothing else, so that `split` returns it as it is.
 
     >>> [is_plain(piece.strip(EDGES)) for piece in ("hello", "world.", "isn't", "v20")]
     [True, True, False, False]
@@ -174,14 +174,14 @@ def _fold(text: str) -> str:
 
 
 def _pairs(run: re.Match[str]) -> str:
-    """A run of characters as overlapping pairs, set apart as words of their own."""
+    """A run of characters as overlapping pairs, separated like words."""
     characters = run.group()
     pairs = " ".join(map("".join, itertools.pairwise(characters)))
     return f" {pairs or characters} "
 
 
 def forms(word: str) -> tuple[str, ...]:
-    """A word as it is found: `node.js` and `user_id` also by their parts, `u.s.a` as `usa`."""
+    """The forms a word is found by: `node.js` and `user_id` also by their parts, `u.s.a` as `usa`."""
     plain = word.strip("_").removesuffix("'s").replace("'", "").replace(",", "")
     if "." not in plain and "_" not in plain:
         return (plain,) if plain else ()
@@ -192,7 +192,7 @@ def forms(word: str) -> tuple[str, ...]:
 
 
 def is_stemmed(form: str) -> bool:
-    """Whether an English word has a stem. What has digits or signs in it has none."""
+    """Whether an English word has a stem. Words with digits or signs in them have none."""
     return form.isascii() and form.isalpha()
 
 
@@ -202,9 +202,9 @@ def stem(form: str) -> str:
 
 
 def beginnings(term: str, known: Collection[str]) -> list[str]:
-    """How words begin that may have this stem, as far as such are known, by their first two letters.
+    """The known beginnings, of two letters, of words that may have this stem.
 
-    A stem keeps them, but for a y that becomes an i (dying, die) and a second letter that goes with the ending.
+    A stem keeps them, except for a y that becomes an i (dying, die) and a second letter that goes with the ending.
     """
     if len(term) == 1:
         return [start for start in known if start[0] == term]
@@ -213,10 +213,10 @@ def beginnings(term: str, known: Collection[str]) -> list[str]:
 
 
 def kept_by(term: str) -> str:
-    """What every word begins with that has this stem.
+    """The prefix shared by all words that have this stem.
 
-    Most stems are what is left when an ending is cut off; in some the last letter is another one (try, tri;
-    using, use; possibility, possibl; skies, sky), or the last two (dying, die).
+    Most stems are what is left when an ending is cut off; in some the last letter differs (try, tri;
+    using, use; possibility, possibl; skies, sky), or the last two do (dying, die).
     """
     if term.endswith("ie"):
         return term[:-2]
@@ -225,12 +225,12 @@ def kept_by(term: str) -> str:
 
 @functools.lru_cache(CACHE_MAX)
 def _stems(word: str) -> tuple[str, ...]:
-    """The forms of an English word by their stems."""
+    """The stems of the forms of an English word."""
     return tuple(_stem(form) if is_stemmed(form) else form for form in forms(word))
 
 
 def _stem(word: str) -> str:
-    """The stem of a word; itself at once where nothing can be cut off."""
+    """The stem of a word; the word itself, at once, where nothing can be cut off."""
     word = WORD_OF.get(word, word)
     stemmed: str = _english().stemWord(word) if word.endswith(_ENDINGS) else word
     return stemmed
@@ -238,6 +238,6 @@ def _stem(word: str) -> str:
 
 @functools.cache
 def _english() -> Any:
-    # Loaded by name at the first English word: the package reads all of its thirty languages,
-    # which takes longer than everything else Recollect does at its start.
+    # Imported at the first English word: the package loads all of its thirty languages,
+    # which takes longer than everything else Recollect does at startup.
     return importlib.import_module("snowballstemmer").stemmer("english")

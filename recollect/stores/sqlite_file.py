@@ -1,9 +1,9 @@
 """One SQLite file: how it is opened, migrated, written and read.
 
-A thread of its own owns the one writing connection. It takes all the work that waits, runs it in
-one transaction and syncs once, so sixteen callers pay for one fsync, not sixteen. Work that was
-handed over is done whether or not its caller still waits. Readers have connections of their own
-and never wait for the writer (WAL).
+A dedicated thread owns the single write connection. It takes all the queued work, runs it in one
+transaction and syncs once, so sixteen callers pay for one fsync, not sixteen. Queued work is done
+whether or not its caller still waits. Readers have their own connections and never wait for the
+writer (WAL).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ APPLICATION_ID = 0x52_43_4C_54  # "RCLT": tells our files from other SQLite file
 PAGE_BYTES = 8192  # a record with its vector fits a page; 4 KiB pages spill every vector
 GROUP_MAX = 256  # calls that share one transaction: bounds how long the first of them waits
 READERS = 2
-CACHE_KIB = 2_048  # pages that each of four connections keeps at hand; the system has copies, as quick to read
+CACHE_KIB = 2_048  # page cache of each of four connections; the system caches pages too, as quick to read
 WAL_PAGES = 4_000  # pages between checkpoints: about 32 MiB
 WAL_LIMIT_BYTES = 32 * 1024 * 1024
 MAGIC = b"SQLite format 3\x00"
 HEADER_BYTES = 100
-WAL_FORMAT = b"\x02\x02"  # how the header says that the log is a WAL, and no journal may be beside the file
+WAL_FORMAT = b"\x02\x02"  # header bytes of WAL mode, in which no rollback journal may lie beside the file
 CHECKPOINT_PAUSE_S = 0.01
 SQLITE_VERSION = sqlite3.sqlite_version
 _PLACE_BITS = 7  # a commit has at most 96 operations, so (revision, place) fits one integer
@@ -81,7 +81,7 @@ def migrate_1(db: Connection) -> None:
 
 
 def migrate_2(db: Connection) -> None:
-    """Who was erased and never came back keeps no name here. Until now, erasing left the id of the user."""
+    """Remove the names of users who were erased and never came back. Until now, erasing left the id of the user."""
     empty = """select part, org, usr from partitions p where forgot = revision and forgot > 0
       and not exists (select 1 from records r where r.part = p.part) and part not in (select part from jobs)"""
     for part, org, user in db.execute(empty).fetchall():
@@ -89,13 +89,13 @@ def migrate_2(db: Connection) -> None:
 
 
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (migrate_1, migrate_2)
-"""In order; the file's `user_version` says how many of them it has had."""
+"""In order; the file's `user_version` counts those already applied to it."""
 READABLE = 1
-"""The oldest version that can be read as it is: later steps changed names in rows, and no table."""
+"""The oldest version that can be read as it is: later steps changed names in rows, but no table."""
 
 
 def _identity(place: Path) -> tuple[int, int] | None:
-    """Which file is at a place, whatever its name."""
+    """Which file is at a path (device and inode), whatever its name; None if it cannot be reached."""
     try:
         found = place.stat()
     except OSError:
@@ -128,7 +128,7 @@ class _Task:
 
 
 class SqliteFile:
-    """The file, open. `write` and `read` run work on its threads; `peek` runs it right here."""
+    """An open file. `write` and `read` run work on its threads; `peek` runs it on the caller's."""
 
     def __init__(self, path: Path, *, read_only: bool = False, busy_timeout_s: float = 10.0) -> None:
         self.path = path
@@ -168,7 +168,7 @@ class SqliteFile:
         """Run work in the next group's transaction. It may refuse (raise) only before it writes.
 
         With `durable=False` the group is not synced on its account: for work whose loss in a
-        power cut loses nothing, as a lease whose holder is gone too.
+        power cut does no harm, such as a lease whose holder is gone too.
         """
         self._check_open()
         if self.read_only:
@@ -181,12 +181,12 @@ class SqliteFile:
         return await future
 
     async def read(self, work: Work[T]) -> T:
-        """Run work in one read transaction on a reader's thread."""
+        """Run work in one read transaction on a reader thread."""
         self._check_open()
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
 
     def peek(self, work: Work[T], *, whole: bool = False) -> T:
-        """Run a look-up of microseconds without leaving the caller's thread; `whole` if it asks more than once."""
+        """Run a look-up of microseconds on the caller's thread; `whole` if it makes more than one query."""
         self._check_open()
         with self._peek_lock:
             try:
@@ -195,15 +195,15 @@ class SqliteFile:
                 raise translated(error) from error
 
     async def compact(self) -> None:
-        """Rewrite the file without free space, and empty the log: nothing of the forgotten is left."""
+        """Rewrite the file without free space, and empty the log: nothing of what was forgotten is left."""
         await self.write(_compact)
 
     async def close(self) -> None:
-        """Finish what was handed over, then let go of the file."""
+        """Finish the queued work, then release the file."""
         if self._closed:
             return
         self._closed = True
-        # Shielded: whoever stops waiting for it does not stop it.
+        # Shielded: a caller that stops waiting does not stop it.
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self._finish))
 
     def _finish(self) -> None:
@@ -222,18 +222,19 @@ class SqliteFile:
             raise Unavailable("the store is closed", field="store")
 
     def _check_there(self) -> None:
-        """Asked on the threads that work, once for a group: whoever asks lets go of the interpreter, and waits for it.
+        """Refuse work on a file that was removed or replaced.
 
-        Not asked by who only peeks, to whom it would be a tenth of the time.
+        Checked on the worker threads, once for a group of writes, because the check releases the interpreter and then
+        waits for it. `peek` skips it, since it would be a tenth of its time.
         """
-        # SQLite would go on in a file that has no name any more, and all of it would be lost with the process.
+        # SQLite would carry on in a file that no longer has a name, and all of it would be lost with the process.
         if _identity(self._place) != self._identity:
             raise Unavailable("the file was removed or replaced; put it back or start again", field="store")
 
     # ── the writer's thread ──────────────────────────────────────────────────────────────────────
 
     def _start_writing(self) -> None:
-        """Start the thread with the first write: who only reads does not wait for it."""
+        """Start the thread with the first write, so that callers who only read do not wait for it."""
         with self._writer_lock:
             if self._writer is None:
                 self._writer = threading.Thread(target=self._write_loop, name="recollect-write", daemon=True)
@@ -271,7 +272,7 @@ class SqliteFile:
             self._sync(db, any(task.durable for task in group))
             db.execute("begin immediate")
         except Exception as error:
-            # Nobody's work has begun, so all have the same answer, and have waited for the lock once.
+            # No work has begun, so all callers get the same answer, and have waited for the lock once.
             for task in group:
                 task.error = translated(error) if isinstance(error, sqlite3.Error) else error
             return
@@ -287,13 +288,13 @@ class SqliteFile:
             if alone:
                 group[0].error = translated(error) if isinstance(error, sqlite3.Error) else error
                 return
-            # One of them broke the transaction: each gets one of its own, and its own answer.
+            # One of them broke the transaction: each is run again in its own, and gets its own answer.
             for task in group:
                 task.result = task.error = None
                 self._write_group(db, [task])
 
     def _sync(self, db: Connection, syncs: bool) -> None:
-        """Let the next commit wait for the disk, or not: a word to SQLite only where that changes."""
+        """Make the next commit wait for the disk, or not; SQLite is told only when that changes."""
         if syncs is not self._syncs:
             db.execute(f"pragma synchronous = {'full' if syncs else 'normal'}")
             self._syncs = syncs
@@ -331,7 +332,7 @@ class SqliteFile:
                 ):
                     db.execute(f"pragma {pragma}")
             except BaseException:
-                db.close()  # whoever comes next tries again, and would leave one more open file behind
+                db.close()  # the next caller tries again, and would leak one more open file
                 raise
         except sqlite3.Error as error:
             raise translated(error) from error
@@ -340,22 +341,22 @@ class SqliteFile:
 
     def _uri(self, read_only: bool) -> str:
         mode = "ro" if read_only else "rw"
-        # SQLite reads a log through an index that it makes beside the file. Where it cannot make one, and
-        # there is no log, nobody writes, and the file can be read as it is.
+        # SQLite reads a log through an index that it creates beside the file. Where it cannot create one
+        # and there is no log, nobody is writing, and the file can be read as it is.
         if read_only and not os.access(self.path.parent, os.W_OK) and not _has_log(self.path):
             mode += "&immutable=1"
         return f"{self.path.absolute().as_uri()}?mode={mode}"
 
     def _read_version(self) -> int:
-        """The file's schema version, as its log may have it.
+        """The file's schema version, which may be in its log.
 
-        A connection that may not write is the only one that leaves the log of a killed writer alone.
+        Only a read-only connection leaves the log of a killed writer alone.
         """
         with closing(sqlite3.connect(self._uri(read_only=True), uri=True, timeout=self._busy_timeout_s)) as db:
             return _pragma(db, "user_version")
 
     def _check_version(self, version: int) -> int:
-        """Refuse a schema that we do not know, before anything can write. What is refused is left as it is."""
+        """Refuse an unknown schema before anything can write. A refused file is left as it is."""
         if version > len(MIGRATIONS) or (version < READABLE and self.read_only):
             raise OtherVersion(
                 "the file has schema version", version, len(MIGRATIONS), "open it for writing once, to migrate it"
@@ -364,7 +365,7 @@ class SqliteFile:
 
 
 def migrate(db: Connection, steps: Sequence[Callable[[Connection], None]] = MIGRATIONS) -> None:
-    """Bring a file up to date, each step in a transaction of its own: old or new, never between."""
+    """Bring a file up to date, each step in its own transaction: old or new, never in between."""
     while True:
         db.execute("begin immediate")
         try:
@@ -379,7 +380,7 @@ def migrate(db: Connection, steps: Sequence[Callable[[Connection], None]] = MIGR
 
 
 def _create_if_absent(path: Path) -> None:
-    """A new file appears whole, under its name, or not at all; of two makers one wins."""
+    """Create the file, which appears whole under its name or not at all; of two creators one wins."""
     if _exists(path):
         return
     if not path.parent.is_dir():
@@ -414,9 +415,9 @@ def _exists(path: Path) -> bool:
 
 
 def _check_header(path: Path) -> int | None:
-    """Refuse what is not a whole file of ours before SQLite has a chance to touch it.
+    """Refuse anything but a whole Recollect file before SQLite has a chance to touch it.
 
-    Gives the schema version where the header alone can tell it: a log may have another one.
+    Returns the schema version where the header alone can tell it: a log may have another one.
     """
     if not _exists(path):
         raise Unavailable("there is no such database file", field="store")
@@ -444,7 +445,7 @@ def _check_header(path: Path) -> int | None:
 
 
 def _has_log(path: Path) -> bool:
-    """Whether there is something in the log that is not yet in the file."""
+    """Whether the log holds anything that is not yet in the file."""
     log = Path(f"{path}-wal")
     return log.exists() and log.stat().st_size > 0
 
@@ -457,7 +458,7 @@ def _is_writable(path: Path) -> bool:
 def _compact(db: Connection) -> None:
     db.execute("vacuum")
     until = time.monotonic() + _pragma(db, "busy_timeout") / 1000
-    # Readers are waited for, but the checkpoint of another process makes ours end at once, undone.
+    # SQLite waits for readers, but a checkpoint by another process makes ours return at once, undone.
     while db.execute("pragma wal_checkpoint(truncate)").fetchone()[0]:
         if time.monotonic() > until:
             raise Busy("somebody still reads what was forgotten; compact again", field="store")
@@ -465,19 +466,19 @@ def _compact(db: Connection) -> None:
 
 
 def packed(born: tuple[int, int]) -> int:
-    """The birth of a record as it stands in the file."""
+    """The birth of a record as stored in the file."""
     return born[0] << _PLACE_BITS | born[1]
 
 
 def unpacked(born: int) -> tuple[int, int]:
-    """The revision and the place of a birth."""
+    """The revision and place of a stored birth."""
     return born >> _PLACE_BITS, born & ((1 << _PLACE_BITS) - 1)
 
 
 def copy_into(db: Connection, target: Path) -> None:
-    """Write one whole state of a database to a new file, and to the disk."""
+    """Write a snapshot of a database to a new file, and sync it to the disk."""
     with closing(sqlite3.connect(target, isolation_level=None)) as copy:
-        # All pages in one step, in one read of the log: nobody waits, and nothing that comes later is in it.
+        # All pages in one step, from one view of the log: nobody waits, and nothing written later is in it.
         db.backup(copy)
         copy.execute("pragma wal_checkpoint(truncate)")
     with target.open("rb+") as file:
@@ -485,7 +486,7 @@ def copy_into(db: Connection, target: Path) -> None:
 
 
 def _in_one_view(db: Connection, work: Work[T]) -> T:
-    """Run work that reads in one transaction: all of it sees the same state."""
+    """Run reading work in one transaction, so that all of it sees the same state."""
     db.execute("begin")
     try:
         return work(db)
@@ -494,7 +495,7 @@ def _in_one_view(db: Connection, work: Work[T]) -> T:
 
 
 def _roll_back(db: Connection) -> None:
-    """End a transaction that SQLite has not already ended itself; the error that led here is the one to tell."""
+    """End a transaction that SQLite has not already ended itself; the error that led here is the one to report."""
     try:
         if db.in_transaction:
             db.execute("rollback")
@@ -512,7 +513,7 @@ def _deliver(group: Sequence[_Task]) -> None:
         try:
             loop.call_soon_threadsafe(_settle, [task for task in group if task.loop is loop])
         except RuntimeError:
-            continue  # its loop is closed: nobody waits any more, and the work is done
+            continue  # its loop is closed: nobody waits any longer, and the work is done
 
 
 def _settle(tasks: Sequence[_Task]) -> None:
