@@ -34,7 +34,7 @@ from recollect.stores.contract import Delta, Mark
 Example = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
 CANDIDATES = 120
-"""Candidates per question: the turns that a plain mix of words and meaning ranks first."""
+"""Wrong turns per question: those that a plain mix of words and meaning ranks first."""
 STEPS, RATE, SHRINK = 400, 0.05, 1e-3
 KIN = tuple(name for name in FEATURES if "kin" in name)
 """Left out of talk with an assistant, where they measurably add nothing: long replies have kin to anything."""
@@ -138,7 +138,7 @@ def rows(weights: NDArray[np.float64]) -> Iterator[str]:
 
 
 async def main() -> None:
-    """Fit and print the rows of each kind of talk that has files."""
+    """Fit and print one row for each file that is given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--people", type=Path, nargs="*", default=[], metavar="FILE")
     parser.add_argument("--assistant", type=Path, nargs="*", default=[], metavar="FILE")
