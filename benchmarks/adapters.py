@@ -4,13 +4,13 @@ Four callers take turns, call by call, so that a busy machine is busy for all of
 
 - the adapter;
 - the verbs of the memory that it wraps, with everything prepared;
-- the framework alone: what it does around the call, and its objects built and written down by its own means,
-  with nothing stored. Any adapter has to pay this;
-- the framework's own way of keeping the same.
+- the framework alone: what it does around the call, and its objects built and serialised by its own means, with
+  nothing stored. Any adapter has to pay this;
+- the framework's own way of storing the same.
 
-What an adapter adds is what it takes beyond the two in the middle, in parts of what it wraps. What is given to a call
-is made before the stopwatch starts. All that write to disk write to a file in the same folder. CPU says more than
-times here: what an `fsync` takes is the disk's matter, and the same for the adapter and for what it wraps.
+What an adapter adds is what it takes beyond the two in the middle, as a fraction of what it wraps. The arguments of a
+call are made before the stopwatch starts. All that write to disk write to a file in the same folder. CPU says more than
+wall time here: the time of an `fsync` depends on the disk, and is the same for the adapter and for what it wraps.
 """
 
 from __future__ import annotations
@@ -62,21 +62,21 @@ except ImportError:
 
 NAMES = ("adapter", "wrapped", "alone", "own")
 AIM = 0.20
-"""How much more CPU than the verbs it wraps an adapter may take, beside what the framework takes itself."""
+"""How much more CPU an adapter may take than the verbs it wraps, not counting what the framework itself takes."""
 HELD = 50
-"""Messages or items that are there when reading begins, and that each read gives."""
+"""Messages or items that exist when reading begins, and that each read returns."""
 QUESTION = "Which boat did I want to look at?"
 
 Call = Callable[[Any], Awaitable[Any]]
 
 
 async def nothing(given: Any) -> None:
-    """What a framework does that has no objects of its own."""
+    """The work of a framework that has no objects of its own."""
 
 
 @dataclass(frozen=True)
 class Race:
-    """One thing that is done, by the adapter, by the memory alone, and by the framework's own."""
+    """One action, done by the adapter, by the memory alone, and by the framework's own implementation."""
 
     adapter: str
     action: str
@@ -85,13 +85,13 @@ class Race:
     own: Call = nothing
     own_name: str = "none"
     alone: Call = nothing
-    """The framework, with its own means and nothing stored."""
+    """The framework by its own means, with nothing stored."""
     given: Callable[[], Any] = lambda: None
-    """What each call is given, new each time and made before the stopwatch starts."""
+    """Makes the argument of each call, anew each time and before the stopwatch starts."""
 
 
 def turn(number: int) -> tuple[str, str]:
-    """What a user says and an assistant answers, of the length of usual chat."""
+    """What a user says and an assistant answers, of the usual length in a chat."""
     asked = f"Turn {number}: could you remind me which of the boats in the harbour I wanted to look at on Sunday?"
     return asked, f"Turn {number}: the green one at the second pier, because its cabin has room for two and a dog."
 
@@ -104,7 +104,7 @@ async def read_all(session: Session) -> Any:
 
 
 class NoRetriever(BaseRetriever):
-    """LangChain around a retriever that has its documents already."""
+    """LangChain around a retriever that already has its documents."""
 
     found: list[dict[str, Any]]
 
@@ -196,7 +196,7 @@ async def agents_races(user: User, folder: Path) -> list[Race]:
 
 
 class NoStore(BaseStore):
-    """LangGraph around a store that has its answers already, but for the objects that they are given in."""
+    """LangGraph around a store that already has its answers, except for the objects that hold them."""
 
     def __init__(self, make: Callable[[], Result]) -> None:
         self._make = make
@@ -254,7 +254,7 @@ RECORDS = TypeAdapter(ConversationRecord)
 
 
 class NoConversations(InMemoryConversationStore):
-    """Pydantic AI around a store that writes down nothing, but makes the same texts and objects as one that does."""
+    """Pydantic AI around a store that writes nothing, but makes the same texts and objects as one that does."""
 
     def __init__(self, record: ConversationRecord | None = None, messages: Sequence[Any] = ()) -> None:
         super().__init__()
@@ -295,7 +295,7 @@ async def pydantic_races(user: User, folder: Path) -> list[Race]:
         return new, pydantic_ai.to_stored(entries)
 
     async def check_and_add(given: Any) -> None:
-        """A save reads the record, and writing compares it again."""
+        """A save reads the record, and the write compares it again."""
         await plain.messages(limit=4, newest_first=True)
         await plain.messages(limit=4, newest_first=True)
         await plain.add_messages(given[1])
@@ -321,7 +321,7 @@ async def pydantic_races(user: User, folder: Path) -> list[Race]:
 
 
 class NoFiles(BetaAsyncAbstractMemoryTool):
-    """Anthropic's SDK around a memory tool that keeps nothing."""
+    """Anthropic's SDK around a memory tool that stores nothing."""
 
     async def _answer(self, command: Any) -> str:
         return ""
@@ -378,21 +378,21 @@ async def llama_index_races(user: User) -> list[Race]:
     ]  # fmt: skip
 
 
-# ── running and telling ──────────────────────────────────────────────────────────────────────────
+# ── running and reporting ────────────────────────────────────────────────────────────────────────
 
 
 def calm(cpu_ns: list[int]) -> float:
-    """What a call takes while nobody else is in the caches: a quarter of all calls took less."""
+    """What a call takes while no other call disturbs the caches: the lower quartile."""
     return statistics.quantiles(cpu_ns, n=4)[0]
 
 
 async def spent(call: Call, given: Any) -> None:
-    """A call whose answer is let go of while the stopwatch runs: whoever made something pays for clearing it away."""
+    """Drop the answer of a call while the stopwatch runs, so that whoever made it also pays for freeing it."""
     await call(given)
 
 
 async def run(race: Race, rounds: int) -> dict[str, Any]:
-    """Let the four take turns, in another order each time: what one leaves running is not always on the same other."""
+    """Let the four take turns in random order, so that what one leaves running does not always hit the same other."""
     calls = [race.ours, race.wrapped, race.alone, race.own]
     samples = [Samples() for _ in calls]
     turns = random.Random(7)

@@ -1,7 +1,7 @@
 """How fast Recollect is beside the alternatives: `make bench`.
 
-All contestants hold the same memories with the same precomputed vectors, live in this process, and
-take turns call by call, so that a busy machine is busy for all of them. Ratios say more than times.
+All contestants hold the same memories with the same precomputed vectors, run in this process, and take turns call by
+call, so that a busy machine is busy for all of them. Ratios say more than times.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-# Before numpy is loaded. A second BLAS thread doubles the CPU of every contestant and gains little.
+# Must be set before numpy is loaded. A second BLAS thread doubles the CPU of every contestant and gains little.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -44,14 +44,14 @@ AIMS: dict[str, dict[str, float]] = {
     "open": {},
     "add": {"Chroma": 10, "mem0": 4},
 }
-"""How many times quicker than each of the others Recollect means to be, by p50."""
+"""How many times faster than each of the others Recollect aims to be, by p50."""
 AIMED_AT = (10_000, 100)
-"""The memories and users that the aims are for."""
+"""The numbers of memories and users that the aims apply to."""
 
 
 @dataclasses.dataclass
 class Race:
-    """The contestants with what they hold. The first of them is ours."""
+    """The contestants and the data they hold. The first of them is ours."""
 
     world: World
     lookup: Lookup
@@ -64,11 +64,11 @@ class Race:
         return [*self.contestants, self.bare]
 
     def is_ours(self) -> bool:
-        """Whether the others are compared with Recollect, as they are unless `--only` says otherwise."""
+        """Whether the others are compared with Recollect: yes, unless `--only` says otherwise."""
         return self.contestants[0].name == "Recollect"
 
     def questions(self, each: int) -> list[Question]:
-        """So many questions of every user, one user after the other in each round."""
+        """`each` questions for every user, one user after the other in each round."""
         of_users = [
             self.world.questions(number, len(memories), each) for number, memories in enumerate(self.users.values())
         ]
@@ -79,7 +79,7 @@ class Race:
         return rounds
 
     async def run(self, turns: Sequence[Callable[[Any], Awaitable[Any]]]) -> dict[str, Samples]:
-        """Each turn is taken by everyone before the next one; who begins changes every time."""
+        """Run each turn on everyone before the next one; the starting contestant changes every time."""
         everyone = self.everyone
         samples = {contestant.name: Samples() for contestant in everyone}
         gc.collect()
@@ -91,11 +91,11 @@ class Race:
 
 
 class Bare:
-    """What nobody can do without who is written in Python and keeps memories in SQLite: the floor.
+    """The floor: the minimum that any library written in Python that keeps memories in SQLite has to do.
 
-    An add is a text and its id in one table, synced before the call returns. A search looks whether the file or the
-    user has changed, and compares the question with the user's vectors, which are read when the user first comes. There
-    are no words, no layers, no reasons, no check of what comes in, no thread in between.
+    An add is a text and its id in one table, synced before the call returns. A search checks whether the file or the
+    user has changed, and compares the question with the user's vectors, which are read on the user's first search.
+    There are no words, no layers, no reasons, no input checks, no thread in between.
     """
 
     name = "bare sqlite3"
@@ -118,7 +118,7 @@ class Bare:
         self._held: dict[str, tuple[list[str], Floats]] = {}
 
     def load(self, users: dict[str, list[Memory]]) -> None:
-        """Hold what the contestants hold, with vectors of two bytes a number."""
+        """Load what the contestants hold, with vectors of two bytes per number."""
         self._db.execute("begin")
         self._db.executemany("insert into users values (?, 1)", [(user,) for user in users])
         rows = [(user, *row[:2], row[2].astype(np.float16).tobytes()) for user, held in users.items() for row in held]
@@ -126,11 +126,11 @@ class Bare:
         self._db.execute("commit")
 
     async def add(self, user: str, id: str, text: str, vector: Any) -> None:
-        """Insert and commit, right here."""
+        """Insert and commit, in this thread."""
         self._db.execute("insert into memories values (?, ?, ?, null)", (user, id, text))
 
     async def search(self, user: str, text: str, vector: Floats, k: int) -> list[str]:
-        """The nearest of the user's, by an exact comparison."""
+        """The user's nearest memories, by exact comparison."""
         self._db.execute("pragma data_version").fetchone()
         self._db.execute("select revision from users where user = ?", (user,)).fetchone()
         if user not in self._held:
@@ -152,7 +152,7 @@ class Bare:
 
 
 async def gather_contestants(names: Sequence[str], folder: Path, world: World, users: int, each: int) -> Race:
-    """Open and load everyone who can run here; name the others with the reason."""
+    """Open and load every contestant that can run here; report the others with the reason."""
     lookup = Lookup()
     memories = {user_name(number): world.memories(number, each) for number in range(users)}
     for rows in memories.values():
@@ -166,7 +166,7 @@ async def gather_contestants(names: Sequence[str], folder: Path, world: World, u
             contestant = find(name, folder, lookup, world.dimensions)
             started = time.perf_counter()
             await contestant.load(memories)
-        except Exception as reason:  # whatever it is, the others can still be measured
+        except Exception as reason:  # whatever the reason, the others can still be measured
             if name == PEERS[0]:
                 raise
             print(f"skipped: {name} ({type(reason).__name__}: {reason})")
@@ -184,7 +184,7 @@ def searching(question: Question) -> Callable[[Contestant | Bare], Awaitable[lis
 
 
 async def search_warm(race: Race, count: int) -> dict[str, Figures]:
-    """Search of a user who was here before."""
+    """Search of a user who has searched before."""
     each = max(1, count // len(race.users))
     questions = race.questions(each)
     say(f"warm search: {len(questions)} questions, after one of every user")
@@ -199,10 +199,10 @@ async def search_warm(race: Race, count: int) -> dict[str, Figures]:
 
 
 async def search_in_a_row(race: Race, count: int) -> dict[str, Figures]:
-    """The same, each contestant asking all its questions in a row.
+    """The same, with each contestant answering all its questions in a row.
 
-    Between two calls of ours the others touch many megabytes, and our code and data have to come
-    back into the processor's caches; a process that serves one memory does not pay for that.
+    Between two of our calls the others touch many megabytes, and our code and data have to come back into the
+    processor's caches; a process that serves a single memory does not pay for that.
     """
     questions = race.questions(max(1, count // len(race.users)))
     say(f"warm search in a row: {len(questions)} questions")
@@ -216,7 +216,7 @@ async def search_in_a_row(race: Race, count: int) -> dict[str, Figures]:
 
 
 async def recall_of(race: Race, contestant: Contestant | Bare, questions: Sequence[Question]) -> float:
-    """How much of the exact answer is found when only meaning can tell. Not timed."""
+    """How much of the exact answer is found when only meaning can decide. Not timed."""
     shares = []
     for question in questions:
         found = await contestant.search(question.user, question.plain, question.vector, K)
@@ -225,7 +225,7 @@ async def recall_of(race: Race, contestant: Contestant | Bare, questions: Sequen
 
 
 async def search_first(race: Race, rounds: int) -> dict[str, Figures]:
-    """First search of each user after a fresh opening; the opening itself is not counted."""
+    """The first search of each user after reopening; the reopening itself is not counted."""
     questions = race.questions(rounds)
     every = len(race.users)
     samples = {contestant.name: Samples() for contestant in race.everyone}
@@ -242,7 +242,7 @@ async def search_first(race: Race, rounds: int) -> dict[str, Figures]:
 
 
 async def open_and_answer(race: Race, rounds: int) -> dict[str, Figures]:
-    """From letting go of an open store to the first answer of the next, imports aside."""
+    """From closing an open store to the first answer after reopening it, without imports."""
 
     def opening(question: Question) -> Callable[[Contestant | Bare], Awaitable[None]]:
         async def turn(contestant: Contestant | Bare) -> None:
@@ -257,7 +257,7 @@ async def open_and_answer(race: Race, rounds: int) -> dict[str, Figures]:
 
 
 async def add_alone(race: Race, count: int) -> dict[str, Figures]:
-    """One caller, one memory a call, on disk when the call returns (where the store promises it)."""
+    """One caller, one memory per call, on disk when the call returns (where the store promises it)."""
     say(f"adds: {count} by one caller")
     fresh = new_memories(race, len(race.users), count)
 
@@ -274,7 +274,7 @@ async def add_alone(race: Race, count: int) -> dict[str, Figures]:
 
 
 def new_memories(race: Race, number: int, count: int) -> list[tuple[str, Memory]]:
-    """Memories that nobody holds yet, dealt out to the users."""
+    """Memories that no contestant holds yet, distributed among the users."""
     names = list(race.users)
     fresh = race.world.memories(number, count)
     for _, text, vector in fresh:
@@ -283,7 +283,7 @@ def new_memories(race: Race, number: int, count: int) -> list[tuple[str, Memory]
 
 
 async def add_together(race: Race, folder: Path, count: int) -> dict[str, float]:
-    """Many callers at once (ours alone), beside what the disk itself can do."""
+    """Many concurrent callers (ours alone), beside what the disk itself can do."""
     ours: Any = race.contestants[0]
     result: dict[str, float] = {}
     for number, worker in enumerate((False, True)):
@@ -311,7 +311,7 @@ async def add_in_turn(contestant: Contestant, memories: Sequence[tuple[str, Memo
 
 
 def show(title: str, race: Race, figures: dict[str, Figures], aims: dict[str, float]) -> None:
-    """A table with ours first and, for the others, how many times longer they took; the floor last."""
+    """Print a table with ours first and, for the others, how many times longer they took; the floor last."""
     first = race.contestants[0]
     ours = figures[first.name]
     more = {
@@ -398,11 +398,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Recollect's speed beside the alternatives.")
     parser.add_argument("--memories", type=int, default=10_000)
     parser.add_argument("--users", type=int, default=100)
-    parser.add_argument("--dimensions", type=int, default=384, help="384 as MiniLM has, or 256")
+    parser.add_argument("--dimensions", type=int, default=384, help="384, as MiniLM has, or 256")
     parser.add_argument("--queries", type=int, default=300, help="warm searches")
-    parser.add_argument("--rounds", type=int, default=2, help="fresh openings for the first touch of every user")
+    parser.add_argument("--rounds", type=int, default=2, help="how often to reopen for the first touch of every user")
     parser.add_argument("--adds", type=int, default=300)
-    parser.add_argument("--only", nargs="+", choices=PEERS, help="some contestants; the first is compared with")
+    parser.add_argument("--only", nargs="+", choices=PEERS, help="only these; the first is the baseline")
     parser.add_argument("--scale", choices=(*scale.SIZES, "none"), default="full", help="ours alone, with many users")
     parser.add_argument("--no-compare", action="store_true", help="ours alone: costs and scale")
     parser.add_argument("--no-costs", action="store_true", help="leave out what a question and a turn cost")

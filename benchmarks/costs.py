@@ -1,7 +1,7 @@
-"""What a question and a turn cost all in, with the default embedder: CPU, which a busy machine does not change.
+"""What a question and a turn cost in total with the default embedder, in CPU, which a busy machine does not change.
 
-A question is embedded, compared with every memory by words, meaning and all features of a turn, and
-explained. A turn is stored, embedded, rated and taken apart for whatever else is learned from it.
+A question is embedded, compared with every memory by words, meaning and all features of a turn, and explained. A turn
+is stored, embedded, rated and analysed for whatever else is learned from it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CONTEXT_TOKENS = 4_000
 TOLD = 200
 STARTS = 15
 SEARCH_CPU_MS, CONTEXT_RATIO, TURNS_PER_S, ENRICH_CPU_MS = 5.0, 5.0, 1_000.0, 5.0
-"""What is aimed at."""
+"""The targets."""
 _ASKED = (
     "Who {did} the {what} in {where}?",
     "When did {who} say that the {what} was in {where}?",
@@ -54,7 +54,7 @@ _WORDS = {
 
 
 def turns() -> Iterator[dict[str, str]]:
-    """A person with an assistant: one or two sentences, then a reply of three to eight."""
+    """A conversation with an assistant: one or two sentences, then a reply of three to eight."""
     text, chance = sentences(), random.Random(11)
     while True:
         yield {"role": "user", "content": " ".join(islice(text, chance.randint(1, 2)))}
@@ -70,7 +70,7 @@ def questions(count: int) -> list[str]:
 
 
 async def run(folder: Path) -> dict[str, Any]:
-    """Tell, ask, and build contexts; print the table and give the figures."""
+    """Add turns, search, and build contexts; print the tables and return the figures."""
     say(f"costs: {TURNS:,} turns with the default embedder")
     async with Memory.open(f"sqlite:///{folder}/costs.db", worker=False) as memory:
         user = memory.user("ann")
@@ -87,7 +87,7 @@ async def run(folder: Path) -> dict[str, Any]:
             return [hit.explain() for hit in hits]
 
         for number, question in enumerate(questions(QUESTIONS + 1)):
-            measured = (search, context) if number else (Samples(), Samples())  # the first reads the index in
+            measured = (search, context) if number else (Samples(), Samples())  # the first one loads the index
             await measured[0].measure(lambda asked=question: explained(asked))  # type: ignore[misc]
             await measured[1].measure(
                 lambda asked=question: user.get_context(asked, max_tokens=CONTEXT_TOKENS)  # type: ignore[misc]
@@ -97,7 +97,7 @@ async def run(folder: Path) -> dict[str, Any]:
 
 
 async def learning(memory: Memory) -> tuple[float, float]:
-    """CPU of an add, and of all that follows it behind, for turns that say something about the user."""
+    """CPU of an add, and of all that follows it in the background, for turns that say something about the user."""
     chat = memory.user("ben").session("about me")
     chance, added_ns, behind_ns = random.Random(17), 0, 0
     for _ in range(TOLD):
@@ -112,8 +112,8 @@ async def learning(memory: Memory) -> tuple[float, float]:
 
 def show_learning(add_ms: float, enrich_ms: float) -> dict[str, Any]:
     rows = [
-        ["a user's turn and its answer, added", f"{add_ms:.2f} ms", "waits for no enrichment", ""],
-        ["what is learned from it, behind", f"{enrich_ms:.2f} ms", "facts, entities, embedding, episode job", ""],
+        ["a user's turn and its answer, added", f"{add_ms:.2f} ms", "does not wait for enrichment", ""],
+        ["learning from it, in the background", f"{enrich_ms:.2f} ms", "facts, entities, embedding, episode job", ""],
     ]
     rows[1][3] = aim(f"{ENRICH_CPU_MS:g} ms", enrich_ms <= ENRICH_CPU_MS)
     print(table("costs of learning without a model", ["", "CPU", "that is", "aim"], rows), flush=True)
@@ -121,7 +121,7 @@ def show_learning(add_ms: float, enrich_ms: float) -> dict[str, Any]:
 
 
 def show_starting(folder: Path) -> dict[str, Any]:
-    """What it costs to have the package in a program, beside a Python that does nothing."""
+    """What importing the package costs a program, beside a Python that does nothing."""
     programs = {
         "Python alone": "pass",
         "import recollect": "import recollect",
@@ -139,7 +139,7 @@ def show_starting(folder: Path) -> dict[str, Any]:
 
 
 def start_cpu_ms(program: str, compiled: Path) -> float:
-    """The CPU that a new Python takes for this, from its start to its end. Modules are compiled once, as ever."""
+    """The CPU that a new Python process takes for this, from start to end. Modules are compiled once, as usual."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
@@ -154,9 +154,9 @@ def show(turns_per_s: float, search: Samples, context: Samples) -> dict[str, Any
     ratio = context_ms / search_ms
     p95_ms = statistics.quantiles(search.cpu_ns, n=20)[-1] / 1e6
     rows = [
-        [f"search of {TURNS:,} turns, explained", f"{search_ms:.2f} ms", f"{p95_ms:.2f} ms within 95 of 100"],
+        [f"search of {TURNS:,} turns, explained", f"{search_ms:.2f} ms", f"{p95_ms:.2f} ms at p95"],
         [f"context of {CONTEXT_TOKENS:,} tokens", f"{context_ms:.2f} ms", f"{ratio:.1f}x the search"],
-        ["a turn taken in", f"{1000 / turns_per_s:.2f} ms", f"{turns_per_s:,.0f} turns a second"],
+        ["a turn, stored and enriched", f"{1000 / turns_per_s:.2f} ms", f"{turns_per_s:,.0f} turns a second"],
     ]
     rows[0].append(aim(f"{SEARCH_CPU_MS:g} ms", search_ms <= SEARCH_CPU_MS))
     rows[1].append(aim(f"{CONTEXT_RATIO:g}x", ratio <= CONTEXT_RATIO))

@@ -1,9 +1,8 @@
-"""Made-up memories of made-up users, the same for every seed, shaped like real sentence embeddings.
+"""Made-up memories of made-up users, reproducible from the seed, with vectors like real sentence embeddings.
 
-A vector is what all texts share, a topic, a subject within it, and chance, each with a spectrum that falls as that
-of real conversations does (eigenvalue about rank ** -0.7), then turned at random so that no axis
-is special. As in real text, the nearest of ten thousand has a cosine near 0.7, and two strangers
-one near 0.1.
+A vector is the sum of what all texts share, a topic, a subject within it, and noise, each with a spectrum that falls
+off like that of real conversations (eigenvalue about rank ** -0.7), then rotated at random so that no axis is special.
+As in real text, the nearest of ten thousand has a cosine near 0.7, and two unrelated texts one near 0.1.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from peers import Floats, Memory
 TOPICS = 400
 SUBJECTS = 10
 SHARES = (0.08, 0.20, 0.40, 0.32)
-"""How much of a vector's squared length comes from what all share, its topic, its subject and chance."""
+"""How much of a vector's squared length comes from what all texts share, its topic, its subject and noise."""
 COMMON_WORDS, TOPIC_WORDS, SUBJECT_WORDS = 300, 40, 6
 ONSETS = ("b", "br", "d", "f", "g", "gr", "k", "l", "m", "n", "p", "pl", "r", "s", "st", "t", "tr", "v")
 VOWELS = ("a", "e", "i", "o", "u", "ai", "ou")
@@ -27,7 +26,7 @@ CODAS = ("", "l", "m", "n", "r", "s", "nd", "rt")
 
 @dataclass(frozen=True)
 class Question:
-    """One search. `plain` has words that no memory has, so that meaning alone decides the answer."""
+    """One search. `plain` uses words that no memory contains, so that meaning alone decides the answer."""
 
     user: str
     text: str
@@ -36,7 +35,7 @@ class Question:
 
 
 class World:
-    """Everything that can be remembered. Each user's part is made from the seed and its number alone."""
+    """Everything that can be remembered. Each user's part depends only on the seed and the user's number."""
 
     def __init__(self, seed: int, dimensions: int) -> None:
         self.seed = seed
@@ -59,7 +58,7 @@ class World:
         return [(f"m{number}-{place}", texts[place], vectors[place]) for place in range(count)]
 
     def questions(self, number: int, memories: int, count: int) -> list[Question]:
-        """Questions of a user about what it has memories of."""
+        """Questions of a user about things in the user's memories."""
         rng = np.random.default_rng((self.seed, number, 1))
         subjects = rng.choice(self._subjects_of(number, memories), count)
         texts = self._texts(rng, subjects, common=3, topic=2, subject=1)
@@ -70,13 +69,13 @@ class World:
         ]
 
     def _subjects_of(self, number: int, count: int) -> NDArray[np.int64]:
-        """What each memory of a user is about: about ten memories to a topic."""
+        """The subject of each memory of a user, with about ten memories per topic."""
         rng = np.random.default_rng((self.seed, number, 2))
         topics = rng.choice(TOPICS, min(TOPICS, max(1, count // 10)), replace=False)
         return rng.choice(topics, count) * SUBJECTS + rng.integers(0, SUBJECTS, count)
 
     def _directions(self, rng: np.random.Generator, count: int) -> Floats:
-        """Directions of about unit length, before the turn."""
+        """Directions of about unit length, before the rotation."""
         return rng.standard_normal((count, self.dimensions), dtype=np.float32) * self.spectrum
 
     def _vectors(self, rng: np.random.Generator, subjects: NDArray[np.int64]) -> Floats:
@@ -104,7 +103,7 @@ class World:
 
 
 def _words(rng: np.random.Generator, count: int) -> list[str]:
-    """That many different words that can be said aloud."""
+    """`count` different pronounceable words."""
     words: dict[str, None] = {}
     while len(words) < count:
         syllables = int(rng.integers(2, 4))
@@ -118,7 +117,7 @@ def user_name(number: int) -> str:
 
 
 def exact(memories: Sequence[Memory], vector: Floats, k: int) -> set[str]:
-    """The ids of the k nearest, by comparing with all of them."""
+    """The ids of the k nearest memories, by comparing with all of them."""
     scores = np.stack([memory[2] for memory in memories]) @ vector
     return {memories[place][0] for place in np.argsort(-scores, kind="stable")[:k].tolist()}
 

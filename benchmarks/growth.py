@@ -1,10 +1,10 @@
-"""What a user who has been here for years costs: each verb for one with few records and for one with many.
+"""What a long-time user costs: each verb for a user with few records and for one with many.
 
-A verb should cost what it touches. What grows with the user is said in the last column; a search and a whole
-listing must, an add must not. On a server, which is started here, the way there is measured as well: round trips
-and bytes read. `RECOLLECT_TEST_POSTGRES` and its like name servers of your own.
+A verb should cost only what it touches. The last column shows what grows with the user; a search and a full listing
+must grow, an add must not. On a server, which is started here, network traffic is measured as well: round trips and
+bytes read. `RECOLLECT_TEST_POSTGRES` and similar variables name servers of your own.
 
-    python benchmarks/growth.py                       # 2,000 and 20,000 records: some two minutes
+    python benchmarks/growth.py                       # 2,000 and 20,000 records: about two minutes
     python benchmarks/growth.py --sizes 2000 60000
     python benchmarks/growth.py --store postgresql --sizes 2000 10000
 """
@@ -36,9 +36,9 @@ from recollect.testing.stores import KINDS, fresh_url
 TALKS = Path(__file__).resolve().parents[1] / "training" / "talks"
 SESSION_TURNS = 20
 SETTLE_S = 0.06
-"""What a call leaves behind is over by then, as the wake-up of workers that PostgreSQL sends after a commit."""
+"""Long enough for the after-effects of a call, such as the worker wake-up that PostgreSQL sends after a commit."""
 CALLS = 9
-"""Calls of each verb; the median counts, and the first is left out."""
+"""Measured calls of each verb, after one that is left out; the median counts."""
 ASKED = (
     "Where did the heron print go?",
     "Who works as a vet nurse?",
@@ -47,11 +47,11 @@ ASKED = (
     "How is the new flat?",
 )
 SHARES = {"turns": 0.65, "memories": 0.12, "facts": 0.06, "preferences": 0.01, "relations": 0.03, "learnings": 0.02}
-"""What the user is told of; entities, episodes and what facts were before come by themselves."""
+"""What is added for the user; entities, episodes and earlier values of facts come about by themselves."""
 
 
 class Clock:
-    """A clock that is set by hand, so that months of talk take minutes."""
+    """A clock set by hand, so that months of talk take minutes."""
 
     def __init__(self) -> None:
         self.now_ms = 1_700_000_000_000
@@ -62,7 +62,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A user who is there already, and what is said next."""
+    """An existing user, and what is said next."""
 
     memory: Memory
     user: User
@@ -80,7 +80,7 @@ Call = Callable[[Scene, int], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a call took: the processor here, the clock, the way to a server and what came back along it."""
+    """What a call took: CPU in this process, wall time, round trips to a server and the data received from it."""
 
     cpu_ms: float
     wall_ms: float
@@ -89,17 +89,17 @@ class Costs:
 
 
 TOLD = {
-    "cpu_ms": ("CPU of a verb here", "{:.2f} ms"),
-    "wall_ms": ("until it has answered", "{:.2f} ms"),
+    "cpu_ms": ("CPU of a verb in this process", "{:.2f} ms"),
+    "wall_ms": ("time until it answers", "{:.2f} ms"),
     "trips": ("round trips to the server", "{:.0f}"),
     "received_kb": ("read from the server", "{:.1f} KB"),
 }
-"""What each of the costs is called, and how it is written."""
+"""The title of each cost, and its format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """What is measured, and what comes before each call that is not."""
+    """What is measured, and what runs unmeasured before each call."""
 
     name: str
     call: Call
@@ -119,7 +119,7 @@ async def _said_so(scene: Scene, number: int) -> None:
 
 
 async def _let_go(scene: Scene, number: int) -> None:
-    """Drop the user's index, as if another user's had taken its place."""
+    """Drop the user's index, as if another user's had replaced it."""
     scene.memory._flow.indexes.drop(scene.user._scope.partition)
 
 
@@ -168,7 +168,7 @@ VERBS = (
 
 
 def lines() -> list[str]:
-    """What people say in the talks of our own."""
+    """What people say in our own talks."""
     found = [line for path in sorted(TALKS.glob("*.txt")) for line in path.read_text(encoding="utf-8").splitlines()]
     return [line.partition(": ")[2] for line in found if ": " in line and not line.startswith("#")]
 
@@ -178,7 +178,7 @@ def _name(number: int) -> str:
 
 
 async def fill(scene: Scene, size: int) -> None:
-    """About so many records, as they come over the months: talk by talk, and some of all else with each."""
+    """Add about `size` records as they come over months: talk by talk, with some of everything else in between."""
     talks = max(1, int(size * SHARES["turns"]) // SESSION_TURNS)
     done = dict.fromkeys(SHARES, 0)
     for number in range(talks):
@@ -213,7 +213,7 @@ async def _add(scene: Scene, kind: str, place: int) -> None:
 
 
 async def measure(verb: Verb, scene: Scene) -> Costs:
-    """What a verb costs, the median of some calls."""
+    """What a verb costs: the median of several calls."""
     taken: list[Costs] = []
     for number in range(CALLS + 1):
         if verb.before is not None:
@@ -230,7 +230,7 @@ async def measure(verb: Verb, scene: Scene) -> Costs:
 
 
 async def run(kind: str, size: int) -> dict[str, Costs]:
-    """What each verb takes with so many records."""
+    """What each verb costs with `size` records."""
     say(f"growth on {kind}: filling {size:,} records")
     clock = Clock()
     with fresh_url(kind) as home, metered(home) as (url, meter):
@@ -238,7 +238,7 @@ async def run(kind: str, size: int) -> dict[str, Costs]:
             user = memory.user("ann")
             scene = Scene(memory, user, user.session("talk-0"), cycle(lines()), clock, meter)
             await fill(scene, size)
-            await user.get_context(ASKED[0])  # reads the index in
+            await user.get_context(ASKED[0])  # loads the index
             say(f"growth on {kind}: measuring at {size:,}")
             return {verb.name: await measure(verb, scene) for verb in VERBS}
 
@@ -254,13 +254,13 @@ def show(kind: str, figures: dict[int, dict[str, Costs]]) -> None:
             times = f"{found[-1] / found[0]:.1f}x" if found[0] else ""
             rows.append([name, *map(form.format, found), times])
         if any(getattr(each, cost.name) for each in figures[last].values()):
-            print(table(f"{kind}: {title}, by what the user has", header, rows), flush=True)
+            print(table(f"{kind}: {title}, by number of records", header, rows), flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--store", choices=sorted(KINDS), default="sqlite", help="where it is kept")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[2_000, 20_000], help="records of the user, each time")
+    parser.add_argument("--store", choices=sorted(KINDS), default="sqlite", help="the store to measure")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[2_000, 20_000], help="records of the user in each run")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     given = parser.parse_args()
     if min(given.sizes) < 1_000:

@@ -1,9 +1,9 @@
-"""The index beside the store against the built-in one: the same questions, the same memories, the same answers?
+"""The index beside the store against the built-in one: do the same questions and memories give the same answers?
 
     python benchmarks/indexes.py                                  Chroma in a folder
     python benchmarks/indexes.py --index chroma+http://localhost:8000 --memories 20000
 
-Both memories hold the same texts and vectors and take turns, question by question.
+Both hold the same texts and vectors, and take turns, question by question.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from recollect import Memory
 K = 10
 DIMENSIONS = 256
 OVERLAP_MIN = 0.98
-"""Of the first ten hits, how many must be the same."""
+"""The share of the first ten hits that must be the same."""
 
 
 async def compare(index: str, memories: int, users: int, questions: int) -> tuple[dict[str, Samples], float, float]:
-    """What each took, how many of the first ten were the same, and how often the first was."""
+    """The timings of each, the share of the first ten hits that were the same, and how often the first hit was."""
     world, lookup = World(1, DIMENSIONS), Lookup()
     rows = {number: world.memories(number, memories // users) for number in range(users)}
     asked = [q for number in range(users) for q in world.questions(number, memories // users, questions // users)]
@@ -69,7 +69,7 @@ async def compare(index: str, memories: int, users: int, questions: int) -> tupl
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--index", default="", help="the index's URL; a new Chroma in a folder without")
+    parser.add_argument("--index", default="", help="the index's URL; by default a new Chroma in a folder")
     parser.add_argument("--memories", type=int, default=10_000)
     parser.add_argument("--users", type=int, default=10)
     parser.add_argument("--questions", type=int, default=200)

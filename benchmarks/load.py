@@ -1,8 +1,8 @@
-"""How much one server process takes, beside a bare handler with one durable insert and beside Chroma's server.
+"""How much load one server process takes, beside a bare handler with one durable insert and Chroma's server.
 
-The servers run one after another as processes of their own on loopback; this process asks, over connections that
-stay open, and measures. Then come four times as many requests as it can take, and many chats at once, for errors
-and for memory. `make bench-load`; `make bench` runs the quick form.
+The servers run one after another as separate processes on loopback; this process sends requests over connections that
+stay open, and measures. Then come four times as many requests as the server can take, and many concurrent chats, to
+look for errors and memory growth. `make bench-load`; `make bench` runs the quick form.
 
     python benchmarks/load.py --seconds 10 --connections 32 --overload-seconds 60 --chats 200 --chat-seconds 60
     python benchmarks/load.py --only-chats --chat-seconds 300 --index-mib 16    # does its memory level off?
@@ -76,7 +76,7 @@ ASKED = ("What is my cat called?", "How large is the budget?", "Where do I live?
 SERVE = [sys.executable, "-m", "recollect", "serve", "--port", "0"]
 DIMENSIONS = 256
 STEP_S = 10.0
-"""How often the memory of the server is looked at while many chat."""
+"""How often the server's memory is sampled during the chats."""
 QUICK = {"seconds": 3.0, "overload_seconds": 6.0, "chats": 50, "chat_seconds": 10.0}
 
 
@@ -99,7 +99,7 @@ def context(connection: int, number: int) -> Request:
 
 
 def chat(connection: int, number: int) -> Request:
-    """A turn with the agent that needs no model: now something is told, now asked."""
+    """A turn with the agent that needs no model, alternately telling and asking something."""
     text = SAID[number % len(SAID)] if number % 2 else ASKED[number % len(ASKED)]
     body: dict[str, object] = {"user_id": f"chatter{connection}", "chat_id": f"c{number // 20}", "message": text}
     return "/api/chat", body
@@ -116,7 +116,7 @@ def chroma_program() -> Path | None:
 
 @contextmanager
 def chroma(program: Path, folder: Path) -> Iterator[tuple[Server, str]]:
-    """Chroma's server with an empty collection. Gives the path of the collection."""
+    """Run Chroma's server with an empty collection. Yields the server and the path of the collection."""
     port = free_port()
     command = [str(program), "run", "--path", "data", "--host", "127.0.0.1", "--port", str(port)]
     with running(command, folder) as started:
@@ -132,7 +132,7 @@ def _new_collection(server: Server) -> str:
         try:
             with urlopen(Post(f"http://{server.host}:{server.port}{collections}", body, kind)) as answer:
                 return f"{collections}/{json.load(answer)['id']}"
-        except URLError:  # it says where it will listen before it does
+        except URLError:  # it announces its address before it listens
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
@@ -141,7 +141,7 @@ def _new_collection(server: Server) -> str:
 async def _beside_chroma(seconds: float, connections: int, folder: Path) -> list[Measured]:
     program = chroma_program()
     if program is None:
-        print("Chroma is left out: it is not installed here (`make bench` installs it)")
+        print("Chroma is skipped: it is not installed here (`make bench` installs it)")
         return []
     drawn = random.Random(7)
     vectors = [[drawn.gauss(0, 1) for _ in range(DIMENSIONS)] for _ in range(64)]
@@ -184,7 +184,7 @@ async def _beside_others(seconds: float, connections: int, folder: Path) -> list
 
 
 async def _many_chats(chats: int, seconds: float, index_mib: int, folder: Path) -> None:
-    """So many chats at once: none fails, and the server does not grow by more than what it is told to hold."""
+    """Many concurrent chats: none should fail, and the server should not grow beyond what it is told to hold."""
     with running([*SERVE, "--set", f"index_mib={index_mib}"], folder / "chats") as server:
         await ask("warm", server, chat, chats, min(STEP_S, seconds / 3))
         whole = Measured(f"{chats} chats at once")
@@ -199,12 +199,12 @@ async def _many_chats(chats: int, seconds: float, index_mib: int, folder: Path) 
             indexes.append(_index_mib(server))
     print(row(whole))
     print(f"statuses {dict(whole.statuses)}; memory every {STEP_S:g} s: {_steps(sizes)} MiB")
-    print(f"of which indexes of what was said, which have a bound of their own (index_mib): {_steps(indexes)} MiB")
+    print(f"of which indexes, which have their own limit (index_mib): {_steps(indexes)} MiB")
     print(_second_half(sizes, indexes))
 
 
 def _second_half(sizes: list[float], indexes: list[float]) -> str:
-    """How much the process grew after half of the time, with its indexes and without."""
+    """How much the process, and of that its indexes, grew in the second half of the time."""
     half = len(sizes) // 2
     grown, indexed = sizes[-1] - sizes[half], indexes[-1] - indexes[half]
     return f"in the second half it grew by {grown:+.0f} MiB, {indexed:+.0f} of them indexes"
@@ -215,14 +215,14 @@ def _steps(sizes: list[float]) -> str:
 
 
 def _index_mib(server: Server) -> float:
-    """What the indexes of users take in the server, by its own figures."""
+    """The memory of users' indexes in the server, by its own metrics."""
     with urlopen(f"http://{server.host}:{server.port}/metrics") as answer:
         found = re.search(r'recollect_index\{what="mib"\} ([\d.]+)', answer.read().decode())
     return float(found[1]) if found else 0.0
 
 
 async def measure(options: argparse.Namespace) -> None:
-    """All of it, as tables."""
+    """Run everything and print the tables."""
     with tempfile.TemporaryDirectory(prefix="recollect-load-") as name:
         folder = Path(name)
         if not options.only_chats:
@@ -232,7 +232,7 @@ async def measure(options: argparse.Namespace) -> None:
 
 
 async def _one_by_one(options: argparse.Namespace, folder: Path) -> None:
-    """Each kind of request beside the same of others, then more of them than the server can take."""
+    """Each kind of request beside the same on other servers, then more requests than the server can take."""
     told = f"one process, {options.connections} connections, {options.seconds:g} s each"
     print(f"{told}; the machine's load was {os.getloadavg()[0]:.1f}")
     print(f"{'':<28}{'a second':>9}  {'p50 ms':>8}  {'p95 ms':>8}  {'p99 ms':>8}  {'CPU ms':>8}")
@@ -240,22 +240,22 @@ async def _one_by_one(options: argparse.Namespace, folder: Path) -> None:
     for measured in found:
         print(row(measured))
     ratio, cpu = found[0].rate / max(found[1].rate, 0.001), found[1].cpu_ms / max(found[0].cpu_ms, 0.001)
-    print(f"an add takes {ratio:.2f} times as long as the bare insert, and {cpu:.2f} times the processor")
+    print(f"an add takes {ratio:.2f} times as long as the bare insert, and {cpu:.2f} times the processor time")
     if options.overload_seconds:
         print(f"\n{overload.told(await overload.overload(options.overload_seconds, folder))}")
     print()
 
 
 def main() -> None:
-    """Measure as the command line says."""
+    """Parse the command line and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--overload-seconds", type=float, default=60.0)
     parser.add_argument("--chats", type=int, default=200)
     parser.add_argument("--chat-seconds", type=float, default=60.0)
-    parser.add_argument("--index-mib", type=int, default=512, help="what the server of the chats may hold as indexes")
-    parser.add_argument("--only-chats", action="store_true", help="only many chats at once")
+    parser.add_argument("--index-mib", type=int, default=512, help="how much the chat server may hold as indexes")
+    parser.add_argument("--only-chats", action="store_true", help="only the concurrent chats")
     parser.add_argument("--quick", action="store_true", help="a minute and a half in all")
     options = parser.parse_args()
     if options.quick:

@@ -1,6 +1,6 @@
-"""The way to a server on this machine, with a meter on it: another process carries the bytes and counts them.
+"""A metered connection to a server on this machine: another process forwards the bytes and counts them.
 
-Another one, so that what it takes is not taken for what the library does.
+It is a separate process so that its own cost is not counted as the library's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LOCAL = re.compile(r"127\.0\.0\.1:(\d+)")
 
 
 class Meter(Traffic):
-    """What went along the way so far; it counts nothing where the server is elsewhere, or is a file."""
+    """The traffic so far; counts nothing if the server is on another machine, or is a file."""
 
     def __init__(self, numbers: MutableSequence[int] | None = None) -> None:
         super().__init__(numbers)
@@ -27,7 +27,7 @@ class Meter(Traffic):
 
 @contextmanager
 def metered(url: str) -> Iterator[tuple[str, Meter]]:
-    """The URL by which a server is reached past a meter. A Cluster names its servers itself, and so goes past it."""
+    """Yield a URL that reaches the server through a meter. A Cluster names its servers itself, and so bypasses it."""
     found = _LOCAL.search(url)
     if found is None or "+cluster" in url:
         yield url, Meter()

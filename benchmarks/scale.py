@@ -1,6 +1,6 @@
 """Recollect alone with many users: cost follows the user, not the store.
 
-One large file and one small one are made the same way and asked in turn, call by call.
+One large file and one small one are filled the same way and queried in turn, call by call.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from recollect.stores.contract import OPERATIONS_MAX, VECTOR_SEARCH, Store
 
 K = 10
 EACH = 100
-"""Memories of an ordinary user."""
+"""How many memories an ordinary user has."""
 SMALL = 10_000
 HEAVY = 50_000
 HEAVY_USER = 10_000_000
-"""The number of the one user with very many memories, away from all others."""
+"""The number of the one user with very many memories, far from all other numbers."""
 SIZES = {"full": 1_000_000, "quick": 100_000}
 IN_FLIGHT = 16
-"""Commits handed over at once while loading."""
+"""Concurrent commits while loading."""
 ASKED_USERS = 300
 
 
 @dataclass
 class Nearest:
-    """The k nearest of everything that passed by, for some questions at once."""
+    """The k nearest of everything seen so far, for several questions at once."""
 
     vectors: Floats
     ids: list[list[str]]
@@ -63,7 +63,7 @@ class Nearest:
 
 
 async def run(world: World, folder: Path, size: str) -> dict[str, Any]:
-    """Everything about size. Prints its tables and gives the figures."""
+    """Run everything about size: print its tables and return the figures."""
     total = SIZES[size]
     lookup = Lookup()
     large = Peer(folder / f"large-{size}", lookup, world.dimensions)
@@ -90,7 +90,7 @@ async def run(world: World, folder: Path, size: str) -> dict[str, Any]:
 
 
 async def fill(peer: Peer, world: World, total: int, *, heavy: int, truth: Nearest | None) -> None:
-    """Write a whole file through the store itself, a commit for each block of a user's memories."""
+    """Write a whole file directly through the store, one commit for each block of a user's memories."""
     store = await open_store(f"sqlite:///{peer.path}")
     users = [*range((total - heavy) // EACH), *([HEAVY_USER] if heavy else [])]
     started, written, told = time.perf_counter(), 0, 0
@@ -132,7 +132,7 @@ def packed(vector: Floats) -> bytes:
 
 
 def bytes_of(peer: Peer) -> int:
-    """All that the file takes, with its log."""
+    """The size of the file including its log."""
     return sum(path.stat().st_size for path in peer.path.parent.glob(f"{peer.path.name}*"))
 
 
@@ -194,7 +194,7 @@ async def ask_heavy(peer: Peer, world: World, count: int = 60) -> Figures:
 
 
 async def open_and_answer(peer: Peer, world: World, rounds: int = 20) -> Figures:
-    """From a closed file to the first answer, imports aside."""
+    """From a closed file to the first answer, without imports."""
     questions = [world.questions(number, EACH, 3)[2] for number in range(rounds)]
     learn(peer, questions)
     samples = Samples()
@@ -210,7 +210,7 @@ async def open_and_answer(peer: Peer, world: World, rounds: int = 20) -> Figures
 
 
 async def ask_org(peer: Peer, questions: Sequence[Question], truth: Nearest) -> dict[str, Any] | None:
-    """Questions over all users at once. The first one pays for whatever has to be read."""
+    """Questions over all users at once. The first one pays for everything that has to be read."""
     store = await open_store(f"sqlite:///{peer.path}")
     try:
         if VECTOR_SEARCH not in store.abilities:
@@ -255,7 +255,7 @@ def show(result: dict[str, Any], total: int) -> None:
         rows.append(figures_row(f"org-wide search, {large}", warm, aim("8 ms CPU at 0.99", met)))
     print(table("size", ["", "p50 ms", "p95 ms", "CPU ms", "recall@10", "aim"], rows))
     each = result["bytes_per_memory"]
-    print(f"  on disk: {each:,.0f} bytes a memory, all in ({aim('1,600', each <= 1_600)})")
+    print(f"  on disk: {each:,.0f} bytes per memory, all included ({aim('1,600', each <= 1_600)})")
     if not result["org"]:
         print("  org-wide search: this store does not offer it")
 

@@ -1,10 +1,10 @@
-"""How fast Recollect is on each store, beside what others keep on the same server: `make bench STORE=postgresql`.
+"""How fast Recollect is on each store, beside other libraries on the same server: `make bench STORE=postgresql`.
 
     python benchmarks/stores.py postgresql redis cluster cosmos sqlite
 
-The servers are real ones, started here (`recollect.testing.servers`), and every contestant of a server uses the same
-one in the same run, one after the other, round by round. Beside PostgreSQL stands LangGraph's `AsyncPostgresStore`,
-beside Redis the `RedisSession` of the OpenAI Agents SDK; both are used as their documentation does.
+The servers are real ones, started here (`recollect.testing.servers`), and all contestants on a server use it in the
+same run, one after the other, round by round. On PostgreSQL the other is LangGraph's `AsyncPostgresStore`, on Redis the
+`RedisSession` of the OpenAI Agents SDK; both are used as documented.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROUNDS = 3
 
 @dataclass(frozen=True)
 class Load:
-    """How many callers add how many messages each in a round, how many one does who is alone, and the questions."""
+    """Per round: how many callers, the adds of each, the adds of a single caller; and the number of questions."""
 
     callers: int = 32
     adds: int = 40
@@ -44,10 +44,10 @@ class Load:
 
 
 LOADS = {"cosmos": Load(callers=4, adds=5, alone=10, questions=10)}
-"""The emulator is one thread of JavaScript: its figures show that all of it runs, not how fast the service is."""
+"""The emulator is one thread of JavaScript: its figures show that everything runs, not how fast the service is."""
 RIVAL = "LangGraph PostgresStore, with vectors"
 AIM = 5.0
-"""How many times the adds of that store Recollect means to do with 32 callers: both can then be searched by meaning."""
+"""How many times the adds of that store Recollect aims for with 32 callers; both can then be searched by meaning."""
 DIMENSIONS = 64
 TEXT = "The parcel number {n} of {who} goes to the harbour of Bergen on Friday, with the tea and the violin."
 
@@ -55,7 +55,7 @@ Add = Callable[[str, int], Awaitable[object]]
 
 
 async def rate(add: Add, start: int, callers: int, adds: int) -> tuple[float, float]:
-    """Adds a second of so many callers, each for a user of its own and one after the other, and the CPU ms of one."""
+    """Adds a second of `callers` callers, each adding one by one for its own user, and the CPU ms per add."""
 
     async def call(who: str) -> None:
         for n in range(start, start + adds):
@@ -123,11 +123,11 @@ async def agents_session(url: str) -> Any:
 
 
 Rates = dict[str, tuple[float, float]]
-"""Name -> adds a second, and the CPU ms of one in this process."""
+"""Name -> adds a second, and the CPU ms per add in this process."""
 
 
 async def adds(kind: str, url: str, load: Load) -> dict[int, Rates]:
-    """The best round of each contestant, with one caller and with many: a busy machine only ever takes away."""
+    """The best round of each contestant, with one caller and with many: a busy machine can only make it slower."""
     async with AsyncExitStack() as stack:
         memory = await stack.enter_async_context(ours(url))
         contestants: dict[str, Add] = {"Recollect": ours_add(memory)}
@@ -148,7 +148,7 @@ async def adds(kind: str, url: str, load: Load) -> dict[int, Rates]:
 
 
 async def calls(kind: str, url: str, load: Load) -> dict[str, str]:
-    """What the other verbs take, with what `adds` has left in the store."""
+    """What the other verbs take, on the data that `adds` left in the store."""
     say(f"{kind}: jobs, windows, searches, contexts")
     async with ours(url) as memory:
         began, cpu = time.perf_counter(), time.process_time()
@@ -169,7 +169,7 @@ async def calls(kind: str, url: str, load: Load) -> dict[str, str]:
 
 
 async def looks(url: str, load: Load) -> Samples:
-    """What it takes to see that nothing is new, which every search and context does twice: of the user, of the org."""
+    """What it takes to see that nothing is new, which every search and context does twice: for the user and the org."""
     samples, partition, delta = Samples(), Partition("default", "user1"), None
     store = await open_store(url)
     try:
@@ -183,7 +183,7 @@ async def looks(url: str, load: Load) -> Samples:
 
 
 async def lookups(kind: str) -> dict[str, int]:
-    """What a search of a user who is held asks of the store."""
+    """The store calls of a search by a user whose index is in memory."""
     with fresh_url(kind) as url:
         store = CountingStore(await open_store(url))
         async with Memory.open(store, embedder=HashingEmbedder(DIMENSIONS), worker=False) as memory:
@@ -196,21 +196,21 @@ async def lookups(kind: str) -> dict[str, int]:
 
 
 async def measure(kind: str) -> bool:
-    """Measure one store and print it. True unless an aim was missed."""
+    """Measure one store and print the results. True unless the aim was missed."""
     load = LOADS.get(kind, Load())
     with fresh_url(kind) as url:
         rates = await adds(kind, url, load)
         others = await calls(kind, url, load)
     asked = await lookups(kind)
-    header = ["", "adds/s", "CPU ms of one here", "Recollect does"]
+    header = ["", "adds/s", "CPU ms per add", "Recollect does"]
     for callers, found in rates.items():
         first, _ = found["Recollect"]
         rows = [[name, f"{each:,.0f}", f"{cpu:.2f}", f"{first / each:.1f}x"] for name, (each, cpu) in found.items()]
         print(table(f"{kind}: durable adds a second, {callers} caller{'s' * (callers > 1)}", header, rows))
-    header = [*(f"{name} (CPU ms)" if "/" in name else f"{name} ms (CPU)" for name in others), "a search asks"]
+    header = [*(f"{name} (CPU ms)" if "/" in name else f"{name} ms (CPU)" for name in others), "calls of a search"]
     row = [*others.values(), ", ".join(f"{verb} {count}x" for verb, count in asked.items())]
     messages = ROUNDS * (load.callers * load.adds + load.alone)
-    print(table(f"{kind}: the rest, p50, {messages:,} messages of {load.callers} users", header, [row]))
+    print(table(f"{kind}: other calls, p50, {messages:,} messages of {load.callers} users", header, [row]))
     missed = RIVAL in found and first < AIM * found[RIVAL][0]
     if missed:
         print(f"  missed: {AIM:g} times the adds of {RIVAL}\n")

@@ -16,13 +16,13 @@ Answer = TypeVar("Answer")
 
 @dataclass
 class Samples:
-    """What one contestant's calls took: wall time, and CPU of all threads of the process."""
+    """What one contestant's calls took: wall time, and CPU time of all threads of the process."""
 
     wall_ns: list[int] = field(default_factory=list)
     cpu_ns: list[int] = field(default_factory=list)
 
     async def measure(self, call: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Await one call and remember what it took."""
+        """Await one call and record what it took."""
         cpu, wall = time.process_time_ns(), time.perf_counter_ns()
         answer = await call()
         self.wall_ns.append(time.perf_counter_ns() - wall)
@@ -50,7 +50,7 @@ class Figures:
 
 
 def fsync_rate(folder: Path, count: int = 300) -> float:
-    """How often a second this disk makes a small append safe."""
+    """How many small appends a second this disk can make durable."""
     path = folder / "fsync-probe"
     with path.open("ab", buffering=0) as file:
         started = time.perf_counter()
@@ -63,12 +63,12 @@ def fsync_rate(folder: Path, count: int = 300) -> float:
 
 
 def say(text: str) -> None:
-    """Progress, on standard error, so that the tables can be kept apart."""
+    """Print progress to standard error, separate from the tables."""
     print(f"  ... {text}", file=sys.stderr, flush=True)
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The first column to the left, numbers to the right."""
+    """A plain table: the first column aligned left, numbers right."""
     widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
     lines = [
         "  "

@@ -1,5 +1,5 @@
 # python examples/a_month.py
-"""A month of talks, replayed: what is known at the end, every change of mind, and what was true in between."""
+"""A month of conversations, replayed: what is known at the end, every change of mind, what was true in between."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from recollect.testing.fakes import ManualClock
 USER = "teodora"
 YEAR = 2026
 CHANGED = ("nickname", "city", "occupation", "employer", "pet", "hobby")
-"""Facts about which something else was said later."""
+"""Facts about which something different was said later."""
 LOOKS_BACK = ("2026-03-05", "2026-03-18", "2026-03-24")
 QUESTION = "Plan my Saturday."
 
@@ -55,7 +55,7 @@ def talks() -> Iterator[Talk]:
 
 
 async def replay(memory: Memory, clock: ManualClock) -> User:
-    """Say everything again at its time, a minute for each message, and take it in after each session."""
+    """Say everything again at its time, one minute per message, and process it after each session."""
     user = memory.user(USER)
     for talk in talks():
         chat = user.session(talk.name)
@@ -69,7 +69,7 @@ async def replay(memory: Memory, clock: ManualClock) -> User:
     return user
 
 
-# ── What there is to see ─────────────────────────────────────────────────────────────────────────
+# ── What is shown ────────────────────────────────────────────────────────────────────────────────
 
 
 async def main() -> None:

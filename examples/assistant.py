@@ -12,7 +12,7 @@ Messages = list[dict[str, Any]]
 
 
 async def stand_in(messages: Messages) -> str:
-    """Where a model would answer: it repeats what the memory put in front of it."""
+    """Stands in for a model: repeats what the memory put in front of it."""
     given = [line for message in messages for line in message["content"].splitlines()]
     remembered = [line for line in given if line.startswith("- ")]
     return f"I remember {len(remembered)} things." if remembered else "Nice to meet you."

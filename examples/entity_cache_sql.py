@@ -1,7 +1,7 @@
 # python examples/entity_cache_sql.py
-"""Customers and orders that live in a SQL database, in front of the assistant when a question names them.
+"""Customers and orders from a SQL database, shown to the assistant when a question names them.
 
-The memory keeps a copy for an hour, read through a loader; the database stays the one place where they are changed.
+The memory keeps a copy for an hour, read through a loader; they are still changed only in the database.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def fill_the_shop() -> None:
 
 
 def read(type: str, id: str) -> dict[str, Any] | None:
-    """The loader: called on a miss, in a thread, once however many ask."""
+    """The loader: called on a cache miss, in a thread, once for any number of concurrent callers."""
     print(f"  (the database is asked for {type} {id})")
     with closing(sqlite3.connect(SHOP)) as shop:
         shop.row_factory = sqlite3.Row
@@ -67,12 +67,12 @@ async def main() -> None:
         await ask(memory, "Where is order K-1042?")
 
         order = await entities.get("order", "K-1042", loader=read)
-        await entities.get("order", "K-1042", loader=read)  # from the cache: the database is not asked again
+        await entities.get("order", "K-1042", loader=read)  # from the cache: the database is not queried again
         await entities.get("customer", str(order and order["customer"]), loader=read)
         await ask(memory, "Where is order K-1042?")
         await ask(memory, "Which plan has Bea Lindqvist?")
 
-        ship("K-1042", "DHL")  # whoever changes it says so: here by letting go of the copy
+        ship("K-1042", "DHL")  # whoever changes it says so, here by invalidating the copy
         await entities.invalidate("order", "K-1042")
         await entities.get("order", "K-1042", loader=read)
         await ask(memory, "Where is order K-1042?")

@@ -4,8 +4,8 @@
     curl localhost:8000/chat -H 'X-User: ann' -H 'Content-Type: application/json' \
       -d '{"session": "monday", "text": "I parked on level three."}'
 
-The header stands in for your own sign-in. The memory is opened once, with the application; every request takes the
-handle of its user, and no call can reach another's.
+The header stands in for your own sign-in. The memory is opened once, with the application; every request uses the
+handle of its own user, and no call can reach another user's data.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ app = FastAPI(title="A chat that remembers", lifespan=lifespan)
 
 
 async def signed_in(request: Request, x_user: Annotated[str, Header()]) -> User:
-    """The memory of whoever asks."""
+    """The memory of the user making the request."""
     memory: Memory = request.app.state.memory
     return memory.user(x_user)
 
@@ -58,7 +58,7 @@ async def chat(me: Me, turn: Turn) -> dict[str, str]:
 
 
 async def stand_in(messages: list[dict[str, Any]]) -> str:
-    """Where a model would answer: it repeats what the memory put in front of it."""
+    """Stands in for a model: repeats what the memory put in front of it."""
     remembered = [line for line in messages[0]["content"].splitlines() if line.startswith("- ")]
     return f"(a stand-in) I remember: {' '.join(remembered)}" if remembered else "(a stand-in) Noted."
 
@@ -71,17 +71,17 @@ async def sessions(me: Me) -> list[dict[str, Any]]:
 
 @app.get("/profile")
 async def profile(me: Me) -> dict[str, Any]:
-    """What was learned of whoever asks."""
+    """What was learned about the user making the request."""
     return (await me.profile()).to_dict()
 
 
 @app.delete("/profile")
 async def forget_me(me: Me) -> dict[str, Any]:
-    """Erase all of it, and give a receipt."""
+    """Erase everything about the user, and return a receipt."""
     return (await me.erase()).to_dict()
 
 
 @app.exception_handler(RecollectError)
 async def refused(_: Request, error: Exception) -> JSONResponse:
-    """Errors name the field and never what was sent, so they can be shown."""
+    """Errors name the field and never the value that was sent, so they are safe to show."""
     return JSONResponse({"detail": str(error)}, 422 if isinstance(error, ValidationError) else 503)

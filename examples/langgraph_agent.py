@@ -1,7 +1,7 @@
 # pip install '.[langgraph]' && python examples/langgraph_agent.py
-"""A LangGraph graph that remembers: its store keeps what it puts, and search finds it by meaning.
+"""A LangGraph graph that remembers: the store keeps what the graph puts, and search finds it by meaning.
 
-No model and no key: the node that would ask one is a stand-in, which says so.
+Needs no model and no key: the node that would call a model is a stand-in, and says so.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ class State(TypedDict, total=False):
 
 
 async def recall(state: State, config: RunnableConfig, *, store: BaseStore) -> State:
-    """What the store has on what was said."""
+    """Look up what the store knows about what was said."""
     namespace = ("memories", config["configurable"]["user"])
     return {"remembered": [item.value["text"] for item in await store.asearch(namespace, query=state["said"], limit=3)]}
 
 
 async def answer(state: State) -> State:
-    """Where a model would answer."""
+    """Stands in for a model."""
     known = "; ".join(state["remembered"]) or "nothing yet"
     return {"answer": f"(a stand-in: I remember {known})"}
 
 
 async def remember(state: State, config: RunnableConfig, *, store: BaseStore) -> State:
-    """Keep what was said, if it tells something."""
+    """Store what was said, unless it is a question."""
     if not state["said"].endswith("?"):
         await store.aput(("memories", config["configurable"]["user"]), str(uuid4()), {"text": state["said"]})
     return {}

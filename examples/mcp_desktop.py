@@ -1,8 +1,8 @@
 # pip install '.[mcp]' && python examples/mcp_desktop.py
-"""What a desktop assistant does with `mcp_desktop.json`: it starts the command there and uses its tools.
+"""What a desktop assistant does with `mcp_desktop.json`: it starts the command in it and uses its tools.
 
-Give another file of that form to try your own. The home folder in ours is replaced by this one, so that it runs
-anywhere.
+Pass another file of that form to try your own. The home folder in ours is replaced by the current folder, so that it
+runs anywhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HOME_IN_OURS = "/home/ann"
 
 
 def configured() -> StdioServerParameters:
-    """The server of the file that is named on the command line, or of the one beside this program."""
+    """The server from the file named on the command line, or from the one beside this program."""
     ours = Path(inspect.getfile(configured)).with_name("mcp_desktop.json")
     file = Path(sys.argv[1]) if len(sys.argv) > 1 else ours
     text = file.read_text(encoding="utf-8")

@@ -1,8 +1,8 @@
 # python examples/migrating_from_mem0.py
-"""Moving from mem0: its memories are read where they lie, and found here under the same users.
+"""Moving from mem0: its memories are read in place, and found here under the same users.
 
-Where mem0 is installed, this makes a store with it first: a local Qdrant in a folder. Else it takes a
-small sample, in the form in which `get_all` gives memories.
+If mem0 is installed, this first creates a store with it: a local Qdrant in a folder. Otherwise it uses a small sample,
+in the format that `get_all` returns.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOLD = [("ann", "Ann moved to Lisbon in March."), ("ann", "Ann is allergic to nu
 
 
 def a_store_of_mem0(folder: Path) -> Path:
-    """What is there before the move."""
+    """Create what exists before the move."""
     if mem0 is None:
         sample = {"results": [{"id": str(n), "memory": text, "user_id": who} for n, (who, text) in enumerate(TOLD)]}
         (folder / "memories.json").write_text(json.dumps(sample))

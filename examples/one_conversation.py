@@ -1,7 +1,7 @@
 # pip install '.[langchain,openai-agents,mcp]' && python examples/one_conversation.py
-"""One conversation that begins in LangChain, goes on in OpenAI Agents, and is searched over MCP.
+"""One conversation that begins in LangChain, continues in OpenAI Agents, and is searched over MCP.
 
-No model and no key: what would be said by one is a stand-in, which says so.
+Needs no model and no key: a stand-in answers in place of a model, and says so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from recollect.memory import User
 
 
 async def in_langchain(ann: User, session: str) -> None:
-    """The first turn. Any chain or agent of LangChain's stores its messages in this history."""
+    """The first turn. Any LangChain chain or agent stores its messages in this history."""
     history = ChatMessageHistory(ann.session(session, agent="langchain"))
     said: list[BaseMessage] = [
         HumanMessage("I'm Ann. On Friday I bring my kayak to the workshop in Setúbal."),
@@ -35,7 +35,7 @@ async def in_langchain(ann: User, session: str) -> None:
 
 
 class StandIn(Model):
-    """Where a model would answer: it tells what it was given."""
+    """Stands in for a model: reports what it was given."""
 
     async def get_response(self, system_instructions: str | None, input: Any, *_: Any, **__: Any) -> ModelResponse:
         told = f"(a stand-in) I was given {len(input)} items; the first is: {input[0]['content']}"
@@ -50,7 +50,7 @@ class StandIn(Model):
 
 
 async def in_openai_agents(ann: User, session: str) -> None:
-    """The second turn, of the same session: the agent is given what was said in LangChain."""
+    """The second turn, in the same session: the agent is given what was said in LangChain."""
     agent = Agent(name="helper", instructions="Be brief.", model=StandIn())
     run_config = RunConfig(tracing_disabled=True)
     result = await Runner.run(

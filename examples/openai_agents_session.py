@@ -1,7 +1,7 @@
 # pip install '.[openai-agents]' && python examples/openai_agents_session.py
-"""An agent of the OpenAI Agents SDK whose session is kept by Recollect, and who knows other sessions too.
+"""An agent of the OpenAI Agents SDK whose session is kept by Recollect, and that also knows other sessions.
 
-With OPENAI_API_KEY it asks OpenAI's default model. Without, a scripted stand-in answers, which says so.
+With OPENAI_API_KEY it asks OpenAI's default model. Without it, a scripted stand-in answers, and says so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HAS_KEY = bool(os.environ.get("OPENAI_API_KEY"))
 
 
 class StandIn(Model):
-    """Where a model would answer: it tells how much it was given."""
+    """Stands in for a model: reports how much it was given."""
 
     async def get_response(self, system_instructions: str | None, input: Any, *_: Any, **__: Any) -> ModelResponse:
         remembered = [line for line in (system_instructions or "").splitlines() if line.startswith("- ")]
@@ -38,7 +38,7 @@ class StandIn(Model):
 
 
 async def turn(memory: Memory, session_id: str, said: str) -> str:
-    """One turn: what is remembered goes behind the instructions, what is said into the session."""
+    """One turn: what is remembered goes after the instructions, what is said into the session."""
     ann = memory.user("ann")
     context = await ann.session(session_id).get_context(said, max_tokens=2_000)
     agent = Agent(

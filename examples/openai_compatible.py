@@ -1,8 +1,8 @@
 # python examples/openai_compatible.py
 """A chat loop with any OpenAI-compatible endpoint and nothing but the standard library.
 
-Say where the endpoint is, for instance OPENAI_BASE_URL=http://localhost:11434/v1 OPENAI_MODEL=llama3.2. Without one
-it shows how much it would send.
+Set where the endpoint is, for instance OPENAI_BASE_URL=http://localhost:11434/v1 OPENAI_MODEL=llama3.2. Without one it
+shows how much it would send.
 """
 
 from __future__ import annotations

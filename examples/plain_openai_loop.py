@@ -1,8 +1,8 @@
 # pip install . openai && python examples/plain_openai_loop.py
 """A chat loop with a tool on the plain `openai` client: the memory keeps calls and results together.
 
-With OPENAI_API_KEY it asks OpenAI (OPENAI_MODEL says which model). Without, a scripted stand-in answers in the client's
-place, and says so.
+With OPENAI_API_KEY it asks OpenAI (OPENAI_MODEL selects the model). Without it, a scripted stand-in answers in place of
+the client, and says so.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def weather(city: str) -> str:
 
 
 def stand_in(messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """Where a model would answer: it asks for the weather once, then repeats what the tool said."""
+    """Stands in for a model: asks for the weather once, then repeats what the tool said."""
     last = messages[-1]
     if last["role"] == "tool":
         return {"role": "assistant", "content": f"(a stand-in) {last['content']} Take an umbrella."}
@@ -49,13 +49,13 @@ def complete(messages: list[dict[str, Any]]) -> dict[str, Any]:
         return stand_in(messages)
     client = import_module("openai").OpenAI()
     answer = client.chat.completions.create(model=MODEL, messages=messages, tools=TOOLS)
-    kept = {"role", "content", "tool_calls"}  # what may be sent again
+    kept = {"role", "content", "tool_calls"}  # the fields that may be sent back
     message: dict[str, Any] = answer.choices[0].message.model_dump(include=kept, exclude_none=True)
     return message
 
 
 def turn(chat: Session, said: str) -> str:
-    """One turn: context, calls of tools until there are none, the answer; each message stored as it comes."""
+    """One turn: context, tool calls until there are none, the answer; each message is stored as it comes."""
     messages = chat.get_context(said, max_tokens=3_000).to_openai()
     chat.add_message("user", said)
     while True:

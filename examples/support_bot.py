@@ -1,8 +1,8 @@
 # python examples/support_bot.py
-"""A support bot over a month: what it knows of a customer each time they come back, and how that came about.
+"""A support bot over a month: what it knows about a customer each time they come back, and how it learned that.
 
-Two customers write to a kite shop. Nothing here is a model: the answers are scripted, and what is shown is what a model
-would be given. The clock is set by hand, so that a month takes a second.
+Two customers write to a kite shop. No model is used: the answers are scripted, and what is shown is what a model would
+be given. The clock is set by hand, so that a month takes a second.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ORG, AGENT = "kites", "support"
 
 
 class Turn(NamedTuple):
-    """What a customer said on a day of March 2026, and what was answered."""
+    """What a customer said on a day in March 2026, and the answer."""
 
     day: int
     customer: str
@@ -41,7 +41,7 @@ QUESTION = "Where do we send order K-1107, and what went wrong last time?"
 
 
 async def replay(memory: Memory, clock: ManualClock) -> None:
-    """The month, each conversation at its time; the shop adds what it learned itself."""
+    """Replay the month, each conversation at its time; the shop adds what it learned itself."""
     org = memory.org(ORG)
     await org.customizations.add("Be kind, and name the order.", id="manners")
     for turn in MONTH:

@@ -1,15 +1,14 @@
-"""Fits the weights of turns: a linear mix that puts the turns that answer a question before the others.
+"""Fit the weights of turns: a linear mix that ranks the turns that answer a question above the others.
 
     python tools/fit_ranking.py --people FRIENDS.json.gz training/talks --assistant LME_O50.json.gz
     python tools/fit_ranking.py --worth LME_POOL.json.gz    what each leg and feature is worth, by leaving it out
 
-Each file holds conversations whose questions carry the ids of the turns that answer them (the
-format is told by `recollect bench --help`); a folder holds talks of our own (tools/talks.py). One row of
-weights is fitted for each kind of talk, by a
-softmax over the best candidates of each question, with the very features that search uses. Fit on
-data whose licence allows it: LongMemEval (MIT), FriendsQA (Apache-2.0) and the talks of our own were
-used for the rows that are shipped. Each counts as much as each other, however many questions it has.
-It prints the rows, ready for `TALK` in recollect/policies/scoring.py.
+Each file holds conversations whose questions carry the ids of the turns that answer them (`recollect bench --help`
+describes the format); a folder holds our own talks (tools/talks.py). One row of weights is fitted for each kind of
+talk, by a softmax over the best candidates of each question, with the same features that search uses. Fit on data
+whose licence allows it: the rows that are shipped were fitted on LongMemEval (MIT), FriendsQA (Apache-2.0) and our
+own talks. Each data set counts the same, however many questions it has. The script prints the rows, ready for `TALK`
+in recollect/policies/scoring.py.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ from recollect.stores.contract import Delta, Mark
 Example = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
 CANDIDATES = 120
-"""Wrong turns of each question: those that a plain mix of words and meaning puts first."""
+"""Wrong turns per question: those that a plain mix of words and meaning ranks first."""
 STEPS, RATE, SHRINK = 400, 0.05, 1e-3
 KIN = tuple(name for name in FEATURES if "kin" in name)
-"""Left out of talk with an assistant, where they were measured to add nothing: long replies have kin to anything."""
+"""Left out of talk with an assistant, where they measurably add nothing: long replies have kin to anything."""
 
 
 async def index_of(conversation: Conversation, embedder: StaticEmbedder | None) -> PartitionIndex:
-    """A conversation as search holds it."""
+    """Index a conversation as search does."""
     name, dimensions = (embedder.name, embedder.dimensions) if embedder else ("", 1)
     index = PartitionIndex(name, dimensions, "en")
     records = []
@@ -59,7 +58,7 @@ async def index_of(conversation: Conversation, embedder: StaticEmbedder | None) 
 
 
 async def features_of(index: PartitionIndex, text: str, embedder: StaticEmbedder | None) -> NDArray[np.float32]:
-    """The features of all turns for a question, as search has them; all turns are compared word by word."""
+    """The features of all turns for a question, as search computes them; every turn is compared word by word."""
     terms = tuple(query_terms(text))
     vector = (await embedder.embed([text]))[0] if embedder is not None else None
     question = Question(text, terms, vector, 0)
@@ -72,7 +71,7 @@ async def features_of(index: PartitionIndex, text: str, embedder: StaticEmbedder
 
 
 async def read(cases: list[Case], embedder: StaticEmbedder | None) -> AsyncIterator[tuple[str, Example]]:
-    """For each question the kind of talk, the features of all turns, and which of them answer it."""
+    """Yield, for each question, the kind of talk, the features of all turns, and which turns answer it."""
     for case in cases:
         index = await index_of(case.conversation, embedder)
         ids = np.array(index.records.ids)
@@ -87,7 +86,7 @@ def cases_of(path: Path) -> list[Case]:
 
 
 async def examples(cases: list[Case], kind: str, embedder: StaticEmbedder | None) -> list[Example]:
-    """The same with the best candidates alone, of one kind of talk: what the weights have to tell apart."""
+    """The examples of one kind of talk, with only the best candidates: what the weights have to tell apart."""
     found: list[Example] = []
     async for told, (features, right) in read(cases, embedder):
         if told != kind:
@@ -99,7 +98,7 @@ async def examples(cases: list[Case], kind: str, embedder: StaticEmbedder | None
 
 
 async def worth(cases: list[Case], embedder: StaticEmbedder | None) -> dict[str, tuple[float, float]]:
-    """Share of the evidence in the first 5 and 10, with everything, without each leg, without each feature."""
+    """Share of the evidence in the first 5 and 10: with everything, without each leg, and without each feature."""
     left_out: dict[str, tuple[str, ...]] = {"nothing": ()}
     left_out |= {leg: tuple(f for f in FEATURES if LEG_OF[f] == leg) for leg in LEG_OF.values()}
     left_out |= {f"{LEG_OF[feature]}: {feature}": (feature,) for feature in FEATURES}
@@ -116,7 +115,7 @@ async def worth(cases: list[Case], embedder: StaticEmbedder | None) -> dict[str,
 
 
 def fit(sets: list[list[Example]], without: tuple[str, ...] = ()) -> NDArray[np.float64]:
-    """Weights under which the right candidates get the most of the probability (Adam, a minute)."""
+    """Weights that give the right candidates most of the probability (Adam, takes a minute)."""
     weights = np.zeros(len(FEATURES))
     silent = np.isin(FEATURES, without)
     weights[FEATURES.index("words")] = weights[FEATURES.index("meaning")] = 2.0

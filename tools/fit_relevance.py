@@ -1,13 +1,12 @@
-"""Fits how likely it is that what was found answers a question: a logistic curve over two absolute signs.
+"""Fit how likely it is that the hits answer a question: a logistic curve over two absolute signals.
 
     python tools/fit_relevance.py LME_O50.json.gz [--check LOCOMO.json.gz]
 
-Questions of a conversation against the questions of other conversations, which it does not answer, and
-against those that are marked as having no answer. The signs are those of `relevance` in
-recollect/policies/scoring.py: the share of the question's terms that a turn has, by rarity, and the
-cosine; the best of the first five turns counts. Fit on data whose licence allows it: LongMemEval (MIT)
-was used for what is shipped. `--check` only measures. It prints the weights of cover and cosine and the
-level, then the same without an embedder.
+Questions of a conversation are contrasted with questions of other conversations, which it does not answer, and with
+those marked as having no answer. The signals are those of `relevance` in recollect/policies/scoring.py: the share of
+the question's terms that a turn has, weighted by rarity, and the cosine; the best of the first five turns counts. Fit
+on data whose licence allows it: the shipped weights were fitted on LongMemEval (MIT). `--check` only measures. The
+script prints the weights of cover and cosine and the level, then the same without an embedder.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ Signs = NDArray[np.float64]
 Examples = dict[str, list[Signs]]
 
 FIRST = 5
-"""Turns of a question that are looked at."""
+"""How many top-ranked turns of a question are considered."""
 ROUNDS, STEPS, SHRINK = 15, 30, 1e-3
 SEED = 7
 
 
 async def signs(index: PartitionIndex, embedder: StaticEmbedder, question: str) -> Signs:
-    """Cover, cosine and 1 of the first turns that search finds."""
+    """Cover, cosine and 1 for each of the first turns that search finds."""
     terms = query_terms(question)
     words, posted = index.words(terms), index.posted(terms)
     meaning = index.meaning((await embedder.embed([question]))[0], index.alive(0))
@@ -52,7 +51,7 @@ async def signs(index: PartitionIndex, embedder: StaticEmbedder, question: str) 
 
 
 def foreign(cases: Sequence[Case], own: Case, chance: random.Random) -> Iterator[Asked]:
-    """As many questions of others as it has of its own, none of whose sessions it has."""
+    """Yield as many questions of other cases as `own` has itself, none of whose sessions it contains."""
     said = {turn.text for turn in own.conversation.turns}
     others = [other for other in cases if other is not own]
     wanted = len(own.questions)
@@ -65,7 +64,7 @@ def foreign(cases: Sequence[Case], own: Case, chance: random.Random) -> Iterator
 
 
 async def read(cases: Sequence[Case], embedder: StaticEmbedder) -> Examples:
-    """The signs of all questions, by whether they are answered, foreign, or near misses."""
+    """The signals of all questions, grouped into answered, foreign and near misses."""
     found: Examples = {"answered": [], "foreign": [], "near misses": []}
     chance = random.Random(SEED)
     for case in cases:
@@ -81,7 +80,7 @@ async def read(cases: Sequence[Case], embedder: StaticEmbedder) -> Examples:
 
 
 def fit(examples: Examples) -> Signs:
-    """Weights under which the best of the first turns tells whether there is an answer (Newton's method)."""
+    """Weights with which the best of the first turns predicts whether there is an answer (Newton's method)."""
     rows = [(row, kind == "answered") for kind, found in examples.items() for row in found]
     right = np.array([answered for _, answered in rows], np.float64)
     weights = np.array([1.0, 1.0, 0.0])

@@ -1,4 +1,4 @@
-"""Writes docs/reference.md from signatures, docstrings and tables: nothing in it is by hand.
+"""Write docs/reference.md from signatures, docstrings and tables: nothing in it is written by hand.
 
 python tools/generate_reference.py          write it
 python tools/generate_reference.py --check  fail if it is not up to date
@@ -30,16 +30,16 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "reference.md"
 CLI = "recollect.interfaces.cli"
 COMMON = {"--url", "--org", "--user", "--json"}
-"""Options that are told once and not with every command."""
+"""Options that are described once, not with every command."""
 
 HANDLES = (
     ("memory", "Memory"), ("memory", "User"), ("memory", "Session"), ("memory", "Org"), ("working", "Working"),
     ("profile", "Facts"), ("learnings", "Learnings"), ("customizations", "Customizations"), ("episodes", "Episodes"),
     ("graph", "Graph"), ("entities", "EntityCache"),
 )  # fmt: skip
-"""What people call verbs on."""
+"""The objects whose verbs people call."""
 INTERNAL = frozenset(("apply", "foreseen", "make", "run"))
-"""Methods of handles that the worker and upkeep call and nobody else."""
+"""Methods of handles that only the worker and upkeep call."""
 SHAPES = (
     ("conversation", "Message"), ("conversation", "SessionInfo"), ("records", "Record"), ("records", "Scope"),
     ("records", "Source"), ("records", "Hit"), ("records", "Leg"), ("context", "Context"),
@@ -54,7 +54,7 @@ SHAPES = (
     ("reprocessing", "Difference"), ("models", "ChatModel"), ("models", "Ask"), ("models", "Answer"),
     ("providers", "Embedder"), ("reranking", "Reranker"),
 )  # fmt: skip
-"""What verbs take and give."""
+"""What verbs take and return."""
 
 HEAD = """# Reference
 
@@ -70,7 +70,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def main() -> int:
-    """Write the file, or compare."""
+    """Write the file, or check it."""
     if "--check" in sys.argv:
         return 0 if is_current() else 1
     TARGET.write_text(generate(), encoding="utf-8")
@@ -78,7 +78,7 @@ def main() -> int:
 
 
 def is_current() -> bool:
-    """True when the page says what the code says."""
+    """Whether the page is up to date with the code."""
     return TARGET.is_file() and TARGET.read_text(encoding="utf-8") == generate()
 
 
@@ -136,7 +136,7 @@ def _shapes() -> str:
 
 
 def _listed(module: str, node: Function) -> str:
-    """A method of a shape on one line; a property is in the table already and needs one only for its text."""
+    """A method of a shape on one line; a property is already in the table and needs a line only for its text."""
     about = _first_line(_doc(node))
     if _decorated(node, "property"):
         return f"- `{node.name}`: {about}" if about else ""
@@ -222,7 +222,7 @@ def _errors() -> str:
 
 
 def commands() -> dict[str, Any]:
-    """The commands of the command line by their names, `facts set` too; none where it is not installed."""
+    """The commands of the command line by name, including `facts set`; empty if it is not installed."""
     if importlib.util.find_spec(CLI) is None:
         return {}
     module = importlib.import_module(CLI)
@@ -230,7 +230,7 @@ def commands() -> dict[str, Any]:
 
 
 def _named(group: Any, noun: str = "") -> Iterator[tuple[str, Any]]:
-    """The commands of a group, each followed by those under it."""
+    """The commands of a group, each followed by its subcommands."""
     for verb, listed in group.commands.items():
         command = getattr(listed, "loaded", listed)
         name = f"{noun} {verb}".lstrip()
@@ -252,7 +252,7 @@ def _commands() -> str:
 
 
 def _command(name: str, command: Any, common: dict[str, tuple[str, str, str]]) -> str:
-    """One command; options that all have are noted in `common` instead."""
+    """One command; options that all commands share are collected in `common` instead."""
     rows = []
     for parameter in command.params:
         if COMMON.intersection(parameter.opts):
@@ -274,7 +274,7 @@ def _parameter(parameter: Any) -> tuple[str, str, str]:
 
 
 def _paragraphs(text: str) -> str:
-    """The text of a command, with its example as code."""
+    """The help text of a command, with its example as code."""
     found = [" ".join(part.split()) for part in text.replace("\b", "").split("\n\n") if part.strip()]
     return "\n\n".join(re.sub(r"^Example: (.+)$", r"Example: `\1`", part) for part in found)
 
@@ -319,14 +319,14 @@ def _fields(node: Class) -> Iterator[tuple[str, str, str]]:
 
 
 def _described_fields(node: Class) -> Iterator[tuple[str, str]]:
-    """Fields with the text that stands under each."""
+    """Fields with the docstring that follows each."""
     for field, text in zip(node.body, node.body[1:], strict=False):
         if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
             yield ast.unparse(field.target), " ".join(str(text.value.value).split())
 
 
 def _arguments(module: str, node: Function) -> str:
-    """The arguments without `self`; a constant as default is shown by its value."""
+    """The arguments without `self`; a constant used as a default is shown by its value."""
     given = node.args
     optional = [None] * (len(given.args) - len(given.defaults)) + list(given.defaults)
     shown = [_argument(module, *pair) for pair in zip(given.args[1:], optional[1:], strict=True)]
@@ -353,7 +353,7 @@ def _returns(node: Function) -> str:
 
 
 def _wrapped(signature: str) -> str:
-    """A long signature with an argument on each line."""
+    """The signature, with one argument per line if it is long."""
     if len(signature) <= 100:
         return signature
     start, _, rest = signature.partition("(")
@@ -363,7 +363,7 @@ def _wrapped(signature: str) -> str:
 
 
 def _split(arguments: str) -> Iterable[str]:
-    """Cut at the commas that stand outside of brackets."""
+    """Split at the commas outside brackets."""
     depth, start = 0, 0
     for place, character in enumerate(arguments):
         depth += (character in "([{") - (character in ")]}")

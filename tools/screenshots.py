@@ -1,4 +1,4 @@
-"""Takes the pictures of the console in docs/pictures, from the sample memory, with a chromium of this machine.
+"""Take the screenshots of the console in docs/pictures, from the sample memory, with the local chromium.
 
 python tools/screenshots.py
 """
@@ -26,9 +26,9 @@ from recollect.settings import Settings
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "pictures"
 NOW = int(datetime(2026, 11, 15, 18, 30, tzinfo=UTC).timestamp() * 1000)
-"""The day on the pictures, so that they change only when the console does."""
+"""The date shown in the pictures, fixed so that they change only when the console does."""
 SIZE_MAX = 200_000
-"""Bytes of a picture: a page with five of them still loads at once."""
+"""Maximum bytes per picture: a page with five of them still loads at once."""
 QUESTIONS = (
     "What am I allergic to?",
     "Where do I work?",
@@ -104,7 +104,7 @@ async def _take(page: Page, path: Path, scheme: str) -> None:
 
 @asynccontextmanager
 async def _serving() -> AsyncIterator[str]:
-    """A server with the sample in it, on a free port."""
+    """Run a server with the sample memory on a free port; yields its address."""
     with tempfile.TemporaryDirectory() as folder:
         opened = Service(f"sqlite:///{folder}/recollect.db", settings=Settings(), environ={}, clock=_clock)
         async with opened as service, _listening(service) as address:

@@ -1,7 +1,7 @@
-"""Reads the conversations in training/talks, which were written for this project to learn from.
+"""Read the conversations in training/talks, which were written for this project to learn from.
 
 A file is one memory: `# people: A, B`, then meetings (`## 2025-01-03 18:20`) of turns (`A: text`), then
-questions with the turns that answer them (`?? question | 1:3 2:7`, meeting and turn from 1).
+questions with the turns that answer them (`?? question | 1:3 2:7`, meeting and turn, both counted from 1).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from recollect.interfaces.datasets import Asked, Case, Conversation, Turn
 
 
 def read_talks(folder: Path) -> Iterator[Case]:
-    """Every conversation of the folder, with its questions."""
+    """Yield every conversation in the folder with its questions."""
     for path in sorted(folder.glob("*.txt")):
         yield _case(path)
 

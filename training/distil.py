@@ -1,11 +1,11 @@
-"""Trains `small` to say what `large` says: without the teacher that taught `large`, from the file that is shipped.
+"""Distil `small` from the shipped file of `large`, without the teacher that taught `large`.
 
     python training/distil.py --pairs pairs.json.gz --large rerank/recollect_rerank/large.onnx \
         --tokenizer rerank/recollect_rerank/tokenizer.json --out build
 
-`large` gives a number to every candidate. `small` begins with half of its layers, and learns to share its favour among
-the candidates in the same way, and to put the right one first. Three are trained from other seeds, and the mean of
-their weights is `small`. Needs torch and onnx; a few minutes on one GPU.
+`large` scores every candidate. `small` starts with half of its layers, and learns to distribute its probability among
+the candidates in the same way, and to rank the right one first. Three models are trained from different seeds, and the
+mean of their weights is `small`. Needs torch and onnx; takes a few minutes on one GPU.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from train import (
 
 SMALL = Recipe(layers=3, epochs=4, rate=2e-4, soft=0.8, alone=0.35)
 TOKENS_MAX = 64
-"""Tokens of question and passage together that it reads."""
+"""How many tokens of question and passage together it reads."""
 PRODUCTS = (("query", "key", "value"), ("mix",), ("wide",), ("narrow",))
-"""The products of a layer, in the order of the file; the first is three in one."""
+"""The matrix products of a layer, in file order; the first is three in one."""
 NORMS = ("first_norm", "second_norm")
 
 
 class Written:
-    """A file that `export.py` wrote, read back: its bytes as the numbers that they stand for."""
+    """A file that `export.py` wrote, read back and dequantised."""
 
     def __init__(self, path: Path) -> None:
         graph = onnx.load(path).graph
@@ -55,7 +55,7 @@ class Written:
         self._held = {each.name: numpy_helper.to_array(each) for each in graph.initializer}
 
     def weights(self) -> dict[str, Any]:
-        """All weights, under the names that `train.py` gives them."""
+        """All weights, under the names that `train.py` uses."""
         found = self._tables() | self._score()
         norms = iter([node for node in self._nodes if node.op_type == "LayerNormalization"])
         found |= self._norm("norm", next(norms))
@@ -83,7 +83,7 @@ class Written:
         return {f"{name}.weight": self._held[node.input[1]], f"{name}.bias": self._held[node.input[2]]}
 
     def _product(self, node: Any) -> tuple[Any, Any]:
-        """The matrix of a product on integers (out, in), and its bias."""
+        """The matrix (out, in) of an integer product, and its bias."""
         (cast,) = self._after(node.output[0])
         (scaled,) = self._after(cast.output[0])
         (factor,) = [each for each in self._of("Mul") if each.output[0] == scaled.input[1]]
@@ -105,7 +105,7 @@ class Written:
 
 
 def read_back(path: Path) -> Reranker:
-    """The model that was written to this file."""
+    """Load the model from this file."""
     weights = Written(path).weights()
     layers = len({name.split(".")[1] for name in weights if name.startswith("layers.")})
     model = Reranker(Recipe(layers=layers))
@@ -114,7 +114,7 @@ def read_back(path: Path) -> Reranker:
 
 
 def student_of(pairs: Pairs, questions: list[dict[str, Any]], model: Reranker, recipe: Recipe, device: str) -> Reranker:
-    """A smaller model that begins with some layers of a trained one and learns from its teachers."""
+    """Train a smaller model that starts with some layers of a trained one and learns from its teachers."""
     state = {name: value.detach().float().cpu().numpy() for name, value in model.state_dict().items()}
     weights = {theirs: state[ours] for ours, theirs in bert_names(range(len(model.layers))).items()}
     return train(pairs, questions, weights, recipe, device)
@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--large", type=Path, required=True, help="the ONNX file to learn from")
     parser.add_argument("--tokenizer", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, help="folder for small.npz")
-    parser.add_argument("--hold-out", action="store_true", help="leave questions out, and measure with them")
+    parser.add_argument("--hold-out", action="store_true", help="hold out some questions, and measure with them")
     options = parser.parse_args()
     device, started = "cuda" if torch.cuda.is_available() else "cpu", time.time()
     tokenizer = Tokenizer.from_file(str(options.tokenizer))

@@ -1,8 +1,8 @@
-"""Writes a trained reranker as the int8 ONNX file that the package `recollect-rerank` carries.
+"""Write a trained reranker as the int8 ONNX file that the package `recollect-rerank` ships.
 
     python training/export.py reranker.npz rerank/recollect_rerank/large.onnx
 
-Needs numpy and onnx alone.
+Needs only numpy and onnx.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def bert_names(state: Mapping[str, Any]) -> dict[str, Any]:
 
 def as_onnx(state: Mapping[str, Any]) -> bytes:
     """The model as the bytes of an ONNX file."""
-    # By its path, so that the rest of the package need not be installed where this runs.
+    # Loaded by path, so that the package itself need not be installed here.
     path = Path(__file__).resolve().parents[1] / "recollect" / "embedders" / "onnx_export.py"
     spec = importlib.util.spec_from_file_location("onnx_export", path)
     assert spec is not None and spec.loader is not None

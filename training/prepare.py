@@ -1,14 +1,14 @@
-"""Collects what the reranker learns from: questions, and the turns that the fast ranking puts first.
+"""Collect the training data of the reranker: questions, and the turns that the fast ranking puts first.
 
     python training/prepare.py --out pairs.json.gz --learn FRIENDS.json.gz LME_O50.json.gz training/talks \
         --measure LOCOMO.json.gz
 
-Every question comes with its right turns and with the best wrong ones, each as the reranker will
-read it (recollect/policies/passages.py), and with the fast ranking's score. Files under `--learn`
-are learned from: use data whose licence allows it. Files under `--measure` are only measured with.
+Every question comes with its right turns and the best wrong ones, each as the reranker will read it
+(recollect/policies/passages.py), and with the fast ranking's score. Files under `--learn` are used for training: use
+data whose licence allows it. Files under `--measure` are only used for measuring.
 
-With `--turns` it writes down the turns that questions can be written about; `training/teacher.py` writes
-them, and `--written FILE` then finds their candidates, in the same way:
+With `--turns` it writes out the turns that questions can be written about; `training/teacher.py` writes the questions,
+and `--written FILE` then finds their candidates in the same way:
 
     python training/prepare.py --out turns.json.gz --turns --learn FRIENDS.json.gz training/talks LME_POOL.json.gz
     python training/prepare.py --out written_pairs.json.gz --written written.json.gz --learn FRIENDS.json.gz ...
@@ -41,19 +41,19 @@ from recollect.policies.words import query_terms
 from recollect.providers import StaticEmbedder
 
 CANDIDATES = 100
-"""Turns of each question that the fast ranking puts first."""
+"""How many of the fast ranking's first turns each question keeps."""
 SESSIONS = 50
-"""Sessions of a store that questions are written about; a larger one is cut into such."""
+"""Sessions per store that questions are written about; a much larger store is cut into pieces of this size."""
 WORDS_LEAST = 5
-"""Shorter turns say nothing that a question could be about."""
+"""Shorter turns say nothing to ask about."""
 NEAR, FAR, DRAWN = 16, 60, 12
-"""Of a written question the first candidates are kept, and some drawn from those behind them."""
+"""For a written question the first NEAR candidates are kept, and DRAWN more are drawn from the rest up to FAR."""
 BELIEVED = 30
-"""A written question counts only if the fast ranking finds its turn among the first so many."""
+"""A written question counts only if the fast ranking puts its turn among the first this many."""
 
 
 class Strings:
-    """Texts by number: the same text is written once."""
+    """Numbers texts, so that the same text is written only once."""
 
     def __init__(self) -> None:
         self.all: dict[str, int] = {}
@@ -99,7 +99,7 @@ def sessions_in(case: Case) -> dict[str, list[Turn]]:
 
 
 def stores(path: Path, chance: random.Random) -> Iterator[list[Turn]]:
-    """The turns of each store of a file; a very large one in pieces of whole sessions, drawn by chance."""
+    """Yield the turns of each store in a file; a very large one in pieces of whole sessions, drawn at random."""
     for case in cases_of(path):
         sessions = sessions_in(case)
         names = list(sessions)
@@ -111,7 +111,7 @@ def stores(path: Path, chance: random.Random) -> Iterator[list[Turn]]:
 
 
 def among(case: Case, others: Sequence[Sequence[Turn]], chance: random.Random) -> Case:
-    """A talk with an assistant among sessions of others: in all as many as one who talks much has."""
+    """Put a talk with an assistant among sessions of others, in total as many as a frequent user has."""
     turns = case.conversation.turns
     wanted = SESSIONS - len({turn.session for turn in turns})
     if wanted <= 0 or not others or any(turn.speaker not in ROLES for turn in turns):
@@ -122,7 +122,7 @@ def among(case: Case, others: Sequence[Sequence[Turn]], chance: random.Random) -
 
 
 def style_counts(name: str, turn: Turn) -> dict[str, int]:
-    """How many questions in the style of which set are written about a turn."""
+    """How many questions are written about a turn, by the set whose style they imitate."""
     if name.startswith("friends"):
         return {"friends": 1, "talks": 1}
     if name == "talks":
@@ -131,7 +131,7 @@ def style_counts(name: str, turn: Turn) -> dict[str, int]:
 
 
 def told_turns(path: Path, chance: random.Random) -> Iterator[dict[str, Any]]:
-    """What may be asked about: of a long turn some stretch, with what stood around it."""
+    """Yield what may be asked about: turns, or a stretch of a long one, with what surrounds them."""
     name = path.name.split(".")[0]
     for case, turns in enumerate(stores(path, chance)):
         for place, turn in enumerate(turns):
@@ -150,7 +150,7 @@ def told_turns(path: Path, chance: random.Random) -> Iterator[dict[str, Any]]:
 
 
 def beside(turns: list[Turn], place: int) -> tuple[Turn | None, Turn | None]:
-    """The turns before and after one, as far as they are of its session."""
+    """The turns before and after one, where they belong to its session."""
     session = turns[place].session
     before = turns[place - 1] if place else None
     after = turns[place + 1] if place + 1 < len(turns) else None
@@ -171,7 +171,7 @@ def is_sound(text: str) -> bool:
 async def written_rows(
     path: Path, written: list[dict[str, Any]], embedder: StaticEmbedder, put: Strings
 ) -> list[dict[str, Any]]:
-    """The written questions of a file with their candidates."""
+    """The written questions about a file, with their candidates."""
     name, found = path.name.split(".")[0], []
     draw = np.random.default_rng(1)
     for number, turns in enumerate(stores(path, random.Random(3))):
@@ -199,8 +199,8 @@ async def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--learn", type=Path, nargs="*", default=[], metavar="FILE")
     parser.add_argument("--measure", type=Path, nargs="*", default=[], metavar="FILE")
-    parser.add_argument("--among", type=Path, metavar="FILE", help="sessions to put between those with an assistant")
-    parser.add_argument("--turns", action="store_true", help="only the turns that questions can be written about")
+    parser.add_argument("--among", type=Path, metavar="FILE", help="sessions to mix in among talks with an assistant")
+    parser.add_argument("--turns", action="store_true", help="write only the turns that questions can be written about")
     parser.add_argument("--written", type=Path, help="the questions that were written about them")
     options = parser.parse_args()
     if options.turns:

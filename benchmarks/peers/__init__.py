@@ -1,7 +1,7 @@
-"""What every contestant can do, and how one is found.
+"""The interface of every contestant, and how one is opened.
 
-The methods are coroutines because Recollect's are; awaiting one that never waits costs a tenth of
-a microsecond, so the others lose nothing by it.
+The methods are coroutines because Recollect's are; awaiting one that never suspends costs a tenth of a microsecond, so
+the others lose nothing by it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Memory = tuple[str, str, Floats]
 """(id, text, vector)"""
 
 PEERS = ("recollect", "chroma", "langgraph_sqlite", "langgraph_memory", "mem0")
-"""Modules of this folder. The first is what the others are compared with."""
+"""Modules of this folder. The others are compared with the first."""
 
 
 class Lookup:
-    """The precomputed embeddings, by text. Both forms are made beforehand, outside all timing."""
+    """The precomputed embeddings, by text. Both forms are made in advance, outside all timing."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, Floats] = {}
@@ -45,7 +45,7 @@ class Contestant(Protocol):
     def __init__(self, folder: Path, lookup: Lookup, dimensions: int) -> None: ...
 
     async def load(self, users: Mapping[str, Sequence[Memory]]) -> None:
-        """Take in everything, by the quickest way its own API offers. Not timed."""
+        """Load everything, in the fastest way its own API offers. Not timed."""
         ...
 
     async def add(self, user: str, id: str, text: str, vector: Floats) -> None:
@@ -57,18 +57,18 @@ class Contestant(Protocol):
         ...
 
     async def settle(self) -> None:
-        """Finish what `add` has left for later."""
+        """Finish whatever `add` has deferred."""
         ...
 
     async def reopen(self) -> None:
-        """Let go of everything in memory and open what is on disk again."""
+        """Drop everything in memory and reopen what is on disk."""
         ...
 
     async def close(self) -> None: ...
 
 
 def find(module: str, folder: Path, lookup: Lookup, dimensions: int) -> Contestant:
-    """Open a contestant. Raises whatever keeps it from running here: the reason to skip it."""
+    """Open a contestant. Raises whatever prevents it from running here, which is the reason to skip it."""
     contestant: Contestant = importlib.import_module(f"peers.{module}").Peer(folder / module, lookup, dimensions)
     return contestant
 

@@ -1,4 +1,4 @@
-"""Chroma: one persistent collection, users apart by a metadata filter."""
+"""Chroma: one persistent collection, with users separated by a metadata filter."""
 
 from __future__ import annotations
 

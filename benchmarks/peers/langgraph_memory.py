@@ -39,7 +39,7 @@ class Peer:
         pass
 
     async def reopen(self) -> None:
-        """There is nothing to open again: it keeps its advantage."""
+        """There is nothing to reopen: it keeps its advantage."""
 
     async def close(self) -> None:
         pass

@@ -1,6 +1,6 @@
 """LangGraph's SqliteStore with sqlite-vec: one namespace for each user.
 
-It asks for a SQLite that can load extensions. Many Pythons are built without; pysqlite3 brings one.
+It needs a SQLite that can load extensions. Many Python builds have none; pysqlite3 brings one.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Peer:
         self.index = {
             "dims": dimensions,
             "embed": lambda texts: [lookup.lists[text] for text in texts],
-            "text_fields": ["text"],  # what it reads; the documented name, "fields", has no effect here
+            "text_fields": ["text"],  # the key it reads; the documented name, "fields", has no effect here
         }
         self.open()
 
     def open(self) -> None:
-        # As SqliteStore.from_conn_string does it, with the other SQLite.
+        # As SqliteStore.from_conn_string does, but with the other SQLite.
         self.connection = pysqlite3.connect(str(self.path), check_same_thread=False, isolation_level=None)
         self.store = SqliteStore(self.connection, index=self.index)
         self.store.setup()

@@ -1,6 +1,6 @@
 """mem0 with `infer=False`, Qdrant local on disk, and our vectors through its LangChain embedder.
 
-Without spaCy and fastembed installed it searches by vector alone, which is the quicker half of it.
+Without spaCy and fastembed installed it searches by vector alone, which is the faster half of its search.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ warnings.filterwarnings("ignore", module="qdrant_client")
 
 
 class Precomputed(Embeddings):  # type: ignore[misc]
-    """LangChain's shape of an embedder that only looks up."""
+    """A LangChain embedder that only looks up precomputed vectors."""
 
     def __init__(self, lookup: Lookup) -> None:
         self.lists = lookup.lists
@@ -53,7 +53,7 @@ class Peer:
                 "config": {"path": str(folder / "qdrant"), "embedding_model_dims": dimensions, "on_disk": True},
             },
             "embedder": {"provider": "langchain", "config": {"model": Precomputed(lookup)}},
-            # mem0 makes a client in any case; with infer=False it is never called.
+            # mem0 creates a client in any case; with infer=False it is never called.
             "llm": {"provider": "openai", "config": {"api_key": "unused"}},
             "history_db_path": str(folder / "history.db"),
         }

@@ -1,6 +1,6 @@
 """Recollect: one SQLite file, through its own front door.
 
-Enrichment runs when `settle` asks for it, so that its CPU never falls into another's measurement.
+Enrichment runs only in `settle`, so that its CPU is never counted in another contestant's measurement.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ORG = "bench"
 
 
 class Precomputed:
-    """An embedder that only looks up."""
+    """An embedder that only looks up precomputed vectors."""
 
     immediate = True
 
@@ -60,7 +60,7 @@ class Peer:
     async def _load_user(self, user: str, memories: Sequence[Row]) -> None:
         handle = self.memory.user(user, org=ORG)
         for id, text, _ in memories:
-            # All of one importance, as for the others: what is nearest then comes first.
+            # All have the same importance, as with the others, so that the nearest comes first.
             await handle.add_memory(text, id=id, importance=0.5)
 
     async def add(self, user: str, id: str, text: str, vector: Floats) -> None:
