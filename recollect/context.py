@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
-from recollect.conversation import Conversation, Message, spoken
+from recollect.conversation import Conversation, spoken
 from recollect.errors import Unavailable
 from recollect.index import PartitionIndex
 from recollect.layers import LASTING, LAYERS, SECTIONS
@@ -23,21 +23,12 @@ from recollect.policies.notes import common_month, undated
 from recollect.policies.tokens import TokenCounter, message_tokens
 from recollect.policies.trimming import trimmed
 from recollect.policies.words import terms
+from recollect.prompt import Prompt, heading, said_tokens
 from recollect.recall import Question, Recall
 from recollect.records import Clock, Hit, Record, Scope, iso
 from recollect.reranking import Reranker
 from recollect.sections import FOUND_SECTIONS, Asking, dated_line, gather, line_of
 
-HEADINGS = {
-    "instructions": "Standing instructions of the user",
-    "profile": "About the user",
-    "learnings": "Learned from working with the user",
-    "summary": "Earlier in this conversation",
-    "episodes": "Earlier conversations",
-    "knowledge": "Remembered",
-    "entities": "People and things",
-    "working": "State of the task",
-}
 SHARES = {
     "instructions": 0.10,
     "profile": 0.12,
@@ -360,14 +351,15 @@ class ContextBuilder:
         kept = {name: list(items) for name, items in (lasting.kept | packed.kept).items()}
         doubled = _said_in(packed, recent)
         kept["knowledge"] = [item for item in kept["knowledge"] if item.id not in doubled]
-        while True:
-            context = self._render(found, kept, records, recent, max_tokens, asked, (*out, *packed.left_out))
-            if context.tokens <= max_tokens or not any(kept.values()):
-                return context
+        question = found.question.text
+        prompt = Prompt.of(kept, records, recent, asked, question, in_one=small)
+        while (tokens := prompt.tokens(self._count)) > max_tokens and any(kept.values()):
             # The counts of lines do not add up exactly to the count of the whole; drop what gives way, from the end.
             name = next(name for name in GIVING_WAY if kept.get(name))
             item = kept[name].pop()
             out.append(LeftOut(name, item.id, item.tokens, "no room once everything was put together"))
+            prompt = Prompt.of(kept, records, recent, asked, question, in_one=small)
+        return self._context(found, kept, records, prompt, tokens, (*out, *packed.left_out), max_tokens)
 
     def _best(self, found: Sequence[Record]) -> int:
         """Tokens of the best record found, with its heading. A long text can be shortened."""
@@ -381,7 +373,7 @@ class ContextBuilder:
             any(records[name] for name in LASTING),
             any(records[name] for name in SECTIONS if name not in LASTING),
         ]
-        return (any(fences) if small else sum(fences)) * self._system_tokens(fenced([]))
+        return (any(fences) if small else sum(fences)) * message_tokens(self._count, "system", fenced([]))
 
     def _fit_lasting(self, records: dict[str, list[Record]], room: int, most: int) -> fitting.Packed:
         """Pack what seldom changes, by nothing but itself and the budget, so that it is the same turn after turn."""
@@ -399,7 +391,7 @@ class ContextBuilder:
     ) -> tuple[Sequence[Record], list[LeftOut]]:
         """The newest messages that fit beside what lasts, cut by halves so that a prompt begins like the one before."""
         pieces = fitting.units(recent)
-        sizes = [self._unit_tokens(unit) for unit in pieces]
+        sizes = [said_tokens(self._count, unit) for unit in pieces]
         share = max(int(RECENT_LEAST * room), int((1 - FOUND_SHARE) * room) - lasting)
         start, kept = fitting.by_halves(sizes, share), f"{share} tokens of the conversation"
         if most is not None and (counted := fitting.by_halves([len(unit) for unit in pieces], most)) > start:
@@ -407,9 +399,6 @@ class ContextBuilder:
         reason = f"older than the last {kept}, which move on by halves"
         out = [LeftOut("recent", unit[0].id, size, reason) for unit, size in zip(pieces[:start], sizes, strict=False)]
         return [message for unit in pieces[start:] for message in unit], out
-
-    def _unit_tokens(self, unit: Sequence[Record]) -> int:
-        return sum(message_tokens(self._count, message.data["role"], spoken(message)) for message in unit)
 
     def _fit(
         self, found: _Found, records: dict[str, list[Record]], recent: Sequence[Record], left: int, room: int
@@ -448,51 +437,40 @@ class ContextBuilder:
 
     def _recent_section(self, recent: Sequence[Record], room: int, scale: float) -> Section:
         pieces = fitting.units(recent)[::-1]
-        items = tuple(Item(unit[0].id, "", self._unit_tokens(unit)) for unit in pieces)
+        items = tuple(Item(unit[0].id, "", said_tokens(self._count, unit)) for unit in pieces)
         share = max(1 - FOUND_SHARE * scale, SHARES["recent"] * scale)
         return Section("recent", items, share, floor=min(RECENT_FLOOR, room // 2), unbroken=True)
 
-    def _render(
+    def _context(
         self,
         found: _Found,
-        kept: dict[str, list[Item]],
-        records: dict[str, list[Record]],
-        recent: Sequence[Record],
+        kept: Mapping[str, Sequence[Item]],
+        records: Mapping[str, Sequence[Record]],
+        prompt: Prompt,
+        tokens: int,
+        left_out: Sequence[LeftOut],
         max_tokens: int,
-        asked: list[dict[str, Any]],
-        left_out: tuple[LeftOut, ...],
     ) -> Context:
-        by_id = {record.id: record for held in records.values() for record in held}
-        # Memories are listed in the order they happened: what was true later comes after what was true before. Within
-        # one moment, as messages of an import often are, what was written first was said first.
-        told = kept | {"knowledge": sorted(kept.get("knowledge", ()), key=lambda item: _order(by_id[item.id]))}
-        month = common_month([record.content for record in records["profile"]])
-        texts = {
-            name: f"## {_heading(name, month)}\n" + "\n".join(item.text for item in told[name])
-            for name in SECTIONS
-            if name != "recent" and kept.get(name)
-        }
-        first = {item.id for item in kept.get("recent", ())}
-        said = [message for unit in fitting.units(recent) if unit[0].id in first for message in unit]
-        spoken_before = [Message.from_record(message).to_openai() for message in said]
-        prompt = _Prompt.of(texts, spoken_before, asked, found.question.text, in_one=max_tokens < SMALL)
-        sections = [ContextSection(name, text, self._count(text), len(kept[name])) for name, text in texts.items()]
-        if said:
-            spoken_text = "\n".join(f"{message.data['role']}: {spoken(message)}" for message in said)
-            sections.append(ContextSection("recent", spoken_text, self._unit_tokens(said), len(said)))
+        """The prompt with the account of it: what each section costs, what is in and out, where it all comes from."""
+        sections = [
+            ContextSection(name, text, self._count(text), len(kept[name])) for name, text in prompt.texts.items()
+        ]
+        if prompt.said:
+            spoken_text = "\n".join(f"{message.data['role']}: {spoken(message)}" for message in prompt.said)
+            spoken_tokens = said_tokens(self._count, prompt.said)
+            sections.append(ContextSection("recent", spoken_text, spoken_tokens, len(prompt.said)))
             sections.sort(key=lambda section: SECTIONS.index(section.name))
-        by_id |= {message.id: message for message in said}
         listed = [Kept(name, item.id, item.tokens, item.whole) for name in SECTIONS for item in kept.get(name, ())]
         # What is among the messages does not count as left out just because it is not remembered as well.
-        stands = {message.id for message in said}
-        left_out = tuple(out for out in left_out if out.id not in stands)
+        stands = {message.id: message for message in prompt.said}
+        by_id = {record.id: record for held in records.values() for record in held} | stands
         return Context(
             query=found.question.text,
             system=prompt.system,
-            messages=prompt.messages(asked),
+            messages=prompt.messages(),
             sections=tuple(sections),
-            tokens=self._tokens(prompt, said, asked),
-            report=Report(tuple(listed), left_out, max_tokens),
+            tokens=tokens,
+            report=Report(tuple(listed), tuple(out for out in left_out if out.id not in stands), max_tokens),
             sources=tuple(
                 _source(record, each.section)
                 for each in listed
@@ -505,26 +483,8 @@ class ContextBuilder:
             recent=prompt.recent,
         )
 
-    def _tokens(self, prompt: _Prompt, said: Sequence[Record], asked: Sequence[dict[str, Any]]) -> int:
-        """Tokens of all messages. The question is counted together with what was found: joined texts may cost more."""
-        tokens = self._system_tokens(prompt.head) if prompt.head else 0
-        tokens += sum(message_tokens(self._count, "user", last["content"]) for last in prompt.last)
-        return tokens + self._unit_tokens(said[: prompt.before(asked)])
-
-    def _system_tokens(self, text: str) -> int:
-        return message_tokens(self._count, "system", text)
-
     def _heading_tokens(self, name: str, month: str = "") -> int:
-        return 0 if name == "recent" else self._count(f"\n\n## {_heading(name, month)}\n") + 1
-
-
-def _heading(section: str, month: str) -> str:
-    """The heading of a section; above the notes about the user, with the month that most of them date from."""
-    return f"{HEADINGS[section]} (as of {month})" if section == "profile" and month else HEADINGS[section]
-
-
-def _order(record: Record) -> tuple[int, tuple[int, int]]:
-    return record.when, record.born
+        return 0 if name == "recent" else self._count(f"\n\n## {heading(name, month)}\n") + 1
 
 
 def _without_the_far(found: _Found, records: dict[str, list[Record]]) -> tuple[dict[str, list[Record]], list[LeftOut]]:
@@ -579,57 +539,6 @@ def _asked(text: str, recent: Sequence[Record]) -> list[dict[str, Any]]:
     if recent and recent[-1].data["role"] == "user" and recent[-1].content == text:
         return []
     return [{"role": "user", "content": text}]
-
-
-@dataclass(frozen=True, slots=True)
-class _Prompt:
-    """A prompt from beginning to end: what lasts, what was said, what was found and the question."""
-
-    head: str
-    """The first message: what lasts, or all that is known if the question is elsewhere."""
-    system: str
-    lasting: str
-    found: str
-    recent: tuple[dict[str, Any], ...]
-    last: tuple[dict[str, Any], ...]
-    """The message with the question and what was found, unless the question is elsewhere."""
-
-    @classmethod
-    def of(
-        cls,
-        texts: dict[str, str],
-        said: Sequence[dict[str, Any]],
-        asked: Sequence[dict[str, Any]],
-        question: str,
-        *,
-        in_one: bool,
-    ) -> _Prompt:
-        system = _fenced(texts)
-        lasting = _fenced({name: text for name, text in texts.items() if in_one or name in LASTING})
-        found = _fenced({name: text for name, text in texts.items() if not in_one and name not in LASTING})
-        last = tuple([*said, *asked][-1:])
-        if not last or last[0]["role"] != "user" or last[0]["content"] != question:
-            # The caller appends the question after all this; two user messages in a row are one too many.
-            return cls(system, system, lasting, found, tuple(said), ())
-        joined = f"{found}\n\n{question}" if found else question
-        return cls(lasting, system, lasting, found, tuple(said), ({**last[0], "content": joined},))
-
-    def before(self, asked: Sequence[dict[str, Any]]) -> int:
-        """How many of the recent messages come before the question, which may be the last of them."""
-        return len(self.recent) - bool(self.last and not asked)
-
-    def messages(self, asked: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        head = [{"role": "system", "content": self.head}] if self.head else []
-        return [*head, *self.recent[: self.before(asked)], *self.last]
-
-
-def _fenced(texts: dict[str, str]) -> str:
-    """Sections as one text: the user's instructions first, then everything else inside the fence."""
-    outside = [texts["instructions"]] if "instructions" in texts else []
-    inside = [text for name, text in texts.items() if name != "instructions"]
-    if inside:
-        outside.append(fenced(inside))
-    return "\n\n".join(outside)
 
 
 def _listed(heading: str, entries: Sequence[str]) -> list[str]:

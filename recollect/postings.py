@@ -281,6 +281,8 @@ class Words:
         self.vocabulary = vocabulary
         # For each word its rows in order, each with the count of the word there in the lowest bits.
         self._postings: dict[int, Entries] = {}
+        # How many entries are in there: to count them when asked would take longer than to answer a question.
+        self._apart = 0
         self._together = _NOTHING
         # What came since then, as keys: row by row, and in portions that join the others when a word is asked for.
         self._late = array("q")
@@ -297,7 +299,7 @@ class Words:
     @property
     def nbytes(self) -> int:
         """What is held, also while nobody asks."""
-        apart = sum([WORD_BYTES + 4 * len(entries) for entries in self._postings.values()])
+        apart = WORD_BYTES * len(self._postings) + 4 * self._apart
         unsorted = sum([portion.nbytes for portion in self._portions])
         return self._together.nbytes + 8 * len(self._late) + 4 * len(self._lengths) + unsorted + apart
 
@@ -307,13 +309,17 @@ class Words:
         if self._portions or len(self._late) * LATE_SHARE > len(self._together):
             self._join()
         if not self._late:
-            self._postings.clear()
+            self._forget_postings()
 
     def _join(self) -> None:
         """Put all words into one order."""
         self._together = self._together.with_more(np.concatenate((np.array(self._late, np.int64), *self._portions)))
         self._late, self._portions = array("q"), []
+        self._forget_postings()
+
+    def _forget_postings(self) -> None:
         self._postings.clear()
+        self._apart = 0
 
     def _forget_answers(self) -> None:
         self._arrays.clear()
@@ -372,6 +378,7 @@ class Words:
                 entries[-1] = first | min((entries[-1] & COUNT_MAX) + often, COUNT_MAX)
             else:
                 entries.append(first | often)
+                self._apart += 1
 
     def _of_word(self, number: int) -> Entries:
         if self._portions:
@@ -379,6 +386,7 @@ class Words:
         entries = self._postings.get(number)
         if entries is None:
             entries = self._postings[number] = self._together.of_word(number)
+            self._apart += len(entries)
         return entries
 
     def scores(self, query: Sequence[str], size: int) -> Scores:
@@ -435,6 +443,7 @@ class Words:
             counts[row] = counts.get(row, 0) + (entry & COUNT_MAX)
         joined = array("I", [row << COUNT_BITS | min(count, COUNT_MAX) for row, count in sorted(counts.items())])
         self._postings.update(dict.fromkeys(numbers, joined))
+        self._apart += len(joined) - sum(map(len, held.values()))
         return joined
 
     def _posted(self, term: str, entries: Entries) -> tuple[Rows, Scores]:

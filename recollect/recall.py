@@ -23,7 +23,7 @@ from recollect.policies import scoring
 from recollect.policies.asking import Event, event_of, names_in, parts
 from recollect.policies.dates import Span, span_around, span_of, tells_of
 from recollect.policies.scoring import Asked, Scores
-from recollect.policies.words import content_words, query_terms
+from recollect.policies.words import STOP_WORDS, content_words, query_terms
 from recollect.postings import Told, cover
 from recollect.providers import Embedder, embed_checked
 from recollect.records import DAY_MS, Clock, Hit, Leg, Partition, Record, Scope
@@ -43,8 +43,10 @@ SORTED_ROWS = 512
 """Up to so many rows are simply sorted; of more, the best are picked out first."""
 KIN_ROWS = 128
 """Turns that are compared with the question word by word: the best by all else. More change nothing."""
-ECHO_ROWS = 32
-"""Of the best rows, those that are looked at for questions which only repeat the one that is asked."""
+ECHO_ROWS, ECHO_WORDS = 32, 4
+"""How many of the best rows are checked for merely repeating the question, and how many different words they may have
+for each of its terms: a text with more says more, and need not be stemmed to see that.
+"""
 SEASON_MS, RECALLED_MS, RECALLED_ROWS = 93 * DAY_MS, 40 * DAY_MS, 256
 """Of a time that is no longer than a season people tell for so long before and after it, as "next month" or
 "yesterday"; and of what was said then, the best rows that are looked at for it.
@@ -417,13 +419,14 @@ def _score(
 
 def _echoes(index: PartitionIndex, question: Question, words: Scores, total: Scores) -> frozenset[int]:
     """The rows among the best that only ask what is asked now, by the words that they share with it."""
-    records = index.records
+    records, most = index.records, ECHO_WORDS * len(question.terms)
     return frozenset(
         row
         for row in _ordered(total, ECHO_ROWS).tolist()
         if words[row] > 0
         and records[row].layer == "conversation"
         and scoring.asks(records[row].content)
+        and len({*records[row].content.lower().split()} - STOP_WORDS) <= most
         and scoring.is_echo(query_terms(records[row].content, index.language), question.terms)
     )
 

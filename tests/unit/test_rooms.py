@@ -35,6 +35,7 @@ FLOW = {
     "indexing",
     "recall",
     "context",
+    "prompt",
     "sections",
     "upkeep",
     "privacy",
