@@ -25,6 +25,7 @@ BEFORE, BEHIND = 0.2, 0.3
 PREFIX = 3
 """Letters of a stem that are looked for at the beginning of words: only those that have them are stemmed."""
 
+_WORD_OR_LINE = pattern_of(r"\n|\w[\w'.,+#]*", re.ASCII)
 # What ends a sentence. It begins with the sign itself, which is quicker to look for than what stands before a gap.
 _END = pattern_of(r"[.!?…][\"'”’)*_]*\s+|[。！？](?:[\"'”’)*_]*\s+)?")
 
@@ -79,25 +80,30 @@ def trimmed(text: str, wanted: Mapping[str, float], tokens_max: int, count: Toke
 
 def _weights(pieces: Sequence[str], wanted: Mapping[str, float], language: str) -> list[float]:
     """The weight of the wanted terms in each sentence; without any, a little of that of its neighbours."""
-    own = [_weight(piece, wanted, language) for piece in pieces] if wanted else [0.0] * len(pieces)
+    own = [sum([wanted[term] for term in found]) for found in _found(pieces, wanted, language)]
     around = [0.0, *own, 0.0]
     return [weight or BEHIND * around[place] + BEFORE * around[place + 2] for place, weight in enumerate(own)]
 
 
-def _weight(piece: str, wanted: Mapping[str, float], language: str) -> float:
-    if piece.isascii():
-        found = [term for word in _words_like(tuple(wanted)).findall(piece.lower()) for term in terms(word, language)]
-    else:
-        found = terms(piece, language)
-    return sum([wanted[term] for term in wanted.keys() & found]) if found else 0.0
+def _found(pieces: Sequence[str], wanted: Mapping[str, float], language: str) -> list[set[str]]:
+    """The wanted terms of each sentence. Of plain text only the words are stemmed that begin like one of them."""
+    found = [set[str]() if piece.isascii() else wanted.keys() & terms(piece, language) for piece in pieces]
+    begins = _beginnings(tuple(wanted))
+    place = 0
+    for word in _WORD_OR_LINE.findall("\n".join([piece if piece.isascii() else "" for piece in pieces]).lower()):
+        if word == "\n":
+            place += 1
+        elif word[:PREFIX] in begins or word[: PREFIX - 1] in begins:
+            found[place] |= wanted.keys() & terms(word, language)
+    return found
 
 
 @lru_cache(64)
-def _words_like(wanted: tuple[str, ...]) -> re.Pattern[str]:
-    """Finds the words of lowercase ASCII text that may have one of these terms, by how they begin."""
-    irregular = [form for term in wanted for form in _irregular_forms().get(term, ())]
-    begins = {kept_by(term)[:PREFIX] for term in wanted} | {form[:PREFIX] for form in irregular}
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(begins)))})[\w'.,+#]*", re.ASCII)
+def _beginnings(wanted: tuple[str, ...]) -> frozenset[str]:
+    """How words may begin that have one of these terms, in two or three letters."""
+    regular = [each[:PREFIX] for term in wanted for each in (term, kept_by(term))]
+    irregular = [form[:PREFIX] for term in wanted for form in _irregular_forms().get(term, ())]
+    return frozenset([*regular, *irregular])
 
 
 @cache
