@@ -97,7 +97,7 @@ def _message(message: Mapping[str, Any], called: str | None) -> dict[str, Any] |
         return "was not shown"
     parts = list(_parts(content))
     if not parts:
-        return "says nothing that can be read"
+        return "has nothing that can be read"
     given: dict[str, Any] = {
         "role": role,
         "content": said(parts),

@@ -42,7 +42,7 @@ def _conversation(reader: Reader, given: Mapping[str, Any]) -> Iterator[Read]:
     messages = given.get("chat_messages")
     native, account = given.get("uuid"), given.get("account")
     if not isinstance(messages, list) or not isinstance(native, str):
-        raise ValidationError("must have an uuid and chat_messages", field="conversation")
+        raise ValidationError("must have a uuid and chat_messages", field="conversation")
     owner = str(account.get("uuid") or "") if isinstance(account, dict) else ""
     session = session_id(native, KIND)
     for message in messages:
@@ -52,7 +52,7 @@ def _conversation(reader: Reader, given: Mapping[str, Any]) -> Iterator[Read]:
             name, named = reader.native(message, "uuid", KIND, native)
             drafts = list(_drafts(native, name, message))
             if not drafts:
-                yield reader.left("says nothing that can be read")
+                yield reader.left("has nothing that can be read")
             for drafted in drafts:
                 yield reader.message(session, drafted, owner, named=named)
     yield from reader.title(session, given.get("name") if messages else None, owner)

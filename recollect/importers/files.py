@@ -131,7 +131,7 @@ def elements(file: BinaryIO) -> Iterator[Any]:
         yield text.value()
         start = text.next()
         if start not in (",", "]"):
-            raise ValidationError("ends in the middle, or is not JSON", field="file")
+            raise ValidationError("is cut off, or is not JSON", field="file")
         if start == ",":
             text.skip()
 
@@ -175,7 +175,7 @@ class _Text:
                 if len(self._held) - self._place > ELEMENT_CHARACTERS:
                     raise TooLarge(f"has a part of more than {ELEMENT_CHARACTERS} characters", field="file") from error
                 if not self._more(wanted):
-                    raise ValidationError("ends in the middle, or is not JSON", field="file") from None
+                    raise ValidationError("is cut off, or is not JSON", field="file") from None
                 wanted *= 2
 
     def _more(self, wanted: int) -> bool:

@@ -36,7 +36,7 @@ ORIGIN = "imported_from"
 """The label that says where a message or memory came from."""
 NO_SESSION = "imported"
 """The session of messages that name none."""
-LEFT_ALONE = "reads differently here, and was left as it is"
+LEFT_ALONE = "differs here, and was left unchanged"
 SECONDS_MAX, MILLISECONDS_MAX = 10**11, 10**14
 """A number below the first is seconds (up to the year 5138), one below the second milliseconds."""
 OWNERS_SHOWN = 1_000
@@ -227,10 +227,10 @@ def time_of(value: object, field: str = "created_at") -> int | None:
         try:
             parsed = datetime.fromisoformat(value.strip())
         except ValueError:
-            raise ValidationError("is no time that can be read", field=field) from None
+            raise ValidationError("is not a time that can be read", field=field) from None
         return validate.moment(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC), field)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < MILLISECONDS_MAX:
-        raise ValidationError("is no time that can be read", field=field)
+        raise ValidationError("is not a time that can be read", field=field)
     return validate.moment(int(value if abs(value) >= SECONDS_MAX else value * 1000), field)
 
 

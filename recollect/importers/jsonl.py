@@ -204,7 +204,7 @@ def parsed_line(line: bytes) -> dict[str, Any]:
         value = validate.json_text(line.rstrip(b"\r\n"), "line")
     except ValidationError as error:
         reason = error.message.replace("at line 1, column", "at column")
-        cut = "" if line.endswith(b"\n") else " (the file ends in the middle of it?)"
+        cut = "" if line.endswith(b"\n") else " (is the file cut off?)"
         raise ValidationError(reason + cut, field="line") from error
     if not isinstance(value, dict):
         raise ValidationError("must be a JSON object", field="line")

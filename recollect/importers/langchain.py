@@ -96,7 +96,7 @@ def _read(line: int, session: str, place: str, message: Any, created_at: Value =
     try:
         written = message if isinstance(message, dict) else object_of(message, "message")
         if not isinstance(written.get("type"), str) or not isinstance(written.get("data"), dict):
-            raise ValidationError("must be a message of LangChain, with type and data", field="message")
+            raise ValidationError("must be a LangChain message, with type and data", field="message")
         given = to_stored(written)
         given["id"] = derived_id("import", KIND, session, place, json.dumps(written, sort_keys=True))
         given["created_at"] = time_of(created_at)

@@ -145,7 +145,7 @@ def _row(id: Value, payload: Value) -> tuple[str, dict[str, Any]]:
 def _plain(given: Any) -> tuple[str, dict[str, Any]]:
     if isinstance(given, dict) and given.keys() & TEXTS:
         return _name(given.get("id")), given
-    raise ValidationError("must be a memory of mem0", field="memory")
+    raise ValidationError("must be a mem0 memory", field="memory")
 
 
 def _name(id: object) -> str:
@@ -157,7 +157,7 @@ def _read(line: int, point_of: Callable[..., tuple[str, dict[str, Any]]], *raw: 
     try:
         id, payload = point_of(*raw)
         if any(field in payload for field in NO_MEMORY) or not payload.keys() & TEXTS:
-            return LeftOut(line, "is no memory")
+            return LeftOut(line, "is not a memory")
         return Expired(line) if _is_over(payload) else _memory(line, id, payload)
     except RecollectError as error:
         return refused(line, error)

@@ -42,19 +42,19 @@ class _Reader(pickle.Unpickler):
 def payload_of(raw: object) -> tuple[str, dict[str, Any]]:
     """The id and the payload of a point."""
     if not isinstance(raw, bytes):
-        raise ValidationError("is not a point of Qdrant", field="point")
+        raise ValidationError("is not a Qdrant point", field="point")
     if len(raw) > validate.LIMITS.body_bytes:
         raise TooLarge(f"must have at most {validate.LIMITS.body_bytes} bytes", field="point")
     try:
         if any(code.name not in _BUILDING | _OBJECTS for code, _, _ in pickletools.genops(raw)):
-            raise ValidationError("is not a point of Qdrant", field="point")
+            raise ValidationError("is not a Qdrant point", field="point")
         point = _Reader(io.BytesIO(raw)).load()
         fields = point.fields
         id, payload = fields.get("id"), fields.get("payload")
     except ValidationError:
         raise
     except Exception as error:  # an invalid pickle can raise anything
-        raise ValidationError("is not a point of Qdrant", field="point") from error
+        raise ValidationError("is not a Qdrant point", field="point") from error
     # A value that refers to itself is small as a pickle and endless once expanded: this counts as it goes.
     checked = validate.json_value(
         payload or {}, "payload", max_bytes=validate.LIMITS.body_bytes, depth=_PAYLOAD_DEPTH, keys=_PAYLOAD_KEYS

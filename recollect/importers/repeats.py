@@ -37,7 +37,7 @@ class Repeats:
         name, said = _name_and_said(item)
         found = hash(_written(said))
         if self._said.setdefault(hash(_written([user, item.kind, name])), found) != found:
-            raise Conflict("came before in the source and says something else", field=_FIELDS[item.kind])
+            raise Conflict("appeared earlier in the source with different content", field=_FIELDS[item.kind])
 
 
 def _name_and_said(item: Item) -> tuple[Any, Any]:

@@ -86,4 +86,4 @@ def _translated() -> Iterator[None]:
     except sqlite3.OperationalError as error:
         raise Unavailable("the file cannot be read; is it locked by another program?", field="file") from error
     except sqlite3.DatabaseError as error:
-        raise Corrupt("the file is damaged, or no database", field="file") from error
+        raise Corrupt("the file is damaged, or is not a database", field="file") from error

@@ -73,5 +73,5 @@ def find_table(tables: Tables, wanted: Collection[str], named: str | None = None
         raise NotFound(f"there is no table with the columns {', '.join(sorted(wanted))}", field="source")
     if len(found) > 1:
         names = ", ".join(f"{name[:40]!a}" for name in sorted(found)[:10])
-        raise ValidationError(f"several tables could be meant ({names}); name one", field="table")
+        raise ValidationError(f"several tables match ({names}); name one", field="table")
     return found[0]

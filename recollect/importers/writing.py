@@ -221,7 +221,7 @@ class _Trial:
             return False  # the keeper reports why
         if [record.content for record in await user.get_memories([id])] in ([], [content]):
             return False
-        outcome.report(refused(item.line, Conflict("is taken by another text", field="id")))
+        outcome.report(refused(item.line, Conflict("already belongs to another text", field="id")))
         return True
 
 

@@ -350,7 +350,7 @@ async def _introduced(chat: Session, question: str, context: Context, now: datet
     if not told and not things:
         return Answer("I don't know anything about you yet. Tell me something.", (), context)
     said = [_capital(_quoted("", hit.record, now)) for hit in things]
-    heads = ["This is what I know about you:"] if told else ["This is what seems to matter most of what I was told:"]
+    heads = ["This is what I know about you:"] if told else ["Of what I was told, this seems to matter most:"]
     lines = [*heads, *(f"– {line}" for line in told)]
     lines += ["You also told me:"] if told and said else []
     return Answer("\n".join([*lines, *(f"– {line}" for line in said)]), tuple(things), context, tuple(known))
@@ -395,7 +395,7 @@ async def _talks(chat: Session, when: str, now: datetime) -> str:
         if session.id != chat.id and not is_courtesy(session.title) and (span is None or span[0] <= at < span[1]):
             told.append(f"– {_day(session.last_activity.astimezone(now.tzinfo), now)}: “{shown(session.title, 60)}”")
     if not told:
-        return "I don't remember a conversation of that time." if span else "This is our first conversation."
+        return "I don't remember a conversation from that time." if span else "This is our first conversation."
     return "\n".join(["These conversations began with:", *told[:TALKS_MAX]])
 
 

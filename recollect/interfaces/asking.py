@@ -37,16 +37,18 @@ from recollect.records import FITS, Hit
 if TYPE_CHECKING:
     from recollect.context import Context
 
-At = Annotated[str | None, typer.Option(metavar="TIME", help="When it is asked; else now.", show_default=False)]
+At = Annotated[str | None, typer.Option(metavar="TIME", help="Time of the question; else now.", show_default=False)]
 Quality = Annotated[
-    str | None, typer.Option(metavar="fast|best", help="best looks at the first hits again, with the reranker.")
+    str | None, typer.Option(metavar="fast|best", help="best reorders the first hits with the reranker.")
 ]
 
 
 def chat(
-    session: Annotated[str | None, typer.Option(help="Go on with this session; else a new one.")] = None,
+    session: Annotated[str | None, typer.Option(help="Continue this session; else start a new one.")] = None,
     agent: Annotated[str, typer.Option(help="Name of the assistant.")] = "",
-    script: Annotated[str | None, typer.Option(metavar="FILE", help="Say these lines; - reads standard input.")] = None,
+    script: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Say the lines of this file; - reads standard input.")
+    ] = None,
     model: Annotated[
         str | None, typer.Option(metavar="openai:NAME", help="Answer with this model, at llm_url with llm_key.")
     ] = None,
@@ -55,7 +57,7 @@ def chat(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Talk to an assistant that answers from memory; without a terminal or lines to say, watch a short scene.
+    """Talk to an assistant that answers from memory; without a terminal or input, a short demo plays.
 
     Example: recollect chat --session monday
     """
@@ -72,11 +74,11 @@ def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     layer: Layer = None,
     where: Where = None,
-    limit: Annotated[int, typer.Option(help="How many at the most, 1 to 1000.")] = 5,
+    limit: Annotated[int, typer.Option(help="How many at most, 1 to 1000.")] = 5,
     at: At = None,
     quality: Quality = None,
-    everything: Annotated[bool, typer.Option("--all", help="Show also what is hardly related.")] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Say how each was found.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also show weak matches.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Explain how each was found.")] = False,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
@@ -84,7 +86,7 @@ def search(
 ) -> None:
     """Find the memories that answer a question best.
 
-    Hardly related memories are counted but not shown, unless nothing is closer. JSON has them all, with relevance.
+    Weak matches are counted but not shown, unless there is nothing better. JSON has them all, with relevance.
 
     Example: recollect search "which theme" --layer long_term --explain
     """
@@ -107,14 +109,14 @@ def _show_hits(hits: Sequence[Hit], explain: bool, everything: bool) -> None:
     """Show the hits, and say in words how close they are: what answers nothing must not look like an answer."""
     near = [hit for hit in hits if hit.relevance >= NEAR]
     if not near:
-        say("Nothing relevant is remembered. The nearest, hardly related:")
+        say("Nothing relevant is remembered. The closest, all weak matches:")
     elif all(hit.relevance < FITS for hit in near):
-        say("Nothing here really fits. This is what comes nearest:")
+        say("Nothing fits well. This is the closest:")
     shown = hits if everything or not near else near
     entries([(hit.place, _hit_text(hit, explain)) for hit in shown])
     if len(shown) < len(hits):
         more = len(hits) - len(shown)
-        say(f"{more:,} more found, hardly related; --all shows {'it' if more == 1 else 'them'}.", style="dim")
+        say(f"{more:,} more found, only weakly related; --all shows {'it' if more == 1 else 'them'}.", style="dim")
 
 
 def _hit_text(hit: Hit, explain: bool) -> Text:
@@ -129,9 +131,9 @@ def _hit_text(hit: Hit, explain: bool) -> Text:
 
 def context(
     query: Annotated[str, typer.Argument(help="The question the context is for.")],
-    session: Annotated[str | None, typer.Option(help="With the recent messages of this session.")] = None,
-    agent: Annotated[str, typer.Option(help="For this assistant: with its instructions and its working state.")] = "",
-    max_tokens: Annotated[int, typer.Option(help="Never above this many tokens.")] = 4_000,
+    session: Annotated[str | None, typer.Option(help="Include the recent messages of this session.")] = None,
+    agent: Annotated[str, typer.Option(help="Include this assistant's instructions and working state.")] = "",
+    max_tokens: Annotated[int, typer.Option(help="At most this many tokens.")] = 4_000,
     layer: Layer = None,
     at: At = None,
     quality: Quality = None,
@@ -151,7 +153,7 @@ def context(
         return asked.get_context(query, max_tokens=max_tokens, layers=layer or None, at=at, quality=quality)
 
     if agent and session is None:
-        raise ValidationError("belongs to a session; say --session too", field="agent")
+        raise ValidationError("belongs to a session; give --session too", field="agent")
 
     built = for_user(url, org, user, build)
     if as_json:
@@ -162,9 +164,9 @@ def context(
         say(visible(str(message["content"])) + "\n")
     if built.report.left_out and not built.report.kept:
         found = plural(len(built.report.left_out), "item")
-        complain(f"nothing fits into {max_tokens} tokens, {found} left out; give more with --max-tokens")
+        complain(f"nothing fits into {max_tokens} tokens, {found} left out; raise --max-tokens")
     elif not built.sections:
-        complain(f"nothing is remembered that belongs here: of {of_user(user, url)}")
+        complain(f"nothing relevant is remembered for {of_user(user, url)}")
     if explain:
         say(visible(built.explain()), style="dim")
 
@@ -172,9 +174,7 @@ def context(
 def sessions(
     show: Annotated[str | None, typer.Option(metavar="ID", help="Show a session.")] = None,
     rename: Annotated[tuple[str, str] | None, typer.Option(metavar="ID TITLE", help="Give a session a title.")] = None,
-    close: Annotated[
-        str | None, typer.Option(metavar="ID", help="Say that a session is over: it becomes an episode now.")
-    ] = None,
+    close: Annotated[str | None, typer.Option(metavar="ID", help="Close a session: it becomes an episode now.")] = None,
     compress: Annotated[
         str | None, typer.Option(metavar="ID", help="Fold the first half of a session into its summary now.")
     ] = None,
@@ -182,12 +182,12 @@ def sessions(
         tuple[str, str, str] | None,
         typer.Option(
             metavar="ID MESSAGE NEW",
-            help="Begin session NEW with this one up to a message; `list --layer conversation` shows ids.",
+            help="Start session NEW from this one, up to MESSAGE; `list --layer conversation` shows message ids.",
         ),
     ] = None,
     delete: Annotated[str | None, typer.Option(metavar="ID", help="Forget a session.")] = None,
     dry_run: DryRun = False,
-    limit: Annotated[int, typer.Option(help="How many at the most, 1 to 1000.")] = 100,
+    limit: Annotated[int, typer.Option(help="How many at most, 1 to 1000.")] = 100,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
@@ -202,7 +202,7 @@ def sessions(
             "choose one of --show, --rename, --close, --compress, --branch, --delete", field="sessions"
         )
     if dry_run and delete is None:
-        raise ValidationError("only says what --delete would forget", field="dry-run")
+        raise ValidationError("works only with --delete", field="dry-run")
     if show is not None:
         _show_session(for_user(url, org, user, lambda who: who.session(show).export()), as_json)
     elif rename is not None:
@@ -212,11 +212,15 @@ def sessions(
         show_noted(for_user(url, org, user, lambda who: _close(who, close)), as_json)
     elif compress is not None:
         folded = for_user(url, org, user, lambda who: _compress(who, compress))
-        told = "Its first half is in the summary now; the messages stay." if folded else "There is nothing to fold yet."
+        told = (
+            "Its first half is now in the summary; the messages stay."
+            if folded
+            else "There is nothing to compress yet."
+        )
         emit({"compressed": folded}) if as_json else say(told)
     elif branch is not None:
         for_user(url, org, user, lambda who: who.session(branch[0]).branch(*branch[1:]))
-        went_on = f"`recollect chat --session {shlex.quote(one_line(branch[2], 128))}` goes on from there."
+        went_on = f"`recollect chat --session {shlex.quote(one_line(branch[2], 128))}` continues from there."
         emit({"branched": branch[2]}) if as_json else say(went_on)
     elif delete is not None:
         _delete_session(url, org, user, delete, dry_run, as_json)
@@ -231,7 +235,7 @@ def _list_sessions(listed: list[SessionInfo], user: str, url: str | None, as_jso
         rows = [(i.id, i.messages, day_and_time(i.last_activity), one_line(i.title, 80)) for i in listed]
         table(["id", "messages", "last activity", "title"], rows, right=["messages"])
     else:
-        say(f"No sessions of {of_user(user, url)}")
+        say(f"No sessions for {of_user(user, url)}")
     if not listed:
         raise typer.Exit(NOT_FOUND)
 

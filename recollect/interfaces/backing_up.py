@@ -41,18 +41,18 @@ class Saved:
 
 
 def backup(
-    target: Annotated[Path, typer.Argument(help="The file to write; it must not be there.", show_default=False)],
+    target: Annotated[Path, typer.Argument(help="The file to write; it must not exist yet.", show_default=False)],
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Write a backup of the whole file, while everybody goes on writing, and check it.
+    """Write a backup of the whole file while it stays in use, and check it.
 
     Example: recollect backup /backups/monday.db --url sqlite:////var/lib/assistant/memory.db
     """
     source = _file(url)
     elsewhere = ", ".join(Settings.read(os.environ).layers)
     if elsewhere:
-        complain(f"these layers are kept in other stores and are not in it: {elsewhere}")
+        complain(f"these layers are kept in other stores and are not in the backup: {elsewhere}")
     if not source.exists():
         raise NotFound(f"no memories yet in {one_line(str(source), 200)}; --url names another file", field="url")
     saved = asyncio.run(_copied(source, target, "target"))
@@ -64,7 +64,7 @@ def restore(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Make a new file from a backup, and check it. A file that is there is never replaced: move it away first.
+    """Create a new file from a backup, and check it. An existing file is never replaced: move it away first.
 
     Example: recollect restore /backups/monday.db --url sqlite:////var/lib/assistant/memory.db
     """
@@ -83,7 +83,7 @@ def _file(url: str | None) -> Path:
     scheme = chosen(url).partition("://")[0]
     tool = next((tool for start, tool in TOOLS.items() if scheme.startswith(start)), "")
     told = f"use {tool}, or `recollect copy`" if tool else "use `recollect copy`"
-    raise ValidationError(f"only a file is backed up this way; for {scheme}:// {told} into a file", field="url")
+    raise ValidationError(f"only files are backed up this way; for {scheme}:// {told} into a file", field="url")
 
 
 async def _copied(source: Path, target: Path, field: str) -> Saved:
@@ -100,7 +100,7 @@ async def _copied(source: Path, target: Path, field: str) -> Saved:
         target.hardlink_to(draft)  # unlike a rename, this never replaces an existing file
         _sync(target.parent)
     except FileExistsError as error:
-        raise Conflict(f"{one_line(str(target), 200)} is already there; nothing was replaced", field=field) from error
+        raise Conflict(f"{one_line(str(target), 200)} already exists; nothing was replaced", field=field) from error
     except OSError as error:
         raise Unavailable(f"cannot be written ({os.strerror(error.errno or 0)})", field=field) from error
     finally:
@@ -112,7 +112,7 @@ async def _copied(source: Path, target: Path, field: str) -> Saved:
 def _check_free(target: Path, field: str) -> None:
     # The leftover log of a deleted file would be read into a new file of the same name.
     if any(os.path.lexists(f"{target}{end}") for end in ("", "-wal", "-shm")):
-        raise Conflict(f"{one_line(str(target), 200)} is already there; nothing was replaced", field=field)
+        raise Conflict(f"{one_line(str(target), 200)} already exists; nothing was replaced", field=field)
     if not target.parent.is_dir():
         raise ValidationError("its folder does not exist", field=field)
 
@@ -122,7 +122,7 @@ async def _checked(draft: Path, target: Path) -> Saved:
     try:
         problems = await copy.check()
         if problems:
-            raise Corrupt(f"the copy is not sound, so it was not kept: {'; '.join(problems)}", field="store")
+            raise Corrupt(f"the copy is damaged, so it was not kept: {'; '.join(problems)}", field="store")
         found = await copy.survey(system_clock())
     finally:
         await copy.close()

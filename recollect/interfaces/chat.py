@@ -55,12 +55,12 @@ SPEAKER_COLUMNS = len(PROMPT) - 1
 HELP = """\
 Tell me something, and ask me about it later, in this session or another.
 
-  /profile     what I know of you
+  /profile     what I know about you
   /why         the memories behind the last answer
   /context     what a model would have been given, and why
-  /sessions    the conversations that are remembered
+  /sessions    the remembered conversations
   /session ID  go back to one of them
-  /new [NAME]  begin another session
+  /new [NAME]  start a new session
   /forget ID   forget a memory; /why shows the ids
   /quit        leave (Ctrl-D does too)"""
 
@@ -165,7 +165,7 @@ class Talk:
             "/help": self._help,
         }
         if name not in commands:
-            raise ValidationError("unknown; /help lists what there is", field="command")
+            raise ValidationError("unknown; /help lists the commands", field="command")
         return await commands[name](argument.strip())
 
     async def _profile(self, _: str) -> str:
@@ -173,16 +173,16 @@ class Talk:
 
     async def _context(self, _: str) -> str:
         if self.last is None:
-            return "Nothing was said yet."
+            return "Nothing has been said yet."
         given = [f"{message['role']}:\n{message['content']}" for message in self.last.context.messages]
         return "\n\n".join([*given, self.last.context.explain()])
 
     async def _why(self, _: str) -> str:
         if self.last is None:
-            return "Nothing was said yet."
+            return "Nothing has been said yet."
         known = [_known(fact) for fact in self.last.facts]
         near = [hit for hit in self.last.hits if hit.relevance >= NEAR]
-        return "\n\n".join([*known, *map(_reason, near)]) or "The last turn rests on no memory."
+        return "\n\n".join([*known, *map(_reason, near)]) or "The last answer used no memory."
 
     async def _sessions(self, _: str) -> str:
         listed = await self.user.sessions(limit=20)
@@ -194,16 +194,16 @@ class Talk:
 
     async def _new(self, name: str) -> str:
         self.chat, self.last = self.user.session(name or new_session_id(), agent=self.agent_name), None
-        return f"This is session {self.chat.id} now."
+        return f"This is now session {self.chat.id}."
 
     async def _session(self, id: str) -> str:
         if not id:
-            return f"This is session {self.chat.id}. /session ID goes to another one; /sessions lists them."
+            return f"This is session {self.chat.id}. /session ID switches to another one; /sessions lists them."
         chat = self.user.session(id, agent=self.agent_name)
         if not (await chat.messages(limit=1))[0]:
             raise NotFound("no such session; /sessions lists them")
         self.chat, self.last = chat, None
-        return f"This is session {id} again."
+        return f"Back in session {id}."
 
     async def _forget(self, id: str) -> str:
         if not id:
@@ -248,7 +248,7 @@ def _reason(hit: Hit) -> str:
 def _known(fact: Fact) -> str:
     since = f", since {day_and_time(fact.valid_from)}" if fact.valid_from is not None else ""
     until = f", until {day_and_time(fact.valid_to)}" if fact.valid_to is not None else ""
-    about = f"   of your profile: {fact.status}, confidence {fact.confidence:.2f}{since}{until}"
+    about = f"   from your profile: {fact.status}, confidence {fact.confidence:.2f}{since}{until}"
     said = f"\n   id {fact.source_message_id}, the message that said it" if fact.source_message_id else ""
     return f"{fact.key}: {one_line(fact.value, 300)}\n{about}\n   id {fact.id}{said}"
 
@@ -421,7 +421,7 @@ async def _play(url: str | Path, org: str, user: str, agent: str, as_json: bool)
             await _recite(talk, lines, begin, as_json)
         if not as_json:
             context = await talk.chat.get_context(SCENE[-1][2][-1])
-            say(f"\nWhat a chat model would be given with the last question, in {context.tokens} tokens:\n")
+            say(f"\nWhat a chat model would be given for the last question, in {context.tokens} tokens:\n")
             say(visible(context.system), style="dim")
 
 

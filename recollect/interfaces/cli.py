@@ -58,7 +58,7 @@ class Commands(PlainFlags, TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         meant = GUESSED.get(args[0])
         if meant is not None:
-            raise _UsageError(f"There is no command `{args[0]}`; it is `recollect {meant}`.", ctx)
+            raise _UsageError(f"There is no command `{args[0]}`; use `recollect {meant}`.", ctx)
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:
@@ -71,7 +71,7 @@ class Commands(PlainFlags, TyperGroup):
             complain(plain(error))
             code = exit_code(error)
         except _UsageError as error:
-            complain(f"usage: {_usage(error)} (--help says more)")
+            complain(f"usage: {_usage(error)} (see --help)")
             code = BAD_INPUT
         except typer.Abort:
             code = INTERRUPTED
@@ -85,7 +85,7 @@ class Commands(PlainFlags, TyperGroup):
 def _usage(error: Any) -> str:
     told = str(error.format_message())
     if "unexpected extra argument" in told:  # usually a text without quotes, which may be private
-        return "There are more arguments than this takes; put a text of several words in quotes."
+        return "Too many arguments; put a text of several words in quotes."
     return told
 
 
@@ -101,7 +101,7 @@ def _output_failed(error: OSError) -> int:
 def _unexpected(error: Exception) -> int:
     if os.environ.get(DEBUG):
         traceback.print_exc()
-    complain(f"unexpected {type(error).__name__}; this is a mistake of Recollect's. {DEBUG}=1 shows where it is")
+    complain(f"unexpected {type(error).__name__}; this is a bug in Recollect. {DEBUG}=1 shows where")
     return UNAVAILABLE
 
 
@@ -118,7 +118,7 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def start(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Say which version this is.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
 ) -> None:
     if version:
         say(f"recollect {__version__}")

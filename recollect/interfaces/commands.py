@@ -36,94 +36,93 @@ PANELS: dict[str, dict[str, Entry]] = {
     "Talk, remember, ask": {
         "chat": Entry(
             "asking.chat",
-            "Talk to an assistant that answers from memory; without a terminal or lines to say, watch a short scene.",
+            "Talk to an assistant that answers from memory; without a terminal or input, a short demo plays.",
         ),
-        "add": Entry("keeping.add", "Remember a text; the same text again is the same memory."),
+        "add": Entry("keeping.add", "Remember a text; a repeated text is kept once."),
         "search": Entry("asking.search", "Find the memories that answer a question best."),
         "context": Entry("asking.context", "Show what a chat model would be given for a question."),
         "sessions": Entry(
             "asking.sessions", "List the conversations of a user; show, rename, close, compress, branch or forget one."
         ),
         "users": Entry(
-            "operating.users", "List of whom something is remembered: what can stand after --user and --org."
+            "operating.users", "List the users and orgs that have memories (the values --user and --org accept)."
         ),
-        "list": Entry("keeping.list_memories", "List memories in the order in which they were first kept."),
-        "update": Entry("keeping.update", "Change a memory; what it was stays in its history."),
-        "bring-back": Entry("keeping.bring_back", "Take back what upkeep retired, or ended as a double of another."),
-        "history": Entry("keeping.history", "Show what a memory was, oldest first, and what it is now."),
+        "list": Entry("keeping.list_memories", "List memories in the order they were first stored."),
+        "update": Entry("keeping.update", "Change a memory; earlier versions stay in its history."),
+        "bring-back": Entry(
+            "keeping.bring_back", "Bring back a memory that upkeep retired, or ended as a duplicate of another."
+        ),
+        "history": Entry("keeping.history", "Show the versions of a memory, oldest first."),
     },
     "What is known": {
         "profile": Entry(
             "knowing.profile",
-            "Show what is known of a user: now, what was true at a time, or what was believed at a time.",
+            "Show what is known about a user: now, what was true at a given time, or what was believed then.",
         ),
-        "facts": Entry("knowing.FACTS", "What is so of a user: say, confirm, correct or end it."),
+        "facts": Entry("knowing.FACTS", "Facts about a user: state, confirm, correct or end them."),
         "learnings": Entry("teaching.LEARNINGS", "What was learned from working with a user."),
-        "customize": Entry("teaching.CUSTOMIZE", "Standing instructions for assistants, in every prompt."),
-        "working": Entry("tasking.WORKING", "The state of the task at hand, of a session or across them."),
-        "episodes": Entry("graphing.EPISODES", "Stretches of conversation as they are remembered."),
-        "graph": Entry("graphing.GRAPH", "People, places and things, and how they hang together."),
-        "entities": Entry("graphing.ENTITIES", "Business objects of the organisation, kept for a while."),
+        "customize": Entry("teaching.CUSTOMIZE", "Standing instructions for assistants, included in every prompt."),
+        "working": Entry("tasking.WORKING", "The state of the task at hand, for one session or across sessions."),
+        "episodes": Entry("graphing.EPISODES", "Remembered stretches of conversation."),
+        "graph": Entry("graphing.GRAPH", "People, places and things, and how they are connected."),
+        "entities": Entry("graphing.ENTITIES", "Business objects of the organisation, kept for a limited time."),
     },
     "Move and forget": {
         "import": Entry(
             "moving.import_file",
-            "Bring in an export, messages or memories, one JSON object a line, or what other programs kept; "
-            "twice is once.",
+            "Import an export, messages or memories as JSON Lines, or another program's data; "
+            "nothing is imported twice.",
         ),
         "export": Entry("moving.export", "Write everything about a user as JSON Lines, which `import` reads back."),
         "copy": Entry(
             "copying.copy", "Copy all memories from one store into another, and compare both sides afterwards."
         ),
-        "backup": Entry(
-            "backing_up.backup", "Write a backup of the whole file, while everybody goes on writing, and check it."
-        ),
+        "backup": Entry("backing_up.backup", "Write a backup of the whole file while it stays in use, and check it."),
         "restore": Entry(
             "backing_up.restore",
-            "Make a new file from a backup, and check it. A file that is there is never replaced: move it away first.",
+            "Create a new file from a backup, and check it. An existing file is never replaced: move it away first.",
         ),
         "undo": Entry(
             "trusting.undo",
-            "Take back what was learned from a session, a message or by an extractor. `redo` brings it back.",
+            "Undo what was learned from a session, from a message or by an extractor. `redo` brings it back.",
         ),
-        "redo": Entry("trusting.redo", "Take an undo back: what was learned counts again."),
+        "redo": Entry("trusting.redo", "Reverse an undo: what was learned counts again."),
         "quarantine": Entry(
             "trusting.quarantine",
-            "Set a session or memories aside: nothing uses them any more, and what they taught is undone.",
+            "Set a session or memories aside: nothing uses them any more, and what was learned from them is undone.",
         ),
-        "forget": Entry("moving.forget", "Forget memories by id or by filter, with all that rests on them."),
+        "forget": Entry("moving.forget", "Forget memories by id or by filter, with everything that depends on them."),
         "erase": Entry("moving.erase", "Forget everything about a user, and leave no trace of it in the file."),
     },
     "Keep it running": {
         "serve": Entry(
             "serving.serve",
             "Serve the memory over HTTP, with the console at /, until Ctrl-C. "
-            "Standard error has a line for each request.",
+            "Each request is logged to standard error.",
         ),
         "mcp": Entry("serving_mcp.mcp", "Give an assistant the memory of one user, over the Model Context Protocol."),
         "maintain": Entry(
             "operating.maintain",
-            "Consolidate, retire what is not worth keeping, and purge what is dead, for all users.",
+            "Consolidate memories, retire what is not worth keeping, and purge what is dead, for all users.",
         ),
         "reprocess": Entry(
-            "rereading.reprocess", "Read stored conversations again, and tell what would be learned; --apply learns it."
+            "rereading.reprocess", "Read stored conversations again, and show what would be learned; --apply learns it."
         ),
-        "reembed": Entry(
-            "models.reembed", "Embed anew what another embedder has embedded, while everything stays in use."
-        ),
+        "reembed": Entry("models.reembed", "Re-embed what another embedder embedded, while everything stays in use."),
         "reindex": Entry(
-            "models.reindex", "Make the index beside the store (the setting `index`) hold what the store holds."
+            "models.reindex", "Bring the index beside the store (the setting `index`) up to date with the store."
         ),
         "models": Entry(
             "models.models", "Build the embedding model all-MiniLM-L6-v2 for this machine, or list what is built."
         ),
-        "worker": Entry("operating.worker", "Take in what was said: embed, rate, merge, sum up, until Ctrl-C."),
-        "stats": Entry("operating.stats", "Say how much is remembered, what waits, and what is in use."),
+        "worker": Entry("operating.worker", "Process what was said until Ctrl-C: embed, rate, merge, summarise."),
+        "stats": Entry("operating.stats", "Show how much is remembered, which jobs are waiting, and what is in use."),
         "doctor": Entry("operating.doctor", "Check this installation and its memories; nothing is changed."),
         "bench": Entry(
-            "measuring.bench", "Measure how fast this installation is here; with --data, how good its search is."
+            "measuring.bench",
+            "Measure how fast this installation is on this machine; with --data, how well it searches.",
         ),
-        "keys": Entry("serving.KEYS", "Who may ask the server."),
+        "keys": Entry("serving.KEYS", "Keys for the server: list, create and revoke them."),
     },
 }
 

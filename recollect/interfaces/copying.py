@@ -27,7 +27,7 @@ def copy(
     target: Annotated[str, typer.Argument(help="URL of the store to copy into.", show_default=False)],
     layer: Layer = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace what differs in the target by what the source has.")
+        bool, typer.Option("--overwrite", help="Replace records that differ in the target with those of the source.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be copied.")] = False,
     as_json: Json = False,
@@ -39,7 +39,7 @@ def copy(
     Example: recollect copy sqlite:///recollect.db postgresql://localhost/memories
     """
     if source == target:
-        raise ValidationError("must be another store than the source", field="target")
+        raise ValidationError("must be a different store from the source", field="target")
     layers = _layers(layer or [])
     done = asyncio.run(_copy(source, target, layers, overwrite, dry_run))
     if as_json:
@@ -75,7 +75,9 @@ async def _copy(source: str, target: str, layers: tuple[str, ...], overwrite: bo
 async def _between(old: Store, new: Store, layers: tuple[str, ...], overwrite: bool, dry_run: bool) -> list[Copied]:
     survey = await old.survey(system_clock())
     if survey.jobs_waiting:
-        complain("work is due in the source: `recollect worker --once` there first, or what it would learn is lost")
+        complain(
+            "jobs are waiting in the source: run `recollect worker --once` there, or what they would learn is lost"
+        )
     seen = 0
     with progress("Copying", sum(survey.records.values())) as advance:
 
@@ -107,7 +109,7 @@ def _show(done: list[Copied], dry_run: bool) -> None:
             (e.partition.org, whose(e.partition), e.records, e.copied, e.known, e.different, _state(e))
             for e in shown[:ROWS_MAX]
         ]
-        columns = ["org", "user", "records", heading, "there already", "different", "compared"]
+        columns = ["org", "user", "records", heading, "already there", "different", "compared"]
         table(columns, rows, right=columns[2:6])
     totals = _totals(done, dry_run)
     whom = owners(sum(is_owned(each.partition) for each in done))
@@ -127,4 +129,4 @@ def _state(done: Copied) -> str:
     if done.verified:
         return f"equal {done.digest[:8]}"
     parts = (("missing", done.missing), ("extra", done.extra), ("different", done.different - done.overwritten))
-    return "not equal: " + (", ".join(f"{count} {name}" for name, count in parts if count) or "other order")
+    return "not equal: " + (", ".join(f"{count} {name}" for name, count in parts if count) or "different order")

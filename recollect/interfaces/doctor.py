@@ -35,7 +35,7 @@ STUCK_MS = HOUR_MS
 """Work that has been due for this long is not being done by anyone."""
 ANSWER_S = 15.0
 """How long an endpoint may take to answer; nobody at a terminal waits longer."""
-UPGRADE = "start a server, or run a command that writes: it is brought up to date by whoever opens it first"
+UPGRADE = "start a server, or run a command that writes: the first to open it brings it up to date"
 CORRECT = "correct recollect.toml or the RECOLLECT_ variable"
 _IN_SETTINGS = frozenset(each.name for each in fields(Settings)) - {"url"}
 
@@ -120,7 +120,7 @@ async def _each_alone(url: str, settings: Settings, error: RecollectError) -> As
 def _nothing_yet(url: str, state: str) -> list[Check]:
     """A missing file is not a fault: it is created on first use."""
     path = Path(place(url)).absolute()
-    advice = "begin with `recollect chat`, `recollect add` or `recollect import`; the file is made then"
+    advice = "start with `recollect chat`, `recollect add` or `recollect import`; the file is created then"
     return [Check(state, "store", f"{path}: nothing is kept there yet", advice), _free_space(path)]
 
 
@@ -144,7 +144,7 @@ def _settings(environ: Mapping[str, str]) -> Check:
     """Where settings come from, and which variables look like settings but are not."""
     wrong = misspelt(environ)
     if wrong:
-        found = f"{', '.join(wrong)}: not read, since there is no such setting"
+        found = f"{', '.join(wrong)}: not read, because there is no such setting"
         return Check(WARN, "settings", found, f"perhaps {', '.join(wrong.values())} is meant")
     said = [FILE_NAME] if Path(FILE_NAME).is_file() else []
     said += variables_in(environ)
@@ -155,9 +155,9 @@ def _not_opened(where: str, error: RecollectError) -> Check:
     if isinstance(error, OtherVersion):
         advice = "" if error.is_newer else f"back it up, then {UPGRADE}"
         return Check(FAIL if error.is_newer else WARN, "store", f"{where}: {error.message}", advice)
-    advice = "check --url, RECOLLECT_URL and recollect.toml; a new file is made on first use"
+    advice = "check --url, RECOLLECT_URL and recollect.toml; a new file is created on first use"
     if isinstance(error, Corrupt):
-        advice = "keep a copy as it is, and bring back a backup or an export"
+        advice = "keep a copy of it as it is, and restore a backup or import an export"
     return Check(FAIL, "store", f"{where}: {error.message}".rstrip("."), advice)
 
 
@@ -165,7 +165,9 @@ def _salvage(path: Path) -> Check:
     """How much of a damaged file can still be read."""
     saved = saved_in(path)
     if not saved.records:
-        return Check(FAIL, "salvage", "nothing in the file can be read as memories", "bring back a backup or an export")
+        return Check(
+            FAIL, "salvage", "nothing in the file can be read as memories", "restore a backup or import an export"
+        )
     orgs = {record.scope.org for record in saved.records}
     found = f"{plural(len(saved.records), 'record')} of {plural(len(saved.users), 'user')} can be read"
     told = f"{found}, {plural(saved.damaged, 'row')} cannot" if saved.damaged else found
@@ -184,7 +186,7 @@ async def _look_inside(memory: Memory, settings: Settings) -> AsyncIterator[Chec
         yield Check(WARN, "durability", "memories are gone when the process ends", "use a sqlite:/// URL to keep them")
     problems = await memory.check()
     if problems:
-        yield Check(FAIL, "data", "; ".join(problems[:3]), "copy the file away, then bring back a backup")
+        yield Check(FAIL, "data", "; ".join(problems[:3]), "copy the file to a safe place, then restore a backup")
         if store.get("store") == "sqlite":
             yield _salvage(Path(absolute(store)))
     else:
@@ -206,7 +208,7 @@ def _version(store: Mapping[str, Any]) -> Check:
     if store.get("store") == "sqlite" and version != newest:
         found = f"{absolute(store)} opens, and has schema version {version} of {newest}"
         return Check(WARN, "store", found, f"`recollect backup` copies it as it is; then {UPGRADE}")
-    return Check(OK, "store", f"{absolute(store)} opens, and its schema is this version's")
+    return Check(OK, "store", f"{absolute(store)} opens, and its schema is up to date")
 
 
 def _meaning(embedder: str, others: Sequence[str], settings: Settings) -> Check:
@@ -215,7 +217,7 @@ def _meaning(embedder: str, others: Sequence[str], settings: Settings) -> Check:
         return Check(WARN, "embedder", "none: search finds words, not meaning", _missing(settings))
     if others:
         found = f"{embedder}; some memories are embedded by {', '.join(others)}"
-        return Check(WARN, "embedder", found, "`recollect reembed` gives them the present one")
+        return Check(WARN, "embedder", found, "`recollect reembed` re-embeds them")
     return Check(OK, "embedder", embedder)
 
 
@@ -225,7 +227,7 @@ def _index(vectors: Mapping[str, Any]) -> Check:
     told = f"{vectors.get('url', vectors['index'])}: {state}"
     if state == "in use":
         return Check(OK, "index", told)
-    return Check(WARN, "index", told, "search goes on without it; start it, then run `recollect reindex`")
+    return Check(WARN, "index", told, "search works without it; start it, then run `recollect reindex`")
 
 
 async def _chat_model(settings: Settings) -> Check:
@@ -238,7 +240,7 @@ async def _chat_model(settings: Settings) -> Check:
         model = open_model(settings.llm, settings)
     except RecollectError as error:
         return Check(FAIL, "chat model", str(error).rstrip("."), "correct llm, llm_url or llm_key")
-    advice = "rules go on learning; check llm, llm_url and llm_key"
+    advice = "the rules still learn; check llm, llm_url and llm_key"
     return await _asked("chat model", model, ask, advice)
 
 
@@ -248,7 +250,7 @@ async def _embeddings(settings: Settings) -> Check:
     async def ask(embedder: Any) -> None:
         await embedder.embed(["yes"])
 
-    advice = "words are found, meaning is not; check embedder, embedder_url and embedder_key"
+    advice = "search finds words, not meaning; check embedder, embedder_url and embedder_key"
     return await _asked("embeddings", open_embedder(settings.embedder, settings), ask, advice)
 
 
@@ -259,8 +261,8 @@ async def _asked(name: str, remote: Any, ask: Callable[[Any], Awaitable[None]], 
         async with asyncio.timeout(ANSWER_S):
             await ask(remote)
     except TimeoutError:
-        found = f"{remote.name} gave no answer in {ANSWER_S:.0f} s"
-        return Check(WARN, name, found, f"it may be starting, so ask again; else {advice}")
+        found = f"{remote.name} did not answer within {ANSWER_S:.0f} s"
+        return Check(WARN, name, found, f"it may be starting, so try again; otherwise {advice}")
     except RecollectError as error:
         return Check(WARN, name, error.message.partition(". ")[0].rstrip("."), advice)
     finally:

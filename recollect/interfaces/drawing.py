@@ -57,7 +57,7 @@ def to_svg(graph: Neighbourhood) -> str:
     lines = [_edge(places[order[a]], places[order[b]], said) for a, b, said in edges]
     lines += [_node(places[order[entity.id]], entity) for entity in graph.entities]
     box = f'viewBox="0 0 {side} {side}" width="{side}" height="{side}"'
-    head = [f'<svg xmlns="http://www.w3.org/2000/svg" {box} role="img">', "<title>What hangs together</title>"]
+    head = [f'<svg xmlns="http://www.w3.org/2000/svg" {box} role="img">', "<title>How they are connected</title>"]
     return "\n".join([*head, f"<style>{_STYLE}</style>", _ARROW, *lines, "</svg>"]) + "\n"
 
 

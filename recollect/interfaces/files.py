@@ -22,11 +22,11 @@ def target_of(path: Path | None, *, force: bool) -> Path | None:
 def check_target(path: Path, *, force: bool) -> None:
     """Check that a file may be written here, before any work is done for it."""
     if path == STANDARD_OUTPUT:
-        raise ValidationError("must be a file; standard output is for what is told", field="file")
+        raise ValidationError("must be a file; standard output is for messages", field="file")
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise ValidationError("must be a plain file, not a folder, link, pipe or device", field="file")
     if path.exists() and not force:
-        raise Conflict("is already there; --force replaces it", field="file")
+        raise Conflict("already exists; --force replaces it", field="file")
     if not path.parent.is_dir():
         raise ValidationError("its folder does not exist", field="file")
 
@@ -50,7 +50,7 @@ def write_lines(path: Path, lines: Iterable[str], *, force: bool) -> None:
         else:
             path.hardlink_to(draft)  # unlike a rename, this never replaces an existing file
     except FileExistsError as error:
-        raise Conflict("is already there; --force replaces it", field="file") from error
+        raise Conflict("already exists; --force replaces it", field="file") from error
     except (OSError, ValueError) as error:
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "not a usable name"
         raise Unavailable(f"cannot be written ({reason}); nothing was left behind", field="file") from error

@@ -21,11 +21,13 @@ from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line,
 from recollect.memory import Memory
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
 
-EntityType = Annotated[str, typer.Argument(help="What kind of thing, as customer or order.")]
-EntityId = Annotated[str, typer.Argument(help="Its id where it comes from.")]
+EntityType = Annotated[str, typer.Argument(help="What kind of thing, such as customer or order.")]
+EntityId = Annotated[str, typer.Argument(help="Its id in the system it comes from.")]
 Named = Annotated[str, typer.Argument(help='A name or an id; "user" is the user.')]
 Time = Annotated[str | None, typer.Option(metavar="TIME", help="As of a date or time, such as 2026-03-01.")]
-NO_ENTITIES = "No entities are kept here. Applications put them there, or `recollect entities put`, for an hour."
+NO_ENTITIES = (
+    "No entities are kept here. Applications add them, or `recollect entities put` does, for an hour by default."
+)
 OrgWide = Annotated[bool, typer.Option("--org-wide", help="The graph that all users of the organisation share.")]
 DEPTH = 1
 """Steps from an entity by default: only what is directly related to it."""
@@ -35,7 +37,7 @@ DEPTH = 1
 
 
 def entities_list(
-    type: Annotated[str | None, typer.Option(help="Only of this type.")] = None,
+    type: Annotated[str | None, typer.Option(help="Only this type.")] = None,
     url: Url = None,
     org: Org = "default",
     as_json: Json = False,
@@ -52,7 +54,7 @@ def entities_list(
 def entities_get(
     type: EntityType, id: EntityId, url: Url = None, org: Org = "default", as_json: Json = False
 ) -> None:  # fmt: skip
-    """Show a business object as it is kept.
+    """Show a business object that is kept.
 
     Example: recollect entities get customer 42
     """
@@ -68,15 +70,15 @@ def entities_get(
 def entities_put(
     type: EntityType,
     id: EntityId,
-    data: Annotated[str, typer.Argument(metavar="JSON", help='Its data, as {"name": "Acme", "plan": "gold"}.')],
+    data: Annotated[str, typer.Argument(metavar="JSON", help='Its data, such as {"name": "Acme", "plan": "gold"}.')],
     name: Annotated[str | None, typer.Option(help="What people call it; else the name in its data.")] = None,
-    alias: Annotated[list[str] | None, typer.Option(help="Another name; may be given again.")] = None,
-    life: Annotated[float | None, typer.Option(metavar="SECONDS", help="How long it is kept; else an hour.")] = None,
+    alias: Annotated[list[str] | None, typer.Option(help="Another name; may be repeated.")] = None,
+    life: Annotated[float | None, typer.Option(metavar="SECONDS", help="How long to keep it; else an hour.")] = None,
     url: Url = None,
     org: Org = "default",
     as_json: Json = False,
 ) -> None:
-    """Keep a business object as it is now, replacing what was kept of it.
+    """Keep a business object as it is now, replacing the copy kept before.
 
     Example: recollect entities put customer 42 '{"name": "Acme GmbH", "plan": "gold"}'
     """
@@ -93,9 +95,9 @@ def entities_put(
 
 
 def entities_invalidate(
-    type: Annotated[str | None, typer.Argument(help="Of this type.", show_default=False)] = None,
+    type: Annotated[str | None, typer.Argument(help="The type to drop.", show_default=False)] = None,
     id: Annotated[str | None, typer.Argument(help="Only this one.", show_default=False)] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Of every type.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Drop every type.")] = False,
     url: Url = None,
     org: Org = "default",
     as_json: Json = False,
@@ -105,9 +107,9 @@ def entities_invalidate(
     Example: recollect entities invalidate customer 42
     """
     if everything == (type is not None):
-        raise ValidationError("name a type, or say --all", field="type")
+        raise ValidationError("name a type, or give --all", field="type")
     count = look(url, lambda memory: memory.entities(org).invalidate(type, id))
-    emit({"invalidated": count}) if as_json else say(f"Let go of {plural(count, 'entity')}.")
+    emit({"invalidated": count}) if as_json else say(f"Dropped {plural(count, 'entity')}.")
     if not count:
         raise typer.Exit(NOT_FOUND)
 
@@ -127,7 +129,7 @@ def graph_show(
     at: Time = None,
     svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it, for a browser.")] = None,
     dot: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it for Graphviz.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     org_wide: OrgWide = False,
     url: Url = None,
     org: Org = "default",
@@ -142,7 +144,7 @@ def graph_show(
         if file is not None:
             check_target(file, force=force)
     if entity is None and depth is not None:
-        raise ValidationError("name the entity it counts from", field="depth")
+        raise ValidationError("needs an entity to count from", field="depth")
 
     async def read(memory: Memory) -> Neighbourhood:
         held = _graph(memory, org, user, org_wide)
@@ -157,14 +159,14 @@ def graph_show(
     else:
         _show_graph(found)
         for file in filter(None, (svg, dot)):
-            say(f"Drawn in {one_line(str(file), 200)}.")
+            say(f"Written to {one_line(str(file), 200)}.")
     if not found.entities:
         raise typer.Exit(NOT_FOUND)
 
 
 def _show_graph(graph: Neighbourhood) -> None:
     if not graph.entities:
-        say("Nobody and nothing is known here yet; `recollect graph add Ana` tells of somebody.")
+        say("The graph is still empty; `recollect graph add Ana` adds somebody.")
         return
     table(["name", "type", "also called"], [(e.name, e.type, ", ".join(e.aliases)) for e in graph.entities])
     if graph.relations:
@@ -180,7 +182,7 @@ def _days(relation: Relation) -> str:
 def graph_add(
     name: Annotated[str, typer.Argument(help="What it is called.")],
     type: Annotated[str, typer.Option(help="person, place, organisation or another word.")] = "thing",
-    alias: Annotated[list[str] | None, typer.Option(help="Another name; may be given again.")] = None,
+    alias: Annotated[list[str] | None, typer.Option(help="Another name; may be repeated.")] = None,
     org_wide: OrgWide = False,
     url: Url = None,
     org: Org = "default",
@@ -199,7 +201,7 @@ def graph_add(
 
 def graph_relate(
     subject: Named,
-    relation: Annotated[str, typer.Argument(help="How they hang together, as works_at or sister.")],
+    relation: Annotated[str, typer.Argument(help="How they are connected, such as works_at or sister.")],
     object: Named,
     since: Annotated[str | None, typer.Option(metavar="TIME", help="Since when; else from now on.")] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Until when, if it is over.")] = None,
@@ -210,7 +212,7 @@ def graph_relate(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Say how two entities are related; a name that is not known yet makes a new one.
+    """Say how two entities are related; an unknown name creates a new entity.
 
     Example: recollect graph relate Ana lives_in Bergen --since 2026-03-01
     """
@@ -226,20 +228,20 @@ def graph_relate(
 
 def graph_end(
     id: Annotated[str, typer.Argument(help="Id of a relation; `graph show` shows it.")],
-    at: Annotated[str | None, typer.Option(metavar="TIME", help="Since when it is over; else now.")] = None,
-    reason: Annotated[str, typer.Option(help="Why; it is kept.")] = "ended by hand",
+    at: Annotated[str | None, typer.Option(metavar="TIME", help="When it ended; else now.")] = None,
+    reason: Annotated[str, typer.Option(help="Why; kept with the relation.")] = "ended by hand",
     org_wide: OrgWide = False,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """End a relation; it is kept as past.
+    """End a relation; it is kept as a past one.
 
     Example: recollect graph end 019a7c1f5e21a3b1 --at 2026-03-01
     """
     ended = look(url, lambda memory: _graph(memory, org, user, org_wide).end_relation(id, at, reason))
-    _show_relation("Over", ended, as_json)
+    _show_relation("Ended", ended, as_json)
 
 
 def graph_merge(
@@ -256,7 +258,7 @@ def graph_merge(
     Example: recollect graph merge Ana Anita
     """
     done = look(url, lambda memory: _graph(memory, org, user, org_wide).merge(kept, other))
-    _show_merge(f"One now: {_told(done.kept)}", done, as_json)
+    _show_merge(f"Merged: {_told(done.kept)}", done, as_json)
 
 
 def graph_undo_merge(
@@ -272,7 +274,7 @@ def graph_undo_merge(
     Example: recollect graph undo-merge Anita
     """
     done = look(url, lambda memory: _graph(memory, org, user, org_wide).undo_merge(other))
-    _show_merge(f"Two again: {_told(done.kept)} and {_told(done.other)}", done, as_json)
+    _show_merge(f"Separate again: {_told(done.kept)} and {_told(done.other)}", done, as_json)
 
 
 def _graph(memory: Memory, org: str, user: str, org_wide: bool) -> Graph:
@@ -299,8 +301,8 @@ def _show_merge(done: str, merge: Merge, as_json: bool) -> None:
 
 
 def episodes_list(
-    session: Annotated[str | None, typer.Option(help="Only of this session.")] = None,
-    limit: Annotated[int, typer.Option(help="How many at the most, 1 to 1000.")] = 20,
+    session: Annotated[str | None, typer.Option(help="Only this session.")] = None,
+    limit: Annotated[int, typer.Option(help="How many at most, 1 to 1000.")] = 20,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
@@ -312,7 +314,9 @@ def episodes_list(
     """
     found = for_user(url, org, user, lambda who: who.episodes.list(limit, session=session))
     rows = [(each.id, day_and_time(each.started_at), one_line(each.title or each.content, 200)) for each in found]
-    nothing = f"No episodes of {one_line(user, 60)} in {place(url)}; a session becomes one when it rests."
+    nothing = (
+        f"No episodes for {one_line(user, 60)} in {place(url)}; a session becomes one when it is idle for a while."
+    )
     show_found(found, as_json, ["id", "when", "what it was about"], rows, nothing)
 
 
@@ -338,7 +342,7 @@ def episodes_close(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Close a session: what is not noted down yet becomes an episode now.
+    """Close a session: what is not in an episode yet becomes one now.
 
     Example: recollect episodes close monday
     """
@@ -350,7 +354,7 @@ def show_noted(made: Sequence[Episode], as_json: bool) -> None:
     if as_json:
         emit([each.to_dict() for each in made])
     elif not made:
-        say("There is nothing to note down: all of it is noted already, or too little was said.")
+        say("There is nothing to add: everything is in an episode already, or too little was said.")
     else:
         for each in made:
             _show_episode(each)

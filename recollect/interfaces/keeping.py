@@ -24,29 +24,28 @@ def add(
     text: Annotated[str, typer.Argument(help="What to remember.")],
     importance: Annotated[float | None, typer.Option(help="0 to 1; without it, the worker rates the text.")] = None,
     metadata: Annotated[
-        str | None, typer.Option(metavar="JSON", help='Labels of your own, as {"topic": "work"}.')
+        str | None, typer.Option(metavar="JSON", help='Your own labels, such as {"topic": "work"}.')
     ] = None,
     expires_at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Until when, as 2026-03-01T09:30:00Z.", show_default="for good")
+        str | None,
+        typer.Option(metavar="TIME", help="Keep it until then, such as 2026-03-01T09:30:00Z.", show_default="for good"),
     ] = None,
     only_new: Annotated[
-        bool, typer.Option("--only-new", help="Refuse a text that is there already, and change nothing.")
+        bool, typer.Option("--only-new", help="Refuse a text that is already stored, and change nothing.")
     ] = False,
-    org_wide: Annotated[
-        bool, typer.Option("--org-wide", help="For every user of the organisation, who all find it.")
-    ] = False,
+    org_wide: Annotated[bool, typer.Option("--org-wide", help="Share it with every user of the organisation.")] = False,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Remember a text; the same text again is the same memory.
+    """Remember a text; a repeated text is kept once.
 
     Example: recollect add "The office is in Porto." --metadata '{"topic": "work"}'
     """
     labels = None if metadata is None else validate.json_text(metadata, "metadata")
     if org_wide and (only_new or expires_at is not None):
-        raise ValidationError("cannot be said with --only-new or --expires-at", field="org-wide")
+        raise ValidationError("cannot be combined with --only-new or --expires-at", field="org-wide")
 
     async def keep(memory: Memory) -> Record:
         owner = memory.user(user, org=org)
@@ -64,23 +63,23 @@ def add(
     if as_json:
         emit(record.to_dict())
     else:
-        whom = f"everybody of {one_line(org, 60)}" if org_wide else one_line(user, 60)
+        whom = f"everybody in {one_line(org, 60)}" if org_wide else one_line(user, 60)
         say(f"Remembered for {whom} in {place(url)}, as {record.id}.")
 
 
 def list_memories(
-    layer: Annotated[str, typer.Option(help="Of this layer; messages are in `conversation`.")] = "long_term",
+    layer: Annotated[str, typer.Option(help="Layer to list; messages are in `conversation`.")] = "long_term",
     where: Where = None,
-    limit: Annotated[int, typer.Option(help="How many at the most, 1 to 1000.")] = 100,
+    limit: Annotated[int, typer.Option(help="How many at most, 1 to 1000.")] = 100,
     org_wide: Annotated[
-        bool, typer.Option("--org-wide", help="Those that every user of the organisation finds.")
+        bool, typer.Option("--org-wide", help="List what every user of the organisation shares.")
     ] = False,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """List memories in the order in which they were first kept.
+    """List memories in the order they were first stored.
 
     Example: recollect list --where '{"metadata.topic": "work"}'
     """
@@ -93,9 +92,9 @@ def list_memories(
     elif found:
         table(["id", "when", "memory"], [(r.id, day_and_time(r.when), _with_end(r)) for r in found])
         if more:
-            say(f"There are more than these {limit}; --limit shows them.")
+            say(f"There are more than these {limit}; raise --limit to see them.")
     else:
-        whom = f"everybody of {one_line(org, 60)} in {place(url)}." if org_wide else of_user(user, url)
+        whom = f"everybody in {one_line(org, 60)} in {place(url)}." if org_wide else of_user(user, url)
         say(f"Nothing in the layer {layer} for {whom}")
     if not found:
         raise typer.Exit(NOT_FOUND)
@@ -118,29 +117,35 @@ def _with_end(record: Record) -> str:
 
 def update(
     id: MemoryId,
-    text: Annotated[str | None, typer.Argument(help="What it says from now on.", show_default="as it is")] = None,
-    importance: Annotated[float | None, typer.Option(help="0 to 1.", show_default="as it is")] = None,
+    text: Annotated[str | None, typer.Argument(help="New text.", show_default="unchanged")] = None,
+    importance: Annotated[float | None, typer.Option(help="0 to 1.", show_default="unchanged")] = None,
     metadata: Annotated[
         str | None,
-        typer.Option(metavar="JSON", help="Its labels from now on; {} takes them away.", show_default="as they are"),
+        typer.Option(metavar="JSON", help="New labels; {} removes them.", show_default="unchanged"),
     ] = None,
     expires_at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Until when it is kept, or never.", show_default="as it is")
+        str | None,
+        typer.Option(metavar="TIME", help="Keep it until then, or never for no limit.", show_default="unchanged"),
     ] = None,
     version: Annotated[
-        int | None, typer.Option(help="Only if it is still this version; else a conflict.", show_default=False)
+        int | None,
+        typer.Option(
+            help="Change it only if it still has this version; else fail with a conflict.", show_default=False
+        ),
     ] = None,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Change a memory; what it was stays in its history.
+    """Change a memory; earlier versions stay in its history.
 
     Example: recollect update 019a7c1f5e21a3b1 "The office is in Lisbon." --importance 0.8
     """
     if text is None and importance is None and metadata is None and expires_at is None:
-        raise ValidationError("say what changes: a text, --importance, --metadata or --expires-at", field="content")
+        raise ValidationError(
+            "nothing to change: give a text, --importance, --metadata or --expires-at", field="content"
+        )
     labels = None if metadata is None else validate.json_text(metadata, "metadata")
 
     async def change(memory: Memory) -> Record:
@@ -163,12 +168,12 @@ def bring_back(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Take back what upkeep retired, or ended as a double of another.
+    """Bring back a memory that upkeep retired, or ended as a duplicate of another.
 
     Example: recollect bring-back 019a7c1f5e21a3b1
     """
     record = for_user(url, org, user, lambda who: who.restore(id))
-    emit(record.to_dict()) if as_json else say(f"Back: {one_line(record.content, 200)}")
+    emit(record.to_dict()) if as_json else say(f"Restored: {one_line(record.content, 200)}")
 
 
 def history(
@@ -178,7 +183,7 @@ def history(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Show what a memory was, oldest first, and what it is now.
+    """Show the versions of a memory, oldest first.
 
     Example: recollect history 019a7c1f5e21a3b1
     """

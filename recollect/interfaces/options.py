@@ -28,8 +28,8 @@ Org = Annotated[str, typer.Option(help="Organisation of the user.")]
 Who = Annotated[str, typer.Option("--user", help="Whose memories.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, for programs.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be forgotten.")]
-Layer = Annotated[list[str] | None, typer.Option(metavar="LAYER", help="Only this layer; may be given again.")]
-Where = Annotated[str | None, typer.Option(metavar="JSON", help='Filter, as {"metadata.topic": "work"}.')]
+Layer = Annotated[list[str] | None, typer.Option(metavar="LAYER", help="Only this layer; may be repeated.")]
+Where = Annotated[str | None, typer.Option(metavar="JSON", help='Filter, such as {"metadata.topic": "work"}.')]
 
 
 def run(url: str | None, step: Callable[[Memory], Awaitable[T]]) -> T:
@@ -52,7 +52,7 @@ def look(url: str | None, step: Callable[[Memory], Awaitable[T]]) -> T:
     # The step still runs, so that a mistake in the request is reported before the missing file is.
     with contextlib.suppress(NotFound):
         run("memory://", step)
-    raise NotFound(f"no memories yet in {place(url)}; `recollect chat`, `add` or `import` makes it")
+    raise NotFound(f"no memories yet in {place(url)}; `recollect chat`, `add` or `import` creates it")
 
 
 def for_user(url: str | None, org: str, user: str, step: Callable[[User], Awaitable[T]]) -> T:

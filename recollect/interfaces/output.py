@@ -47,7 +47,7 @@ EXIT_CODES_HELP = (
 _NOUNS = {
     **dict.fromkeys(("id", "ids"), "memory"),
     **dict.fromkeys(("entity", "kept", "other", "subject", "object"), "entity"),
-    **dict.fromkeys(("retry", "failure_id"), "failed work"),
+    **dict.fromkeys(("retry", "failure_id"), "failed job"),
     "session": "session",
     "message_id": "message",
     "user": "user",

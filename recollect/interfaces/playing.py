@@ -43,7 +43,7 @@ async def _play(server: Any, settings: Any, file: Path, host: str, port: int) ->
 
 
 def _talk(address: str) -> None:
-    say(f"Recollect serves {address}, with the console. There is no terminal, so it talks to itself.\n")
+    say(f"Recollect is serving {address}, with the console. Here it talks to itself.\n")
     chat = ""
     for chat_id, message in SCENE:
         if chat_id != chat:
@@ -56,7 +56,7 @@ def _talk(address: str) -> None:
         say(f"Assistant  {one_line(turn['reply'], 300)}")
     known = _ask(f"{address}/api/users/ann/profile")["facts"]
     told = ", ".join(f"{fact['key']}: {fact['value']}" for fact in known)
-    say(f"\nKnown by now: {told}")
+    say(f"\nLearned so far: {told}")
     context = _ask(f"{address}/api/users/ann/context", {"query": "What can I cook for Ann?"})
     say(f"A context for “What can I cook for Ann?” has {context['tokens']} tokens.")
 

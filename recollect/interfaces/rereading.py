@@ -18,16 +18,17 @@ def reprocess(
     user: Everyone = None,
     org: EveryOrg = None,
     by: Annotated[
-        str | None, typer.Option("--by", metavar="rules|model", help="Who reads. Default: the model, if there is one.")
+        str | None,
+        typer.Option("--by", metavar="rules|model", help="What reads them. Default: the model, if there is one."),
     ] = None,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Learn it. Without this, only tell what would change.")
+        bool, typer.Option("--apply", help="Learn it. Without this, only show what would change.")
     ] = False,
-    again: Annotated[bool, typer.Option("--again", help="Begin anew, also where the model has read before.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Start over, even where the model has already read.")] = False,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Read stored conversations again, and tell what would be learned; --apply learns it.
+    """Read stored conversations again, and show what would be learned; --apply learns it.
 
     What was learned before is not learned twice, and what was undone stays undone. It can be stopped at any
     point; run again, it resumes where it left off.
@@ -74,7 +75,7 @@ def _show(done: Sequence[Reprocessed], apply: bool) -> None:
         table(["user", "", "layer", "key", "value"], rows)
     missing = [(each.partition.user, fact.key, one_line(fact.value, 60)) for each in done for fact in each.missing]
     if missing:
-        say("Known, and not found any more; `recollect facts reject` takes back what is wrong:")
+        say("Known, but no longer found; `recollect facts reject` rejects what is wrong:")
         table(["user", "key", "value"], missing)
     by = ", ".join(dict.fromkeys(each.by for each in done))
     read = f"{plural(sum(each.messages for each in done), 'message')} read by {by}"

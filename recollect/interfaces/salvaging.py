@@ -37,7 +37,7 @@ def saved_from(url: str | None, org: str | None = None) -> Saved:
     path = file_of(url)
     if path is None:
         kind = chosen(url).partition("://")[0]
-        raise ValidationError(f"only of an SQLite file can rows be salvaged, not of {kind}://", field="salvage")
+        raise ValidationError(f"rows can be salvaged only from an SQLite file, not from {kind}://", field="salvage")
     if is_missing(path):
         raise NotFound(f"there is no file {place(url)}", field="url")
     return saved_in(path, org)

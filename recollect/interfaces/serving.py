@@ -23,20 +23,22 @@ from recollect.stores import open_store
 T = TypeVar("T")
 
 Setting = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting, over file and environment.")
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting; overrides file and environment.")
 ]
 
 
 def serve(
-    host: Annotated[str | None, typer.Option(help="Address to listen on; without keys only this machine.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on; without keys, only this machine.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 picks a free one.", min=0, max=65535)] = None,
     workers: Annotated[int | None, typer.Option(help="Processes that share the port and the store.", min=1)] = None,
     setting: Setting = None,
-    sample: Annotated[bool, typer.Option("--sample", help="First remember an invented person to look at.")] = False,
-    scene: Annotated[bool, typer.Option("--play", help="Talk to itself over HTTP, print it, and stop.")] = False,
+    sample: Annotated[bool, typer.Option("--sample", help="First add an invented person to look at.")] = False,
+    scene: Annotated[
+        bool, typer.Option("--play", help="Talk to itself over HTTP, print the conversation, and stop.")
+    ] = False,
     url: Url = None,
 ) -> None:
-    """Serve the memory over HTTP, with the console at /, until Ctrl-C. Standard error has a line for each request.
+    """Serve the memory over HTTP, with the console at /, until Ctrl-C. Each request is logged to standard error.
 
     Options that are not given are read from RECOLLECT_* variables, then from recollect.toml.
 
@@ -51,9 +53,9 @@ def serve(
 
     def told(address: str, needs_keys: bool) -> None:
         processes = f" with {settings.workers} processes" if settings.workers > 1 else ""
-        say(f"Recollect serves {place(url)}{processes}. Ctrl-C stops it. The console: {address}")
+        say(f"Recollect is serving {place(url)}{processes}. Press Ctrl-C to stop. The console: {address}")
         if not needs_keys:
-            say("There are no keys: only this machine can ask. `recollect keys create` makes one.")
+            say("There are no keys, so only this machine has access. `recollect keys create` makes one.")
         sys.stdout.flush()
 
     server.serve_with(url, settings, where, door, told=told, sample=sample)
@@ -65,7 +67,7 @@ def _settings(given: list[str], workers: int | None) -> Settings:
     for each in given:
         name, is_one, value = each.partition("=")
         if not is_one:
-            raise ValidationError("must be NAME=VALUE, as requests_per_minute=600", field="set")
+            raise ValidationError("must be NAME=VALUE, such as requests_per_minute=600", field="set")
         values[name] = value
     return Settings.read(os.environ).with_(values | ({} if workers is None else {"workers": workers}))
 
@@ -81,15 +83,19 @@ def _server() -> Any:
 
 
 def create_key(
-    org: Annotated[str, typer.Option(help="The organisation that the key is for.")] = "default",
-    user: Annotated[str | None, typer.Option(help="The only user that it is for; else all of the org's.")] = None,
+    org: Annotated[str, typer.Option(help="The organisation the key is for.")] = "default",
+    user: Annotated[
+        str | None, typer.Option(help="The only user it is for; else every user of the organisation.")
+    ] = None,
     scope: Annotated[str, typer.Option(help=f"What it allows: {', '.join(SCOPES)}.")] = "write",
-    expires: Annotated[str | None, typer.Option(metavar="TIME", help="How long it counts, as 90d or 12h.")] = None,
-    name: Annotated[str, typer.Option(help="What it is for, to tell it from others.")] = "",
+    expires: Annotated[
+        str | None, typer.Option(metavar="TIME", help="How long it is valid, such as 90d or 12h.")
+    ] = None,
+    name: Annotated[str, typer.Option(help="What it is for, to tell it from other keys.")] = "",
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Create a key and show it this once: only its hash is kept.
+    """Create a key and show it once: only its hash is kept.
 
     Example: recollect keys create --org acme --scope write --expires 90d
     """
@@ -111,7 +117,7 @@ def list_keys(url: Url = None, as_json: Json = False) -> None:
     if as_json:
         emit([key.to_dict() | {"state": key.state(system_clock())} for key in found])
     elif found:
-        table(["id", "org", "user", "scope", "made", "ends", "state", "name"], [_row(key) for key in found])
+        table(["id", "org", "user", "scope", "created", "expires", "state", "name"], [_row(key) for key in found])
     else:
         say("There are no keys. `recollect keys create` makes one.")
     if not found:
@@ -134,7 +140,7 @@ def revoke_key(
     Example: recollect keys revoke 1f3a5c7e9b0d
     """
     key = _with_keys(url, lambda keys: keys.revoke(id))
-    emit(key.to_dict()) if as_json else say(f"The key {key.id} no longer counts.")
+    emit(key.to_dict()) if as_json else say(f"The key {key.id} is revoked.")
 
 
 def _with_keys(url: str | None, step: Callable[[Keys], Awaitable[T]]) -> T:

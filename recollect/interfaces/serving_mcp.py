@@ -20,9 +20,13 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def mcp(
-    http: Annotated[bool, typer.Option("--http", help="Serve HTTP on this machine, not standard input.")] = False,
-    host: Annotated[str, typer.Option(help="With --http: where to listen; this machine only.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="With --http: 0 takes a free one.")] = 8766,
+    http: Annotated[
+        bool, typer.Option("--http", help="Serve over HTTP on this machine, not over standard input.")
+    ] = False,
+    host: Annotated[str, typer.Option(help="With --http: address to listen on; this machine only.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="With --http: port to listen on; 0 picks a free one.")
+    ] = 8766,
     agent: Annotated[str, typer.Option(help="Name of the assistant, for its own standing instructions.")] = "",
     url: Url = None,
     org: Org = "default",
@@ -33,9 +37,7 @@ def mcp(
     Example: recollect mcp --user ann --url sqlite:////home/ann/memory.db
     """
     if http and host not in LOOPBACK:
-        raise ValidationError(
-            f"there are no keys yet, so it serves this machine only: {', '.join(LOOPBACK)}", field="host"
-        )
+        raise ValidationError(f"it has no keys, so it serves this machine only: {', '.join(LOOPBACK)}", field="host")
     protocol = _protocol()
     asyncio.run(_serve_http(protocol, url, org, user, agent, host, port) if http else
                 _serve_stdio(protocol, url, org, user, agent))  # fmt: skip
@@ -66,7 +68,7 @@ async def _serve_http(protocol: Any, url: str | None, org: str, user: str, agent
     stop = _asked_to_stop()
     async with Memory.open(url) as memory:
         server = protocol.build(memory.user(user, org=org), agent=agent)
-        await protocol.serve_http(server, host, port, stop, lambda address: say(f"{address}  Ctrl-C stops."))
+        await protocol.serve_http(server, host, port, stop, lambda address: say(f"{address}  Press Ctrl-C to stop."))
 
 
 def _asked_to_stop() -> asyncio.Event:

@@ -7,7 +7,7 @@ import re
 from recollect.enrich.sentences import TO_FORGET
 
 ITSELF = (
-    "I keep what you tell me and answer from it, with the day on which you said it. I know nothing else. "
+    "I remember what you tell me and answer from it, with the day you said it. I know nothing else. "
     "Tell me something and ask me later, or ask what I know about you."
 )
 NOT_FROM_MEMORY = "I can't do that: I only answer from what you told me."
@@ -47,11 +47,9 @@ def acknowledged(text: str) -> str:
     if _NODS.fullmatch(said):
         return "All right."
     if TO_FORGET.match(said.lower()):
-        return (
-            "I don't forget by being told, so that nothing is lost by mistake. Choose it under Memories and forget it."
-        )
+        return "I don't forget on request, so nothing is lost by mistake. Choose it under Memories and forget it there."
     if _REMIND.match(said):
-        return "I'll remember that. I can't ring a bell, so ask me when the time comes."
+        return "I'll remember that. I can't send reminders, so ask me when the time comes."
     if is_courtesy(said):
         return "Goodbye!" if _BYE.match(said) else "Hello! Tell me something, and ask me about it later."
     return "Hello! I'll remember that." if _GREETS.match(said) else "I'll remember that."

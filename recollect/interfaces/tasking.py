@@ -17,12 +17,15 @@ from recollect.working import PUSH_KEEP, State, Working
 
 OfSession = Annotated[
     str | None,
-    typer.Option("--session", metavar="ID", help="Of this session; else across sessions.", show_default=False),
+    typer.Option(
+        "--session", metavar="ID", help="State of this session; else the state across sessions.", show_default=False
+    ),
 ]
-Agent = Annotated[str, typer.Option(help="Of this assistant in the session.")]
-Data = Annotated[str, typer.Argument(metavar="JSON", help='An object, as {"step": 2, "page": "/orders"}.')]
+Agent = Annotated[str, typer.Option(help="State of this assistant in the session.")]
+Data = Annotated[str, typer.Argument(metavar="JSON", help='An object, such as {"step": 2, "page": "/orders"}.')]
 Version = Annotated[
-    int | None, typer.Option(help="Only if it is still this version; else a conflict.", show_default=False)
+    int | None,
+    typer.Option(help="Change it only if it still has this version; else fail with a conflict.", show_default=False),
 ]
 
 
@@ -44,7 +47,7 @@ def working_show(
     elif state:
         say(visible(json.dumps(state, ensure_ascii=False, indent=2)))
     else:
-        say(f"No working state of {of_user(user, url)}")
+        say(f"No working state for {of_user(user, url)}")
     if not state:
         raise typer.Exit(NOT_FOUND)
 
@@ -92,9 +95,9 @@ def working_patch(
 
 
 def working_push(
-    name: Annotated[str, typer.Argument(metavar="LIST", help="Which list of the state, as recent_actions.")],
-    item: Annotated[str, typer.Argument(metavar="JSON", help='What to append, as \'{"opened": "order 42"}\'.')],
-    keep: Annotated[int, typer.Option(help="How many of its newest items stay.")] = PUSH_KEEP,
+    name: Annotated[str, typer.Argument(metavar="LIST", help="Which list in the state, such as recent_actions.")],
+    item: Annotated[str, typer.Argument(metavar="JSON", help='What to append, such as \'{"opened": "order 42"}\'.')],
+    keep: Annotated[int, typer.Option(help="How many of the newest items to keep.")] = PUSH_KEEP,
     session: OfSession = None,
     agent: Agent = "",
     url: Url = None,
@@ -117,7 +120,9 @@ def _item(given: str) -> Any:
     except TooLarge:
         raise
     except ValidationError as error:
-        raise ValidationError(f"{error.message}; a text has quotes of its own, as '\"done\"'", field="item") from error
+        raise ValidationError(
+            f"{error.message}; a text needs its own quotes, such as '\"done\"'", field="item"
+        ) from error
 
 
 def working_clear(
@@ -140,12 +145,12 @@ def _working(user: User, session: str | None, agent: str) -> Working:
     if session is not None:
         return user.session(session, agent=agent).working
     if agent:
-        raise ValidationError("belongs to a session; say --session too", field="agent")
+        raise ValidationError("belongs to a session; give --session too", field="agent")
     return user.working
 
 
 def _show_state(state: State, as_json: bool) -> None:
-    emit(_with_version(state)) if as_json else say(f"Kept, as version {state.version}.")
+    emit(_with_version(state)) if as_json else say(f"Saved as version {state.version}.")
 
 
 def _with_version(state: State) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from recollect.settings import Settings
 
 LearningId = Annotated[str, typer.Argument(help="Id of a learning; `learnings` shows it.")]
 InstructionId = Annotated[str, typer.Argument(help="Id of an instruction; `customize` shows it.")]
-Agent = Annotated[str, typer.Option(help="For this assistant alone; else for all.")]
-NO_INSTRUCTIONS = 'There are no standing instructions. `recollect customize add "Be brief."` gives one.'
+Agent = Annotated[str, typer.Option(help="Only for this assistant; else for all.")]
+NO_INSTRUCTIONS = 'There are no standing instructions. `recollect customize add "Be brief."` adds one.'
 OrgWide = Annotated[bool, typer.Option("--org-wide", help="For every user of the organisation.")]
 
 
@@ -29,7 +29,7 @@ OrgWide = Annotated[bool, typer.Option("--org-wide", help="For every user of the
 
 def learnings_list(
     type: Annotated[str | None, typer.Option(help="Only `preference`, `pattern` or `correction`.")] = None,
-    retired: Annotated[bool, typer.Option("--retired", help="With those that no longer count.")] = False,
+    retired: Annotated[bool, typer.Option("--retired", help="Include those that no longer count.")] = False,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
@@ -53,14 +53,14 @@ def _with_note(learning: Learning) -> str:
 def learnings_add(
     text: Annotated[str, typer.Argument(help="What was learned.")],
     type: Annotated[str, typer.Option(help="`preference`, `pattern` or `correction`.")] = "pattern",
-    confidence: Annotated[float | None, typer.Option(help="0 to 1; else what is usual for the type.")] = None,
+    confidence: Annotated[float | None, typer.Option(help="0 to 1; else the default of the type.")] = None,
     org_wide: OrgWide = False,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Keep what was learned; adding the same again makes it surer.
+    """Add a learning; adding the same again raises its confidence.
 
     Example: recollect learnings add "asks for a summary before details"
     """
@@ -82,7 +82,7 @@ def learnings_confirm(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Say that a learning turned out right: it becomes surer.
+    """Say that a learning turned out right: its confidence rises.
 
     Example: recollect learnings confirm 019a7c1f5e21a3b1
     """
@@ -98,7 +98,7 @@ def learnings_contradict(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Say that a learning turned out wrong: it becomes less sure, and below a floor it is retired.
+    """Say that a learning turned out wrong: its confidence falls, and below a floor it is retired.
 
     Example: recollect learnings contradict 019a7c1f5e21a3b1
     """
@@ -144,7 +144,7 @@ def customize_list(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """List standing instructions in the order in which an assistant is given them, including those that are off.
+    """List standing instructions in the order an assistant is given them, including those that are off.
 
     Example: recollect customize list --agent support
     """
@@ -166,8 +166,10 @@ def _whose(each: Customization) -> str:
 
 
 def customize_add(
-    text: Annotated[str, typer.Argument(help="What the assistant shall always do.")],
-    id: Annotated[str | None, typer.Option(help="An id of your own; that of a default stands in its place.")] = None,
+    text: Annotated[str, typer.Argument(help="What the assistant should always do.")],
+    id: Annotated[
+        str | None, typer.Option(help="An id of your choice; the id of a default replaces that default.")
+    ] = None,
     agent: Agent = "",
     org_wide: OrgWide = False,
     url: Url = None,
@@ -185,7 +187,7 @@ def customize_add(
 
 def customize_change(
     id: InstructionId,
-    text: Annotated[str, typer.Argument(help="What it shall say.")],
+    text: Annotated[str, typer.Argument(help="The new text.")],
     agent: Agent = "",
     org_wide: OrgWide = False,
     url: Url = None,
@@ -236,7 +238,7 @@ def customize_off(
 
 
 def customize_order(
-    ids: Annotated[list[str], typer.Argument(help="All ids, in the order they shall have.")],
+    ids: Annotated[list[str], typer.Argument(help="All ids, in the new order.")],
     agent: Agent = "",
     org_wide: OrgWide = False,
     url: Url = None,
@@ -244,7 +246,7 @@ def customize_order(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Put instructions into another order; each of your own has to be named once.
+    """Reorder instructions; name each of your own once.
 
     Example: recollect customize order tone units
     """

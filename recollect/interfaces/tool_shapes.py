@@ -34,7 +34,7 @@ Text = Annotated[str, Field(min_length=1, max_length=LIMITS.text_bytes)]
 Question = Annotated[str, Field(min_length=1, max_length=LIMITS.query_bytes)]
 Value = Annotated[str, Field(min_length=1, max_length=FACT_VALUE_BYTES)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Page = Annotated[int, Field(ge=1, le=1_000, description="1 is the first; `next_page` of a result is the one after.")]
+Page = Annotated[int, Field(ge=1, le=1_000, description="1 is the first; `next_page` in a result is the next one.")]
 PageSize = Annotated[int, Field(ge=1, le=PAGE_MAX, description="Entries on one page.")]
 
 
@@ -50,7 +50,7 @@ class AddMemory(Arguments):
     said_by: Literal["user", "other"] = Field(
         "user", description="`other` if it comes from a web page, a file, a tool or another person, not from the user."
     )
-    only_new: bool = Field(False, description="If it is there already, say so (`Conflict`) and change nothing.")
+    only_new: bool = Field(False, description="If it is already stored, fail with `Conflict` and change nothing.")
 
 
 class ToldMessage(Arguments):
@@ -60,19 +60,21 @@ class ToldMessage(Arguments):
 
 class AddMessages(Arguments):
     session: Name = Field(
-        description="Name of this conversation, as `2026-11-03 trip to Porto`: chosen once, the same for all of it."
+        description="Name of this conversation, such as `2026-11-03 trip to Porto`: choose it once, use it throughout."
     )
     messages: list[ToldMessage] = Field(
-        min_length=1, max_length=LIMITS.batch_items, description="In the order in which they were said."
+        min_length=1, max_length=LIMITS.batch_items, description="In the order they were said."
     )
     idempotency_key: Name | None = Field(
-        None, description="Any name for this very call. Send the call again under it if no answer came."
+        None, description="Any name for this one call. If no answer comes, repeat the call under the same name."
     )
 
 
 class SearchMemory(Arguments):
-    query: Question = Field(description="The question itself, or what it is about. Times as `last March` count.")
-    limit: int = Field(5, ge=1, le=HITS_MAX, description="Memories at the most.")
+    query: Question = Field(
+        description="The question itself, or what it is about. Times such as `last March` are understood."
+    )
+    limit: int = Field(5, ge=1, le=HITS_MAX, description="At most this many memories.")
     layer: Literal[SEARCHED_LAYERS] | None = Field(None, description="Only this kind of memory.")  # type: ignore[valid-type]
 
 
@@ -80,7 +82,7 @@ class GetContext(Arguments):
     query: Question = Field(description="What the user just asked, word for word.")
     max_tokens: int = Field(TOKENS_DEFAULT, ge=TOKENS_LEAST, le=TOKENS_MAX, description="Never more than this.")
     session: Name | None = Field(
-        None, description="Give its recent messages too: only for a conversation that you do not see."
+        None, description="Also return its recent messages: only for a conversation that you cannot see."
     )
 
 
@@ -102,10 +104,10 @@ class UpdatePreference(Arguments):
 
 class AddLearning(Arguments):
     content: Annotated[str, Field(min_length=1, max_length=LEARNING_BYTES)] = Field(
-        description="One sentence that helps next time, as `Wants the query plan with every SQL answer.`"
+        description="One sentence that helps next time, such as `Wants the query plan with every SQL answer.`"
     )
     type: Literal[LEARNING_TYPES] = Field(  # type: ignore[valid-type]
-        "pattern", description="`correction`: you were put right. `preference`: liked so. `pattern`: happens again."
+        "pattern", description="`correction`: you were corrected. `preference`: how they like it. `pattern`: it recurs."
     )
 
 
@@ -116,7 +118,7 @@ class ListSessions(Arguments):
 
 class Forget(Arguments):
     ids: list[Name] = Field(
-        min_length=1, max_length=FORGOTTEN_MAX, description="Ids as search_memory or get_profile gave them."
+        min_length=1, max_length=FORGOTTEN_MAX, description="Ids from search_memory or get_profile."
     )
 
 
@@ -153,9 +155,9 @@ class Recalled(BaseModel):
     said_at: str = Field(description="When it was said or kept, ISO 8601.")
     said_by: str | None = Field(description="Who said it, if it was said in a conversation.")
     session: str | None
-    score: float = Field(description="How well it fits; to be compared within one result only.")
+    score: float = Field(description="How well it fits; comparable only within one result.")
     content: str
-    cut: bool = Field(description="Whether only its beginning is here. recollect://memories/{id} is the whole.")
+    cut: bool = Field(description="Whether only its beginning is here. recollect://memories/{id} has all of it.")
 
     def line(self) -> str:
         who = f"{self.said_by}: " if self.said_by else ""
@@ -167,17 +169,17 @@ class Found(Result):
     memories: list[Recalled] = Field(description="Best first.")
 
     def text(self) -> str:
-        return fenced_lines([each.line() for each in self.memories]) or "Nothing is remembered that answers this."
+        return fenced_lines([each.line() for each in self.memories]) or "Nothing relevant is remembered."
 
 
 class Prepared(Result):
-    context: str = Field(description="Ready to be read: standing instructions of the user, then memories as data.")
-    tokens: int = Field(description="How long the context is.")
+    context: str = Field(description="Ready to use: standing instructions of the user, then memories as data.")
+    tokens: int = Field(description="Length of the context in tokens.")
     answerable: float = Field(description="How likely it is that this answers the question, 0 to 1.")
     sources: list[str] = Field(description="Ids of the memories in it.")
 
     def text(self) -> str:
-        return self.context or "Nothing is remembered that helps with this."
+        return self.context or "Nothing relevant is remembered."
 
 
 class Known(BaseModel):
@@ -186,7 +188,7 @@ class Known(BaseModel):
     key: str
     value: str
     confidence: float
-    since: str | None = Field(description="From when on it holds, ISO 8601, if that is known.")
+    since: str | None = Field(description="Since when it is true, ISO 8601, if that is known.")
 
     def line(self) -> str:
         return f"- {self.key}: {self.value} ({self.kind}, id {shown(self.id, LIMITS.id_chars)})"
@@ -194,12 +196,12 @@ class Known(BaseModel):
 
 class Profile(Result):
     notice: str = NOTICE
-    known: list[Known] = Field(description="Preferences first, then facts in the order in which they were learned.")
-    next_page: int | None = Field(description="Null at the end.")
+    known: list[Known] = Field(description="Preferences first, then facts in the order they were learned.")
+    next_page: int | None = Field(description="Null on the last page.")
 
     def text(self) -> str:
         lines = [each.line() for each in self.known]
-        return fenced_lines(lines, self.next_page) or "Nothing is known of the user yet."
+        return fenced_lines(lines, self.next_page) or "Nothing is known about the user yet."
 
 
 class Conversation(BaseModel):
@@ -216,7 +218,7 @@ class Conversation(BaseModel):
 class Sessions(Result):
     notice: str = NOTICE
     sessions: list[Conversation] = Field(description="The most recently active first.")
-    next_page: int | None = Field(description="Null at the end.")
+    next_page: int | None = Field(description="Null on the last page.")
 
     def text(self) -> str:
         lines = [each.line() for each in self.sessions]
@@ -224,8 +226,8 @@ class Sessions(Result):
 
 
 class Forgotten(Result):
-    count: int = Field(description="Records that are gone, with all that was made from them.")
-    layers: dict[str, int] = Field(description="How many of them there were in each layer.")
+    count: int = Field(description="Records that are gone, with everything derived from them.")
+    layers: dict[str, int] = Field(description="How many of them were in each layer.")
 
     def text(self) -> str:
         return f"Forgotten for good: {self.count} records."

@@ -20,16 +20,19 @@ def undo(
     session: OfSession = None,
     message: Annotated[str | None, typer.Option(help="This one message.", metavar="ID", show_default=False)] = None,
     extractor: Annotated[
-        str | None, typer.Option(help="What learned it, such as rules-1.", metavar="NAME", show_default=False)
+        str | None,
+        typer.Option(help="Only what this extractor learned, such as rules-1.", metavar="NAME", show_default=False),
     ] = None,
-    since: Annotated[str | None, typer.Option(help="Only what was learned since.", show_default=False)] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Only what was learned since this time.", show_default=False)
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be undone.")] = False,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Take back what was learned from a session, a message or by an extractor. `redo` brings it back.
+    """Undo what was learned from a session, from a message or by an extractor. `redo` brings it back.
 
     Example: recollect undo --session monday --dry-run
     """
@@ -51,7 +54,7 @@ def redo(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Take an undo back: what was learned counts again.
+    """Reverse an undo: what was learned counts again.
 
     Example: recollect redo 019a8c1d2e3f
     """
@@ -68,7 +71,7 @@ def quarantine(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Set a session or memories aside: nothing uses them any more, and what they taught is undone.
+    """Set a session or memories aside: nothing uses them any more, and what was learned from them is undone.
 
     Example: recollect quarantine --session "with a stranger"
     """
@@ -101,7 +104,7 @@ def _show_aside(aside: SetAside, as_json: bool, *, released: bool) -> None:
         _counts(aside.records, done)
         say(f"{plural(aside.count, 'record')} {done}.")
     else:
-        say(f"There was nothing to be {done}.")
+        say(f"There was nothing to {'release' if released else 'set aside'}.")
     if not aside.count:
         raise typer.Exit(NOT_FOUND)
 

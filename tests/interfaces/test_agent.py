@@ -75,7 +75,10 @@ async def test_nothing_is_remembered_of_an_empty_memory():
         ("ok", "All right."),
         ("lol, no", "All right."),
         ("Bye!", "Goodbye!"),
-        ("Remind me to buy milk tomorrow.", "I'll remember that. I can't ring a bell, so ask me when the time comes."),
+        (
+            "Remind me to buy milk tomorrow.",
+            "I'll remember that. I can't send reminders, so ask me when the time comes.",
+        ),
     ],
 )
 async def test_what_is_told_gets_a_short_word(text, answer):
@@ -121,7 +124,7 @@ async def test_what_is_asked_in_other_words_is_answered_from_the_profile(questio
 async def test_who_asks_what_was_talked_about_hears_how_the_conversations_began():
     said = await _ask("What did we talk about last time?")
     assert said == f"These conversations began with:\n– on Monday 2 November: “{TOLD[0]}”"
-    assert await _ask("What did we talk about yesterday?") == "I don't remember a conversation of that time."
+    assert await _ask("What did we talk about yesterday?") == "I don't remember a conversation from that time."
     assert await _ask("What did we talk about?", told=()) == "This is our first conversation."
 
 

@@ -84,7 +84,7 @@ def test_a_wrong_call_is_one_line_on_standard_error_and_exit_2(recollect, argume
         (["update", "some-id"], 2, "a text, --importance, --metadata or --expires-at"),
         (["reembed", "--user", "nobody"], 1, "`recollect users` lists who has memories"),
         (["reprocess", "--user", "nobody"], 1, "`recollect users` lists who has memories"),
-        (["context", "tea", "--user", "nobody"], 0, "nothing is remembered that belongs here: of nobody"),
+        (["context", "tea", "--user", "nobody"], 0, "nothing relevant is remembered for nobody"),
         (["customize"], 1, "`recollect customize add"),
         (["facts"], 1, "`recollect facts set"),
         (["learnings", "--user", "nobody"], 1, "`recollect users` lists who has memories"),
@@ -104,14 +104,14 @@ def test_data_and_files_that_are_not_there_are_told_as_such(recollect, tmp_path)
     assert missing.code == 1 and "no memories yet in" in missing.err
     recollect("add", "Tea.")
     taken = recollect("backup", str(tmp_path / "notes.db"))
-    assert taken.code == 3 and "notes.db is already there" in taken.err
+    assert taken.code == 3 and "notes.db already exists" in taken.err
 
 
 @pytest.mark.parametrize("guess", sorted(GUESSED))
 def test_a_command_that_people_guess_names_the_one_that_is_meant(recollect, guess):
     ran = recollect(guess, "something", at=None)
     assert ran.code == 2
-    assert f"it is `recollect {GUESSED[guess]}`" in ran.err
+    assert f"use `recollect {GUESSED[guess]}`" in ran.err
     assert recollect(GUESSED[guess], "--help", at=None).code == 0
 
 
@@ -263,7 +263,7 @@ def test_what_upkeep_ended_as_a_double_can_be_brought_back(recollect):
     recollect("maintain")
     (ended,) = [each for each in recollect("list", "--json").json if each["valid_to"] is not None]
     back = recollect("bring-back", ended["id"])
-    assert (back.code, back.out) == (0, f"Back: {ended['content']}\n")
+    assert (back.code, back.out) == (0, f"Restored: {ended['content']}\n")
     assert all(each["valid_to"] is None for each in recollect("list", "--json").json)
     assert recollect("bring-back", ended["id"]).code == 1
 
@@ -315,10 +315,10 @@ def test_what_came_in_is_found_and_explained(recollect, lines):
 def test_a_search_says_when_nothing_really_fits(recollect, lines):
     _remember(recollect, lines, TEA, PORTO)
     fits = recollect("search", "What do I drink?").out
-    assert "relevance" in fits and "Nothing here really fits" not in fits
+    assert "relevance" in fits and "Nothing fits well" not in fits
     nothing = recollect("search", "quantum tax helicopter zebra")
     assert nothing.code == 0
-    assert nothing.out.startswith("Nothing relevant is remembered. The nearest, hardly related:\n1  ")
+    assert nothing.out.startswith("Nothing relevant is remembered. The closest, all weak matches:\n1  ")
 
 
 def test_what_is_hardly_related_is_counted_and_shown_on_demand(recollect, lines):
@@ -326,7 +326,7 @@ def test_what_is_hardly_related_is_counted_and_shown_on_demand(recollect, lines)
     _remember(recollect, lines, TEA, *dull)
     found = recollect("search", "oolong tea")
     assert found.out.startswith("1  I drink oolong before noon.") and "paint" not in found.out
-    assert found.out.endswith("3 more found, hardly related; --all shows them.\n")
+    assert found.out.endswith("3 more found, only weakly related; --all shows them.\n")
     everything = recollect("search", "oolong tea", "--all").out
     assert everything.count("paint") == 3 and "--all" not in everything
     assert len(recollect("search", "oolong tea", "--json").json) == 4, "programs get what search_memory gives"
@@ -427,7 +427,7 @@ def test_a_session_is_closed_once_and_becomes_an_episode(recollect, lines):
     again = recollect("sessions", "--close", "monday")
     assert (again.code, again.out) == (
         1,
-        "There is nothing to note down: all of it is noted already, or too little was said.\n",
+        "There is nothing to add: everything is in an episode already, or too little was said.\n",
     )
 
 
@@ -446,7 +446,7 @@ def test_a_session_is_branched_from_a_message(recollect, lines):
     _remember(recollect, lines, TEA, TEA | {"content": "And coffee after it."})
     first = recollect("list", "--layer", "conversation", "--json").json[0]["id"]
     told = recollect("sessions", "--branch", "monday", first, "what if")
-    assert (told.code, told.out) == (0, "`recollect chat --session 'what if'` goes on from there.\n")
+    assert (told.code, told.out) == (0, "`recollect chat --session 'what if'` continues from there.\n")
     branched = recollect("sessions", "--show", "what if", "--json").json["messages"]
     assert [message["content"] for message in branched] == [TEA["content"]]
     refused = recollect("sessions", "--branch", "monday", "no-such-message", "other")
@@ -462,7 +462,7 @@ def test_two_choices_or_a_dry_run_of_none_are_refused(recollect, lines):
 
 def test_the_state_of_a_task_is_set_changed_shown_and_cleared(recollect):
     there = ("--session", "monday", "--agent", "guide")
-    assert recollect("working", "set", '{"step": 1, "plan": ["pack"]}', *there).out == "Kept, as version 1.\n"
+    assert recollect("working", "set", '{"step": 1, "plan": ["pack"]}', *there).out == "Saved as version 1.\n"
     patched = recollect("working", "patch", '{"step": 2, "plan": null}', *there, "--json").json
     assert patched == {"state": {"step": 2}, "version": 2}
     assert recollect("working", *there, "--json").json == patched
@@ -475,7 +475,7 @@ def test_the_state_of_a_task_is_set_changed_shown_and_cleared(recollect):
         pushed = recollect("working", "push", "recent", action, "--keep", "2", *there, "--json").json["state"]
     assert pushed == {"recent": [{"wrote": 2}, "left"]}
     refused = recollect("working", "push", "recent", "read", *there)
-    assert refused.code == 2 and "a text has quotes of its own" in refused.err
+    assert refused.code == 2 and "a text needs its own quotes" in refused.err
     assert recollect("working", "clear", *there).code == 0
     assert recollect("working", "show", *there).code == 1
 
@@ -653,7 +653,7 @@ def test_what_is_kept_for_the_whole_org_is_found_by_everybody_and_forgotten_by_i
     assert [each["id"] for each in recollect("list", "--org-wide", "--json").json] == [kept.json["id"]]
     assert recollect("forget", "--org-wide").code == 2
     assert recollect("forget", kept.json["id"], "--org-wide", "--json").json["count"] == 1
-    assert "everybody of default" in recollect("list", "--org-wide").out
+    assert "everybody in default" in recollect("list", "--org-wide").out
     assert recollect("search", "when does the office close", "--user", "ann").code == 1
 
 
@@ -889,7 +889,7 @@ def test_why_shows_the_fact_that_answered_and_the_message_that_said_it(recollect
     ran = recollect("chat", "--script", "-", "--json", input="I live in Oslo.\nWhere do I live?\n/why\n")
     _, answer, why = (json.loads(line) for line in ran.out.splitlines())
     assert answer["assistant"].startswith("You live in Oslo. Earlier today you said: “I live in Oslo.”")
-    assert why["output"].startswith("city: Oslo\n   of your profile: learned")
+    assert why["output"].startswith("city: Oslo\n   from your profile: learned")
     assert f"id {answer['sources'][0]}, the message that said it" in why["output"]
 
 
@@ -1014,7 +1014,7 @@ def test_the_worker_ends_cleanly_when_it_is_asked_to(recollect, lines, tmp_path,
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (0, "")
-    assert out.startswith("Taking in what was said")
+    assert out.startswith("Processing what was said")
     assert "1 job done, 0 given up." in out
     assert "2 for later." in out
 

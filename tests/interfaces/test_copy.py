@@ -170,7 +170,7 @@ def test_what_was_not_enriched_yet_is_enriched_in_the_new_store(recollect, tmp_p
     old, new = (f"sqlite:///{tmp_path}/{name}.db" for name in ("old", "new"))
     asyncio.run(_tell(old))
     ran = recollect("copy", old, new, at=None)
-    assert ran.code == 0 and "work is due in the source" in ran.err
+    assert ran.code == 0 and "jobs are waiting in the source" in ran.err
     assert asyncio.run(_learned(new)) == ["Lisbon"]
 
 

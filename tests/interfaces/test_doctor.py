@@ -140,7 +140,7 @@ async def test_a_chat_model_that_says_nothing_is_not_waited_for_for_long(url, mo
         endpoint.always = sleep_on_it
         async with asyncio.timeout(20):
             check = (await _examined(url))["chat model"]
-    assert check.state == "warn" and "openai:small gave no answer" in check.found
+    assert check.state == "warn" and "openai:small did not answer" in check.found
 
 
 async def test_an_endpoint_of_embeddings_is_asked_for_one(url, monkeypatch):

@@ -50,7 +50,7 @@ def test_a_postgresql_of_an_earlier_version_is_told_and_left_as_it_is(recollect)
     store = checks(ran)["store"]
     assert (ran.code, store["state"]) == (0, "warn")
     assert f"has version {len(MIGRATIONS) - 1}, this Recollect knows {len(MIGRATIONS)}" in store["found"]
-    assert "brought up to date by whoever opens it first" in store["advice"]
+    assert "the first to open it brings it up to date" in store["advice"]
     assert newest == (len(MIGRATIONS) - 1,)
 
 

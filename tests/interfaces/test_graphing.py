@@ -49,7 +49,7 @@ def test_a_business_object_is_kept_shown_and_let_go_of(recollect):
     assert recollect("entities", "--type", "order").code == 1
     assert recollect("entities", "get", "customer", "42", "--json").json == {"name": "Acme GmbH", "plan": "gold"}
     assert "gold" in recollect("entities", "get", "customer", "42").out
-    assert recollect("entities", "invalidate", "customer", "42").out == "Let go of 1 entity.\n"
+    assert recollect("entities", "invalidate", "customer", "42").out == "Dropped 1 entity.\n"
     assert recollect("entities", "get", "customer", "42").code == 1
 
 
@@ -111,16 +111,16 @@ def test_neighbours_are_counted_in_steps(graph):
 
 def test_a_relation_can_end(graph):
     (job,) = [r for r in graph("graph", "--json").json["relations"] if r["relation"] == "works_at"]
-    assert graph("graph", "end", job["id"], "--reason", "moved on").out.startswith("Over: Ana works at Equinor")
+    assert graph("graph", "end", job["id"], "--reason", "moved on").out.startswith("Ended: Ana works at Equinor")
     assert "Ana works at Equinor" not in _said(graph("graph", "--json"))
     assert graph("graph", "end", "nothing").code == 1
 
 
 def test_two_entities_become_one_and_two_again(graph):
     assert graph("graph", "add", "Anita", "--type", "person", "--alias", "Nita").code == 0
-    assert graph("graph", "merge", "Ana", "Anita").out == "One now: Ana (thing), also called Anita, Nita.\n"
+    assert graph("graph", "merge", "Ana", "Anita").out == "Merged: Ana (thing), also called Anita, Nita.\n"
     assert "Ana lives in Bergen" in _said(graph("graph", "show", "Nita", "--json"))
-    assert graph("graph", "undo-merge", "Anita").out.startswith("Two again: Ana (thing) and Anita (person)")
+    assert graph("graph", "undo-merge", "Anita").out.startswith("Separate again: Ana (thing) and Anita (person)")
     assert graph("graph", "undo-merge", "Anita").code == 1
 
 

@@ -82,7 +82,7 @@ def test_the_fifth_line_of_ten_is_bad(recollect, lines):
     ran = recollect("import", lines(*items))
     assert ran.code == 2
     assert "unknown field 'colour'" in ran.out
-    assert "9 new, 0 known already, 1 line refused." in ran.out
+    assert "9 new, 0 already known, 1 line refused." in ran.out
     assert "SECRET" not in ran.out + ran.err
     assert len(_contents(recollect)) == 9
 

@@ -208,7 +208,7 @@ def test_what_stands_before_a_broken_end_is_kept(recollect, tmp_path):
     (tmp_path / "conversations.json").write_bytes(whole[:-40])
     ran = recollect("import", "--from", "chatgpt", "conversations.json", "--json")
     assert (ran.code, ran.json["messages"], ran.json["bad"]) == (2, 5, 1)
-    assert "ends in the middle" in ran.json["problems"][0]["reason"]
+    assert "is cut off" in ran.json["problems"][0]["reason"]
 
 
 def test_an_archive_cannot_write_anywhere_nor_fill_the_memory(recollect, tmp_path):

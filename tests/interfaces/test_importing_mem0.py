@@ -137,7 +137,7 @@ def endless() -> bytes:
 def test_nothing_in_a_pickled_point_can_run(recollect, tmp_path):
     bait = tmp_path / "ran"
     for protocol in range(6):
-        with pytest.raises(Exception, match="is not a point of Qdrant"):
+        with pytest.raises(Exception, match="is not a Qdrant point"):
             payload_of(pickle.dumps({"payload": Touch(bait)}, protocol=protocol))
     folder = collection(
         tmp_path, pickle.dumps(Touch(bait)), b"", b"garbage", endless(), b"\x80\x04]q\xff." * 9, b"x" * 2**21

@@ -225,7 +225,7 @@ def test_another_text_under_an_id_is_refused_where_the_id_is_what_it_is_known_by
     told = bring(kind, [GOOD, Entry("Black tea.", "b"), Entry("Red tea.", "b"), LAST])
     if kind in BY_THEIR_OWN_IDS:
         (line,) = told.refused
-        assert (line["line"], line["reason"]) == (3, "id: came before in the source and says something else")
+        assert (line["line"], line["reason"]) == (3, "id: appeared earlier in the source with different content")
         assert told.lost([Entry("Black tea.")]) == [], "the first stays"
     else:
         assert told.refused == []
@@ -259,10 +259,10 @@ def test_what_was_changed_in_the_source_since_is_told_and_left_as_it_is(recollec
         assert ran.code == 0
     told = [json.loads(line) for line in Path(f"{new}.jsonl").read_text().splitlines()]
     assert {each["result"]: each.get("reason", "") for each in told} == {
-        "known": "reads differently here, and was left as it is",
+        "known": "differs here, and was left unchanged",
         "new": "",
     }
-    assert "1 of those known read differently here" in ran.out
+    assert "Known but different here, and left unchanged: 1." in ran.out
     assert sorted(texts_of(recollect, "me")) == ["Black tea.", "White tea at noon."]
 
 

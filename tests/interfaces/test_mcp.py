@@ -124,7 +124,7 @@ async def test_the_tools_leave_a_model_room_for_the_conversation(ann):
 async def test_only_forgetting_is_called_destructive_and_it_asks_for_a_yes(ann):
     tools = {tool.name: tool for tool in (await ann.client.list_tools()).tools}
     assert [name for name, tool in tools.items() if tool.annotations.destructive_hint] == ["forget"]
-    assert "after they said yes" in tools["forget"].description
+    assert "only after they said yes" in tools["forget"].description
     reading = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
     assert reading == {"get_context", "search_memory", "get_profile", "list_sessions"}
 
@@ -168,7 +168,7 @@ async def test_the_same_call_under_the_same_key_is_stored_once(ann):
 async def test_a_memory_is_forgotten_by_its_id(ann):
     kept = await ann.fields("add_memory", content="The door code is on the fridge.")
     assert (await ann.fields("forget", ids=[kept["id"]]))["count"] == 1
-    assert await ann.text("search_memory", query="door code") == "Nothing is remembered that answers this."
+    assert await ann.text("search_memory", query="door code") == "Nothing relevant is remembered."
 
 
 async def test_what_comes_from_elsewhere_is_marked_so_and_so_is_the_way_it_came(ann, memory):
@@ -179,9 +179,9 @@ async def test_what_comes_from_elsewhere_is_marked_so_and_so_is_the_way_it_came(
 
 
 async def test_nothing_known_is_said_in_words(ann):
-    assert await ann.text("get_profile") == "Nothing is known of the user yet."
+    assert await ann.text("get_profile") == "Nothing is known about the user yet."
     assert await ann.text("list_sessions") == "There are no conversations yet."
-    assert await ann.text("get_context", query="Who am I?") == "Nothing is remembered that helps with this."
+    assert await ann.text("get_context", query="Who am I?") == "Nothing relevant is remembered."
 
 
 async def test_standing_instructions_of_the_assistant_are_in_its_context(memory):
