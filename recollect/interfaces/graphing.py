@@ -371,8 +371,9 @@ def _show_episode(episode: Episode) -> None:
     )
     say(visible(episode.content))
     _show_list("People", episode.people)
-    _show_list("Decided", episode.decisions)
-    _show_list("Open", episode.open_questions)
+    # Without a model the text quotes decisions and questions itself.
+    _show_list("Decided", [each for each in episode.decisions if each not in episode.content])
+    _show_list("Open", [each for each in episode.open_questions if each not in episode.content])
 
 
 def _show_list(heading: str, items: Sequence[str]) -> None:

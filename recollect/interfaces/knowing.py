@@ -96,7 +96,7 @@ def facts_list(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """List facts, how sure each is and where it comes from; --preference lists preferences.
+    """List facts and how sure each is; --preference lists preferences, --json also shows where each comes from.
 
     Example: recollect facts list --as-of 2026-03-01
     """
