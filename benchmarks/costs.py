@@ -29,6 +29,8 @@ BATCH = 20
 QUESTIONS = 100
 CONTEXT_TOKENS = 4_000
 TOLD = 200
+CHATTED, REPLY_SENTENCES = 200, (12, 25)
+"""Turns of a chat in which the assistant writes at length, and how much it writes each time."""
 STARTS = 15
 SEARCH_CPU_MS, CONTEXT_RATIO, TURNS_PER_S, ENRICH_CPU_MS = 5.0, 5.0, 1_000.0, 5.0
 """The targets."""
@@ -53,12 +55,12 @@ _WORDS = {
 }
 
 
-def turns() -> Iterator[dict[str, str]]:
-    """A conversation with an assistant: one or two sentences, then a reply of three to eight."""
+def turns(reply: tuple[int, int] = (3, 8)) -> Iterator[dict[str, str]]:
+    """A conversation with an assistant: one or two sentences, then a reply of three to eight unless told otherwise."""
     text, chance = sentences(), random.Random(11)
     while True:
         yield {"role": "user", "content": " ".join(islice(text, chance.randint(1, 2)))}
-        yield {"role": "assistant", "content": " ".join(islice(text, chance.randint(3, 8)))}
+        yield {"role": "assistant", "content": " ".join(islice(text, chance.randint(*reply)))}
 
 
 def questions(count: int) -> list[str]:
@@ -92,8 +94,35 @@ async def run(folder: Path) -> dict[str, Any]:
             await measured[1].measure(
                 lambda asked=question: user.get_context(asked, max_tokens=CONTEXT_TOKENS)  # type: ignore[misc]
             )
-        learned = await learning(memory)
-    return show(turns_per_s, search, context) | show_learning(*learned) | show_starting(folder)
+        learned, chat = await learning(memory), await chatting(memory)
+    return show(turns_per_s, search, context) | show_learning(*learned) | show_chat(*chat) | show_starting(folder)
+
+
+async def chatting(memory: Memory) -> tuple[Samples, Samples]:
+    """A search and a context for each turn of a chat with long replies, as an assistant asks for them."""
+    user, said = memory.user("eve"), turns(REPLY_SENTENCES)
+    search, context = Samples(), Samples()
+    for number in range(CHATTED):
+        chat = user.session(f"chat-{number // SESSION_TURNS}")
+        asked, reply = next(said)["content"], next(said)["content"]
+        await search.measure(lambda asked=asked: user.search_memory(asked, limit=10))  # type: ignore[misc]
+        await context.measure(
+            lambda asked=asked, chat=chat: chat.get_context(asked, max_tokens=CONTEXT_TOKENS)  # type: ignore[misc]
+        )
+        await chat.add_interaction(asked, reply)
+        await memory.work()
+    return search, context
+
+
+def show_chat(search: Samples, context: Samples) -> dict[str, Any]:
+    search_ms, context_ms = search.figures().cpu_ms, context.figures().cpu_ms
+    rows = [
+        ["search after each turn", f"{search_ms:.2f} ms", "reads the new turn first"],
+        [f"context of {CONTEXT_TOKENS:,} tokens", f"{context_ms:.2f} ms", f"{context_ms / search_ms:.1f}x the search"],
+    ]
+    title = f"costs in a chat of {CHATTED} turns with replies of {REPLY_SENTENCES[0]} to {REPLY_SENTENCES[1]} sentences"
+    print(table(title, ["", "CPU", "that is"], rows), flush=True)
+    return {"chat_search_cpu_ms": search_ms, "chat_context_cpu_ms": context_ms}
 
 
 async def learning(memory: Memory) -> tuple[float, float]:
