@@ -241,4 +241,4 @@ class _Shared:
 
 
 def _busy() -> Busy:
-    return Busy("the server has its hands full; ask again", field="server")
+    return Busy("the server is busy; try again", field="server")

@@ -29,11 +29,11 @@ class AgentTools:
     async def call(self, owner: User, call: ToolCall) -> str:
         """Return the result of a tool as text for the model; a mistake in the call is reported in the same way."""
         if call.name not in self._agent.tools:
-            return f"There is no such tool. There are {', '.join(self._agent.tools)}."
+            return f"There is no such tool. Available: {', '.join(self._agent.tools)}."
         try:
             arguments = json.loads(call.arguments or "{}")
         except (ValueError, RecursionError):
-            return "The arguments are no JSON."
+            return "The arguments are not valid JSON."
         caller = Caller(owner, self._agent.name, via=VIA, before_adding=self._may_add)
         result = await called(TOOLS[call.name], caller, arguments)
         return result if isinstance(result, str) else result.text()

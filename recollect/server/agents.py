@@ -37,7 +37,7 @@ TOOLS = (
 )
 """What a model may be allowed to do with the memory of the user it talks to. Only people may forget things, because
 a model can be talked into it, and it cannot be undone."""
-DEFAULT_PROMPT = "You are a helpful assistant. What you remember of the user stands below; use it where it helps."
+DEFAULT_PROMPT = "You are a helpful assistant. What you remember about the user is given below; use it where it helps."
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Agent:
 def read_agents(tables: Any, environ: Mapping[str, str]) -> dict[str, Agent]:
     """Read and check the agents of a file's `[agents.*]` tables; the default one is always among them."""
     if not isinstance(tables, Mapping):
-        raise ValidationError("must be tables, as [agents.support]", field="agents")
+        raise ValidationError("must be tables, such as [agents.support]", field="agents")
     found = {name: _agent(name, table, environ) for name, table in tables.items()}
     return {DEFAULT: Agent(DEFAULT)} | found
 
@@ -98,7 +98,7 @@ def _agent(name: str, table: Any, environ: Mapping[str, str]) -> Agent:
     validate.text(agent.prompt, f"{here}.prompt", PROMPT_BYTES)
     validate.tokens_max(agent.context_tokens, f"{here}.context_tokens")
     if agent.url and not (agent.url.startswith(("http://", "https://")) and agent.model):
-        raise ValidationError("must be an http:// or https:// URL, with the model to ask for", field=f"{here}.url")
+        raise ValidationError("must be an http:// or https:// URL, with the model to use", field=f"{here}.url")
     _check_policy(agent, here)
     key = environ.get(agent.key_variable, "") if agent.url else ""
     if not key.isascii() or (key and not key.isprintable()):
@@ -119,9 +119,9 @@ def _check_policy(agent: Agent, here: str) -> None:
     if not set(agent.tools) <= set(TOOLS):
         raise ValidationError(f"must be some of {', '.join(TOOLS)}", field=f"{here}.tools")
     if agent.tools and not agent.url:
-        raise ValidationError("need a model to call them: give a url", field=f"{here}.tools")
+        raise ValidationError("need a model that can call them: give its url", field=f"{here}.tools")
     if agent.model and not agent.url:
-        raise ValidationError("is asked at an endpoint: give its url", field=f"{here}.model")
+        raise ValidationError("needs an endpoint: give its url", field=f"{here}.model")
 
 
 def _check(value: Any, kind: str, field: str) -> None:

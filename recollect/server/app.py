@@ -174,7 +174,7 @@ async def serve_on(service: Service, listener: socket.socket, stop: asyncio.Even
 def check_host(host: str, needs_keys: bool) -> None:
     """Refuse to serve anything but this machine without keys."""
     if not needs_keys and not is_loopback(host):
-        hint = "there are no keys: make one with `recollect keys create`, or serve on 127.0.0.1"
+        hint = "there are no keys: create one with `recollect keys create`, or serve on 127.0.0.1"
         raise ValidationError(hint, field="host")
 
 

@@ -48,7 +48,7 @@ class Assistants:
         given = _given(query)
         user = given.get("user", principal.user)
         if user is None:
-            raise ValidationError("this key is for all users: say whose memories, as /mcp?user=ann", field="user")
+            raise ValidationError("this key is for all users: name one, as in /mcp?user=ann", field="user")
         if principal.user not in (None, user):
             raise NotFound(field="user")
         agent = validate.identifier(given["agent"], "agent") if given.get("agent") else ""
@@ -76,4 +76,4 @@ def _protocol() -> Any:
     try:
         return import_module("recollect.interfaces.mcp")
     except ModuleNotFoundError as error:
-        raise Unavailable("the protocol's own package is missing: pip install 'recollect[mcp]'", field="mcp") from error
+        raise Unavailable("the MCP package is missing: pip install 'recollect[mcp]'", field="mcp") from error

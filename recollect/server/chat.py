@@ -39,7 +39,7 @@ _EXAMPLE = (
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
         "model": schemas.ChatShape,
-        "description": "The reply; with `stream`, events `token`, then `done` with all of it, or `error`.",
+        "description": "The reply; with `stream`, events `token`, then `done` with the whole reply, or `error`.",
         "content": {EVENTS: {"schema": {"type": "string"}, "example": _EXAMPLE}},
     }
 }
@@ -68,14 +68,14 @@ class Turn:
     async def end(self, prepared: Prepared, reply: str) -> dict[str, Any]:
         """Store the reply. If the same turn was answered in the meantime, that reply is returned."""
         if not reply.strip():
-            raise ModelError("The agent said nothing. What the user said is kept.", field="agent")
+            raise ModelError("The agent gave no answer. The user's message is kept.", field="agent")
         try:
             await self.chat.add_message(
                 "assistant", reply, id=self.reply_id, metadata=prepared.metadata, reply_to=self.said_id
             )
         except Conflict as conflict:
             if conflict.field == "reply_to":
-                raise Conflict("what was said is forgotten by now; the reply is not kept", field="message") from None
+                raise Conflict("the message was forgotten meanwhile; the reply is not kept", field="message") from None
             reply = (await self.owner.get_memory(self.reply_id)).content
         self.service.metrics.count("adds")
         self.service.metrics.count("turns")
@@ -171,7 +171,7 @@ async def streamed(
         yield _event("error", failed(error))
     except asyncio.CancelledError:
         if turn.service.draining:
-            yield _event("error", failed(Unavailable("the server is about to stop; ask again", field="server")))
+            yield _event("error", failed(Unavailable("the server is shutting down; try again", field="server")))
         raise
 
 

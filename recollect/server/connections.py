@@ -46,11 +46,11 @@ def _too_often(wait_s: int) -> bytes:
 
 
 REFUSALS = {
-    400: _written(Refused(400, "this is no HTTP that can be understood"), stays=False),
-    431: _written(Refused(431, "the head of the request is too long; 32 KiB are enough"), stays=False),
-    503: _written(Busy("there are too many connections; ask again", field="server"), stays=False),
+    400: _written(Refused(400, "this is not a valid HTTP request"), stays=False),
+    431: _written(Refused(431, "the head of the request is too long; the limit is 32 KiB"), stays=False),
+    503: _written(Busy("there are too many connections; try again", field="server"), stays=False),
 }
-HANDS_FULL = _written(Busy("the server has its hands full; ask again", field="server"), stays=True)
+HANDS_FULL = _written(Busy("the server is busy; try again", field="server"), stays=True)
 
 
 class Sent(NamedTuple):

@@ -16,7 +16,7 @@ from recollect.server.routing import VERSIONED, AgentName, IfMatch, Owner, given
 
 routes = router("/api/users/{user}", "customizations")
 
-Effective = Annotated[bool, Query(description="What counts, together with the defaults of the org.")]
+Effective = Annotated[bool, Query(description="List what is in effect, including the defaults of the org.")]
 InstructionId = Annotated[str, Path(description="The instruction.", examples=["tone"])]
 
 

@@ -14,7 +14,7 @@ KEY = {
     "type": "http",
     "scheme": "bearer",
     "bearerFormat": "rk_<id>_<secret>",
-    "description": "A key as `recollect keys create` makes it. While there are none, this machine needs none.",
+    "description": "A key made with `recollect keys create`. While there are none, this machine needs no key.",
 }
 
 

@@ -86,12 +86,12 @@ class FromModel:
             given = [await tools.call(prepared.owner, call) for call in calls]
             messages += _as_messages(calls, given)
         if not told:
-            raise ModelError("The model of this agent said nothing. What the user said is kept.", field="agent")
+            raise ModelError("The model of this agent gave no answer. The user's message is kept.", field="agent")
 
 
 def _check_length(told: int) -> None:
     if told > LIMITS.text_bytes:
-        raise ModelError("The model's answer is too long to be kept. What the user said is.", field="agent")
+        raise ModelError("The model's answer is too long to be kept. The user's message is kept.", field="agent")
 
 
 def _as_messages(calls: Sequence[ToolCall], given: Sequence[str]) -> list[dict[str, Any]]:

@@ -14,8 +14,8 @@ from recollect.server.routing import Caller, Here, given, router, shapes
 
 routes = router("/api/entities", "entities")
 
-Type = Annotated[str, Path(description="What kind of object it is.", examples=["customer"])]
-Id = Annotated[str, Path(description="Its id where it comes from.", examples=["42"])]
+Type = Annotated[str, Path(description="The type of the object.", examples=["customer"])]
+Id = Annotated[str, Path(description="Its id in the system it comes from.", examples=["42"])]
 
 
 @routes.get("/{type}", responses=shapes(schemas.BusinessObjectsShape))

@@ -85,7 +85,7 @@ class Envelope:
             if not self._service.draining:
                 raise
             # The server is stopping and has waited long enough. What was stored stays stored.
-            await exchange.fail(Unavailable("the server is about to stop; ask again", field="server"))
+            await exchange.fail(Unavailable("the server is shutting down; try again", field="server"))
 
 
 class _Exchange:

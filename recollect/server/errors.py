@@ -51,14 +51,14 @@ STATUSES: tuple[tuple[type[RecollectError], int], ...] = (
     (ModelError, 502),
 )
 """The first match decides."""
-NO_SUCH_ROUTE = "there is nothing at this path; /openapi.json describes what there is"
+NO_SUCH_ROUTE = "there is nothing at this path; see /openapi.json for what exists"
 RETRY_S = 1
 """When to retry after a 503 whose error does not say so itself."""
 _FORMS = ("one", "many")
 """Parts of an error's location that name the variant of the body, not a field."""
 _REASONS = {
     "missing": "must be given",
-    "extra_forbidden": "is not known here",
+    "extra_forbidden": "is not a known field",
     "int_parsing": "must be a whole number",
     "bool_parsing": "must be true or false",
     "list_type": "must be a list",
@@ -82,7 +82,7 @@ class Unauthorized(Refused):
     """The same for a key that is missing, wrong, revoked or expired, so that guessing reveals nothing."""
 
     def __init__(self) -> None:
-        super().__init__(401, "give a key that counts: `Authorization: Bearer rk_...`", field="authorization")
+        super().__init__(401, "give a valid key: `Authorization: Bearer rk_...`", field="authorization")
 
 
 class TooMany(RateLimited):
@@ -125,14 +125,14 @@ def told(error: Exception) -> tuple[int, str | None, str]:
         return status, error.field, error.message
     if isinstance(error, HTTPException):
         return status, None, _told_by_http(error)
-    return status, None, "an unexpected error; the log of the server names it under this request id"
+    return status, None, "an unexpected error; the server log has the details under this request id"
 
 
 def _told_by_http(error: HTTPException) -> str:
     if error.status_code == HTTPStatus.NOT_FOUND:
         return NO_SUCH_ROUTE
     allowed = (error.headers or {}).get("Allow")
-    return f"this path takes {allowed}" if allowed else HTTPStatus(error.status_code).phrase
+    return f"this path allows only {allowed}" if allowed else HTTPStatus(error.status_code).phrase
 
 
 def _code(error: Exception) -> str:
@@ -165,4 +165,4 @@ def _first_mistake(errors: Sequence[Mapping[str, Any]]) -> tuple[str | None, str
     first = errors[0]
     place = [str(part) for part in first["loc"][1:] if part not in _FORMS]  # the first says body, path, query or header
     field = ".".join(place)[:FIELD_CHARACTERS].encode("ascii", "backslashreplace").decode() or "body"
-    return field, _REASONS.get(first["type"], "is not of the kind that belongs here")
+    return field, _REASONS.get(first["type"], "has the wrong type")

@@ -131,7 +131,7 @@ class Executors:
         """Return the executor for a user's turns with an agent; without a name, with the default one."""
         name = agent or DEFAULT
         if name not in self._agents:
-            raise NotFound("no such agent; [agents.NAME] in recollect.toml makes one", field="agent")
+            raise NotFound("no such agent; define it as [agents.NAME] in recollect.toml", field="agent")
         self._sessions.use((org, user, session), lambda: None)
         return self._held.use((org, user, name), lambda: self._made(self._agents[name], org))
 

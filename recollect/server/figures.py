@@ -26,23 +26,21 @@ async def metrics(service: Here) -> Response:
 def _gauges(service: Service, survey: Survey) -> Iterator[Gauge]:
     states = {"waiting": survey.jobs_waiting, "running": survey.jobs_running, "scheduled": survey.jobs_scheduled}
     for state, count in states.items():
-        yield Gauge(
-            "jobs", "Jobs in the store, by state; those for a later time are scheduled.", count, {"state": state}
-        )
+        yield Gauge("jobs", "Jobs in the store, by state; scheduled ones are not due yet.", count, {"state": state})
     oldest = survey.waits_since
     age_s = 0.0 if oldest is None else max(0.0, (service.clock() - oldest) / SECOND_MS)
-    yield Gauge("oldest_job_age_seconds", "How long the oldest job waits beyond its time.", age_s)
+    yield Gauge("oldest_job_age_seconds", "How long the oldest waiting job is overdue.", age_s)
     for layer, count in sorted(survey.records.items()):
         yield Gauge("records", "Records in the store, by layer.", count, {"layer": layer})
-    yield Gauge("partitions", "Users and orgs that have something.", survey.partitions)
+    yield Gauge("partitions", "Users and orgs that have any data.", survey.partitions)
     yield Gauge("survey_age_seconds", "How long ago records, jobs and users were counted.", service.surveys.age_s)
     if survey.bytes is not None:
         yield Gauge("store_bytes", "Size of the store.", survey.bytes)
     index = service.memory.describe()["index"]
-    about = "The indexes that the process that answers holds in memory, and those that it has laid aside in a file."
+    about = "The indexes that the answering process holds in memory, and those it has moved to a file."
     for name in ("partitions", "records", "mib", "aside", "aside_mib"):
         yield Gauge("index", about, index[name], {"what": name})
     chats = service.executors
-    yield Gauge("executors", "Executors of /api/chat that are alive in the process that answers.", chats.alive)
-    about = "Sessions of /api/chat with a turn in the last half hour, in the process that answers."
+    yield Gauge("executors", "Executors of /api/chat that are alive in the answering process.", chats.alive)
+    about = "Sessions of /api/chat with a turn in the last half hour, in the answering process."
     yield Gauge("sessions", about, chats.sessions_alive)

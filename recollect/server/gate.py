@@ -61,7 +61,7 @@ class Gate:
         scope["path"] = quote(scope["path"], safe="/") if raw is None else raw.decode("ascii", "backslashreplace")
         if is_guarded(scope["path"].removeprefix(scope.get("root_path", ""))):
             if self._service.draining:
-                raise Unavailable("the server is about to stop; ask again", field="server")
+                raise Unavailable("the server is shutting down; try again", field="server")
             principal = scope[PRINCIPAL] = await self._principal(scope)
             await self._service.quotas.admit(principal.org, adds=may_add(scope["method"], scope["path"]))
         await self._app(scope, receive, send)
@@ -79,7 +79,7 @@ class Gate:
             raise Unauthorized
         asked = headers.get(ORG_HEADER)
         if asked is not None and asked != key.org:
-            raise Forbidden("the org is that of the key; leave this header out", field=ORG_HEADER)
+            raise Forbidden("must be the org of the key, or be left out", field=ORG_HEADER)
         return admitted(self._service, key, scope)
 
     def _remember(self, scope: Scope, authorization: str, key: Key | None) -> None:
@@ -132,7 +132,7 @@ def of_this_machine(scope: Scope) -> Principal:
     if any(name in headers for name in FORWARDED):
         raise Unauthorized
     if is_from_elsewhere(headers):
-        raise Forbidden("a page of another site must not ask here", field="origin")
+        raise Forbidden("requests from pages of other sites are not allowed", field="origin")
     return Principal(validate.identifier(headers.get(ORG_HEADER, "default"), ORG_HEADER))
 
 

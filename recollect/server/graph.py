@@ -15,9 +15,9 @@ from recollect.server.routing import At, Owner, given, router, shapes
 
 routes = router("/api/users/{user}/graph", "graph")
 
-Start = Annotated[str | None, Query(description='Where to start: an id, a name, or "user"; without it, all.')]
-Depth = Annotated[int | None, Query(description="Steps from the entity: 1 to 4; 1 if it is left out.")]
-Nearest = Annotated[int | None, Query(description=f"Neighbours at most: 1 to 1000; {NEIGHBOURS} if it is left out.")]
+Start = Annotated[str | None, Query(description='Where to start: an id, a name, or "user". Default: the whole graph.')]
+Depth = Annotated[int | None, Query(description="How many steps from the entity: 1 to 4. Default: 1.")]
+Nearest = Annotated[int | None, Query(description=f"How many neighbours at most: 1 to 1000. Default: {NEIGHBOURS}.")]
 RelationId = Annotated[str, Path(description="The relation.")]
 
 
@@ -30,7 +30,7 @@ async def graph(
     if entity is not None:
         return Json((await owner.graph.neighbours(entity, at=at, **steps)).to_dict())
     for name in steps:
-        raise ValidationError("is of the neighbours of an entity; name one, or leave this out", field=name)
+        raise ValidationError("applies only to the neighbours of an entity; name one, or leave this out", field=name)
     return Json((await owner.graph.whole(at=at)).to_dict())
 
 

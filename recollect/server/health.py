@@ -25,7 +25,7 @@ FAILS = "fails"
 TOLD_OF_STORES = ("store", "durability", "fallback")
 """What anybody may know about a store, which does not include its address."""
 NOT_READY: dict[int | str, dict[str, Any]] = {
-    503: {"model": schemas.ReadyShape, "description": "It should get no requests now."}
+    503: {"model": schemas.ReadyShape, "description": "The server should not get requests now."}
 }
 
 

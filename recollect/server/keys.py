@@ -185,7 +185,7 @@ def life_ms(text: str, field: str = "expires") -> int:
     found = _LIFE.match(text)
     life = int(found[1]) * _UNIT_MS[found[2]] if found else 0
     if not 0 < life <= LIFE_DAYS_MAX * DAY_MS:
-        raise ValidationError(f"must be a time such as 90d, 12h or 30m, of at most {LIFE_DAYS_MAX} days", field=field)
+        raise ValidationError(f"must be a duration such as 90d, 12h or 30m, at most {LIFE_DAYS_MAX} days", field=field)
     return life
 
 

@@ -77,7 +77,7 @@ def check_head(scope: Scope) -> None:
     headers = Headers(scope=scope)
     if "transfer-encoding" in headers and "content-length" in headers:
         # A proxy in front of this server may see the end elsewhere, and take the rest for somebody else's request.
-        raise Refused(400, "must not stand beside Transfer-Encoding", field="content-length")
+        raise Refused(400, "must not be combined with Transfer-Encoding", field="content-length")
 
 
 class BodyLimit:
@@ -106,7 +106,7 @@ class BodyLimit:
             nonlocal held
             # Count what has arrived, not what was announced: a caller that sends nothing takes no room from others.
             if self._held + size > BODIES_BYTES:
-                raise Busy("the server has its hands full; ask again", field="server")
+                raise Busy("the server is busy; try again", field="server")
             self._held += size
             held += size
 
@@ -145,7 +145,7 @@ def _counted(
             async with asyncio.timeout_at(deadline):
                 message = await receive()
         except TimeoutError:
-            raise Refused(408, f"must come within {body_s:g} seconds", field="body") from None
+            raise Refused(408, f"must arrive within {body_s:g} seconds", field="body") from None
         size = len(message.get("body", b""))
         hold(size)
         read += size

@@ -49,7 +49,7 @@ async def get_context(request: Request, user: UserId, body: schemas.Asked) -> Re
     handle = owner if body.session is None else owner.session(body.session, agent=body.agent)
     for name, is_given in (("window", "window" in asked), ("agent", body.agent != "")):
         if body.session is None and is_given:
-            raise ValidationError("is of a session; name one, or leave this out", field=name)
+            raise ValidationError("applies only to a session; name one, or leave this out", field=name)
     context = await handle.get_context(**asked)
     service_of(request).metrics.count_context(context.tokens, context.answerable)
     return Json(context.to_dict())
@@ -89,7 +89,7 @@ async def add_memories(
 
 @routes.post("/memories/search", responses=shapes(schemas.HitsShape), openapi_extra=READ)
 async def search_memory(request: Request, user: UserId, body: schemas.Search) -> Response:
-    """The hits that best answer a question, each with its reasons; of very many, the last are only counted."""
+    """The hits that best answer a question, each with its reasons; if there are too many, the last are only counted."""
     hits = await owner_of(request, user).search_memory(**given(body))
     service_of(request).metrics.count("searches")
     return bounded("hits", hits, Hit.to_dict)
@@ -97,7 +97,7 @@ async def search_memory(request: Request, user: UserId, body: schemas.Search) ->
 
 @routes.post("/memories/forget", responses=shapes(schemas.ReceiptShape))
 async def forget(owner: Owner, body: schemas.Forget) -> Response:
-    """Forget memories by id or by a filter, with everything that rests on them."""
+    """Forget memories by id or by a filter, with everything derived from them."""
     return Json((await owner.forget(body.ids, where=body.where, layer=body.layer)).to_dict())
 
 
@@ -117,7 +117,7 @@ async def update_memory(owner: Owner, id: MemoryId, body: schemas.MemoryEdit, if
 
 @routes.delete("/memories/{id}", responses=shapes(schemas.ReceiptShape))
 async def forget_memory(owner: Owner, id: MemoryId) -> Response:
-    """Forget a memory, with everything that rests on it."""
+    """Forget a memory, with everything derived from it."""
     return Json((await owner.forget(id)).to_dict())
 
 

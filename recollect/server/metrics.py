@@ -25,12 +25,12 @@ COUNTS = {
     "context_tokens": "Tokens of the contexts that were built.",
     "contexts_answerable": "Contexts that likely held an answer to what was asked.",
     "turns": "Turns of /api/chat that were answered.",
-    "refused": "Requests that were refused unread, by why: too much to do (busy), or a caller over its rate (rate).",
-    "cache_lookups": "Look-ups of what is kept at hand, by cache and by whether it was there.",
-    "jobs_ended": "Jobs that ended, by how.",
-    "jobs_run": "Jobs that were run, by kind, as often as they were tried.",
-    "model": "Questions to the chat model, tokens of both sides, and findings that were refused.",
-    "enrichment_seconds": "Time that jobs took, by kind.",
+    "refused": "Requests refused unread, by reason: server overloaded (busy), or caller over its rate (rate).",
+    "cache_lookups": "Cache look-ups, by cache and result.",
+    "jobs_ended": "Jobs that ended, by outcome.",
+    "jobs_run": "Jobs that were run, by kind; every attempt counts.",
+    "model": "Questions to the chat model, tokens in both directions, and findings that were refused.",
+    "enrichment_seconds": "Time spent on jobs, by kind.",
 }
 """What is counted, by name; each is shown as `recollect_NAME_total`."""
 
@@ -43,8 +43,8 @@ LONG_S = (1.0, 10.0, 60.0, 300.0, 900.0, 1_800.0, 3_600.0, 14_400.0)
 HISTOGRAMS: dict[str, tuple[str, tuple[float, ...]]] = {
     "request_duration_seconds": ("How long requests took, by route.", USUAL_S),
     "store_duration_seconds": ("How long the store took, by verb.", SHORT_S),
-    "executor_life_seconds": ("From the first turn of an executor of /api/chat to its last.", LONG_S),
-    "session_life_seconds": ("From the first turn of a session of /api/chat to its last.", LONG_S),
+    "executor_life_seconds": ("Time from the first turn of an executor of /api/chat to its last.", LONG_S),
+    "session_life_seconds": ("Time from the first turn of a session of /api/chat to its last.", LONG_S),
 }
 """What is measured, by name, with the edges of its buckets."""
 

@@ -23,8 +23,8 @@ from recollect.server.service import Service
 
 routes = router("", "operations")
 
-ForMessages = Annotated[str, Query(description="The session of messages that name none.")]
-FailureId = Annotated[str, Path(description="The work that was given up.")]
+ForMessages = Annotated[str, Query(description="The session for messages that name none.")]
+FailureId = Annotated[str, Path(description="The failed work.")]
 EXPORT_RECORDS = 50
 """How many records of an export are in memory at a time."""
 _LINES: dict[int | str, dict[str, Any]] = {

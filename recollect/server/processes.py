@@ -82,7 +82,7 @@ async def _looked_at(url: str | None, settings: Settings, sample: bool) -> bool:
     async with Service(url, settings=settings.with_({"worker": False})) as service:
         for name, store in service.stores.items():
             if SHARED not in store.abilities:
-                told = f"several processes cannot share this store ({name}); use one, or a store that can be shared"
+                told = f"several processes cannot share this store ({name}); use one process, or a shareable store"
                 raise ValidationError(told, field="workers")
         if sample:
             await load(service.memory, "default", service.clock())
@@ -125,7 +125,7 @@ class Crew:
             lived_s = time.monotonic() - self._alive.pop(process)
             if self._stopping:
                 continue
-            log.error("a process of the server ended with %s; another takes its place", process.exitcode)
+            log.error("a server process ended with %s; another replaces it", process.exitcode)
             # On a busy machine, a process may take longer than that to find out that it cannot serve.
             is_soon = lived_s < SOON_S or process.exitcode == CANNOT_SERVE
             self._deaths = self._deaths + 1 if is_soon else 0
@@ -161,7 +161,7 @@ def _serve(listener: socket.socket, url: str | None, settings: Settings, folder:
     try:
         asyncio.run(_serve_until_alone(listener, url, settings, folder))
     except RecollectError as error:
-        log.error("a process of the server cannot serve: %s", error)
+        log.error("a server process cannot serve: %s", error)
         os._exit(CANNOT_SERVE)
     # Nothing is left to do, and the parent has waited long enough for this process.
     os._exit(0)

@@ -19,16 +19,16 @@ from recollect.server.routing import At, Limit, Owner, given, named, router, sha
 
 routes = router("/api/users/{user}", "profile")
 
-FactKey = Annotated[str, Path(description="What it is about, as city or diet.", examples=["city"])]
+FactKey = Annotated[str, Path(description="What it is about, such as city or diet.", examples=["city"])]
 Verdict = Annotated[str, Path(description="confirm, pin, unpin, reject or correct.", examples=["confirm"])]
 Judgement = Annotated[str, Path(description="confirm, contradict or restore.", examples=["confirm"])]
 LearningId = Annotated[str, Path(description="The learning.")]
-KnownAt = Annotated[str | None, Query(description="What was believed at this time.")]
-EndedValue = Annotated[str | None, Query(description="Which value ends, where a key has several; else all of them.")]
+KnownAt = Annotated[str | None, Query(description="Return what was believed at this time.")]
+EndedValue = Annotated[str | None, Query(description="The value that ends, if the key has several. Default: all.")]
 Reason = Annotated[str, Query(description="Why it ends.")]
-LearningType = Annotated[str | None, Query(description=f"Only of this type: {', '.join(validate.LEARNING_TYPES)}.")]
-Retired = Annotated[bool, Query(description="Those that were retired, too.")]
-OfSession = Annotated[str | None, Query(description="Only of this session.")]
+LearningType = Annotated[str | None, Query(description=f"Only this type: {', '.join(validate.LEARNING_TYPES)}.")]
+Retired = Annotated[bool, Query(description="Include those that were retired.")]
+OfSession = Annotated[str | None, Query(description="Only those of this session.")]
 EpisodeId = Annotated[str, Path(description="The episode.")]
 VERDICTS = ("confirm", "pin", "unpin", "reject", "correct")
 JUDGEMENTS = ("confirm", "contradict", "restore")
@@ -59,7 +59,7 @@ def _listed(found: list[Fact], status: int = 200) -> Response:
 
 
 async def list_facts(held: Held, as_of: At = None, known_at: KnownAt = None) -> Response:
-    """All that hold now, or held at a given time."""
+    """All that hold now, or that held at a given time."""
     return _listed(await held.list(as_of=as_of, known_at=known_at))
 
 
@@ -77,7 +77,7 @@ async def get_fact(held: Held, key: FactKey) -> Response:
 
 
 async def put_fact(held: Held, key: FactKey, body: schemas.FactValue) -> Response:
-    """State what holds; the same value again makes it surer, another value ends the previous one, which is kept."""
+    """State what holds; repeating a value raises its confidence, another value ends the previous one, which is kept."""
     return Json((await held.add(key, **given(body))).to_dict())
 
 
@@ -97,7 +97,7 @@ async def judged(facts: Facts, key: str, verdict: str, body: schemas.FactVerdict
     if verdict == "correct":
         return [await facts.correct(key, body.value, instead_of=body.instead_of, reason=body.reason)]
     if body.instead_of is not None:
-        raise ValidationError("only a correction says what was wrong", field="instead_of")
+        raise ValidationError("is allowed only for the verdict correct", field="instead_of")
     if verdict == "reject":
         return await facts.reject(key, body.value, reason=body.reason)
     say = {"confirm": facts.confirm, "pin": facts.pin, "unpin": facts.unpin}[verdict]
@@ -134,7 +134,7 @@ async def list_learnings(owner: Owner, type: LearningType = None, include_retire
 
 @routes.post("/learnings", status_code=201, responses=shapes(schemas.LearningShape, 201))
 async def add_learning(owner: Owner, body: schemas.NewLearning) -> Response:
-    """Store a learning; the same one again makes it surer."""
+    """Store a learning; storing the same one again raises its confidence."""
     return Json((await owner.add_learning(**given(body))).to_dict(), 201)
 
 

@@ -35,7 +35,7 @@ class OverQuota(RateLimited):
     """An org has used up what it may use in a day."""
 
     def __init__(self, what: str, limit: int, wait_s: float) -> None:
-        super().__init__(f"the {limit} {what} of today are used up; the next day begins at midnight UTC", field="org")
+        super().__init__(f"today's quota of {limit} {what} is used up; a new day begins at midnight UTC", field="org")
         self.wait_s = max(1, math.ceil(wait_s))
 
 
@@ -53,7 +53,7 @@ def read_quotas(settings: Settings, tables: Any) -> tuple[Quota, dict[str, Quota
     usual = Quota(settings.requests_per_day, settings.memories_per_day, settings.bytes_per_day)
     known = {f"{each.name}_per_day": each.name for each in fields(Quota)}
     if not isinstance(tables, Mapping):
-        raise ValidationError("must be tables, as [orgs.acme]", field="orgs")
+        raise ValidationError("must be tables, such as [orgs.acme]", field="orgs")
     found = {}
     for name, table in tables.items():
         if not isinstance(table, Mapping) or not set(table) <= set(known):

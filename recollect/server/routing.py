@@ -112,7 +112,7 @@ def _check_query(request: Request, names: set[str]) -> None:
     given = [name for name, _ in request.query_params.multi_items()]
     for name in given:
         if name not in names:
-            known = f"; there are {', '.join(sorted(names))}" if names else ""
+            known = f"; known parameters: {', '.join(sorted(names))}" if names else ""
             raise ValidationError(f"unknown parameter {name[:40]!a}{known}", field="query")
         if given.count(name) > 1:
             raise ValidationError("must be given once", field=name)
@@ -160,11 +160,11 @@ UserId = Annotated[str, Path(description="The user.", examples=["ann"])]
 SessionId = Annotated[str, Path(description="The session.", examples=["monday"])]
 AgentName = Annotated[str, Path(description="The agent.", examples=["support"])]
 Limit = Annotated[int, Query(description="How many at most: 1 to 1000.")]
-After = Annotated[str | None, Query(description="The cursor that the page before gave.")]
-NewestFirst = Annotated[bool, Query(description="Begin with the last.")]
-At = Annotated[str | None, Query(description="A time with a zone, or a date; now if it is left out.")]
+After = Annotated[str | None, Query(description="The cursor that the previous page returned.")]
+NewestFirst = Annotated[bool, Query(description="Newest first.")]
+At = Annotated[str | None, Query(description="A time with a zone, or a date. Default: now.")]
 IdempotencyKey = Annotated[
-    str | None, Header(alias="Idempotency-Key", description="The same call again under one key is done once.")
+    str | None, Header(alias="Idempotency-Key", description="A call repeated with the same key is done only once.")
 ]
 IfMatch = Annotated[
     str | None,
@@ -207,12 +207,12 @@ def _versions(if_match: str | None) -> Sequence[int | None]:
     if if_match is None or if_match.strip() == "*":
         return (None,)
     if not _TAGS.fullmatch(if_match.strip()):
-        raise ValidationError('must be ETags as they were given, such as "12", or *', field="if-match")
+        raise ValidationError('must be ETags as the server returned them, such as "12", or *', field="if-match")
     versions = sorted({int(number) for number in _VERSION.findall(if_match)})
     if not versions:
-        raise Conflict("none of these ETags was given here; read it again", field="version")
+        raise Conflict("none of these ETags came from this server; read it again", field="version")
     if len(versions) > VERSIONS_MAX:
-        raise ValidationError(f"must be {VERSIONS_MAX} ETags at most", field="if-match")
+        raise ValidationError(f"must be at most {VERSIONS_MAX} ETags", field="if-match")
     return versions
 
 

@@ -31,7 +31,7 @@ def secret_of(given: str) -> str:
     if not given:
         return secrets.token_hex(32)
     if len(given) < SECRET_CHARACTERS or not given.isascii():
-        hint = f"must have at least {SECRET_CHARACTERS} characters, all of them ASCII, as `openssl rand -hex 32` gives"
+        hint = f"must have at least {SECRET_CHARACTERS} characters, all ASCII, for example from `openssl rand -hex 32`"
         raise ValidationError(hint, field="console_secret")
     return given
 

@@ -37,11 +37,11 @@ from recollect.working import State
 
 routes = router("/api/users/{user}/sessions", "sessions")
 
-Agent = Annotated[str, Query(description="The agent whose state it is.")]
-Strategy = Annotated[str | None, Query(description=f"How it is chosen: {', '.join(STRATEGIES)}.")]
-Messages = Annotated[int | None, Query(description="At most so many messages.")]
-Turns = Annotated[int | None, Query(description="At most so many turns.")]
-Tokens = Annotated[int | None, Query(description="At most so many tokens.")]
+Agent = Annotated[str, Query(description="The agent it belongs to.")]
+Strategy = Annotated[str | None, Query(description=f"The strategy: {', '.join(STRATEGIES)}.")]
+Messages = Annotated[int | None, Query(description="The maximum number of messages.")]
+Turns = Annotated[int | None, Query(description="The maximum number of turns.")]
+Tokens = Annotated[int | None, Query(description="The maximum number of tokens.")]
 WorkingState = Annotated[dict[str, Any], Body(examples=[{"page": {"route": "/orders"}, "plan": ["find the order"]}])]
 MergePatch = Annotated[dict[str, Any], Body(examples=[{"plan": ["find the order", "refund it"], "page": None}])]
 STATE = shapes(dict[str, Any], headers=VERSIONED)
@@ -121,7 +121,7 @@ async def close_session(chat: Chat) -> Response:
 
 @routes.post("/{session}/compress", responses=shapes(schemas.CompressedShape))
 async def compress_session(chat: Chat) -> Response:
-    """Fold the older half into the running summary now."""
+    """Fold the older half of what is not yet summarised into the running summary now."""
     return Json({"compressed": await chat.compress()})
 
 

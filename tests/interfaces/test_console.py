@@ -62,7 +62,7 @@ async def sent(client: httpx.AsyncClient, path: str, **fields: str) -> str:
 # ── Every page ───────────────────────────────────────────────────────────────────────────────────
 
 PAGES = {
-    "/users": "Whose memory?",
+    "/users": "<h1>Choose a user</h1>",
     f"{NOOR}/chat/otters": "Show it for the last message",
     f"{NOOR}/chat/otters?prompt=true": "of 4,000 tokens",
     f"{NOOR}/sessions": "Moving south",
@@ -71,13 +71,13 @@ PAGES = {
     f"{NOOR}/memories?q=accordion": "Has words of the question",
     f"{NOOR}/memories?q=quantum+tax+helicopter+zebra": "Nothing here really fits.",
     f"{NOOR}/memories?layer=fact": "allergy: shellfish",
-    f"{NOOR}/profile": "Through time",
-    f"{NOOR}/profile?as_of=2020-01-01": "Nothing was known of this user then",
+    f"{NOOR}/profile": "Over time",
+    f"{NOOR}/profile?as_of=2020-01-01": "Nothing was known about this user then",
     f"{NOOR}/graph": "Biscuit",
     f"{NOOR}/learnings": "No emoji, please.",
     f"{NOOR}/privacy": "Erase everything",
     "/overview": "Growth",
-    "/jobs": "Nothing was given up",
+    "/jobs": "No failed jobs",
     "/keys": "No keys yet",
     "/docs": "Talk to an agent",
 }
@@ -308,7 +308,7 @@ async def test_what_was_merged_counts_again_when_it_is_restored(client, service,
     await ann.add_memory("The boat leaves at seven in the morning!", id="second")
     await service.memory.work()
     ended = next(each for each in (await ann.list_memories())[0] if each.valid_to is not None)
-    assert "merged into one that says the same" in await shown(client, f"/users/ann/memories/{ended.id}")
+    assert "merged into another that says the same" in await shown(client, f"/users/ann/memories/{ended.id}")
     await sent(client, f"/users/ann/memories/{ended.id}/restore")
     assert (await ann.get_memory(ended.id)).valid_to is None
 
@@ -318,7 +318,7 @@ async def test_what_a_message_taught_is_undone_and_learned_again(client, service
     message = await ann.session("s").add_message("user", "I live in Oslo.")
     await service.memory.work()
     undone = await send(client, f"/users/ann/memories/{message.id}/undo")
-    assert undone.status_code == 200 and "Taken back" in undone.text and await ann.facts.get("city") == []
+    assert undone.status_code == 200 and "<h1>Undone</h1>" in undone.text and await ann.facts.get("city") == []
     again = re.search(r'name="undone" value="([^"]+)"', undone.text)[1]
     await sent(client, "/users/ann/redo", undone=again)
     assert [fact.value for fact in await ann.facts.get("city")] == ["Oslo"]
@@ -381,7 +381,7 @@ async def test_what_belongs_to_the_org_is_shown_and_leads_to_no_page_that_is_not
     org = service.memory.org("default")
     for id in ((await org.learnings.add("Everybody likes tables.")).id, (await org.add_memory("Tables are blue.")).id):
         pages = [await shown(client, f"/users/ann/{page}") for page in ("learnings", "memories?q=tables")]
-        assert all("of the org" in page and f"memories/{id}" not in page for page in pages)
+        assert all("org-wide" in page and f"memories/{id}" not in page for page in pages)
 
 
 async def test_a_conversation_of_long_ago_has_its_title_and_its_page(client, service, clock):
@@ -397,7 +397,7 @@ async def test_a_conversation_of_long_ago_has_its_title_and_its_page(client, ser
 async def test_what_is_over_is_not_said_to_be_now(client, noor, service):
     ended = [each for each in (await service.memory.user("noor").list_memories(layer="relation"))[0] if each.valid_to]
     page = await shown(client, f"{NOOR}/memories/{ended[0].id}")
-    assert "no longer so: another one began" in page and ">now<" not in page and ">until <time" in page
+    assert "ended: another one began" in page and ">now<" not in page and ">until <time" in page
 
 
 async def test_learnings_are_added_and_judged(client, service):
@@ -421,9 +421,9 @@ async def test_work_that_was_given_up_is_shown_and_tried_again(clock):
             page = await shown(client, "/jobs")
             assert "for ann" in page
             retry = re.search(r'action="(/jobs/[^"]+/retry)"', page)[1]
-            assert "Nothing was given up" in await sent(client, retry)
+            assert "No failed jobs" in await sent(client, retry)
             await service.memory.work()
-            assert "Nothing was given up" in await sent(client, "/jobs/retry-all")
+            assert "No failed jobs" in await sent(client, "/jobs/retry-all")
 
 
 async def test_a_user_is_exported_then_erased_with_a_receipt(client, noor, service):
@@ -432,7 +432,7 @@ async def test_a_user_is_exported_then_erased_with_a_receipt(client, noor, servi
     slip = await send(client, f"{NOOR}/erase", user="nora")
     assert slip.status_code == 422 and await noor.sessions()
     receipt = await send(client, f"{NOOR}/erase", user="noor")
-    assert receipt.status_code == 200 and "Nothing is left here of noor" in receipt.text
+    assert receipt.status_code == 200 and "Nothing about noor is left here" in receipt.text
     assert "noor" not in {each.user for each in await service.memory.users()}
 
 
@@ -454,7 +454,7 @@ async def test_a_key_signs_in_and_out_and_its_cookie_is_well_kept(service, noor)
     async with client_of(service) as client:
         assert (await client.get("/users")).headers["location"] == "/sign-in"
         wrong = await signed_in(client, "rk_000000000000_" + "x" * 43)
-        assert wrong.status_code == 401 and "does not count" in wrong.text
+        assert wrong.status_code == 401 and "is not valid" in wrong.text
         right = await signed_in(client, token)
         cookie = next(each for each in right.headers.get_list("set-cookie") if each.startswith("recollect_console="))
         assert "HttpOnly" in cookie and "SameSite=strict" in cookie and token not in cookie
@@ -506,7 +506,7 @@ async def test_a_key_that_may_read_cannot_write(service, noor):
     async with client_of(service) as client:
         await signed_in(client, token)
         page = await shown(client, f"{NOOR}/chat/otters")
-        assert "may only read" in page and "textarea" not in page
+        assert "This key is read-only." in page and "textarea" not in page
         proof = proof_in(page)
         forms = [f"{NOOR}/chat/otters", f"{NOOR}/memories", f"{NOOR}/sessions/otters/delete", f"{NOOR}/profile/facts"]
         forms += [f"{NOOR}/learnings", f"{NOOR}/erase", "/sample", "/keys", "/jobs/retry-all"]

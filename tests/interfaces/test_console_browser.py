@@ -114,7 +114,7 @@ async def test_when_the_agent_fails_the_words_are_still_there_to_be_sent_again(t
 async def test_a_person_searches_and_follows_a_memory_to_its_words(address):
     async with browsing() as page:
         await page.goto(f"{address}/users/noor/memories")
-        await page.get_by_label("Search in memories").press_sequentially("favourite food", delay=10)
+        await page.get_by_label("Search memories").press_sequentially("favourite food", delay=10)
         await expect(page.locator(".hit .relevance").first).to_be_visible()
         await expect(page).to_have_url(re.compile(r"q=favourite\+food"))
         await expect(page.locator("#told")).to_contain_text("found")
@@ -164,7 +164,7 @@ async def test_a_person_changes_a_memory_and_thinks_twice_before_forgetting_it(a
         await page.get_by_role("button", name="Save").click()
         await expect(page.locator(".past")).to_contain_text("forty guests")
         await page.get_by_role("button", name="Forget").click()
-        await page.get_by_role("button", name="Keep it").click()
+        await page.get_by_role("button", name="Cancel").click()
         await expect(page.locator(".statement")).to_contain_text("fifty guests")
         await page.get_by_role("button", name="Forget").click()
         await page.locator("dialog").get_by_role("button", name="Forget").click()
@@ -179,14 +179,14 @@ async def test_a_person_corrects_the_profile_and_looks_back(address):
         await city.get_by_text("history").click()
         await expect(city).to_contain_text("Tromsø")
         await city.get_by_text("Correct").click()
-        await city.get_by_label("What is right").fill("Bergen, Nordnes")
+        await city.get_by_label("The right value").fill("Bergen, Nordnes")
         await city.get_by_role("button", name="Save").click()
         await expect(page.locator("#notices")).to_contain_text("Corrected")
         await page.locator(".known", has_text="shellfish").get_by_role("button", name="Pin").click()
         await expect(page.locator(".known", has_text="shellfish")).to_contain_text("pinned")
         await page.locator(".lane svg a").first.click()
-        await expect(page.get_by_role("heading", level=1)).to_have_text("One memory")
-        await expect(page.locator("main")).to_contain_text("Of the layer fact")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Memory")
+        await expect(page.locator("main")).to_contain_text("Layer: fact")
 
 
 async def test_a_person_walks_through_the_graph(address):
@@ -240,15 +240,15 @@ async def test_an_operator_looks_around_makes_a_key_and_signs_in_with_it(address
         await go(page, "Overview")
         await expect(page.locator(".plot .line")).to_be_visible()
         await go(page, "Jobs")
-        await expect(page.get_by_text("Nothing was given up")).to_be_visible()
+        await expect(page.get_by_text("No failed jobs")).to_be_visible()
         await go(page, "Keys")
         await page.get_by_label("Name").fill("the laptop")
-        await page.get_by_role("button", name="Make a key").click()
+        await page.get_by_role("button", name="Create key").click()
         token = await page.locator("pre.quote").inner_text()
         await page.get_by_role("link", name="Sign in").click()
         await page.get_by_label("API key").fill(token)
         await page.get_by_role("button", name="Sign in").click()
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Whose memory?")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Choose a user")
         await page.get_by_role("button", name="Sign out").click()
         await expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
 
@@ -262,7 +262,7 @@ async def test_a_person_takes_everything_away_and_is_forgotten(address, tmp_path
         download = await coming.value
         await download.save_as(tmp_path / "memory.jsonl")
         assert "harira" in (tmp_path / "memory.jsonl").read_text(encoding="utf-8")
-        await page.get_by_label("Write noor to be sure").fill("noor")
+        await page.get_by_label("Type noor to confirm").fill("noor")
         await page.get_by_role("button", name="Erase everything").click()
         await page.locator("dialog").get_by_role("button", name="Erase everything").click()
         await expect(page.get_by_role("heading", level=1)).to_have_text("Erased")
@@ -378,7 +378,7 @@ async def test_on_a_telephone_tables_are_read_from_top_to_bottom(address):
     async with browsing(viewport={"width": 390, "height": 844}) as page:
         await page.goto(f"{address}/keys")
         await page.get_by_label("Name").fill("the support bot")
-        await page.get_by_role("button", name="Make a key").click()
+        await page.get_by_role("button", name="Create key").click()
         revoke = page.get_by_role("button", name="Revoke")
         await expect(revoke).to_be_in_viewport(ratio=1)
         cut = "[...document.querySelectorAll('.scrolls')].filter((each) => each.scrollWidth > each.clientWidth).length"
@@ -389,7 +389,7 @@ async def test_with_the_keyboard_alone_one_gets_past_the_menu_and_around(address
     async with browsing() as page:
         await page.goto(f"{address}/users/noor/sessions")
         await page.keyboard.press("Tab")
-        await expect(page.get_by_text("Skip to the page")).to_be_focused()
+        await expect(page.get_by_text("Skip to content")).to_be_focused()
         await page.keyboard.press("Enter")
         await page.keyboard.press("Tab")
         await expect(page.get_by_role("link", name="New conversation")).to_be_focused()

@@ -359,7 +359,7 @@ def test_every_call_has_a_short_name_of_its_own():
 async def test_a_method_that_a_path_does_not_take_is_answered_with_those_that_it_does(client, method, path, takes):
     answer = await client.request(method, path, json={})
     assert (answer.status_code, answer.headers["allow"]) == (405, takes)
-    assert answer.json()["detail"] == f"this path takes {takes}"
+    assert answer.json()["detail"] == f"this path allows only {takes}"
 
 
 NOTHING_THERE = ("/api/failures/{id}/retry", "/api/users/{user}/memories/{id}/restore")

@@ -86,7 +86,7 @@ async def test_what_a_model_adds_is_the_users_and_says_where_it_came_from(tmp_pa
         ("forget", '{"ids": ["x"]}', "There is no such tool."),
         ("add_memory", '{"content": "x"}', "There is no such tool."),
         ("search_memory", '{"query": "cat", "user": "bob"}', "ValidationError: user: Extra inputs"),
-        ("search_memory", '{"query', "The arguments are no JSON."),
+        ("search_memory", '{"query', "The arguments are not valid JSON."),
         ("search_memory", "[]", "ValidationError"),
     ],
 )
@@ -129,7 +129,7 @@ async def test_a_tool_adds_nothing_once_the_memories_of_the_day_are_used_up(tmp_
         first = await client.post("/api/users/ann/memories", json={"content": "The first of the day."})
         answer = await client.post("/api/chat", json=TURN)
     assert (first.status_code, answer.status_code) == (201, 200)
-    assert results(asked[1])[0].startswith("OverQuota: org: the 2 memories of today are used up")
+    assert results(asked[1])[0].startswith("OverQuota: org: today's quota of 2 memories is used up")
 
 
 async def test_an_agent_is_given_what_its_table_says_and_counted_as_its_model_counts(tmp_path, clock):

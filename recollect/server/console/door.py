@@ -85,7 +85,7 @@ class ConsoleRoute(StrictRoute):
         if PRINCIPAL in request.scope:
             return await _proven_form(request, cookie)
         if self._strangers.locked():
-            raise Busy("too many are at the door; ask again", field="server")
+            raise Busy("too many people are signing in; try again", field="server")
         async with self._strangers:
             return await _proven_form(request, cookie)
 
@@ -107,7 +107,7 @@ async def _enter(request: Request, *, adds: bool) -> str:
     """Admit the visitor, if known. Returns the valid cookie; an empty one stands for nobody in particular."""
     service: Service = request.app.state.service
     if service.draining:
-        raise Unavailable("the server is about to stop; ask again", field="server")
+        raise Unavailable("the server is shutting down; try again", field="server")
     cookie, principal = await _principal(service, request)
     request.scope[PROOF] = service.seats.proof(cookie)
     if principal is not None:
@@ -132,11 +132,11 @@ async def _principal(service: Service, request: Request) -> tuple[str, Principal
 async def _proven_form(request: Request, cookie: str) -> Form:
     """The form, if it was sent from one of our pages."""
     if is_from_elsewhere(request.headers):
-        raise Forbidden("a page of another site must not ask here", field="origin")
+        raise Forbidden("requests from pages of other sites are not allowed", field="origin")
     form = await read_form(request)
     service: Service = request.app.state.service
     if not service.seats.proves(cookie, form.get(PROOF_FIELD)):
-        raise Forbidden("this page has grown old; load it again and repeat what you did", field=PROOF_FIELD)
+        raise Forbidden("this page is out of date; reload it and try again", field=PROOF_FIELD)
     return form
 
 

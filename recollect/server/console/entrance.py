@@ -100,7 +100,7 @@ async def choose_user(request: Request, form: Filled) -> Response:
 async def load_sample(request: Request, service: Here, caller: Caller) -> Response:
     """Load the memory of an invented person, so that every page has something to show."""
     await sample.load(service.memory, caller.org, service.clock())
-    return moved(request, "users", sample.USER, "chat", notice=f"The sample memory of {sample.USER} is there.")
+    return moved(request, "users", sample.USER, "chat", notice=f"The sample memory of {sample.USER} is loaded.")
 
 
 async def static(name: str, v: str = "") -> Response:

@@ -171,21 +171,21 @@ async def _quote(owner: User, record: Record) -> Quote | None:
 def _ended(record: Record) -> str:
     """Why a memory is no longer current, in a few words."""
     if "merged_into" in record.data:
-        return "merged into one that says the same"
+        return "merged into another that says the same"
     if "retired" in record.data:
         return f"retired: {record.data['retired']}"
     if record.trust == "quarantined":
-        return "set aside as not to be trusted"
+        return "quarantined: not trusted"
     if record.valid_to is None:
         return ""
-    return f"no longer so: {reason}" if (reason := record.data.get("reason")) else "no longer so"
+    return f"ended: {reason}" if (reason := record.data.get("reason")) else "ended"
 
 
 @routes.post("/users/{user}/memories/{id}/edit")
 async def edit_memory(request: Request, owner: Owner, id: MemoryId, form: Filled) -> Response:
     """Change the text of a memory; the old text stays in its history."""
     await owner.update_memory(id, content=form.get("content"), version=_version(form.get("version")))
-    return moved(request, "users", owner.id, "memories", id, notice="Changed. What it was stands in its history.")
+    return moved(request, "users", owner.id, "memories", id, notice="Saved. The old text is in its history.")
 
 
 def _version(text: str) -> int | None:
@@ -204,7 +204,7 @@ async def forget_memory(request: Request, owner: Owner, id: MemoryId) -> Respons
 async def restore_memory(request: Request, owner: Owner, id: MemoryId) -> Response:
     """Restore a memory that pruning retired or merging ended."""
     await owner.restore(id)
-    return moved(request, "users", owner.id, "memories", id, notice="It counts again.")
+    return moved(request, "users", owner.id, "memories", id, notice="Restored.")
 
 
 @routes.post("/users/{user}/memories/{id}/undo")

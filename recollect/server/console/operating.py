@@ -74,7 +74,7 @@ async def jobs(request: Request, service: Here, caller: Caller, chosen: Chosen =
 async def retry(request: Request, service: Here, caller: Caller, id: FailureId) -> Response:
     """Give failed work another round of attempts."""
     await give_another_try(service, caller.org, id)
-    return moved(request, "jobs", notice="It is tried again.")
+    return moved(request, "jobs", notice="It will be retried.")
 
 
 @routes.post("/jobs/retry-all", openapi_extra=ADMIN)
@@ -83,7 +83,7 @@ async def retry_all(request: Request, service: Here, caller: Caller) -> Response
     failed = [each async for each in failures_of(service, caller.org)]
     for record in failed:
         await service.memory.retry(record)
-    return moved(request, "jobs", notice=f"{len(failed)} tried again.")
+    return moved(request, "jobs", notice=f"{len(failed)} will be retried.")
 
 
 # ── Keys ─────────────────────────────────────────────────────────────────────────────────────────
@@ -115,9 +115,9 @@ async def revoke_key(request: Request, service: Here, caller: Caller, id: str) -
     if id not in {key.id for key in await service.keys.list() if key.org == caller.org}:
         raise NotFound(field="id")
     if id == caller.key:
-        raise Forbidden("you are signed in with this key; revoke it with another one", field="id")
+        raise Forbidden("you are signed in with this key; sign in with another one to revoke it", field="id")
     await service.keys.revoke(id)
-    return moved(request, "keys", notice="The key no longer counts.")
+    return moved(request, "keys", notice="The key is revoked.")
 
 
 async def _keys(service: Service, caller: Principal, token: str = "", was_first: bool = False) -> Keys:

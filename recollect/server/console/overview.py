@@ -109,9 +109,9 @@ def _in_use(uses: dict[str, Any]) -> dict[str, str]:
     """Which components are in use, in words."""
     index = uses["index"]
     held = f"{count(index['records'], 'record')} of {count(index['partitions'], *OWNERS)} in memory"
-    aside = f"; {count(index['aside'], *OWNERS)} laid aside" if index["aside"] else ""
+    aside = f"; {count(index['aside'], *OWNERS)} on disk" if index["aside"] else ""
     return {
-        "Meaning": str(uses["embedder"]),
+        "Embedder": str(uses["embedder"]),
         "Learning": str(uses["enrichment"]),
         "Tokens": str(uses["tokens"]),
         "Worker": str(uses["worker"]),

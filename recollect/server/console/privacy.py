@@ -58,5 +58,5 @@ async def export(owner: Owner) -> Response:
 async def erase(request: Request, owner: Owner, form: Filled) -> Response:
     """Forget everything about a user. The name must be typed out, so that nobody does it by accident."""
     if form.get("user") != owner.id:
-        raise ValidationError("must be the name of the user, to be sure; nothing was erased", field="user")
+        raise ValidationError("must be the name of the user, to confirm; nothing was erased", field="user")
     return page(request, "receipt", Erased(owner.id, await owner.erase()))

@@ -34,10 +34,10 @@ KEYS_READ = 500
 Kind = Annotated[str, Path(description="facts or preferences.")]
 DONE = {
     "confirm": "Confirmed.",
-    "pin": "Pinned: nothing that is merely learned replaces it.",
+    "pin": "Pinned. Learned values will not replace it.",
     "unpin": "No longer pinned.",
-    "reject": "Rejected. It is not learned again from the same words.",
-    "correct": "Corrected. What was there before counts as never true.",
+    "reject": "Rejected. It will not be learned again from the same words.",
+    "correct": "Corrected. The old value is treated as never having been true.",
 }
 
 
@@ -111,7 +111,7 @@ def _rows(known: Sequence[Known]) -> Iterator[Row]:
 async def say(request: Request, owner: Owner, kind: Kind, form: Filled) -> Response:
     """State what holds; another value of the same key ends the previous one."""
     fact = await _held(owner, kind).add(form.get("key").strip(), form.get("value").strip())
-    return moved(request, "users", owner.id, "profile", notice=f"Known: {fact.key.replace('_', ' ')}.")
+    return moved(request, "users", owner.id, "profile", notice=f"Added: {fact.key.replace('_', ' ')}.")
 
 
 @routes.post("/users/{user}/profile/{kind}/{verdict}")

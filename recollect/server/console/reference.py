@@ -24,15 +24,15 @@ routes = router()
 
 GROUPS = {
     "chat": "Talk to an agent",
-    "sessions": "Conversations and the state of a task",
+    "sessions": "Conversations and working state",
     "memories": "Memories and contexts",
-    "profile": "What is known of a user",
+    "profile": "What is known about a user",
     "customizations": "Standing instructions",
-    "graph": "People and things, and how they hang together",
+    "graph": "People and things, and how they are connected",
     "entities": "Business objects of the org",
-    "operations": "Users, moving, failures",
-    "health": "How the server is",
-    "figures": "Figures for Prometheus",
+    "operations": "Users, export and import, failures",
+    "health": "Health of the server",
+    "figures": "Metrics for Prometheus",
 }
 """The groups in the order in which people need them."""
 READING = ("get", "head")
@@ -196,7 +196,7 @@ def _parameter(told: Table) -> Taken:
     schema = told["schema"]
     about = told.get("description", "")
     if schema.get("default") not in (None, ""):
-        about = f"{about} {schema['default']} if it is left out.".strip()
+        about = f"{about} Default: {schema['default']}.".strip()
     return Taken(told["name"], told["in"], _kind(schema), about, told.get("required", False))
 
 

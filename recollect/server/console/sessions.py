@@ -94,7 +94,7 @@ async def rename(request: Request, owner: Owner, chat: Chat, form: Filled) -> Re
 async def branch(request: Request, service: Here, owner: Owner, chat: Chat, form: Filled) -> Response:
     """Start another session with this one's messages, up to and including the given one."""
     branched = await chat.branch(form.get("message"), new_id(service.clock()))
-    return moved(request, "users", owner.id, "chat", branched.id, notice="A branch: what is said here stays here.")
+    return moved(request, "users", owner.id, "chat", branched.id, notice="A branch: the original stays as it is.")
 
 
 @routes.post("/users/{user}/sessions/{session}/delete")

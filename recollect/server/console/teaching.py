@@ -21,19 +21,19 @@ from recollect.validate import LEARNING_TYPES
 routes = router()
 
 DONE = {
-    "confirm": "Surer now.",
-    "contradict": "Less sure now; below a floor a learning is retired.",
-    "restore": "It counts again.",
+    "confirm": "Confirmed. Its confidence went up.",
+    "contradict": "Contradicted. Its confidence went down; a learning that falls too low is retired.",
+    "restore": "Restored.",
 }
 
 
 CHANGED = {
-    "edit": "Changed. It counts from the next turn on.",
-    "on": "It counts from the next turn on.",
-    "off": "It is kept, and counts no more.",
+    "edit": "Saved. It applies from the next turn on.",
+    "on": "Switched on. It applies from the next turn on.",
+    "off": "Switched off. It is kept, but no longer applies.",
     "up": "Moved up.",
     "down": "Moved down.",
-    "delete": "The instruction is removed.",
+    "delete": "Deleted.",
 }
 
 
@@ -90,7 +90,7 @@ async def judge_learning(request: Request, owner: Owner, id: LearningId, judgeme
 async def add_instruction(request: Request, owner: Owner, form: Filled) -> Response:
     """Add a standing instruction after the others."""
     await owner.customize(form.get("text").strip(), agent=form.get("agent"))
-    return _back(request, owner.id, form, "It counts from the next turn on.")
+    return _back(request, owner.id, form, "Added. It applies from the next turn on.")
 
 
 @routes.post("/users/{user}/instructions/{id}/{step}")

@@ -106,7 +106,7 @@ async function readReply(address, request) {
     if (reply) reply.textContent = text;
     toNewest("instant");
   }
-  throw new Error("the answer broke off");
+  throw new Error("the answer was cut off");
 }
 
 async function* eventsOf(response) {
