@@ -111,7 +111,7 @@ TALKS = (
     Talk("otters", 1, 17, "Otters", (
         ("The aquarium showed me the otters today. The oldest one is called Magnus and he is eleven.",
          "Magnus, eleven, and surely in charge."),
-        ("I have to write the research plan until Friday, and it must have a section on noise.",
+        ("I have to write the research plan by Friday, and it must have a section on noise.",
          "By Friday, with a section on noise. Your hydrophones would help."),
         ("Which units do I want for distances?",
          "Nautical miles: you asked for that when you planned the survey."),
