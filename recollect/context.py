@@ -2,7 +2,8 @@
 
 What seldom changes comes first and is rendered byte for byte the same while its content is the same; then the recent
 messages, which are only appended to; and last, with the question, what was found for it. So providers' prompt caches
-hit up to the last turn. Memories are fenced as data; only the user's own standing instructions are outside the fence.
+hit up to the last turn. Memories are fenced as data; only standing instructions, the org's defaults and the user's
+own, are outside the fence.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ SHARES = {
     "working": 0.10,
     "recent": 0.40,
 }
-"""The share a section may take before the others are served. They add up to more than one, as few are full."""
+"""The share a section may take before the others are served. They add up to more than one, because few are full."""
 PRIORITY = (
     "instructions", "recent", "profile", "working", "knowledge", "summary", "learnings", "episodes", "entities",
 )  # fmt: skip
@@ -54,7 +55,7 @@ LASTING_SHARE, LASTING_ALONE = 0.5, 0.7
 their own: if other sections gave them room or took it from them, they would change with every question."""
 FOUND_SHARE, RECENT_LEAST = 0.35, 0.25
 """What the recent messages leave for what is found and for the question, whether these need it or not, for the same
-reason; and what they get if the lasting sections take most of the rest."""
+reason; and the least they get if the lasting sections take most of the rest."""
 SMALL, SMALL_SHARE = 400, 0.4
 """In a budget below this, all that is known goes into one fence, since a second would take a tenth of it or more; and
 what lasts takes no more than this share, so that the best of what was found has room. No cache is needed there."""
@@ -75,9 +76,9 @@ FOUND_MAX = 50
 """Hits that are considered for a context."""
 FEWEST, NEAR = 10, 0.55
 """Beyond the first ten, a hit with less than this share of the best score is left out: hardly one in a hundred of
-the turns that answer a LongMemEval question is there, and half of the others are."""
+the turns that answer a LongMemEval question lies there, and half of the others do."""
 WORDS_LEAST, LITTLE_CHARACTERS = 3, 100
-"""Turns with fewer words that count are left out, unless one of them is in the question. Longer texts have more."""
+"""Turns with fewer words are left out, unless one of them is in the question. Longer texts are not checked."""
 LINE_LEAST = 60
 """No remembered line is cut below this many tokens: shorter ones too often lose what was asked for."""
 CHARACTERS_A_TOKEN, LINE_HEAD = 4, 14
@@ -179,7 +180,7 @@ class Context:
         return "\n".join(lines)
 
     def _rest(self) -> str:
-        """What the tokens outside the sections are for: fences, headings, and the question if it is added."""
+        """What the tokens outside the sections are for: fences, message frames, and the question if it is added."""
         is_asked = not self.recent or self.recent[-1].get("content") != self.query
         return "frame, question" if self.system and is_asked else "question" if is_asked else "frame"
 
@@ -451,7 +452,7 @@ class ContextBuilder:
         left_out: Sequence[LeftOut],
         max_tokens: int,
     ) -> Context:
-        """The prompt with the account of it: what each section costs, what is in and out, where it all comes from."""
+        """The prompt with an account of it: what each section costs, what is in and out, where it all comes from."""
         sections = [
             ContextSection(name, text, self._count(text), len(kept[name])) for name, text in prompt.texts.items()
         ]
@@ -488,7 +489,7 @@ class ContextBuilder:
 
 
 def _without_the_far(found: _Found, records: dict[str, list[Record]]) -> tuple[dict[str, list[Record]], list[LeftOut]]:
-    """The records without those that scored far behind the best or say little, and these with the reason."""
+    """The records without those that scored far behind the best or say little, and the latter with their reasons."""
     scores = {hit.id: hit.score for hit in found.hits}
     known = records["knowledge"]
     near = fitting.cut([scores[record.id] for record in known], FEWEST, NEAR)

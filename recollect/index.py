@@ -1,7 +1,9 @@
-"""One partition in memory: its words, vectors and heads, kept right by revision.
+"""One partition in memory: its words, vectors and heads, kept current by revision.
 
-It takes in what the store says has changed since its mark (`indexes.py` asks before each use), so that ranking is
-the same code with the same result on every store, and the store only keeps.
+Each searched record has a row: the record itself is in `shelf.py`, its words are in `postings.py` and its vector in
+`vectors.py`. The other records that queries and contexts need are held by id, as heads. Before each use `indexes.py`
+asks the store what changed since the index's mark, and applies it here. So ranking is the same code with the same
+result on every store, and a store only has to keep records.
 """
 
 from __future__ import annotations
@@ -32,35 +34,35 @@ from recollect.stores.contract import Delta, Mark
 from recollect.vectors import ROWS, Vectors, at_once, grown
 
 TOLD_ROWS = 512
-"""Rows that words find best, and whose meaning is then looked at whatever another index takes for near."""
+"""How many of the best rows by words are compared by meaning, even if the index beside the store did not name them."""
 WASTED_ROWS = 1_000
-"""Rows that an index may hold in vain: to build it anew for fewer does not pay."""
+"""Rows that an index may hold in vain: rebuilding it for fewer does not pay."""
 HEAD_BYTES = 1_600
-"""What a record that is not searched costs in memory, about."""
+"""Approximate memory for a record that is not searched."""
 LINE_BYTES = 1_000
-"""What a line of the notes costs, with its records."""
+"""Approximate memory for a line of the notes, with its records."""
 INDEX_BYTES, ROW_BYTES = 5_000, 130
-"""What an index takes that holds nothing yet, and what the id of a row and its place in a session take, about."""
+"""Approximate memory for an empty index, and for the id of a row and its place in a session."""
 UNHELD_LAYERS = ("past", "failure", "seal")
-"""What is only ever read by id or listed: no question and no context asks for it."""
+"""Layers that are only ever read by id or listed: no query and no context needs them."""
 
 SEARCHED = frozenset(SEARCHED_LAYERS)
 NEVER = 2**63 - 1
 GONE = -1
-"""The layer of a row whose record has gone, or has another row by now."""
+"""The layer number of a row whose record is gone, or has another row by now."""
 PLACE_BITS = 16
-"""Room for the place of a birth in its commit, which holds a hundred or so."""
+"""Bits for the place of a birth in its commit, which holds a hundred or so."""
 
 READ_ROWS, ENCODED_ROWS = 500, 5_000
-"""Rows whose words are read, and whose vectors are encoded, before others have their turn."""
+"""Rows whose words are read, and whose vectors are encoded, before yielding to other tasks."""
 LIKE_ROWS = 8
-"""Rows of each model from which on the scores of two models are brought to one scale."""
+"""From this many rows of each model on, the scores of two models are brought to one scale."""
 
 _NO_ROWS = array("I")
 
 
 class Activity(NamedTuple):
-    """How many living messages a session has, and when the last of them was."""
+    """How many living messages a session has, and the time of the latest one."""
 
     session: str
     messages: int
@@ -69,7 +71,7 @@ class Activity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """Lines that were made of some layers, with the records that each stands for besides, and while they hold."""
+    """Lines built from some layers, the further records that each line stands for, and when they are valid."""
 
     lines: Sequence[Record]
     also: Mapping[str, Sequence[Record]]
@@ -79,7 +81,7 @@ class Notes:
 
 
 class PartitionIndex:
-    """What one partition holds, ready to be asked. Rows are never moved; the dead are skipped."""
+    """The contents of one partition, ready to be queried. Rows never move; dead ones are skipped."""
 
     def __init__(self, model: str, dimensions: int, language: str, earlier_model: str = "") -> None:
         self.mark: Mark | None = None
@@ -91,7 +93,7 @@ class PartitionIndex:
         self._heads_of: dict[str, dict[str, None]] = {}
         self._unheld: set[str] = set()
         self.past: dict[str, int] = {}
-        """The versions of what records were before: whoever keeps some of that at hand sees by them what changed."""
+        """The version of each record of the layer `past`: a caller that caches some of them sees here what changed."""
         self.sessions: dict[str, array[int]] = {}
         """The rows of each session, in order of birth."""
         self._born = array("q")
@@ -99,7 +101,7 @@ class PartitionIndex:
         self.pending: dict[int, None] = {}
         self.counted_nbytes = self.counted_opened = 0
         self.model = model
-        # Vectors of the model before, until they are made anew: each model has a space of its own.
+        # Vectors of the previous model, until they are embedded again: each model has its own space.
         self._earlier_model = earlier_model
         self._earlier = Vectors(0)
         self._earlier_rows: dict[int, None] = {}
@@ -115,32 +117,32 @@ class PartitionIndex:
         self._layer: NDArray[np.int16] = np.zeros(ROWS, np.int16)
         self._until: NDArray[np.int64] = np.zeros(ROWS, np.int64)
         self._length = array("I")
-        # The times between which nothing ends.
+        # Nothing ends between these two times.
         self._steady = NEVER, 0
         self._masks: dict[tuple[str, ...], tuple[NDArray[np.bool_], bool]] = {}
         self._prior: tuple[int, Scores] | None = None
         self._talk: Talk | None = None
-        # Nothing in here refers back to the index: one that is let go is gone at once, with all that it held.
+        # Nothing here refers back to the index, so that an evicted one is freed at once, with everything it held.
         self._arrangement = Arrangement(self.sessions, partial(_is_held, self.records.ids, self.row_of))
         self._first_asked: int | None = None
         self._removed = self._ended = 0
         self.notes: Notes | None = None
-        """What was made of some layers for the last question, as long as it holds."""
+        """What was built from some layers for the last question, while it is valid."""
         self.laid_aside: object = None
-        """What it was when it was laid aside last, as `state` tells it."""
+        """Its `state` when it was last spilled to a file."""
         self.lacks_news = False
-        """Whether records were dropped that it may still hold."""
+        """Whether the store dropped records that it may still hold."""
 
     # ── catching up ──────────────────────────────────────────────────────────────────────────────
 
     def apply(self, delta: Delta) -> None:
-        """Take in a page of changes."""
+        """Apply a page of changes."""
         self._forget_answers()
         for id in delta.dropped:
             self._remove(id)
-        # By birth, whatever order a store tells one commit in: equal scores then stand in one order everywhere.
+        # By birth, whatever order the store reports a commit in, so that equal scores rank the same everywhere.
         told = sorted(delta.put, key=attrgetter("born"))
-        # Heads first: that of a session says whether its messages may be found.
+        # Heads first: the head of a session says whether its messages may be found.
         for record in told:
             if record.layer not in SEARCHED:
                 self._hold(record)
@@ -159,7 +161,7 @@ class PartitionIndex:
         self.mark = delta.mark
 
     def _hold(self, record: Record) -> None:
-        """Take in a record that is not searched."""
+        """Add a record that is not searched."""
         if record.layer in UNHELD_LAYERS:
             self._unheld.add(record.id)
             if record.layer == "past":
@@ -171,13 +173,13 @@ class PartitionIndex:
             self._set_closed(record.scope.session, ASIDE in record.data)
 
     def _set_closed(self, session: str, closed: bool) -> None:
-        """Note whether a session is set aside: what is said in it meanwhile is found when it no longer is."""
+        """Note whether a session is set aside. What is said in it meanwhile can be found once it no longer is."""
         if closed != (session in self._closed):
             (self._closed.add if closed else self._closed.discard)(session)
             self._fill({row: self.records[row] for row in self.sessions.get(session, ())})
 
     def _row_for(self, record: Record) -> int | None:
-        """The row in which a record goes on; None where it needs a new one, for other words or because it came back."""
+        """The row that a record keeps; None if it needs a new one: it is new, its text changed, or it came back."""
         row = self.row_of.get(record.id)
         if row is None:
             return None
@@ -188,7 +190,7 @@ class PartitionIndex:
         return None
 
     def _add(self, records: Sequence[Record]) -> None:
-        """Give each of these the next row."""
+        """Append a row for each of these records."""
         if not records:
             return
         first, end = len(self.records), len(self.records) + len(records)
@@ -206,7 +208,7 @@ class PartitionIndex:
         self._fill(dict(zip(rows, records, strict=True)))
 
     def _place(self, row: int, session: array[int]) -> None:
-        """Put a row among those of its session; mostly it was born last."""
+        """Insert a row among those of its session, in order of birth; usually it is the last."""
         if not session or self._born[session[-1]] <= self._born[row]:
             session.append(row)
         else:
@@ -219,7 +221,7 @@ class PartitionIndex:
             )
 
     def _fill(self, filled: Mapping[int, Record]) -> None:
-        """Write records into their rows: many in one go, for each step costs about the same for one."""
+        """Write records into their rows, in bulk: each step costs about as much for one record as for many."""
         if not filled:
             return
         rows, records = list(filled), list(filled.values())
@@ -242,7 +244,7 @@ class PartitionIndex:
                 self.pending[row] = None
 
     def _put_vectors(self, rows: Sequence[int], vectors: Sequence[Vector | None]) -> Sequence[int]:
-        """Take in the vectors of these rows, each into the space of its model. Gives the rows of damaged ones."""
+        """Store the vectors of these rows, each in the space of its model. Returns the rows with damaged vectors."""
         own = [each if each is not None and each.model == self.model else None for each in vectors]
         damaged = self.vectors.put(rows, own)
         if self._read_here or self._earlier_rows or own != vectors:
@@ -269,7 +271,7 @@ class PartitionIndex:
             del self._earlier_rows[row]
 
     def read(self, row: int, vector: Vector | None) -> None:
-        """Give a pending row its meaning, here alone: the store gets it from the worker."""
+        """Give a pending row its vector, in this index only: the store gets it from the worker."""
         self.vectors.put([row], [vector])
         self._read_here[row] = None
         self._forget_earlier(row)
@@ -299,7 +301,7 @@ class PartitionIndex:
                 del self.sessions[gone.scope.session]
 
     def bury_ended(self, now: int) -> None:
-        """Hide what has expired or ended by now; show it again when the clock turns out to have been ahead."""
+        """Hide what has expired or ended by now; show it again if the clock turns out to have been ahead."""
         if self._first_asked is None:
             self._first_asked = now
         if not self._steady[0] <= now < self._steady[1]:
@@ -313,14 +315,14 @@ class PartitionIndex:
                 self._steady, self._ended = (-NEVER, int(until.min(initial=NEVER))), 0
 
     def _is_findable(self, record: Record) -> bool:
-        """With something to find it by, and not set aside: what is said in such a session is so from the first."""
+        """Whether it has text to be found by, and neither it nor its session is set aside."""
         return bool(record.content) and not is_aside(record) and record.scope.session not in self._closed
 
     @property
     def is_wasteful(self) -> bool:
-        """True when more rows were lost than are left, so that building it anew pays.
+        """Whether more rows were lost than are left, so that rebuilding it pays.
 
-        What was over when it was first asked is not counted: as long as the store keeps it, it would come again.
+        Rows that had ended before the first query do not count: a rebuild would bring back those the store still has.
         """
         lost = self._removed + self._ended
         return lost > WASTED_ROWS and lost * 2 > len(self.records)
@@ -331,12 +333,12 @@ class PartitionIndex:
 
     @property
     def holds_gone(self) -> bool:
-        """Whether it has records that were dropped: they must not come to lie in a file."""
+        """Whether it holds records that were dropped, which must not be spilled to a file."""
         return self.lacks_news or self._removed > 0
 
     @property
     def nbytes(self) -> int:
-        """What is held by now, about."""
+        """Approximate memory held now."""
         arrays = (self._alive, self._importance, self._when, self._layer, self._until)
         rows = INDEX_BYTES + ROW_BYTES * len(self.records) + sum([each.nbytes for each in arrays])
         words = self._words.nbytes + self.kinship.nbytes
@@ -347,20 +349,20 @@ class PartitionIndex:
 
     @property
     def opened(self) -> int:
-        """How many records are unpacked and vectors widened, which tells cheaply that it holds more than before."""
+        """How many records are unpacked and vectors widened: a cheap sign that it holds more than before."""
         return self.records.unpacked + self.vectors.widened
 
     @property
     def state(self) -> object:
-        """Another one when it knows more than before."""
+        """A value that differs once the index knows more than before."""
         return self.mark, len(self._words), self.kinship.rows
 
     def trim(self) -> None:
-        """Let go of records that were unpacked, where there are many."""
+        """Release unpacked records, where there are many."""
         self.records.trim()
 
     def rest(self) -> None:
-        """Let go of what the next question can make again."""
+        """Drop whatever the next query can rebuild."""
         self._talk = self.notes = None
         self.records.clear()
         self.vectors.rest()
@@ -374,7 +376,7 @@ class PartitionIndex:
         self._prior = None
         self._talk = None
 
-    # ── asking ───────────────────────────────────────────────────────────────────────────────────
+    # ── querying ─────────────────────────────────────────────────────────────────────────────────
 
     def __len__(self) -> int:
         return len(self.row_of)
@@ -397,7 +399,7 @@ class PartitionIndex:
         return held
 
     def _is_of(self, layers: Iterable[str]) -> NDArray[np.bool_]:
-        """Which rows are of these layers: a few comparisons, which `np.isin` takes ten times as long for."""
+        """Which rows are of these layers, by a few comparisons: `np.isin` takes ten times as long."""
         layer_of = self._layer[: len(self.records)]
         found = np.zeros(len(layer_of), np.bool_)
         for layer in layers:
@@ -406,7 +408,7 @@ class PartitionIndex:
         return found
 
     def prior(self, at: int) -> Scores:
-        """What recency and importance add to each row, whatever is asked; worked out once an hour."""
+        """What recency and importance add to each row, whatever is asked; computed once an hour."""
         hour = at // HOUR_MS
         if self._prior is None or self._prior[0] != hour:
             size = len(self.records)
@@ -414,12 +416,12 @@ class PartitionIndex:
         return self._prior[1]
 
     def words(self, query: Sequence[str]) -> Scores:
-        """BM25 of each row."""
+        """The BM25 score of each row."""
         self._read_words()
         return self._words.scores(query, len(self.records))
 
     def _read_words(self) -> None:
-        """Read the texts that came since the last question."""
+        """Read the texts that came since the last query."""
         self._read_texts(len(self.records))
 
     def _read_texts(self, end: int) -> None:
@@ -427,9 +429,9 @@ class PartitionIndex:
             self._words.read([_worded(self.records[row]) for row in range(len(self._words), end)])
 
     def read_on(self, *, for_signs: bool) -> bool:
-        """Read some of what came since the last question. Says whether there is more: then others have their turn.
+        """Read some of what came since the last query. Returns whether to go on, after yielding to other tasks.
 
-        `for_signs` are times and numbers, which are looked for where a question asks for them.
+        With `for_signs`, rows are also searched for times and numbers, for a question that asks for these.
         """
         size, arranged = len(self.records), self._arrangement
         if len(self._words) < size:
@@ -444,17 +446,17 @@ class PartitionIndex:
 
     @property
     def unread(self) -> int:
-        """How many rows came since the last question."""
+        """How many rows came since the last query."""
         return len(self.records) - min(len(self._words), len(self._arrangement))
 
     @property
     def unsigned(self) -> int:
-        """How many rows nobody has looked at for times and numbers, which only turns are asked for."""
+        """How many rows have not been searched for times and numbers; 0 without turns, which alone need them."""
         return len(self.records) - self._arrangement.signed if self.sessions else 0
 
     @property
     def has_earlier(self) -> bool:
-        """Whether some rows have only a vector of the model before."""
+        """Whether some rows have only a vector of the previous model."""
         return bool(self._earlier_rows)
 
     def meaning(
@@ -464,8 +466,8 @@ class PartitionIndex:
         earlier: NDArray[np.float32] | None = None,
         only: NDArray[np.intp] | None = None,
     ) -> Scores:
-        """Cosine of each row, or of some `only`. `earlier` is the question in the space of the model before, for rows
-        that lie there.
+        """The cosine of each row, or of the rows in `only`. `earlier` is the query in the space of the previous model,
+        for rows whose vectors are still of that model.
         """
         if only is None:
             scores = self.vectors.scores(query, len(self.records), alive)
@@ -480,7 +482,7 @@ class PartitionIndex:
     def nearest(
         self, vector: Vector | None, alive: NDArray[np.bool_], most: int, least: float
     ) -> Iterator[tuple[Record, float]]:
-        """The records whose cosine is at least this, closest first; none for a vector of another model."""
+        """The records whose cosine is at least `least`, nearest first; none for a vector of another model."""
         if vector is None or vector.model != self.model:
             return
         cosines = self.meaning(floats(vector), alive)
@@ -489,8 +491,8 @@ class PartitionIndex:
             yield self.records[row], float(cosines[row])
 
     def worth_comparing(self, near: Sequence[str], words: Scores) -> NDArray[np.intp]:
-        """Rows whose meaning counts when another index has said what is near: these, those that words found, and
-        those that it cannot know of yet.
+        """The rows to compare by meaning when an index beside the store has proposed what is near: these, those that
+        words found, and those that it cannot know of yet.
         """
         proposed = [self.row_of[id] for id in near if id in self.row_of]
         told = np.flatnonzero(words)
@@ -499,22 +501,22 @@ class PartitionIndex:
         return np.concatenate([np.array([*proposed, *self._read_here], np.intp), told])
 
     def talk(self) -> Talk:
-        """What the rows are to each other; worked out after each change."""
+        """How the rows relate to each other; computed again after each change."""
         if self._talk is None:
             self._read_words()
             self._talk = self._arrangement.talk(self.records, self._words.lengths())
         return self._talk
 
     def posted(self, query: Sequence[str]) -> list[tuple[NDArray[np.intp], Scores] | None]:
-        """For each term its rows and counts."""
+        """For each term, its rows and its count in each."""
         return [self._words.posted(term) for term in query]
 
     def told(self, query: Sequence[str]) -> Told:
-        """The rows of each term, and how much it tells."""
+        """The rows of each term, and how informative it is."""
         return self._words.told(query)
 
     def rarities(self, words: Iterable[str]) -> list[float]:
-        """How much each of these words tells here, in whatever form it stands."""
+        """How informative each of these words is here, in whatever form it occurs."""
         return [self._words.rarity_of(word) for word in words]
 
     @property
@@ -526,13 +528,13 @@ class PartitionIndex:
         return self._when[: len(self.records)]
 
     def record(self, id: str, now: int) -> Record | None:
-        """A living record of any layer."""
+        """The living record with this id, of any layer held here; None if there is none or it is set aside."""
         row = self.row_of.get(id)
         record = self.heads.get(id) if row is None else self.records[row]
         return record if record is not None and _lives(record, now) and record.trust != "quarantined" else None
 
     def stored(self, ids: Iterable[str], now: int) -> tuple[list[Record], list[str]]:
-        """The living among these as the store has them, and those that only the store has."""
+        """The living records among these ids as the store has them, and the ids that only the store has."""
         found: list[Record] = []
         elsewhere: list[str] = []
         for id in ids:
@@ -545,7 +547,7 @@ class PartitionIndex:
         return found, elsewhere
 
     def tied_to(self, id: str) -> list[Record]:
-        """The records that rest on an id, took it in or name it as an act, or did so once."""
+        """The records that rest on an id, absorbed it or name it as an act, or once did."""
         records = self.records
         return [records[row] for row in records.ties.to(id) if _is_held(records.ids, self.row_of, row)]
 
@@ -560,7 +562,7 @@ class PartitionIndex:
         return sorted([record for record in living if is_current(record, now)], key=attrgetter("born"))
 
     def news_of(self, layers: Iterable[str]) -> tuple[int, ...]:
-        """Other numbers after each change to what these layers hold."""
+        """Numbers that differ after each change to what these layers hold."""
         return tuple(self.records.news[layer] for layer in layers)
 
     def next_end(self, layers: Iterable[str], now: int) -> int:
@@ -569,7 +571,7 @@ class PartitionIndex:
         return int(until[until > now].min(initial=NEVER))
 
     def held(self, layer: str, now: int) -> list[Record]:
-        """All living records of a layer, also those that ended or were set aside."""
+        """All living records of a layer, including those that ended or were set aside."""
         if layer in self._layers:
             rows = (self._layer[: len(self.records)] == self._layers[layer]).nonzero()[0].tolist()
             found = [self.records[row] for row in rows]
@@ -578,11 +580,11 @@ class PartitionIndex:
         return [record for record in found if _lives(record, now)]
 
     def session(self, session: str, now: int, after: Born = (0, 0)) -> list[Record]:
-        """The messages of a session that were born after a place, in order."""
+        """The living messages of a session that were born after `after`, in order."""
         return [record for row in self._rows_after(session, after) if _lives(record := self.records[row], now)]
 
     def spoken(self, session: str, after: Born) -> tuple[int, int]:
-        """How many messages of a session were born after a place, and their characters: at most, some may be over."""
+        """How many messages of a session were born after `after`, and their characters; expired ones may be counted."""
         rows = self._rows_after(session, after)
         return len(rows), sum([self._length[row] for row in rows])
 
@@ -591,7 +593,7 @@ class PartitionIndex:
         return rows[bisect_right(rows, _packed(after), key=self._born.__getitem__) :]
 
     def newest(self, session: str, now: int, after: Born = (0, 0)) -> Iterator[Record]:
-        """The same, from the newest back, read only as far as somebody asks."""
+        """The living messages of a session that were born after `after`, newest first, read lazily."""
         since = _packed(after)
         for row in reversed(self.sessions.get(session, _NO_ROWS)):
             if self._born[row] <= since:
@@ -600,11 +602,11 @@ class PartitionIndex:
                 yield record
 
     def oldest(self, session: str, now: int) -> Iterator[Record]:
-        """All messages of a session from the oldest on, read only as far as somebody asks."""
+        """All living messages of a session, oldest first, read lazily."""
         return (record for row in self.sessions.get(session, _NO_ROWS) if _lives(record := self.records[row], now))
 
     def activity(self, now: int, session: str | None = None) -> list[Activity]:
-        """All sessions with living messages, or one, the most recently active first. No message is unpacked for it."""
+        """All sessions with living messages, or one, most recently active first. Unpacks only messages that ended."""
         rows_of = self.sessions if session is None else {session: self.sessions.get(session, _NO_ROWS)}
         held = {name: rows for name, rows in rows_of.items() if rows}
         if not held:
@@ -621,17 +623,17 @@ class PartitionIndex:
         return sorted(found, key=lambda each: -each.last_at)
 
     def _living(self, rows: NDArray[np.intp], now: int) -> NDArray[np.bool_]:
-        """Which of these rows live; what has ended may live on."""
+        """Which of these rows live: a record that has ended may still be alive."""
         living: NDArray[np.bool_] = self._until[rows] > now
         if not living.all():
             living[~living] = [_lives(self.records[row], now) for row in rows[~living].tolist()]
         return living
 
     def neighbours(self, record: Record, now: int, reach: int = 1) -> tuple[Record, ...]:
-        """The messages right before and after a message."""
+        """The messages right before and after a message, up to `reach` on each side."""
         rows, row = self.sessions.get(record.scope.session, _NO_ROWS), self.row_of.get(record.id, -1)
         at = bisect_left(rows, row)
-        if at == len(rows) or rows[at] != row:  # it is not there, or rows did not come in order
+        if at == len(rows) or rows[at] != row:  # it is not there, or rows were not added in order
             at = rows.index(row) if row in rows else -1
         if at < 0 or self._born[row] != _packed(record.born):
             return ()  # it was forgotten since it was found
@@ -641,18 +643,18 @@ class PartitionIndex:
 
 
 def _worded(record: Record) -> str:
-    """The text that a record is found by: of a fact also how people would say it, as "works at" of an employer."""
+    """The text that a record is found by: for a fact, also how people would say it ("works at" for an employer)."""
     key = KEYS.get(record.data.get("key", "")) if record.layer in ("fact", "preference") else None
     return f"{record.told} ({key.label})" if key else record.told
 
 
 def _is_held(ids: Sequence[str], row_of: Mapping[str, int], row: int) -> bool:
-    """Whether a row is still that of a record: who changed its words has another one."""
+    """Whether a row is still that of its record: a record whose text changed has another row."""
     return row_of.get(ids[row]) == row
 
 
 def _end(record: Record) -> int:
-    """When a record is over."""
+    """When a record expires or ends, whichever comes first."""
     expires = NEVER if record.expires_at is None else record.expires_at
     return expires if record.valid_to is None else min(expires, record.valid_to)
 
@@ -662,7 +664,7 @@ def _packed(born: Born) -> int:
 
 
 def _alike(scores: Scores, others: Scores) -> Scores:
-    """Scores of one model as another would spread them: what stands out in either stands out as much in both."""
+    """Scores of one model with the mean and spread of another's, so that what stands out counts alike in both."""
     if min(len(scores), len(others)) < LIKE_ROWS:
         return scores
     alike: Scores = (scores - scores.mean()) * (others.std() / max(float(scores.std()), 1e-6)) + others.mean()

@@ -1,7 +1,9 @@
-"""Which words stand in which rows of an index, and how well each row answers the words of a question.
+"""Which words occur in which rows of an index, and how well each row answers the words of a question.
 
-Texts are cut into words when the first question comes, and a word is brought to its stem when somebody asks
-for one that begins like it: stemming takes longer than all the rest, and most words are never asked for.
+A text is cut into words at the first query after it was added, and a word is stemmed only when a query has a term
+that begins like it: stemming takes longer than all the rest, and most words are never asked for. Words are numbers
+from a vocabulary that the indexes of many users share. Each index keeps the rows of a word, with its count in each, in
+compact arrays, and scores them by BM25.
 """
 
 from __future__ import annotations
@@ -36,40 +38,40 @@ from recollect.policies.words import (
 )
 
 COUNT_BITS, COUNT_MAX = 8, 255
-"""Room for how often a word stands in a text; more than that counts no more."""
+"""Room for how often a word occurs in a text; a higher count counts as the maximum."""
 FEW_ROWS = 16
-"""Terms in so few rows are scored by plain arithmetic: building arrays would cost more."""
+"""Terms in at most this many rows are scored by plain arithmetic: building arrays would cost more."""
 
 WORDS_MAX = 200_000
-"""Words of one vocabulary, about 30 MB; indexes that are made later begin another."""
+"""Words of one vocabulary, about 30 MB; indexes built later start another."""
 GROUPED = 4
 """Letters by which words that are not stemmed yet are grouped."""
 ASKED_MAX = 50_000
-"""Terms of which it is remembered that they were asked for."""
+"""Terms that are remembered as already looked up."""
 
 TOGETHER, PORTION = 16, 1_000
-"""From so many texts on they are read together, so many at a time."""
+"""From this many texts on they are read together, in portions of this size."""
 ROW_BITS, ENTRY_BITS = 24, 32
-"""An entry is a row with a count, a key is a word with an entry."""
+"""An entry is a row with a count; a key is a word with an entry."""
 UNKNOWN = 0
-"""The number of no word."""
+"""The number that no word has."""
 LATE_SHARE = 12
-"""Keys that came later join the others when they are more than this part of them."""
+"""Keys that came later are merged into the others once there is more than one to this many of them."""
 WORD_BYTES = 120
-"""What a word takes that stands apart from the others, beside its entries, about."""
+"""Approximate memory for a word that is held apart from the others, besides its entries."""
 
 Rows = NDArray[np.intp]
 Entries: TypeAlias = "array[int]"
 Told: TypeAlias = Sequence[tuple[Entries, float]]
-"""For each term of a question its rows, and how much it tells."""
+"""For each term of a question, its rows and how informative it is."""
 
 
 class Vocabulary(dict[str, int]):
-    """The number of each word, given when it is first asked for; indexes of many users share one.
+    """The number of each word, assigned when it is first looked up; the indexes of many users share one vocabulary.
 
-    A word that is found in several forms ("node.js", by its parts too) has a number below zero, and so has a piece
-    of text in which there is not just one word. Safe to share
-    between threads: words that have numbers are looked up freely, new ones take turns.
+    A word that is found in several forms ("node.js", also by its parts) has a number below zero, and so has a piece
+    of text that does not hold exactly one word. Safe to share between threads: words that have numbers are looked up
+    without a lock, new ones under it.
     """
 
     def __init__(self, language: str) -> None:
@@ -82,8 +84,8 @@ class Vocabulary(dict[str, int]):
         self._exact: dict[str, int] = {}
         self._several: list[list[int]] = []
         self._of_term: dict[str, list[int]] = {}
-        # Words that were not stemmed yet, by their first letters, in the order of their numbers; these beginnings, by
-        # the first two letters; and how many words there were when a term was looked for.
+        # Words that are not stemmed yet, by their first letters, in the order of their numbers; these beginnings, by
+        # their first two letters; and how many words there were when each term was last looked up.
         self._unread: dict[str, list[str]] = {}
         self._begun: dict[str, list[str]] = {}
         self._looked: dict[str, int] = {}
@@ -96,7 +98,7 @@ class Vocabulary(dict[str, int]):
             return number
 
     def _new_number(self, word: str) -> int:
-        """The number of a word, or of a piece of text, that has none yet."""
+        """A number for a word, or for a piece of text, that has none yet."""
         plain = word.strip(EDGES)
         if self._by_stem and plain in WORD_OF:
             return self[WORD_OF[plain]]
@@ -110,7 +112,7 @@ class Vocabulary(dict[str, int]):
         return self._number_of(forms(word), by_stem=self._by_stem)
 
     def numbered(self, words: Sequence[str]) -> NDArray[np.int64]:
-        """The numbers of many words, below zero where one has several forms. New ones are learned in one go."""
+        """The numbers of many words, below zero where one has several forms. New words are numbered in bulk."""
         numbers = np.fromiter(map(self.get, words, repeat(UNKNOWN)), np.int64, len(words))
         unknown = (numbers == UNKNOWN).nonzero()[0]
         if len(unknown):
@@ -120,13 +122,13 @@ class Vocabulary(dict[str, int]):
         return numbers
 
     def _learn(self, words: Iterable[str]) -> None:
-        """Give numbers to the plain ones of these: one by one they would take twice as long."""
+        """Number the plain words among these in bulk: one by one takes twice as long."""
         with self._lock:
             new = filterfalse(self.__contains__, dict.fromkeys(words))
             self._take([word for word in new if is_plain(word) and word not in WORD_OF] if self._by_stem else ())
 
     def _take(self, plain: Sequence[str]) -> None:
-        """Number words that are brought to their stems when somebody asks for one that begins like them."""
+        """Number words that are stemmed only when a query has a term that begins like them."""
         unread = self._unread
         for word in plain:
             beginning = word[:GROUPED]
@@ -139,17 +141,17 @@ class Vocabulary(dict[str, int]):
         self._count += len(plain)
 
     def __reduce__(self) -> tuple[Callable[[int], Vocabulary], tuple[int]]:
-        """An index that is laid aside leaves its vocabulary here; if that goes meanwhile, neither comes back."""
+        """A spilled index leaves its vocabulary in memory; if that is freed meanwhile, the index is lost as well."""
         return _vocabulary_of, (self._serial,)
 
     def learn_exactly(self, words: Iterable[str]) -> None:
-        """Give numbers to those of these words that have none, and find them as they are written alone."""
+        """Number those of these words that have no number yet, so that they are found only as written."""
         with self._lock:
             for word in filterfalse(self.__contains__, words):
                 self[word] = self._number_of(forms(word), by_stem=False)
 
     def numbers(self, words: Sequence[str]) -> list[int]:
-        """The numbers of these words, of each of its forms where one has several."""
+        """The numbers of these words; for a word with several forms, those of each form."""
         numbers = [*map(self.__getitem__, words)]
         if numbers and min(numbers) < 0:
             return [form for number in numbers for form in (self.several(number) if number < 0 else (number,))]
@@ -160,19 +162,19 @@ class Vocabulary(dict[str, int]):
         return self._several[-1 - number]
 
     def of_term(self, term: str) -> list[int]:
-        """The words that this is the term of; those that may be are brought to their stems now."""
+        """The numbers of the words that have this term; words that may have it are stemmed now."""
         if self._looked.get(term) != self._count:
             self._look(term)
         return self._of_term.get(term, _NO_WORDS)
 
     def _look(self, term: str) -> None:
-        """Stem what was not stemmed yet and may have this stem."""
+        """Stem the words that may have this stem and are not stemmed yet."""
         kept = kept_by(term)
         with self._lock:
             since = self._looked.get(term, 0)
             for beginning in self._beginnings(term, kept):
                 words = self._unread.get(beginning, _NO_LETTERS)
-                # What was there at the last look is passed over: other indexes bring words all the time.
+                # Skip words seen at the last look-up; other indexes add words all the time.
                 if words and self[words[-1]] > since:
                     found = [word for word in words if word.startswith(kept)]
                     for word in found:
@@ -181,11 +183,11 @@ class Vocabulary(dict[str, int]):
                         self._unread[beginning] = [word for word in words if not word.startswith(kept)]
             if len(self._looked) >= ASKED_MAX:
                 self._looked.clear()
-            # Last: whoever finds this finds all of the words under their stems.
+            # Set last: a thread that sees this finds all the words under their stems.
             self._looked[term] = self._count
 
     def _beginnings(self, term: str, kept: str) -> Sequence[str]:
-        """How words begin that may have this stem, which keeps so much of them."""
+        """The beginnings of words that may have this stem: all such words begin with `kept`."""
         if len(kept) >= GROUPED:
             return (kept[:GROUPED],)
         begun = chain.from_iterable([self._begun[start] for start in beginnings(term, self._begun)])
@@ -200,7 +202,7 @@ class Vocabulary(dict[str, int]):
         return self._one_for([self[form] if by_stem and is_stemmed(form) else self._exactly(form) for form in found])
 
     def _one_for(self, each: list[int]) -> int:
-        """One number for these."""
+        """One number that stands for all of these."""
         if len(each) == 1:
             return each[0]
         self._several.append(each)
@@ -228,7 +230,7 @@ _shared: dict[str, Vocabulary] = {}
 
 
 def vocabulary(language: str) -> Vocabulary:
-    """The words that all indexes of this process share. A full one goes with the last index that was made with it."""
+    """The vocabulary that new indexes of this process share. A full one is freed with the last index built with it."""
     held = _shared.get(language)
     if held is None or len(held) > WORDS_MAX:
         held = _shared[language] = Vocabulary(language)
@@ -236,7 +238,7 @@ def vocabulary(language: str) -> Vocabulary:
 
 
 class _Together:
-    """The words of rows that were read together: arrays in order of word and row, cut up when a word is asked for."""
+    """The words of rows that were read together: arrays sorted by word and row, sliced when a word is looked up."""
 
     def __init__(self, keys: NDArray[np.int64]) -> None:
         keys.sort()
@@ -263,7 +265,7 @@ class _Together:
         return entries
 
     def with_more(self, keys: NDArray[np.int64]) -> _Together:
-        """These and others."""
+        """These keys and others, merged."""
         if not len(self):
             return _Together(keys)
         starts: NDArray[np.int64] = np.array(self._starts, np.int64)
@@ -279,12 +281,12 @@ class Words:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        # For each word its rows in order, each with the count of the word there in the lowest bits.
+        # For each word, its rows in order, each with its count there in the lowest bits.
         self._postings: dict[int, Entries] = {}
-        # How many entries are in there: to count them when asked would take longer than to answer a question.
+        # How many entries these have: counting them when asked would take longer than answering a query.
         self._apart = 0
         self._together = _NOTHING
-        # What came since then, as keys: row by row, and in portions that join the others when a word is asked for.
+        # What came since then, as keys: row by row, and in portions that are merged when a word is looked up.
         self._late = array("q")
         self._portions: list[NDArray[np.int64]] = []
         self._lengths = array("I")
@@ -298,13 +300,13 @@ class Words:
 
     @property
     def nbytes(self) -> int:
-        """What is held, also while nobody asks."""
+        """Memory held, even while nobody queries."""
         apart = WORD_BYTES * len(self._postings) + 4 * self._apart
         unsorted = sum([portion.nbytes for portion in self._portions])
         return self._together.nbytes + 8 * len(self._late) + 4 * len(self._lengths) + unsorted + apart
 
     def rest(self) -> None:
-        """Let go of what the next question can make again."""
+        """Drop whatever the next query can rebuild."""
         self._forget_answers()
         if self._portions or len(self._late) * LATE_SHARE > len(self._together):
             self._join()
@@ -312,7 +314,7 @@ class Words:
             self._forget_postings()
 
     def _join(self) -> None:
-        """Put all words into one order."""
+        """Merge all keys into one order."""
         self._together = self._together.with_more(np.concatenate((np.array(self._late, np.int64), *self._portions)))
         self._late, self._portions = array("q"), []
         self._forget_postings()
@@ -343,7 +345,7 @@ class Words:
         self._forget_answers()
 
     def _keys(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """The words of the next rows, each with its row and how often it stands there in the lowest bits."""
+        """The words of the next rows, as keys: each with its row, and its count there in the lowest bits."""
         cut = [self._cut(text) for text in texts]
         sizes = [*map(len, cut)]
         numbers = self.vocabulary.numbered([*chain.from_iterable(cut)])
@@ -359,7 +361,7 @@ class Words:
         return keys
 
     def _cut(self, text: str) -> list[str]:
-        """The pieces of a text, which have numbers then; of a very long one some are only found as they are written."""
+        """The pieces of a text. Of a very long one, words beyond the first `STEMMED_MAX` are found only as written."""
         cut = pieces(text)
         if len(cut) > STEMMED_MAX:
             cut = split(text)
@@ -403,27 +405,27 @@ class Words:
         return scores
 
     def posted(self, term: str) -> tuple[Rows, Scores] | None:
-        """The rows of a term, and how often it stands in each."""
+        """The rows of a term, and how often it occurs in each; None if it occurs nowhere."""
         entries = self._entries(term)
         return self._posted(term, entries) if entries else None
 
     def rarity_of(self, word: str) -> float:
-        """How much a word tells that is in these rows, in this form or another."""
+        """How informative a word is among these rows, in this form or another."""
         found = (len(self._entries(term)) for term in terms(word, self.vocabulary.language))
         return rarity(len(self._lengths), max(found, default=0))
 
     def told(self, query: Sequence[str]) -> Told:
-        """The rows of each term, and how much it tells."""
+        """The rows of each term, and how informative it is."""
         return [self._told.get(term) or self._tell(term) for term in query]
 
     def _tell(self, term: str) -> tuple[Entries, float]:
-        """Look a term up, and keep it until rows are added: users ask about the same things again."""
+        """Look a term up, and cache the result until rows are added: users ask about the same things again."""
         entries = self._entries(term)
         told = self._told[term] = entries, rarity(len(self._lengths), len(entries))
         return told
 
     def _entries(self, term: str) -> Entries:
-        """The rows of a term. The words that it is the term of share one list from now on."""
+        """The rows of a term. From now on, the words that have this term share one list."""
         numbers = self.vocabulary.of_term(term)
         held: Entries | None = None
         for number in numbers:
@@ -435,7 +437,7 @@ class Words:
         return _NOWHERE if held is None else held
 
     def _joined(self, numbers: Sequence[int]) -> Entries:
-        """One list for these words."""
+        """One list of entries for these words."""
         held = {id(entries): entries for number in numbers if (entries := self._of_word(number))}
         counts: dict[int, int] = {}
         for entry in chain.from_iterable(held.values()):
@@ -454,7 +456,7 @@ class Words:
         return posted
 
     def _add_few(self, scores: dict[int, float], entries: Entries, told: float) -> None:
-        """What one term adds, where it stands in so few rows that plain arithmetic is faster."""
+        """Add what one term contributes, where it is in so few rows that plain arithmetic is faster."""
         top, flat, slope = self._shape(told)
         lengths, so_far = self._lengths, scores.get
         for entry in entries:
@@ -472,12 +474,12 @@ class Words:
         return weight
 
     def _shape(self, told: float) -> tuple[float, float, float]:
-        """BM25 for a term that tells so much: what many occurrences add, and what holds one back by length."""
+        """BM25 for a term this informative: the most that it adds, and the constant and slope of the length penalty."""
         return (K1 + 1) * told, K1 * (1 - B), K1 * B * len(self._lengths) / max(self._total, 1)
 
 
 def cover(row: int, told: Told, size: int) -> float:
-    """The share of a question's terms that a row has, by rarity; `size` is how many rows there are."""
+    """The share of a question's terms that a row has, weighted by rarity; `size` is the number of rows."""
     if size < RARITY_ROWS:
         told = [(entries, rarity(RARITY_ROWS, len(entries))) for entries, _ in told]
     total = sum(weight for _, weight in told)
@@ -485,6 +487,6 @@ def cover(row: int, told: Told, size: int) -> float:
 
 
 def _has(entries: Entries, row: int) -> bool:
-    """Whether a row is among the postings of a term, which are in order."""
+    """Whether a row is among the entries of a term, which are sorted."""
     place = bisect_left(entries, row << COUNT_BITS)
     return place < len(entries) and entries[place] >> COUNT_BITS == row

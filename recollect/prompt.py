@@ -1,4 +1,9 @@
-"""A context as text: sections under their headings, memories inside the fence, and the messages for a chat model."""
+"""A context as text: sections under their headings, memories inside the fence, and the messages for a chat model.
+
+`context.py` decides what goes in; this module lays it out. What lasts comes first, then the recent messages, and last
+what was found, in one message with the question. Only standing instructions are outside the fence. The tokens are
+counted here too, for the prompt as a whole, because the counts of its parts do not add up exactly.
+"""
 
 from __future__ import annotations
 
@@ -32,19 +37,19 @@ class Prompt:
     """A prompt from beginning to end: what lasts, what was said, what was found and the question."""
 
     texts: Mapping[str, str]
-    """Each section with its heading, but for the recent messages."""
+    """Each section with its heading, except the recent messages."""
     said: Sequence[Record]
     """The recent messages that are in it."""
     asked: Sequence[dict[str, Any]]
     """The question, unless it is the last of the recent messages."""
     head: str
-    """The first message: what lasts, or all that is known if the question is elsewhere."""
+    """The first message: what lasts, or all that is known if the prompt does not end with the question."""
     system: str
     lasting: str
     found: str
     recent: tuple[dict[str, Any], ...]
     last: tuple[dict[str, Any], ...]
-    """The message with the question and what was found, unless the question is elsewhere."""
+    """The message with what was found and the question; empty if the prompt does not end with the question."""
 
     @classmethod
     def of(
@@ -57,7 +62,7 @@ class Prompt:
         *,
         in_one: bool,
     ) -> Prompt:
-        """The items that were kept, put together; `in_one` fence if there is no room for two."""
+        """The kept items, put together; `in_one` fence if there is no room for two."""
         texts = _texts(kept, records)
         first = {item.id for item in kept.get("recent", ())}
         said = [message for unit in fitting.units(recent) if unit[0].id in first for message in unit]
@@ -116,7 +121,7 @@ def _texts(kept: Mapping[str, Sequence[Item]], records: Mapping[str, Sequence[Re
 
 
 def _fenced(texts: Mapping[str, str]) -> str:
-    """Sections as one text: the user's instructions first, then everything else inside the fence."""
+    """Sections as one text: standing instructions first, then everything else inside the fence."""
     outside = [texts["instructions"]] if "instructions" in texts else []
     inside = [text for name, text in texts.items() if name != "instructions"]
     if inside:

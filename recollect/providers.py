@@ -1,8 +1,8 @@
-"""Models and the one thing asked of each: an embedder turns texts into vectors, a chat model answers.
+"""Embedders, which turn texts into vectors: their interface, the check of what they return, and the default one.
 
 `StaticEmbedder` is the default: it needs no server, no key and no download. Any object with the
-same few members can take its place. Nothing an embedder returns is stored before
-`embed_checked` has checked it.
+same few members can take its place; `embedders/` has others. Nothing an embedder returns is stored
+before `embed_checked` has checked it.
 """
 
 from __future__ import annotations

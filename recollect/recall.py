@@ -1,4 +1,10 @@
-"""Gather, score, select: from a question to the records that answer it, each with its reasons."""
+"""Gather, score, select: from a question to the records that answer it, each with its reasons.
+
+A question is parsed once: its terms, its vector, the time it names, its parts. Then every row of the user's index and
+of the org's is scored by several legs (words, meaning, recency, importance; for turns of a conversation also what
+surrounds them), and the best rows that pass the filter become hits. A hit can tell what each leg added to its score.
+Where there is no vector, words alone answer.
+"""
 
 from __future__ import annotations
 
@@ -32,60 +38,60 @@ from recollect.reranking import CANDIDATES, SURROUNDED, Candidate, Reranker, sec
 log = logging.getLogger("recollect.recall")
 
 EMBED_WAIT_S = 2.0
-"""How long a question waits for its vector. A person is waiting too, and words alone find most of it."""
+"""How long a question waits for its vector. A person is waiting too, and words alone find most answers."""
 NOT_FOUND = -9.0
-"""The score of a row that may not be found: under every score that the legs can give."""
+"""The score of a row that may not be found: below every score that the legs can give."""
 READ_TRIES = 3
-"""How often an index is looked at anew after much of it was read: others may write as much meanwhile."""
+"""How often indexes are caught up while many rows are still to be read: others may write as much meanwhile."""
 READ_AT_ONCE = 64
-"""New rows that a search reads for itself; more are left to the worker."""
+"""Up to this many new rows are embedded by the search itself; if there are more, all are left to the worker."""
 SORTED_ROWS = 512
-"""Up to so many rows are simply sorted; of more, the best are picked out first."""
+"""Up to this many rows are simply sorted; of more, the best are picked out first."""
 KIN_ROWS = 128
-"""Turns that are compared with the question word by word: the best by all else. More change nothing."""
+"""Turns that are compared with the question word by word: the best by everything else. More change nothing."""
 ECHO_ROWS, ECHO_WORDS = 32, 4
-"""How many of the best rows are checked for merely repeating the question, and how many different words they may have
-for each of its terms: a text with more says more, and need not be stemmed to see that.
+"""How many of the best rows are checked for merely repeating the question, and how many distinct words they may have
+for each of its terms: a text with more words says more, and need not be stemmed to see that.
 """
 SEASON_MS, RECALLED_MS, RECALLED_ROWS = 93 * DAY_MS, 40 * DAY_MS, 256
-"""Of a time that is no longer than a season people tell for so long before and after it, as "next month" or
-"yesterday"; and of what was said then, the best rows that are looked at for it.
+"""A time no longer than a season is also spoken of this long before and after it, as "next month" or "yesterday"; and
+how many of the best rows from then are checked for that.
 """
 PART_LESS = 0.1
-"""What fits a part of a question stands behind what fits the whole of it as well."""
+"""Taken off the score for a part of a question: a row that fits the whole equally well comes first."""
 FIRST_HITS, NAMES_MAX = 3, 4
-"""Hits whose names are looked for in turn, and how many of them."""
+"""How many of the first hits are searched for names to look up in turn, and how many of these names."""
 SECOND_LESS = 0.04
-"""What only the names of the first hits lead to stands a little behind what the question itself does."""
+"""Taken off the score of what only the names in the first hits lead to: what the question itself finds comes first."""
 QUERY_CHARACTERS = 2_000
 """How much of a question is searched for: a pasted document is not a better question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, ready for every leg: the terms, the vector if there is one, when it is asked."""
+    """A question, ready for every leg: its terms, its vector if there is one, when it is asked."""
 
     text: str
     terms: tuple[str, ...]
     vector: NDArray[np.float32] | None
     at: int
     span: Span | None = None
-    """The stretch of time that it names."""
+    """The stretch of time that it names, if any."""
     parts: tuple[Question, ...] = ()
     event: tuple[Event, Question] | None = None
-    """What it measures time by, to be looked for first."""
+    """The event that it measures time from, with the question that finds it; it is looked for first."""
     earlier: NDArray[np.float32] | None = None
-    """The vector that the embedder before the present one gives, where some memories still have only that."""
+    """Its vector by the previous embedder, if some memories still have only a vector by that one."""
     near: Sequence[str] | None = None
-    """The ids that an index beside the store takes for near; None where there is none to be asked."""
+    """The ids that the index beside the store considers nearest; None if no such index can be queried."""
 
 
 @dataclass(slots=True)
 class _Scored:
     """One index with the score of each of its rows, and what the score is made of.
 
-    `talk` has the rows that are turns, their kind and features; None when there are none among
-    the rows that may be found. `told` has the rows of each term of the question, and how much it tells.
+    `talk` has the rows that are turns, the row of weights used for them, and their features; None where turns are not
+    scored as such. `told` has the rows of each term of the question, and how informative it is.
     """
 
     index: PartitionIndex
@@ -105,9 +111,9 @@ class _Scored:
 
 
 class Legs(Mapping[str, Leg]):
-    """Why a row was found: what every leg added, and the place it has there among the living.
+    """Why a row was found: what each leg added, and the rank of the row in that leg among those that may be found.
 
-    Made when somebody asks, from what was so when the question was: most hits are never asked why.
+    Built lazily, from the state at query time: most hits are never asked to explain themselves.
     """
 
     __slots__ = ("_made", "_record", "_row", "_scored", "_second_look")
@@ -143,9 +149,9 @@ class Legs(Mapping[str, Leg]):
 
     @property
     def relevance(self) -> float:
-        """How likely the row answers the question, by what it has of it: also where nothing else does."""
+        """How likely the row answers the question, judged by the row alone, whatever else was found."""
         scored, row = self._scored, self._row
-        # Exactly 0 is what a row without a vector has, such as a preference: its words speak for it alone.
+        # A row without a vector, such as a preference, has exactly 0: only its words count.
         cosine = None if scored.meaning is None else float(scored.meaning[row]) or None
         worth = scoring.ECHO_WORTH if row in scored.echoes else 1.0
         return round(scoring.relevance(cover(row, scored.told, len(scored.words)), cosine) * worth, 3)
@@ -167,7 +173,7 @@ class Legs(Mapping[str, Leg]):
 
 
 class Recall:
-    """Finds records of a user, and of the user's org."""
+    """Finds records of a user and of the user's org."""
 
     def __init__(
         self,
@@ -183,14 +189,14 @@ class Recall:
         self._indexes = indexes
         self._indexing = indexing
         self.embedder_state = "not asked yet" if embedder else "none"
-        """How the embedder did the last time that a question was asked."""
+        """How the embedder did for the last question."""
         self._embedder = embedder
         self._earlier = earlier
         self._language = language
         self._clock = clock
 
     async def question(self, text: str, at: int | None = None, also: Sequence[str] = ()) -> Question:
-        """Read a question once for all legs, and `also` in other words. Without a vector, words alone answer."""
+        """Parse a question once for all legs; `also` says it in other words. Without a vector, words alone answer."""
         text = text[:QUERY_CHARACTERS]
         asked = self._clock() if at is None else at
         whole = await self._one(text, asked)
@@ -207,14 +213,14 @@ class Recall:
         return Question(text, terms, vector, at, span_of(text, at))
 
     async def _vector(self, embedder: Embedder, text: str) -> NDArray[np.float32] | None:
-        """The question as a vector of length one; None when the embedder fails or lets it wait."""
+        """The text as a vector of length one; None if the embedder fails, takes too long or returns nothing usable."""
         try:
             if getattr(embedder, "immediate", False):
                 rows = await embedder.embed([text])
             else:
                 async with asyncio.timeout(EMBED_WAIT_S):
                     rows = await embedder.embed([text])
-            # In float64, as what is stored: other squares overflow or vanish. `vdot` is silent where these do.
+            # In float64, as for stored vectors: smaller squares overflow or vanish. `vdot` is silent if these do.
             row = rows[0].astype(np.float64)
             square = float(np.vdot(row, row)) if rows.shape == (1, embedder.dimensions) else 0.0
         except Exception as error:  # an embedder may raise anything, and words answer without it
@@ -228,7 +234,7 @@ class Recall:
         return vector
 
     async def _read_new(self, index: PartitionIndex) -> None:
-        """Give rows their meaning that the worker has not come to yet, where the embedder is quick."""
+        """Embed the rows that the worker has not got to yet, if the embedder is quick."""
         rows = list(index.pending)
         if not rows or len(rows) > READ_AT_ONCE or not getattr(self._embedder, "immediate", False):
             return
@@ -237,19 +243,19 @@ class Recall:
         try:
             vectors = await embed_checked(self._embedder, [record.told for record in records])
         except EmbeddingError:
-            return  # the worker tries again, and tells
+            return  # the worker tries again, and reports it
         for row, record, vector in zip(rows, records, vectors, strict=True):
             if row in index.pending and index.records[row].version == record.version:
                 index.read(row, vector)
 
     async def _with_earlier(self, question: Question, index: PartitionIndex) -> Question:
-        """The question as the embedder before puts it too, where this index needs that."""
+        """The question, with its vector by the previous embedder if this index needs it."""
         if self._earlier is None or question.earlier is not None or not index.has_earlier:
             return question
         return replace(question, earlier=await self._vector(self._earlier, question.text))
 
     async def _with_near(self, partition: Partition, question: Question) -> Question:
-        """The question and its parts, each with what an index beside the store takes for near to it."""
+        """The question and its parts, each with the ids that the index beside the store considers nearest."""
         if not self._indexing.is_set:
             return question
         near = [await self._indexing.near(partition, each.vector) for each in (question, *question.parts)]
@@ -267,9 +273,9 @@ class Recall:
         reranker: Reranker | None = None,
         indexes: Sequence[PartitionIndex] | None = None,
     ) -> list[Hit]:
-        """The best records, each with its place and reasons; a reranker looks at the first of them again.
+        """The best records, each with its rank and reasons; a reranker takes a second look at the first of them.
 
-        `indexes` are those of the partitions that are asked, where the caller has read them already.
+        `indexes` are those of the queried partitions, if the caller has already read them.
         """
         scored = []
         indexes = await self.read(scope, question) if indexes is None else indexes
@@ -287,7 +293,7 @@ class Recall:
         return _hits(scored, await self._reranked(reranker, scored, question, chosen), now)[:limit]
 
     async def read(self, scope: Scope, question: Question) -> list[PartitionIndex]:
-        """The indexes of those who are asked, with all that was committed, also while much of it was read for this."""
+        """The indexes of the queried partitions, with everything committed, even while many rows were being read."""
         partitions = _asked_partitions(scope)
         for _ in range(READ_TRIES):
             indexes = await self._indexes.all_current(partitions)
@@ -296,7 +302,7 @@ class Recall:
         return indexes
 
     async def _looked_again(self, first: _Scored, question: Question, layers: Sequence[str], now: int) -> _Scored:
-        """The rows by what they have of the question, or of it together with the names that its first hits tell.
+        """The rows scored by the question, or by it together with names from its first hits, whichever is better.
 
         "Where does the sister of Tom's wife live?" finds who his wife is; her name finds the rest.
         """
@@ -313,13 +319,13 @@ class Recall:
             return first
         asked = await self._one(" ".join((question.text, *names)), question.at)
         again = _score(first.index, asked, layers, now, None).total  # names have no kin
-        again[leads] = NOT_FOUND  # they led there
+        again[leads] = NOT_FOUND  # they led to the names
         again[first.index.mask(now, ("entity",))[0]] = NOT_FOUND  # the name alone, which is known already
-        # What came while the names waited for their vector has the rows behind, and is for the next question.
+        # Rows added while the names were being embedded are at the end, and are left to the next question.
         return _the_better(first, again[: len(first.total)] - np.float32(SECOND_LESS))
 
     def _new_names(self, index: PartitionIndex, rows: Sequence[int], question: Question) -> list[str]:
-        """The names in these rows that the question does not tell, without those of who speaks."""
+        """The names in these rows that the question does not mention, without those of the speakers."""
         known = {*question.terms, *index.talk().speakers}
         found = (name for row in rows for name in names_in(index.records[row].content))
         new = (name for name in found if known.isdisjoint(query_terms(name, self._language)))
@@ -328,7 +334,7 @@ class Recall:
     async def _reranked(
         self, reranker: Reranker, scored: Sequence[_Scored], question: Question, chosen: list[Chosen]
     ) -> list[Chosen]:
-        """The first of them in the order that the reranker gives, the rest behind them as they were."""
+        """The first records in the reranker's order, the rest behind them as they were."""
         if len(chosen) < 2:
             return chosen
         read = [
@@ -349,13 +355,13 @@ class Recall:
 
 
 def _asked_partitions(scope: Scope) -> list[Partition]:
-    """Where a question of this scope is looked for: among what is the user's, and what is the org's."""
+    """The partitions that a question of this scope queries: the user's, if there is a user, and the org's."""
     shared = Partition(scope.org, "")
     return [scope.partition, shared] if scope.user else [shared]
 
 
 class Chosen(NamedTuple):
-    """A record that was found: its score, the index it is in and its row there, what a reranker added."""
+    """A record that was found: its score, the place of its index, its row there, and what a reranker added."""
 
     score: float
     record: Record
@@ -365,7 +371,7 @@ class Chosen(NamedTuple):
 
 
 def _candidate(index: PartitionIndex, found: Chosen) -> Candidate:
-    """What was found, with its neighbours."""
+    """A record that was found, with its neighbours."""
     talk = index.talk()
     before, after = int(talk.before[found.row]), int(talk.after[found.row])
     return Candidate(
@@ -378,7 +384,7 @@ def _candidate(index: PartitionIndex, found: Chosen) -> Candidate:
 def _score(
     index: PartitionIndex, question: Question, layers: Sequence[str], now: int, word_vectors: WordVectors | None
 ) -> _Scored:
-    """Every row by what it is: notes by words and meaning, turns by all that is known of them."""
+    """Score every row by what it is: notes by words and meaning, turns by all that is known about them."""
     alive, all_alive = index.mask(now, layers)
     words = index.words(question.terms)
     word_factor = scoring.word_factor(_best(words, alive, all_alive))
@@ -418,7 +424,7 @@ def _score(
 
 
 def _echoes(index: PartitionIndex, question: Question, words: Scores, total: Scores) -> frozenset[int]:
-    """The rows among the best that only ask what is asked now, by the words that they share with it."""
+    """Those of the best rows that only ask the same question, judged by the words they share with it."""
     records, most = index.records, ECHO_WORDS * len(question.terms)
     return frozenset(
         row
@@ -434,7 +440,7 @@ def _echoes(index: PartitionIndex, question: Question, words: Scores, total: Sco
 def _with_parts(
     index: PartitionIndex, question: Question, layers: Sequence[str], now: int, word_vectors: WordVectors | None
 ) -> _Scored:
-    """The rows by what they have of the question, or nearly as well of one of its parts."""
+    """Score the rows by the question, or by one of its parts where that is clearly better."""
     whole = _score(index, question, layers, now, word_vectors)
     for part in question.parts:
         whole = _the_better(whole, _score(index, part, layers, now, word_vectors).total - np.float32(PART_LESS))
@@ -442,7 +448,7 @@ def _with_parts(
 
 
 def _the_better(first: _Scored, other: Scores) -> _Scored:
-    """Each row by the better of two scores, with a note of what the other one added."""
+    """Give each row the better of two scores, and note what the other one added."""
     best = np.maximum(first.total, other)
     gained = best - first.total
     return replace(first, total=best, in_parts=gained if first.in_parts is None else first.in_parts + gained)
@@ -451,7 +457,7 @@ def _the_better(first: _Scored, other: Scores) -> _Scored:
 def _in_time(
     index: PartitionIndex, question: Question, alive: NDArray[np.bool_], total: Scores
 ) -> NDArray[np.bool_] | None:
-    """Which rows fall into the time that the question names, or are near and tell of it; None when it names none."""
+    """Which rows fall into the time the question names, or are near it and refer to it; None if it names none."""
     span = question.span
     if span is None and question.event is not None:
         span = _span_by_event(index, *question.event, alive)
@@ -467,7 +473,7 @@ def _in_time(
 
 
 def _span_by_event(index: PartitionIndex, event: Event, named: Question, alive: NDArray[np.bool_]) -> Span | None:
-    """The time before or after an event, which is when the memory was that tells of it best; None if none does."""
+    """The time before or after an event, dated by the memory that tells of it best; None if none does."""
     told = np.where(alive, index.words(named.terms), np.float32(0))
     best = told.max(initial=0.0)
     if best <= 0:
@@ -487,7 +493,7 @@ def turn_features(
     word_vectors: WordVectors | None,
     kin_rows: int = KIN_ROWS,
 ) -> tuple[str, NDArray[np.float32]]:
-    """The row of weights for the turns of this index, and their features; other rows do not count among them."""
+    """The row of weights for the turns of this index, and their features; rows that are not turns do not count."""
     talk = index.talk()
     words = np.where(turns, words, np.float32(0))
     heard = None if meaning is None else np.where(turns, meaning, np.float32(0))
@@ -507,10 +513,10 @@ def add_kin(
     rows: NDArray[np.intp],
     word_vectors: WordVectors,
 ) -> None:
-    """Fill in how near the words of these turns, and of those around them, come to the question's."""
+    """Fill in how near the words of these turns, and of their neighbours, come to those of the question."""
     talk = index.talk()
     asked = [word for word in dict.fromkeys(content_words(question.text)) if word not in talk.speakers]
-    looked_at = np.zeros(len(index.records) + 1, np.bool_)  # the last place, -1, is that of no row
+    looked_at = np.zeros(len(index.records) + 1, np.bool_)  # the last element, -1, stands for no row
     looked_at[rows] = looked_at[talk.before[rows]] = looked_at[talk.after[rows]] = True
     compared = looked_at[:-1].nonzero()[0]
     near = index.kinship.nearest(compared.tolist(), lambda row: index.records[row].content, asked, word_vectors)
@@ -520,13 +526,13 @@ def add_kin(
 
 
 async def _read_much(index: PartitionIndex, question: Question) -> bool:
-    """Read what came since the last question where that is much, as for one who has long not been here.
+    """If many rows came since the last query, as for a user who was long away, read them in portions.
 
-    Others have their turn in between: says whether they had. Where it changes all the time, what is left is read in
+    Yields to other tasks in between, and returns whether it did. If the index keeps changing, what is left is read in
     one go.
     """
     for_signs = index.unsigned >= READ_ROWS and _asks_for_signs(question)
-    # A portion of each is a turn: its words, its place, its signs; twice that, since the last ones may be small.
+    # Each portion takes three turns: words, places, signs. Twice that, since the last portions may be small.
     turns = 6 * (max(index.unread, index.unsigned if for_signs else 0) // READ_ROWS)
     for _ in range(turns):
         if not index.read_on(for_signs=for_signs):
@@ -536,7 +542,7 @@ async def _read_much(index: PartitionIndex, question: Question) -> bool:
 
 
 def _asks_for_signs(question: Question) -> bool:
-    """Whether times or numbers speak for what answers a question, or a part of it."""
+    """Whether times or numbers count in favour of a turn, for this question or a part of it."""
     return any(Asked.of(each.text).for_signs for each in (question, *question.parts))
 
 
@@ -553,8 +559,8 @@ def _best(scores: Scores, alive: NDArray[np.bool_], all_alive: bool) -> float:
 
 
 def _select(scored: Sequence[_Scored], question: Question, test: Condition | None, limit: int) -> list[Chosen]:
-    """The first rows that pass the filter, without texts that were just given."""
-    # A filter may have to go far down; without one, only repeated texts are passed over.
+    """The best rows that pass the filter, without repeated texts and without the question itself."""
+    # A filter may have to go far down; without one, only repeated texts are skipped.
     count = 2 * limit + 16 if test is None else max((len(each.total) for each in scored), default=0)
     ranked: Iterable[tuple[float, int, int]] = chain.from_iterable(
         [_ranked(each.total, place, count) for place, each in enumerate(scored)]
@@ -589,7 +595,7 @@ def _hits(scored: Sequence[_Scored], chosen: Sequence[Chosen], now: int) -> list
 
 
 def _is_same_question(said: str, question: Question) -> bool:
-    """True for the question itself, asked before: it answers nothing."""
+    """Whether this is the question itself, asked before, which answers nothing."""
     return scoring.asks(said) and said.strip().casefold() == question.text.strip().casefold()
 
 

@@ -1,5 +1,7 @@
 """What goes into each section of a context, before anything is weighed: which records, in which words.
 
+Some sections are filled by what search found; the others have rules of their own, such as the notes about the user or
+the entities that a question names. A record becomes a line of its section here; `context.py` decides which lines fit.
 Everything is read from the indexes of the user and of the org; the store is not queried.
 """
 
@@ -147,7 +149,7 @@ def _noted_lines(index: PartitionIndex, now: int, also: dict[str, Sequence[Recor
 
 
 def _kin(index: PartitionIndex, now: int) -> dict[str, str]:
-    """What people are to the user, by name, where the graph is more exact than the profile: a sister."""
+    """What people and pets are to the user, by name: the graph may be more exact than the profile ("sister")."""
     told = ((record.data.get("names"), record.data.get("relation")) for record in index.of_layer("relation", now))
     kin = {normal(names[1]): str(relation) for names, relation in told if names and names[0] == USER}
     animals = (record.data for record in index.of_layer("entity", now) if record.data.get("type") in _ANIMALS)

@@ -1,4 +1,9 @@
-"""How memories get into a prompt: fenced, as data, and so that no text can leave its place or hide anything."""
+"""How memories get into a prompt: fenced, as data, and so that no text can leave its place or hide anything.
+
+Whatever was said to an agent may come back in a prompt, including text written to mislead a model. So memories are
+put between an opening, which says that they are data and not instructions, and a closing. Within them, whatever
+looks like the fence is defused, further lines are indented, and characters that a reader cannot see are removed.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,7 @@ _FENCE = pattern_of(r"[<＜﹤‹](?=[\s/\\]*memory)", re.IGNORECASE)
 _FENCED = pattern_of(r"<memory>.*?(?:</memory>|\Z)", re.IGNORECASE | re.DOTALL)
 _HIDDEN = {"Cf", "Cc", "Co", "Cs", "Cn"}
 _LINE_ENDS = pattern_of("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-# Variation selectors. There are two hundred and fifty-six, and a run of them can spell a hidden text.
+# Variation selectors. There are two hundred and fifty-six, and a run of them can spell out a hidden text.
 _SELECTORS = pattern_of("[\ufe00-\ufe0e\U000e0100-\U000e01ef]")
 
 
@@ -47,6 +52,6 @@ def open_to_view(text: str) -> str:
 
 
 def shown(text: str, width: int) -> str:
-    """Text for one line of a screen: escapes visible, cut to the width."""
+    """Text for one line of a screen: escape sequences defused, cut to the width."""
     line = " ".join(safe(text).split())
     return line if len(line) <= width else line[: width - 1] + "…"

@@ -1,4 +1,10 @@
-"""A long text shortened to what a question asks: the sentences that have its words, and those next to them."""
+"""A long text shortened to what a question asks: the sentences that have its words, and those next to them.
+
+A sentence weighs as much as the wanted terms in it; one without any gets a little of its neighbours' weight, because
+an answer often comes right after the words of the question. The weightiest sentences that fit are kept in their
+order, with a mark wherever others were left out. Stemming is slow, so in ASCII text only words that begin like a
+wanted term are stemmed.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +29,10 @@ WORD_CHARACTERS = 200
 BEFORE, BEHIND = 0.2, 0.3
 """What a sentence gets of the weight of the one after it and of the one before it: answers come after."""
 PREFIX = 3
-"""Letters of a stem that are looked for at the beginning of words: only those that have them are stemmed."""
+"""Letters of a stem that are looked for at the beginning of words: only words that have them are stemmed."""
 
 _WORD_OR_LINE = pattern_of(r"\n|\w[\w'.,+#]*", re.ASCII)
-# What ends a sentence. It begins with the sign itself, which is quicker to look for than what stands before a gap.
+# What ends a sentence. It begins with the sign itself, which is quicker to search for than what precedes a gap.
 _END = pattern_of(r"[.!?…][\"'”’)*_]*\s+|[。！？](?:[\"'”’)*_]*\s+)?")
 
 
@@ -79,14 +85,14 @@ def trimmed(text: str, wanted: Mapping[str, float], tokens_max: int, count: Toke
 
 
 def _weights(pieces: Sequence[str], wanted: Mapping[str, float], language: str) -> list[float]:
-    """The weight of the wanted terms in each sentence; without any, a little of that of its neighbours."""
+    """The weight of the wanted terms in each sentence; without any, a little of its neighbours' weight."""
     own = [sum([wanted[term] for term in found]) for found in _found(pieces, wanted, language)]
     around = [0.0, *own, 0.0]
     return [weight or BEHIND * around[place] + BEFORE * around[place + 2] for place, weight in enumerate(own)]
 
 
 def _found(pieces: Sequence[str], wanted: Mapping[str, float], language: str) -> list[set[str]]:
-    """The wanted terms of each sentence. Of plain text only the words are stemmed that begin like one of them."""
+    """The wanted terms of each sentence. In ASCII text, only words that begin like one of them are stemmed."""
     found = [set[str]() if piece.isascii() else wanted.keys() & terms(piece, language) for piece in pieces]
     begins = _beginnings(tuple(wanted))
     place = 0
@@ -100,7 +106,7 @@ def _found(pieces: Sequence[str], wanted: Mapping[str, float], language: str) ->
 
 @lru_cache(64)
 def _beginnings(wanted: tuple[str, ...]) -> frozenset[str]:
-    """How words may begin that have one of these terms, in two or three letters."""
+    """The first two or three letters of words that may have one of these terms."""
     regular = [each[:PREFIX] for term in wanted for each in (term, kept_by(term))]
     irregular = [form[:PREFIX] for term in wanted for form in _irregular_forms().get(term, ())]
     return frozenset([*regular, *irregular])
@@ -108,7 +114,7 @@ def _beginnings(wanted: tuple[str, ...]) -> frozenset[str]:
 
 @cache
 def _irregular_forms() -> dict[str, list[str]]:
-    """The forms that do not begin like their term: "bought" of "buy"."""
+    """Irregular forms by the stem of their word, which they may not begin like: "bought" for "buy"."""
     forms: dict[str, list[str]] = {}
     for form, word in WORD_OF.items():
         forms.setdefault(stem(word), []).append(form)

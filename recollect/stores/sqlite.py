@@ -1,8 +1,9 @@
 """The default: everything in one SQLite file, durable when the call returns.
 
-Several processes may use one file. `sqlite_file.py` says how the file is written and read; this
-file says what stands in it. A row of an older epoch than its partition's is garbage: no verb sees
-it, and `forget` removes it in chunks.
+Several processes may use one file. `sqlite_file.py` decides how the file is opened, written and read; this module
+decides what is in it, and implements the verbs of `contract.py`. Small reads happen on the caller's thread, all other
+work on other threads. A row of an older epoch than its partition's is garbage: no verb sees it, and `forget` removes
+it in chunks.
 """
 
 from __future__ import annotations
@@ -62,15 +63,15 @@ from recollect.stores.sqlite_file import Connection, SqliteFile, copy_into, pack
 
 PATH_MAX = 4_096
 NEAR_REVISIONS, NEAR_ROWS = 4, 32
-"""Commits and records since a mark up to which what changed is read at once, on the caller's thread."""
+"""Up to this many commits and records since a mark, what changed is read at once, on the caller's thread."""
 FEW_ROWS = CHANGES_MIN
-"""Records of a partition up to which all of it is read there as well: that takes less than to make an index of them,
-which happens there too.
+"""A partition of up to this many records is read whole on the caller's thread as well: that takes less time than
+building an index of them, which happens there too.
 """
 HEADS_MAX = 10_000
-"""Heads that are kept at hand; a file in which nobody writes would have those of all who ask."""
+"""Heads that are cached; while nobody writes to the file, the heads of all queried partitions would pile up."""
 DUE_LOOKED_AT = 8
-"""Among how many times the jobs that are claimed those of one partition are sought: together they are one commit."""
+"""Due jobs considered for each one claimed, to claim those of one partition together: they share one commit."""
 _Slots = Mapping[str, tuple[str, int]]
 _ROW = "id, layer, session, payload, model, vector, version, born"
 _PAYLOAD = _ROW.split(", ").index("payload")
@@ -98,7 +99,7 @@ from due join jobs using (part, id) join partitions using (part) order by first,
 _OLDEST_MODELS = """
 select distinct model from (select model from records order by row limit 50) where model is not null
 """
-# All, less those that are over: both are counted along an index, and no row is read for it.
+# All, less the expired ones: both are counted along an index, and only dead rows are read.
 _COUNTS = """
 with counted (layer, held) as (
   select layer, held from (
@@ -141,7 +142,7 @@ async def open_path(path: PurePath, *, read_only: bool = False, busy_timeout_s: 
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:
-        # The thread opens it all the same; nobody would close it.
+        # The thread opens it all the same, and nobody else would close it.
         with suppress(RecollectError):
             await (await opening).close()
         raise
@@ -160,9 +161,9 @@ class SqliteStore:
         self._books = CodeBooks()
         self._books_lock = threading.Lock()
         self.oldest_models = self._models_of_oldest()
-        """The models that embedded the oldest of what is kept, as they were when the file was opened."""
+        """The models that embedded the oldest records, as of when the file was opened."""
         self.folder = None if read_only else path.parent
-        """Where this process may lay aside for a while what it has made of the records."""
+        """Where this process may spill indexes of the records; None if the file is opened for reading only."""
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────
 
@@ -185,7 +186,7 @@ class SqliteStore:
     async def claim(self, now: int, lease_s: float, limit: int) -> Sequence[Job]:
         check_limit(limit)
         if self._file.read_only:
-            return []  # work that cannot be finished is left to those who can
+            return []  # work that cannot be finished here is left to processes that can write
         oldest = self._file.peek(lambda db: db.execute("select min(due_at) from jobs").fetchone()[0])
         if oldest is None or oldest > now:
             return []
@@ -216,7 +217,7 @@ class SqliteStore:
         await self._file.compact()
 
     async def backup(self, target: Path) -> None:
-        """Write the file as it is now to another one, while everybody goes on reading and writing."""
+        """Write a snapshot of the file to another one, while reading and writing continue."""
         await self._file.read(lambda db: copy_into(db, target))
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────
@@ -255,7 +256,7 @@ class SqliteStore:
         head = self._peek_heads(partition)[0]
         if _is_at(head, mark):
             return Delta(mark)
-        # What one or two messages bring is read sooner than another thread would be woken.
+        # Reading what one or two messages bring takes less time than waking another thread.
         if head.revision - mark.revision <= NEAR_REVISIONS:
             delta = self._file.peek(lambda db: _changes(db, partition, mark, min(limit, NEAR_ROWS)), whole=True)
             if not delta.more:
@@ -263,7 +264,7 @@ class SqliteStore:
         return await self._file.read(lambda db: _changes(db, partition, mark, limit))
 
     def unchanged(self, marks: Mapping[Partition, Mark]) -> bool:
-        """Whether `changes` has nothing to tell after any of these marks: one look at the file for all of them."""
+        """Whether `changes` has nothing to report after any of these marks: one look at the file for all of them."""
         return all(map(_is_at, self._peek_heads(*marks), marks.values()))
 
     async def search(
@@ -308,7 +309,7 @@ class SqliteStore:
             ).fetchone()
             owned = "select count(*) from partitions where usr not glob ? and org not glob ?"
             partitions = db.execute(owned, (f"{VEIL}*", f"{OWN}*")).fetchone()[0]
-            # By its pages, not by its files: the log beside it is work in progress and is written over.
+            # Measured in pages, not by files: the log beside the file is work in progress and is overwritten.
             size = db.execute("pragma page_count").fetchone()[0] * db.execute("pragma page_size").fetchone()[0]
             return Survey(partitions, records, waiting, running, oldest, size, scheduled)
 
@@ -347,10 +348,10 @@ class SqliteStore:
         try:
             return frozenset(row[0] for row in self._file.peek(lambda db: db.execute(_OLDEST_MODELS).fetchall()))
         except RecollectError:
-            return frozenset()  # a file that cannot be read says so to whoever wants to read it
+            return frozenset()  # a file that cannot be read is reported to the next caller that reads it
 
     def _peek_heads(self, *partitions: Partition) -> Sequence[Head]:
-        """Heads as they stand, in microseconds: asked again only when the file has changed."""
+        """The current heads, in microseconds: queried again only when the file has changed."""
         version = self._file.peek(_data_version)
         if version != self._heads_version or len(self._heads) > HEADS_MAX:
             self._heads, self._heads_version = {}, version
@@ -363,11 +364,11 @@ class SqliteStore:
         return self._file.peek(lambda db: _head(db, partition)[1])
 
 
-# ── what stands in the file ──────────────────────────────────────────────────────────────────────
+# ── what is in the file ──────────────────────────────────────────────────────────────────────────
 
 
 def _names(partition: Partition) -> Iterator[Partition]:
-    """What a partition may be called here. The veil is woven only where the plain name is unknown: few were erased."""
+    """The names a partition may have here. The veil is computed only if the plain name is unknown: few were erased."""
     yield partition
     yield veil_of(partition)
 
@@ -393,7 +394,7 @@ def _data_version(db: Connection) -> int:
 
 
 def _unveil(db: Connection, part: int, partition: Partition) -> None:
-    """Who was erased and is back has the plain name again."""
+    """Give an erased partition that is used again its plain name back."""
     db.execute("update partitions set usr = ? where part = ? and usr <> ?", (partition.user, part, partition.user))
 
 
@@ -406,7 +407,7 @@ def _make_partition(db: Connection, partition: Partition) -> int:
 
 
 class _Found(NamedTuple):
-    """What stands where a commit wants to write: its partition (0: none yet), what is known, and taken code slots."""
+    """The current state of what a commit touches: its partition (0: none yet), what is known, and code slots in use."""
 
     part: int
     known: Known
@@ -415,7 +416,7 @@ class _Found(NamedTuple):
 
 
 def _found(db: Connection, prepared: Prepared, now: int) -> _Found:
-    """What `decide` asks for, and the code slots of the rows that are touched, of whatever epoch."""
+    """What `decide` needs, and the code slots of the touched rows, whatever their epoch."""
     changes = prepared.changes
     ids = touched_ids(changes)
     for name in _names(changes.partition):
@@ -439,7 +440,7 @@ def _found(db: Connection, prepared: Prepared, now: int) -> _Found:
 
 @cache
 def _head_and_metas(ids: int) -> str:
-    """The query for the head of a partition with so many of its rows, where they are there: one look for both."""
+    """The query for the head of a partition and those of this many rows that exist: one look-up for both."""
     return (
         "select p.part, p.epoch, p.revision, floor, forgot, id, version, digest, born, dropped, dead_at, r.epoch,"
         " model, slot from partitions p left join records r indexed by records_id"
@@ -507,7 +508,7 @@ def _write_records(db: Connection, found: _Found, org: str, plan: Plan) -> None:
 
 
 def living_by_ids(count: int) -> str:
-    """The query for so many living records. The index is named: of three ids on, SQLite would read all of a user's."""
+    """The query for `count` living records. The index is named: from three ids, SQLite would read all of a user's."""
     return (
         f"select {_ROW} from records indexed by records_id where part = ? and epoch = ? and dropped = 0"
         f" and (dead_at is null or dead_at > ?) and id in ({','.join('?' * count)})"
@@ -570,7 +571,7 @@ def _select(
     newest_first: bool,
     count: int,
 ) -> tuple[str, list[Any]]:
-    """One ordered walk along an index for each layer, merged: costs the page, not the partition."""
+    """One ordered walk along an index for each layer, merged: the cost is that of the page, not of the partition."""
     tests = "part = ? and epoch = ? and layer = ? and dropped = 0 and (dead_at is null or dead_at > ?)"
     more: list[Any] = []
     if session is not None:
@@ -584,7 +585,7 @@ def _select(
         more.append(packed(high))
     one = f"select {_ROW} from records where {tests}"
     values = [value for layer in layers for value in (part, epoch, layer, now, *more)]
-    # Without limits of their own: SQLite then takes a row of one walk at a time, and sorts none.
+    # The walks have no limits of their own: SQLite then takes one row of a walk at a time, and sorts nothing.
     order = f"order by born {'desc' if newest_first else 'asc'} limit {count}"
     return f"{' union all '.join([one] * len(layers))} {order}", values
 
@@ -606,14 +607,14 @@ def _changes(db: Connection, partition: Partition, mark: Mark | None, limit: int
 
 
 def _all_if_few(db: Connection, partition: Partition) -> Delta | None:
-    """All that a partition holds; None where that is much. Rows that no verb sees count for this, too."""
+    """All that a partition holds; None if that is more than `FEW_ROWS`. Rows that no verb sees count as well."""
     part, _ = _head(db, partition)
     much = db.execute("select 1 from records where part = ? limit 1 offset ?", (part, FEW_ROWS)).fetchone()
     return None if much else _changes(db, partition, None, FEW_ROWS)
 
 
 def _damaged(db: Connection) -> int:
-    """How many living records do not have the digest they were written with."""
+    """How many living records no longer match the digest they were written with."""
     rows = db.execute(
         f"select {_ROW}, org, usr, digest from records join partitions using (part, epoch) where dropped = 0"
     )
@@ -690,7 +691,7 @@ def _purge_dead(db: Connection, partition: Partition, before: int, limit: int) -
 
 
 def _veil_erased(db: Connection, partition: Partition, part: int) -> None:
-    """Let an erased partition keep no name, although a process of an earlier version erased it, which left one."""
+    """Veil an erased partition that still has its plain name because a process of an earlier version erased it."""
     db.execute(
         """update or ignore partitions set usr = ? where part = ? and forgot = revision and forgot > 0
              and not exists (select 1 from records r where r.part = partitions.part)
