@@ -431,7 +431,7 @@ class ContextBuilder:
         for record, size, tokens_max in zip(records, sizes, allowed, strict=True):
             text = record.content
             if size > tokens_max:
-                text = trimmed(text, found.wanted, tokens_max - LINE_HEAD, self._count)
+                text = trimmed(text, found.wanted, tokens_max - LINE_HEAD, self._count, found.language)
             line = dated_line(record, text)
             items.append(Item(record.id, line, self._count(line) + 1, whole=text == record.content))
         return Section("knowledge", tuple(items), SHARES["knowledge"] * scale)

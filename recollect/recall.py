@@ -290,7 +290,13 @@ class Recall:
         if reranker is None:
             return _hits(scored, _select(scored, question, test, limit), now)
         chosen = _select(scored, question, test, max(limit, CANDIDATES))
-        return _hits(scored, await self._reranked(reranker, scored, question, chosen), now)[:limit]
+        chosen = await self._reranked(reranker, scored, question, chosen)
+        return _hits(scored, await self._still_there(scope, chosen), now)[:limit]
+
+    async def _still_there(self, scope: Scope, chosen: Sequence[Chosen]) -> list[Chosen]:
+        """Those that were not forgotten or set aside while the reranker was reading, which takes it a second."""
+        indexes, now = await self._indexes.all_current(_asked_partitions(scope)), self._clock()
+        return [each for each in chosen if any(index.record(each.record.id, now) is not None for index in indexes)]
 
     async def read(self, scope: Scope, question: Question) -> list[PartitionIndex]:
         """The indexes of the queried partitions, with everything committed, even while many rows were being read."""

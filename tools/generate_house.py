@@ -55,7 +55,7 @@ Every file of the package, by room (folder), with the first sentence of its docs
    `postings.py` and `kinship.py`, meaning in `vectors.py`, sessions and neighbours in `arrangement.py`.
 4. `policies/scoring.py`: legs are scaled, weighted and added; `reranking.py` takes a second look when asked to.
 5. `sections.py`: what each section of a prompt could hold; `policies/fitting.py` packs it into the budget.
-6. `prompt.py`: the text, with memories fenced by `policies/fencing.py`; `context.py` returns it with its sources and the
+6. `prompt.py`: the text, with memories fenced by `policies/fencing.py`; `context.py` returns it with its sources and a
    report of what was left out. Nothing is written.
 """
 

@@ -45,7 +45,7 @@ PANELS: dict[str, dict[str, Entry]] = {
             "asking.sessions", "List the conversations of a user; show, rename, close, compress, branch or forget one."
         ),
         "users": Entry(
-            "operating.users", "List the users that have memories, with their orgs (the values --user and --org accept)."
+            "operating.users", "List the users that have memories and their orgs (the values --user and --org accept)."
         ),
         "list": Entry("keeping.list_memories", "List memories in the order they were first stored."),
         "update": Entry("keeping.update", "Change a memory; earlier versions stay in its history."),

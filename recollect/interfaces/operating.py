@@ -173,7 +173,7 @@ def users(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """List the users that have memories, with their orgs (the values --user and --org accept).
+    """List the users that have memories and their orgs (the values --user and --org accept).
 
     Example: recollect users --org acme
     """

@@ -65,24 +65,44 @@ async def test_a_context_is_chosen_with_it_too(open_memory):
     assert (await ann.get_context("Which cat?", quality="best")).hits[0].content == "Cat food is dear."
 
 
-async def test_the_profile_of_who_is_erased_during_the_second_look_is_not_told(open_memory):
-    class Slow(WordReranker):
-        begun, may_end = threading.Event(), threading.Event()
+class Slow(WordReranker):
+    """Reads until it is told to stop."""
 
-        def score(self, question, passages):
-            self.begun.set()
-            assert self.may_end.wait(30)
-            return super().score(question, passages)
+    def __init__(self):
+        super().__init__()
+        self.begun, self.may_end = threading.Event(), threading.Event()
 
-    ann = await told(await open_memory(reranker=Slow()))
+    def score(self, question, passages):
+        self.begun.set()
+        assert self.may_end.wait(30)
+        return super().score(question, passages)
+
+    async def meanwhile(self, asking, done):
+        """Answer only after something else was done."""
+        task = asyncio.create_task(asking)
+        await asyncio.to_thread(self.begun.wait, 30)
+        await done
+        self.may_end.set()
+        return await task
+
+
+async def test_the_profile_of_a_user_erased_during_the_second_look_is_not_shown(open_memory):
+    slow = Slow()
+    ann = await told(await open_memory(reranker=slow))
     await ann.add_fact("city", "Oslo")
     layers = ["long_term", "fact"]
     assert "Oslo" in (await ann.get_context("Which cat?", layers=layers)).system
-    asking = asyncio.create_task(ann.get_context("Which cat?", layers=layers, quality="best"))
-    await asyncio.to_thread(Slow.begun.wait, 30)
-    await ann.erase()
-    Slow.may_end.set()
-    assert "Oslo" not in (await asking).system
+    context = await slow.meanwhile(ann.get_context("Which cat?", layers=layers, quality="best"), ann.erase())
+    assert "Oslo" not in context.system and not context.hits
+
+
+async def test_a_memory_forgotten_during_the_second_look_is_not_found(open_memory):
+    slow = Slow()
+    ann = await told(await open_memory(reranker=slow))
+    (gone,) = await ann.search_memory("food", limit=1)
+    found = await slow.meanwhile(ann.search_memory("Which cat?", quality="best"), ann.forget(gone.id))
+    assert {hit.content for hit in found} == {*CATS, "Dogs bark at night."} - {gone.content}
+    assert [hit.place for hit in found] == [1, 2, 3, 4]
 
 
 async def test_filters_and_layers_hold_for_the_second_look(open_memory):
