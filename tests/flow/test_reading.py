@@ -588,8 +588,8 @@ def failed(tokens):
     ("trouble", "cost"),
     [
         (failed(700), (700, 700)), (failed(0), (0, 0)), (PutOff("later", 60), (0, 0)), (Refused(), (0, 0)),
-        (ConnectionRefusedError(), (0, 0)), (LengthFinishReasonError(), (1_900, 5_000)), (TimeoutError(), (1_900, 5_000)),
-        (ModelError("what it cost is not told"), (1_900, 5_000)),
+        (ConnectionRefusedError(), (0, 0)), (LengthFinishReasonError(), (1_900, 5_000)),
+        (TimeoutError(), (1_900, 5_000)), (ModelError("what it cost is not told"), (1_900, 5_000)),
     ],
     ids=lambda value: str(value) if isinstance(value, tuple) else type(value).__name__,
 )  # fmt: skip
