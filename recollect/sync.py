@@ -340,7 +340,10 @@ class User:
         valid_from: Any = None,
         valid_to: Any = None,
     ) -> Fact:
-        """State one fact. Repeating a value makes it surer; another value ends the previous one, which is kept."""
+        """State one fact. Repeating a value makes it surer; another value ends the previous one, which is kept.
+
+        A key that may have several values at a time, such as `hobby`, holds the new value beside the others.
+        """
         return self._running.run(
             "User.add_fact",
             self._inner.add_fact(
@@ -910,7 +913,7 @@ class Facts:
         return repr(self._inner)
 
     def upsert(self, items: Sequence[Mapping[str, Any]]) -> list[Fact]:
-        """Say several things in one commit. Gives what now stands for each key (or value of a set)."""
+        """State several facts in one commit. Return what now stands for each key (or value of a set)."""
         return self._running.run("Facts.upsert", self._inner.upsert(items))
 
     def add(
@@ -923,9 +926,9 @@ class Facts:
         valid_from: Any = None,
         valid_to: Any = None,
     ) -> Fact:
-        """Say one thing. The same value again makes it surer; another one ends the value before it.
+        """State one fact. Repeating a value raises its confidence; a different value ends the one before it.
 
-        What was true before the current value began goes into the history.
+        A value that was true before the current one began goes into the history.
         """
         return self._running.run(
             "Facts.add",
@@ -948,30 +951,30 @@ class Facts:
         reason: str = "",
         source_message_id: str | None = None,
     ) -> Fact:
-        """Say what is right, and that the value before never was: it stays in the history, true at no time."""
+        """State the right value, and that the previous one never was true: it stays in the history, true at no time."""
         return self._running.run(
             "Facts.correct",
             self._inner.correct(key, value, instead_of=instead_of, reason=reason, source_message_id=source_message_id),
         )
 
     def end(self, key: str, value: str | None = None, *, at: Any = None, reason: str = "") -> list[Fact]:
-        """Say that it is no longer so, since now or since a time. Of a set without a value: none of it."""
+        """State that it is no longer true, from now or from `at`. For a set, no `value` means all its values."""
         return self._running.run("Facts.end", self._inner.end(key, value, at=at, reason=reason))
 
     def reject(self, key: str, value: str | None = None, *, reason: str = "") -> list[Fact]:
-        """Say that it never was so. It is not learned again from the same text."""
+        """State that it never was true. It is not learned again from the same text."""
         return self._running.run("Facts.reject", self._inner.reject(key, value, reason=reason))
 
     def confirm(self, key: str, value: str | None = None) -> list[Fact]:
-        """Say that it is right: surer, and what is merely learned no longer replaces it."""
+        """State that it is right: its confidence rises, and merely learned values no longer replace it."""
         return self._running.run("Facts.confirm", self._inner.confirm(key, value))
 
     def pin(self, key: str, value: str | None = None) -> list[Fact]:
-        """Keep the value against whatever is learned, until it is taken back."""
+        """Keep the value, whatever is learned, until it is unpinned."""
         return self._running.run("Facts.pin", self._inner.pin(key, value))
 
     def unpin(self, key: str, value: str | None = None) -> list[Fact]:
-        """Let the value be replaced again as any other."""
+        """Allow the value to be replaced again like any other."""
         return self._running.run("Facts.unpin", self._inner.unpin(key, value))
 
     def get(self, key: str) -> list[Fact]:
@@ -979,11 +982,11 @@ class Facts:
         return self._running.run("Facts.get", self._inner.get(key))
 
     def history(self, key: str) -> list[Fact]:
-        """All that was said of a key, oldest first, with what is not believed and why."""
+        """Everything stated about a key, oldest first, including what is not believed and why."""
         return self._running.run("Facts.history", self._inner.history(key))
 
     def list(self, *, as_of: Any = None, known_at: Any = None) -> list[Fact]:
-        """All values that hold: now, or at a time (`as_of`), as far as it was known then (`known_at`)."""
+        """All values that hold, now or at a time (`as_of`), as far as was known at a time (`known_at`)."""
         return self._running.run("Facts.list", self._inner.list(as_of=as_of, known_at=known_at))
 
 
@@ -1007,7 +1010,7 @@ class Learnings:
         created_at: Any = None,
         org_wide: bool = False,
     ) -> Learning:
-        """Keep what was learned. The same again makes it surer, and takes it back if it was retired."""
+        """Keep what was learned. Adding it again raises its confidence, and restores it if it was retired."""
         return self._running.run(
             "Learnings.add",
             self._inner.add(
@@ -1033,15 +1036,15 @@ class Learnings:
         return self._running.run("Learnings.contradict", self._inner.contradict(id))
 
     def restore(self, id: str) -> Learning:
-        """Take back a learning that was retired."""
+        """Bring back a retired learning."""
         return self._running.run("Learnings.restore", self._inner.restore(id))
 
     def top(self, *, limit: int = 5, above: float = 0.7) -> list[Learning]:
-        """Those that go into a prompt, of the user and of the org together: the most used first."""
+        """The learnings that go into a prompt, the user's and the org's together, most used first."""
         return self._running.run("Learnings.top", self._inner.top(limit=limit, above=above))
 
     def list(self, *, type: str | None = None, include_retired: bool = False) -> list[Learning]:
-        """The user's own learnings, then those of the org, each in the order in which they came."""
+        """The user's own learnings, then those of the org, each in order of arrival."""
         return self._running.run("Learnings.list", self._inner.list(type=type, include_retired=include_retired))
 
 
@@ -1108,23 +1111,23 @@ class Episodes:
         return repr(self._inner)
 
     def get(self, id: str) -> Episode:
-        """One episode; what is not there, or is another's, is `NotFound`."""
+        """One episode; `NotFound` if it does not exist or belongs to someone else."""
         return self._running.run("Episodes.get", self._inner.get(id))
 
     def close(self, session: str) -> list[Episode]:
-        """Make the episodes of a session now, as when it is over. Gives the new ones."""
+        """Make the episodes of a session now, as if it were over. Return the new ones."""
         return self._running.run("Episodes.close", self._inner.close(session))
 
     def remake(self, session: str, message_ids: Collection[str] = ()) -> int:
-        """Make episodes again, because these messages were corrected. Gives how many.
+        """Make episodes again because these messages were corrected. Return how many.
 
-        Without messages it is all episodes of the session whose messages all live: what rests on
-        expired ones cannot be made again, and stays.
+        Without messages, remake every episode of the session whose messages are all alive; an episode
+        that rests on expired messages cannot be made again, and stays.
         """
         return self._running.run("Episodes.remake", self._inner.remake(session, message_ids))
 
     def list(self, limit: int = 20, *, session: str | None = None) -> list[Episode]:
-        """The latest episodes, newest first; of one session if that is given."""
+        """The latest episodes, newest first; of one session if given."""
         return self._running.run("Episodes.list", self._inner.list(limit, session=session))
 
 
@@ -1148,7 +1151,7 @@ class Graph:
         confidence: float = 1.0,
         source: Source | None = None,
     ) -> Entity:
-        """Add an entity. One that goes by the name or an alias already, and may be of the type, is the same one."""
+        """Add an entity. An existing one with this name or an alias, and a compatible type, is the same entity."""
         return self._running.run(
             "Graph.add_entity",
             self._inner.add_entity(
@@ -1157,23 +1160,23 @@ class Graph:
         )
 
     def add_alias(self, entity: Ref, alias: str) -> Entity:
-        """Give an entity another name; one that another entity goes by is a `Conflict`: merge the two."""
+        """Give an entity another name; a name that another entity has is a `Conflict`: merge the two."""
         return self._running.run("Graph.add_alias", self._inner.add_alias(entity, alias))
 
     def get(self, id: str) -> Entity:
-        """The entity of an id, even if it was merged into another since."""
+        """The entity with an id, even if it has since been merged into another."""
         return self._running.run("Graph.get", self._inner.get(id))
 
     def find(self, name: str, *, type: str = THING) -> Entity | None:
-        """The entity that goes by a name, or None; with a type, one that may be of it."""
+        """The entity with this name, or None; with `type`, only one of a compatible type."""
         return self._running.run("Graph.find", self._inner.find(name, type=type))
 
     def named_in(self, text: str) -> list[Entity]:
-        """The entities that a text names, by any of their names, in the order in which it does."""
+        """The entities a text mentions by any of their names, in order of mention."""
         return self._running.run("Graph.named_in", self._inner.named_in(text))
 
     def entities(self, type: str | None = None) -> list[Entity]:
-        """All entities, in order of birth; those merged into others are seen through them."""
+        """All entities, in order of birth; merged ones appear as part of the entity they were merged into."""
         return self._running.run("Graph.entities", self._inner.entities(type))
 
     def relate(
@@ -1187,10 +1190,10 @@ class Graph:
         valid_to: Any = None,
         source: Source | None = None,
     ) -> Relation:
-        """Say how two entities hang together, from now on if nothing else is said; new names make new entities.
+        """State how two entities are related, from now on unless given otherwise; new names make new entities.
 
-        The same again makes it surer. Where only one can hold (`lives_in`, `works_at`, `married_to`,
-        `born_in`), the one before ends and is kept.
+        Repeating it raises its confidence. Where only one can hold (`lives_in`, `works_at`, `married_to`,
+        `born_in`), the previous one ends and is kept.
         """
         return self._running.run(
             "Graph.relate",
@@ -1206,27 +1209,27 @@ class Graph:
         )
 
     def end_relation(self, id: str, at: Any = None, reason: str = "ended by hand") -> Relation:
-        """Let a relation be over, from now on or from a time; it is kept, with the reason."""
+        """End a relation, from now or from `at`; it is kept, with the reason."""
         return self._running.run("Graph.end_relation", self._inner.end_relation(id, at, reason))
 
     def relations(self, entity: Ref | None = None, *, at: Any = None, ended: bool = False) -> list[Relation]:
-        """What holds now or held at a time, of one entity or of all; with `ended` every period there ever was."""
+        """Relations that hold now or held at a time, of one entity or of all; with `ended`, every past period too."""
         return self._running.run("Graph.relations", self._inner.relations(entity, at=at, ended=ended))
 
     def neighbours(self, entity: Ref, *, depth: int = 1, at: Any = None, limit: int = NEIGHBOURS) -> Neighbourhood:
-        """What can be reached from an entity in at most so many steps, now or as of a time, itself first."""
+        """What can be reached from an entity in at most `depth` steps, now or as of a time, the entity itself first."""
         return self._running.run("Graph.neighbours", self._inner.neighbours(entity, depth=depth, at=at, limit=limit))
 
     def whole(self, *, at: Any = None) -> Neighbourhood:
-        """The whole graph, now or as of a time: what a picture of it shows."""
+        """The whole graph, now or as of a time, as a picture of it would show it."""
         return self._running.run("Graph.whole", self._inner.whole(at=at))
 
     def merge(self, kept: Ref, other: Ref, *, reason: str = "merged by hand") -> Merge:
-        """Make two entities one: the other ends, and its names and relations are seen as those of the kept one."""
+        """Make two entities one: the other ends, and its names and relations appear as those of the kept one."""
         return self._running.run("Graph.merge", self._inner.merge(kept, other, reason=reason))
 
     def undo_merge(self, other: Ref) -> Merge:
-        """Take a merge back: both are as they were, and what was told since stays with the kept one."""
+        """Undo a merge: both are as they were, and anything stated since stays with the kept one."""
         return self._running.run("Graph.undo_merge", self._inner.undo_merge(other))
 
 
