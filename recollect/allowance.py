@@ -1,7 +1,10 @@
 """Asking a model within its allowance: tokens per org and day, concurrent requests, time per request.
 
 Spending is recorded in the store, in the org's own partition, so that all workers share it. Tokens are reserved
-before a request and corrected after the answer, so that even if interrupted no more is spent than allowed.
+before a request and corrected after the answer, so that even if interrupted no more is spent than allowed. A
+request that fails costs what the model reports, nothing if it was refused or never arrived, and else all that was
+reserved for it: the model may have worked on it. Only tries that an endpoint broke off and that are repeated at
+once (`wire.py`) count as one.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ SCHEMA_TOKENS = 400
 """Approximate cost of the answer's schema on top of the question."""
 COUNTED = ("asked", "failed", "put_off", "tokens_in", "tokens_out", "refused")
 """The counters of a model since the start; `refused` are findings that nobody had said."""
+UNCONNECTED = ("ConnectError", "ConnectTimeout", "ConnectionRefusedError", "ClientConnectorError", "gaierror")
+"""Errors before anything was sent, by their names in the packages that models are called with."""
 
 
 class Allowance:
@@ -83,8 +88,10 @@ class Allowance:
                 answer = await self._answered(ask)
             spent = self._noted(ask, answer)
         except ModelError as error:
-            # A question without an answer costs nothing, unless the model may still be working on it.
-            spent = expected if isinstance(error.__cause__, TimeoutError) else 0
+            if error.tokens is not None:
+                spent = error.tokens
+            elif _unheard(error):
+                spent = 0
             raise
         finally:
             await self._settle(org, day, spent - expected)
@@ -160,3 +167,17 @@ class Allowance:
 
 def _id(day: int) -> str:
     return derived_id(LAYER, str(day))
+
+
+def _unheard(error: BaseException | None) -> bool:
+    """Whether the packages behind a model say that a request was refused, or that there was no connection.
+
+    408, and 504 and above, come from a server that stopped waiting for a model, which may have worked all the same.
+    """
+    while error is not None:
+        status = getattr(error, "status_code", None)
+        refused = isinstance(status, int) and 400 <= status <= 503 and status != 408
+        if refused or type(error).__name__ in UNCONNECTED:
+            return True
+        error = error.__cause__ or error.__context__
+    return False

@@ -77,3 +77,6 @@ class EmbeddingError(RecollectError):
 
 class ModelError(RecollectError):
     """The language model failed or returned an unusable answer. The message itself is kept."""
+
+    tokens: int | None = None
+    """What the request cost, 0 if the model was not reached; None if that is not known."""

@@ -252,8 +252,12 @@ class Ledger:
     async def get(self, partition: Partition, ids: Sequence[str]) -> list[Record]:
         """The living records among these ids, in the order asked, however many they are."""
         found, elsewhere = self.at_hand(ids)
+        mixed = bool(found and elsewhere)
         for start in range(0, len(elsewhere), IDS_MAX):
             found += await self.store.get(partition, elsewhere[start : start + IDS_MAX], self.clock())
+        if mixed:
+            place = {id: number for number, id in enumerate(ids)}
+            found.sort(key=lambda record: place[record.id])
         return found
 
     async def one(self, partition: Partition, id: str, field: str = "id") -> Record:

@@ -372,7 +372,10 @@ def _joined(known: Record, again: Record) -> dict[str, Any]:
 
 
 def _edited(record: Record, fields: Mapping[str, Any]) -> Record:
-    """The record with these fields, counted as one more edit; the record itself when it already has them."""
+    """The record with these fields, counted as one more edit unless only its lifetime changes.
+
+    The record itself when it already has them.
+    """
     changes = {name: value for name, value in fields.items() if getattr(record, name) != value}
     data = dict(record.data) | ({"rated": True} if "importance" in fields else {})
     if data == record.data and changes.keys() <= {"expires_at"}:

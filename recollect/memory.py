@@ -233,7 +233,10 @@ class Memory:
         )
 
     async def close(self) -> None:
-        """Finish pending work and close the store."""
+        """Run due jobs for two seconds at most, where this memory has a worker, and close the store.
+
+        Jobs that are left wait for the next worker.
+        """
         if self._flow is not None:
             flow, self._flow = self._flow, None
             self._closing = asyncio.ensure_future(flow.close())
@@ -477,7 +480,10 @@ class User:
         valid_from: Any = None,
         valid_to: Any = None,
     ) -> Fact:
-        """State one fact. Repeating a value makes it surer; another value ends the previous one, which is kept."""
+        """State one fact. Repeating a value makes it surer; another value ends the previous one, which is kept.
+
+        A key that may have several values at a time, such as `hobby`, holds the new value beside the others.
+        """
         return await self.facts.add(
             key, value, confidence=confidence, source_message_id=source_message_id, valid_from=valid_from,
             valid_to=valid_to,

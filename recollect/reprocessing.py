@@ -35,7 +35,7 @@ COPIED = ("conversation", "session", "fact", "preference", "learning", "entity",
 CONFLICT_TRIES = 3
 """How often a part is decided again because another writer was faster."""
 PORTIONS_MAX = 64
-"""The most commits one part may need: each applies what fits."""
+"""The most commits for one part: each applies what fits. The next run applies the rest."""
 REPROCESSED = "reprocessed"
 """In the mark of a session: by which reader it was read again, and up to which message."""
 
@@ -222,14 +222,16 @@ class Reprocessing:
 
 
 async def _learn(place: Place, partition: Partition, enricher: Given) -> None:
-    """Apply findings, in as many commits as they need, at most `PORTIONS_MAX`."""
+    """Apply findings, in as many commits as they need. More than `PORTIONS_MAX` are a `Conflict`."""
     learning = Learning(place.ledger, place.indexes, enricher)
     refs = enricher.messages
     waiting = [Job(f"reread:{new_id(place.ledger.clock())}", partition, "reread", refs)] if refs else []
-    for _ in range(PORTIONS_MAX):
-        if not waiting:
-            return
+    commits = 0
+    while waiting:
+        if commits == PORTIONS_MAX:
+            raise Conflict("Some messages say more than is learned at once. What was learned is kept; run it again.")
         changes = await _committed(place, learning, waiting.pop())
+        commits += bool(changes.put)
         waiting += [job for job in changes.enqueue if job.kind == "reread"]
 
 

@@ -1,7 +1,7 @@
 """The second look: a reranker reads the question together with each of the top hits and reorders them.
 
 It comes with `pip install recollect[rerank]` and runs on the CPU. Where it is missing or broken,
-search answers without it, and says so once.
+search answers without it, and the log says so once for each kind of failure until it works again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Protocol
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,9 @@ WEIGHT = 1.5
 """How much its scores count relative to those of the fast ranking, each measured by its spread over the hits. A
 reranker that knows better sets its own `weight`.
 """
+
+_FAILURES: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+"""How each reranker has failed since it last worked."""
 
 
 class Reranker(Protocol):
@@ -87,9 +91,25 @@ async def second_look(
         if given.shape != (reach,) or not np.isfinite(given).all():
             raise ValueError("not one number for each passage")
     except Exception as error:  # a model may fail in any way, and the fast ranking has answered already
-        log.warning("answering as quality='fast': the reranker failed (%s)", type(error).__name__)
+        if _is_new(reranker, type(error).__name__):
+            log.warning("answering as quality='fast': the reranker failed (%s)", type(error).__name__)
         return None
+    _is_new(reranker, None)
     return gains(np.array(scores[:reach], np.float32), given, getattr(reranker, "weight", WEIGHT))
+
+
+def _is_new(reranker: Reranker, failure: str | None) -> bool:
+    """Whether a reranker fails in a way that has not been logged since it last worked; `None`: it works."""
+    try:
+        known = _FAILURES.setdefault(reranker, set())
+    except TypeError:  # an object that cannot be remembered: each of its failures is logged
+        return True
+    if failure is None:
+        known.clear()
+        return False
+    is_new = failure not in known
+    known.add(failure)
+    return is_new
 
 
 def gains(fast: NDArray[np.float32], given: NDArray[np.float32], weight: float) -> NDArray[np.float32]:

@@ -340,7 +340,10 @@ class User:
         valid_from: Any = None,
         valid_to: Any = None,
     ) -> Fact:
-        """State one fact. Repeating a value makes it surer; another value ends the previous one, which is kept."""
+        """State one fact. Repeating a value makes it surer; another value ends the previous one, which is kept.
+
+        A key that may have several values at a time, such as `hobby`, holds the new value beside the others.
+        """
         return self._running.run(
             "User.add_fact",
             self._inner.add_fact(

@@ -1,7 +1,8 @@
 """JSON requests to external endpoints: bounded, timed, and retried only where that may help.
 
-The only file that knows httpx. Callers wait for seconds, not minutes: a problem that persists is raised
-as `Trouble`, whose message contains neither what was sent, nor what was answered, nor the key.
+The only file that knows httpx. A call ends within `WHOLE` times `answer_s`, a minute by default, and a stream
+within `STREAM_S`. A problem that persists is raised as `Trouble`, whose message contains neither what was sent,
+nor what was answered, nor the key.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from recollect.errors import ValidationError
 
 CONNECT_S, ANSWER_S = 5.0, 30.0
 """How long to wait for a connection, and for each part of an answer."""
+WHOLE = 2
+"""How long a whole call may take with all its tries, in times `answer_s`."""
 TRIES = 3
 """How often one request is sent; after that it is up to the caller."""
 WAIT_S = 0.5
@@ -32,21 +35,33 @@ LINE_CHARACTERS_MAX = 1 << 20
 """Limit for one event of a stream; a longer line is not an answer."""
 STREAM_CHARACTERS_MAX, STREAM_S = 64 << 20, 900.0
 """Limits for a whole stream: each word takes a few hundred characters. Anything beyond counts as endless."""
+GAVE_UP = (408, 504, 524)
+"""Statuses of a server that stopped waiting for one behind it, which may have worked on the request all the same."""
+UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL)
+"""Errors before anything was sent."""
 
 
 class Trouble(Exception):
     """Why there is no answer, whether an immediate retry may help, and when it may (`again_s`) if that was given.
 
     `refused`: the endpoint answered, and retrying is unlikely to change that. Check the address, key and model.
+    `heard`: the endpoint may have worked on the request, and may charge for it.
     """
 
     def __init__(
-        self, problem: str, *, passes: bool = False, refused: bool = False, again_s: float | None = None
+        self,
+        problem: str,
+        *,
+        passes: bool = False,
+        refused: bool = False,
+        heard: bool = True,
+        again_s: float | None = None,
     ) -> None:
         super().__init__(problem)
         self.problem = problem
         self.passes = passes
         self.refused = refused
+        self.heard = heard
         self.again_s = again_s
 
 
@@ -69,12 +84,22 @@ class Wire:
         """
         quiet_s = self._quiet_until - time.monotonic()
         if quiet_s > 0:
-            raise Trouble("has asked to be left alone", passes=True, again_s=quiet_s)
+            raise Trouble("has asked to be left alone", passes=True, heard=False, again_s=quiet_s)
+        try:
+            # Each part of an answer has its time, but one that drips would hold its caller for ever.
+            async with asyncio.timeout(WHOLE * self._answer_s):
+                return await self._tried(body, bytes_max)
+        except TimeoutError as error:
+            raise Trouble("did not answer in time") from error
+
+    async def _tried(self, body: Mapping[str, Any], bytes_max: int) -> bytes:
+        heard = False
         for attempt in range(1, TRIES + 1):
             wait_s = self._wait_s * 2 ** (attempt - 1)
             try:
                 return await self._sent(body, bytes_max)
             except Trouble as trouble:
+                trouble.heard = heard = heard or trouble.heard
                 wait_s = wait_s if trouble.again_s is None else trouble.again_s
                 if trouble.again_s is not None and wait_s > WAIT_MAX_S:
                     self._quiet_until = time.monotonic() + min(wait_s, QUIET_MAX_S)
@@ -140,13 +165,20 @@ def _look_at(response: httpx.Response) -> None:
     status = response.status_code
     if status != 200:
         passes = status == 429 or status >= 500
-        raise Trouble(f"answered {status}", passes=passes, refused=not passes, again_s=_retry_after_s(response.headers))
+        raise Trouble(
+            f"answered {status}",
+            passes=passes,
+            refused=not passes,
+            heard=status in GAVE_UP,
+            again_s=_retry_after_s(response.headers),
+        )
 
 
 def _trouble(error: Exception) -> Trouble:
+    heard = not isinstance(error, UNSENT)
     if isinstance(error, httpx.TimeoutException):
-        return Trouble("did not answer in time")
-    return Trouble(f"could not be reached ({type(error).__name__})", passes=True)
+        return Trouble("did not answer in time", heard=heard)
+    return Trouble(f"could not be reached ({type(error).__name__})", passes=True, heard=heard)
 
 
 def _retry_after_s(headers: httpx.Headers) -> float | None:

@@ -141,10 +141,14 @@ class Worker:
     async def work(self) -> int:
         """Run due jobs until none are left, and wait for those this process is already running."""
         total = 0
-        while (count := await self.round(patient=True)) or self._waiting:
+        while True:
+            # Looked at before the round: a job that ends during it may have enqueued another one.
+            running = bool(self._waiting)
+            count = await self.round(patient=True)
+            if not (count or running or self._waiting):
+                return total
             total += count
             await self._wait_for_one()
-        return total
 
     async def stop(self) -> None:
         """Cancel the jobs that wait for a model; their leases are given back."""

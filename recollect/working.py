@@ -1,7 +1,7 @@
 """The state of the task at hand: one JSON value for a session (or user) and agent.
 
-Each write restarts its life of 24 hours; reading writes nothing. A write that names the version
-it was read with is refused if somebody else wrote first.
+Each write restarts its life, 24 hours unless `working_hours` says otherwise; reading writes nothing. A write
+that names the version it was read with is refused if somebody else wrote first.
 """
 
 from __future__ import annotations

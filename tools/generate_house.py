@@ -22,7 +22,7 @@ ROOMS = {
     "embedders": "Other models for meaning, each driver in one file.",
     "interfaces": "Translate for people at a terminal, and for models that use tools.",
     "server": "Translate for HTTP: REST, chat, keys, figures, and the console for people.",
-    "adapters": "Translate for frameworks, one file each.",
+    "adapters": "Translate for frameworks.",
     "importers": "Read other formats.",
     "testing": "For authors of stores, and for ourselves.",
 }

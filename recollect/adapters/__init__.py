@@ -1,1 +1,1 @@
-"""One file per framework that plugs in. Each needs its framework, and all see the same memory."""
+"""What plugs into frameworks, and what the plugs share. A plug needs its framework, and all see the same memory."""

@@ -391,7 +391,10 @@ async def _find(user: User, entry_id: str) -> Record | None:
 async def _write(
     user: User, record: ConversationRecord, new_entries: Sequence[ConversationEntry], expected: str | None
 ) -> None:
-    """Store entries and record in one commit, if the conversation is still as the caller knows it."""
+    """Store entries and record, if the conversation is still as the caller knows it.
+
+    More entries than one commit holds are written ahead of it; until the record is there they do not count.
+    """
     session = user.session(record.conversation_id)
     stored = await _record(session)
     if (stored.revision if stored else None) != expected:

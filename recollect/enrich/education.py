@@ -86,7 +86,10 @@ _WITH_DEGREE = re.compile(r" with (?=(?:a|an|my) )")
 
 
 def school_of(said: Said, match: Match) -> Drafts:
-    """'I graduated from Stanford', 'I go to NYU': only what is a school by its name or on the list."""
+    """'I graduated from Stanford', 'I go to NYU'.
+
+    One graduates from, and studies at, whatever is named; what one goes to must be a school by its name or on the list.
+    """
     found = school(said.clause, match.end())
     if found is None:
         return

@@ -74,6 +74,14 @@ _ALSO_TASKS = words("reading, writing, coding, running, drawing, spinning, divin
 """Hobbies that people also start and do as tasks: "I started writing the essay"."""
 
 
+_ALSO_THINGS = ("go", "pool", "bridge")
+"""Games that with "the" are something else: "I love the pool at our hotel"."""
+
+
+def _is_thing(said: Said, value: Value) -> bool:
+    return value.text in _ALSO_THINGS and said.clause.low[: value.first].endswith("the ")
+
+
 def enjoys(said: Said, match: Match) -> Drafts:
     """'I love hiking and painting', 'I'm into bouldering': activities from a closed list."""
     verb = match.group().strip().split(" ")[-1]
@@ -84,7 +92,7 @@ def enjoys(said: Said, match: Match) -> Drafts:
         if not of_food and not _HOBBY_END.match(said.clause.low, value.last):
             return
         noun_only = verb in ("do", "started") and value.text in _ALSO_TASKS
-        if not noun_only:
+        if not noun_only and not _is_thing(said, value):
             yield said.fact("hobby", value, 0.82)
 
 
@@ -127,9 +135,7 @@ def plays(said: Said, match: Match) -> Drafts:
     if "played" in match.group() and not re.match(r"(?:i've|i have)\b.*\b(?:since|for)\b", said.clause.low):
         return
     for value in listed(said.clause, match.end(), in_table(_GAME_TABLE)):
-        if _HOBBY_END.match(said.clause.low, value.last) and (
-            value.text not in ("go", "pool", "bridge") or _HOBBY_END.match(said.clause.low, value.last)
-        ):
+        if _HOBBY_END.match(said.clause.low, value.last) and not _is_thing(said, value):
             yield said.fact("hobby", value, 0.85)
 
 

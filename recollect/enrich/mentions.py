@@ -31,7 +31,7 @@ from recollect.enrich.values import CALENDAR, Value, known, organisation, places
 LOOKED_BACK = 32
 """Characters before a name that are read to tell what it is."""
 MENTIONS_MAX = 12
-"""Maximum names of one message. A message with more is a list, and says little about each."""
+"""Names that are taken from one sentence. A sentence with more is a list, and says little about each."""
 
 _GRAPH: dict[str, tuple[str, str]] = {
     "city": ("place", "lives_in"),

@@ -1,8 +1,9 @@
 """Extraction without a model: what users say about themselves, in plain English as people write it.
 
 Precision comes first: a sentence that is a question, hypothetical, quoted or about someone else is left
-out before any rule is tried (`sentences`), every rule is anchored at the beginning of a clause, and what
-may fill a blank is a name or is on a list. Everything is pure and bounded in the length of the text.
+out before any rule is tried (`sentences`), nearly every rule is anchored at the beginning of a clause, and
+what may fill a blank is a name or on a list, or at most a few words where people say themselves what it is
+(a hobby, a goal, a favourite). Everything is pure and bounded in the length of the text.
 """
 
 from __future__ import annotations

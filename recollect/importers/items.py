@@ -37,6 +37,7 @@ ORIGIN = "imported_from"
 NO_SESSION = "imported"
 """The session of messages that name none."""
 LEFT_ALONE = "differs here, and was left unchanged"
+PAST_ITS_LIFE = "its time to live is over"
 SECONDS_MAX, MILLISECONDS_MAX = 10**11, 10**14
 """A number below the first is seconds (up to the year 5138), one below the second milliseconds."""
 OWNERS_SHOWN = 1_000
@@ -150,7 +151,7 @@ class Imported:
     def expire(self, line: int) -> None:
         """Note that a line has expired."""
         self.expired += 1
-        self.tell({"line": line, "result": "expired"})
+        self.tell({"line": line, "result": "expired", "reason": PAST_ITS_LIFE})
 
     def leave_out(self, left: LeftOut) -> None:
         """Note that a line has nothing to store."""

@@ -11,6 +11,7 @@ import typer
 
 from recollect.embedders import models as built
 from recollect.errors import Unavailable, ValidationError
+from recollect.indexing import Reindexed
 from recollect.interfaces.options import Json, Url, look
 from recollect.interfaces.output import NOT_FOUND, emit, plural, progress, say, size, table
 from recollect.memory import Memory
@@ -165,7 +166,12 @@ def reindex(user: Everyone = None, org: EveryOrg = None, url: Url = None, as_jso
             {"org": e.partition.org, "user": e.partition.user, "records": e.records, "put": e.put, "dropped": e.dropped}
             for e in done
         ])  # fmt: skip
-        return
+    elif done or user is org is None:
+        _show_indexed(done)
+    check_known(done, user, org, as_json)
+
+
+def _show_indexed(done: Sequence[Reindexed]) -> None:
     changed = [each for each in done if each.put or each.dropped]
     columns = ["org", "user", "records", "put", "dropped"]
     if changed:

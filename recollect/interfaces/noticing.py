@@ -11,7 +11,7 @@ from recollect.memory import User
 from recollect.policies.graphs import USER
 from recollect.profile import Fact, Profile
 
-PEOPLE = ("partner", "child", "parent", "sibling", "relative", "friend", "colleague", "pet")
+PEOPLE = ("partner", "child", "parent", "sibling", "relative", "friend", "roommate", "colleague", "pet")
 """Keys whose values are somebody one meets."""
 CHARACTERS = 80
 """Characters of one value. Beside an answer, more would be a second answer."""

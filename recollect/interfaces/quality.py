@@ -1,6 +1,6 @@
 """How well search does on conversations whose questions name the turns that answer them.
 
-Only ids are compared, and no language model is involved. Every ranker is told the same turns and asked
+Only ids are compared: no language model judges what is found. Every ranker is told the same turns and asked
 the same questions, one ranker after the other for each conversation, so that load on the machine affects
 all of them.
 """
@@ -221,7 +221,7 @@ async def _hear(ranker: Ranker, row: Row, case: Case) -> None:
     _, cpu_ms, _ = await _timed(ranker.tell(case.conversation))
     row.told_cpu_s += cpu_ms / 1000
     row.turns += len(case.conversation.turns)
-    if case.questions:  # a user's first question loads the index, and is timed separately
+    if case.questions:  # the first question prepares what all others use, and is timed separately
         _, cpu_ms, _ = await _timed(ranker.find(case.questions[0], 1))
         row.first_ms.append(cpu_ms)
 

@@ -56,7 +56,7 @@ class ToolCall:
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """A model that answers. Raises `ModelError` if it cannot; never waits for ever."""
+    """A model that answers. Raises `ModelError` if it cannot, with its cost in `tokens`; never waits for ever."""
 
     @property
     def name(self) -> str:
@@ -82,6 +82,8 @@ class PutOff(ModelError):
 
     `counts`: it uses up one of the job's attempts. A job that waits for tomorrow's allowance loses none.
     """
+
+    tokens = 0
 
     def __init__(self, message: str, after_s: float, *, counts: bool = True) -> None:
         super().__init__(message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -103,9 +103,9 @@ class EndpointModel:
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise self._failed("gave an answer that is no chat completion") from error
         if ended == "length":
-            raise self._failed("was cut off in the middle of its answer")
+            raise self._failed("was cut off in the middle of its answer", _sum(counted))
         if not isinstance(text, str) or not text.strip():
-            raise self._failed("said nothing")
+            raise self._failed("said nothing", _sum(counted))
         return Answer(text, *counted)
 
     def _delta(self, line: str) -> dict[str, Any] | None:
@@ -143,11 +143,20 @@ class EndpointModel:
     def _troubled(self, trouble: wire.Trouble) -> ModelError:
         if trouble.again_s is not None:
             return PutOff(f"The endpoint of {self.name} {trouble.problem} and asks for patience.", trouble.again_s)
-        return self._failed(trouble.problem + ("; check its address, key and model" if trouble.refused else ""))
+        hint = "; check its address, key and model" if trouble.refused else ""
+        return self._failed(trouble.problem + hint, None if trouble.heard else 0)
 
-    def _failed(self, problem: str) -> ModelError:
-        return ModelError(f"The endpoint of {self.name} {problem}. What was said is kept.")
+    def _failed(self, problem: str, tokens: int | None = None) -> ModelError:
+        failed = ModelError(f"The endpoint of {self.name} {problem}. What was said is kept.")
+        failed.tokens = tokens
+        return failed
 
 
 def _count(value: Any) -> int | None:
     return value if type(value) is int and value >= 0 else None
+
+
+def _sum(counted: Sequence[int | None]) -> int | None:
+    """What a request and its answer cost together; None if one of them is not reported."""
+    known = [count for count in counted if count is not None]
+    return sum(known) if len(known) == len(counted) else None

@@ -56,6 +56,9 @@ _COMING = pattern_of(
 _BETWEEN = pattern_of(r"\b(?:between|from) (?P<first>[^,?]{3,30}?) (?:and|to|until) (?P<second>[^,?]{3,30})")
 _ANY = pattern_of(rf"\d|\b(?:{_MONTH}|{'|'.join(_SEASONS)}|last|past|ago|today|yesterday|tomorrow|next|this)\b")
 """Without one of these no time is named: this check alone settles most questions."""
+_RELATIVE = pattern_of(r"\b(?:last|past|ago|today|yesterday|tomorrow|next|this)\b")
+"""Such a time counts from the moment of asking, also beside one with a year."""
+_A_YEAR = timedelta(days=365)
 _ENDLESS = datetime(9999, 1, 1, tzinfo=UTC)
 _BEGINNING = datetime(1, 1, 2, tzinfo=UTC)
 _LEAP_DAY = 2, 29
@@ -144,9 +147,24 @@ def _between(text: str, now: datetime) -> Stretch | None:
     if match is None:
         return None
     year = re.search(r"\b\d{4}\b", match["second"])
-    first = match["first"] if year is None or re.search(r"\d{4}", match["first"]) else f"{match['first']} {year[0]}"
-    start, end = _first(f"in {first}", now), _first(f"in {match['second']}", now)
-    return (start[0], end[1]) if start and end and start[0] < end[1] else None
+    told = re.search(r"\d{4}", match["first"]) is not None
+    start = _first(f"in {match['first']}" if year is None or told else f"in {match['first']} {year[0]}", now)
+    if start is None:
+        return None
+    if told and year is None and start[1] - start[0] < _A_YEAR and _RELATIVE.search(match["second"]) is None:
+        end = _first_after(start[0], f"in {match['second']}")
+    else:
+        end = _first(f"in {match['second']}", now)
+    return (start[0], end[1]) if end and start[0] < end[1] else None
+
+
+def _first_after(start: datetime, text: str) -> Stretch | None:
+    """What words without a year mean after a date with one: in the same year, or the next."""
+    for year in (start.year, start.year + 1):
+        found = _first(text, datetime(min(year, 9998), 12, 31, tzinfo=UTC))
+        if found and found[1] > start:
+            return found
+    return None
 
 
 def _opened(match: re.Match[str], text: str, found: Stretch, now: datetime) -> Stretch:
@@ -203,7 +221,8 @@ def _latest_such(word: str, now: datetime) -> Stretch:
         return (first - timedelta(days=1)).replace(day=1), first
     if word == "year":
         return _whole_year(now.year - 1)
-    return _month(_NAMES_OF_MONTHS[word], None, now)
+    month = _NAMES_OF_MONTHS[word]
+    return _month(month, now.year - (month >= now.month), now)
 
 
 def _ago(text: str, now: datetime) -> Read | None:

@@ -1,7 +1,7 @@
 """How hits are ranked: features of each row, scaled within the query, weighted and added.
 
 Rank fusion throws away how far ahead the first hit is; a weighted sum of scaled scores keeps it.
-Notes (long-term memories, episodes, facts) are weighted by `NOTES`. Turns of a conversation offer
+Notes (long-term memories, episodes, facts) are weighted by `WEIGHTS`. Turns of a conversation offer
 more to rank by: what surrounds them, the session they are in, who said them. Their weights are in
 `TALK`, one row for each kind of talk, fitted by tools/fit_ranking.py.
 """

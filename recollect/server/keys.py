@@ -105,7 +105,10 @@ class Keys:
         return key, f"rk_{key.id}_{secret}"
 
     async def find(self, token: str) -> Key | None:
-        """The key of a token, if it is right and active now. A wrong token takes as long as a right one."""
+        """The key of a token, if it is right and active now.
+
+        How long it takes says nothing about a secret: whatever has the form of a token is hashed, and compared whole.
+        """
         await self._all()
         return self._right(token)
 

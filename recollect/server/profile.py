@@ -77,7 +77,10 @@ async def get_fact(held: Held, key: FactKey) -> Response:
 
 
 async def put_fact(held: Held, key: FactKey, body: schemas.FactValue) -> Response:
-    """State what holds; repeating a value raises its confidence, another value ends the previous one, which is kept."""
+    """State what holds; repeating a value raises its confidence, another value ends the previous one, which is kept.
+
+    A key that may have several values at a time, such as `hobby`, holds the new value beside the others.
+    """
     return Json((await held.add(key, **given(body))).to_dict())
 
 

@@ -1,9 +1,9 @@
 """The storage contract: eight verbs, and the decision that every commit rests on.
 
 A store keeps the records and jobs of partitions. It knows layers only as strings and decides nothing
-about memory. `decide` is the rule of `commit` as a pure function: the in-memory and SQLite stores
-call it directly, stores whose server does the work (in a script or a function) implement the same rule
-there, and the conformance suite holds all of them to it.
+about memory. `decide` is the rule of `commit` as a pure function: the in-memory, SQLite and Cosmos DB
+stores call it; PostgreSQL and Redis, whose servers do the work, have the same rule there, in a function
+and a script. The conformance suite holds all of them to it.
 """
 
 from __future__ import annotations

@@ -228,7 +228,7 @@ class CosmosLink:
         return dict(await self._asked(container.read()))
 
     async def _check_layout(self) -> None:
-        """Check the layout version that the container records; an empty container is given ours."""
+        """Check the layout version that the container records; a container without one is given ours."""
         name = "=store"  # no partition has this name: '=' is always escaped in theirs
         await self.send(name, [Operation("create", {"id": "store", "partition": name, "layout": LAYOUT})])
         known = await self.read(name, "store")

@@ -1,7 +1,7 @@
 """How far a Redis server can be trusted: its version, whether it keeps what it is given, whether it evicts it.
 
-Queried once, when a store is opened, from every node that holds data. What a service does not let us
-query is reported as unknown, never assumed to be fine.
+Queried from every node that holds data, when a store is opened and whenever somebody asks how it is. What a
+service does not let us query is reported as unknown or as off, never assumed to be fine.
 """
 
 from __future__ import annotations

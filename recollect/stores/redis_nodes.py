@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from recollect.errors import Busy, Corrupt, RecollectError, Unavailable
-from recollect.stores.redis_node import BROKEN, NOT_SENT, Answer, Failure, Node, Packed, Reply, Value, packed
+from recollect.stores.redis_node import BROKEN, NOT_SENT, Failure, Node, Packed, Reply, Value, packed
 from recollect.stores.redis_url import Address, RedisUrl
 
 SHARDS = 64
@@ -188,11 +188,10 @@ class Nodes:
         reply = answer.replies[0]
         if _is(reply, "ASK"):
             # The slot is being moved and these keys are there already: ask there, this once.
-            answer = await self._node(reply.address).call(("ASKING",), command, waits=waits)
+            answer = await self._named(shard.node, reply.address).call(("ASKING",), command, waits=waits)
             reply = answer.replies[1]
         if _is(reply, "MOVED"):
-            host, port = reply.address
-            shard.node = self._node((host or shard.node.address[0], port))
+            shard.node = self._named(shard.node, reply.address)
         if isinstance(reply, Failure):
             raise reply
         if waits and answer.replicas < self.url.wait_replicas:
@@ -207,6 +206,11 @@ class Nodes:
         if address not in self._known:
             self._known[address] = Node(address, self.url, min(TRY_S, self._patience_s))
         return self._known[address]
+
+    def _named(self, by: Node, address: Address) -> Node:
+        """The server at an address that another one named. Without a host it is the host of the one that was asked."""
+        host, port = address
+        return self._node((host or by.address[0], port))
 
     # ── trying again ─────────────────────────────────────────────────────────────────────────────
 
@@ -248,31 +252,30 @@ class Nodes:
         """Ask all servers at once which one holds which slots, and believe the first that answers."""
         for address in self.url.addresses:
             self._node(address)
-        asked = [asyncio.create_task(node.call(("CLUSTER", "SLOTS"))) for node in self._known.values()]
+        asked = [asyncio.create_task(_slots(node)) for node in self._known.values()]
         for task in asked:
             task.add_done_callback(_heard)
         trouble = Failure(NOT_SENT)
         for first in asyncio.as_completed(asked):
             try:
-                (ranges,) = (await first).replies
+                node, ranges = await first
             except Failure as failure:
                 trouble = failure
                 continue
             if isinstance(ranges, Failure):
                 trouble = ranges
                 continue
-            self._take_map(ranges)
+            self._take_map(node, ranges)
             self._maps_read += 1
             return
         raise trouble
 
-    def _take_map(self, ranges: Sequence[Any]) -> None:
+    def _take_map(self, asked: Node, ranges: Sequence[Any]) -> None:
         for low, high, (host, port, *_), *_ in ranges:
-            # A server that does not know its own name leaves it out: it is the one that was asked.
-            address = (host.decode() if host else self.url.addresses[0][0], port)
+            node = self._named(asked, (host.decode() if host else "", port))
             for shard in self._shards:
                 if low <= shard.slot <= high:
-                    shard.node = self._node(address)
+                    shard.node = node
 
 
 @lru_cache(maxsize=KEYS_HELD)
@@ -285,7 +288,13 @@ def _is(reply: Reply, code: str) -> bool:
     return isinstance(reply, Failure) and reply.code == code
 
 
-def _heard(task: asyncio.Task[Answer]) -> None:
+async def _slots(node: Node) -> tuple[Node, Any]:
+    """A server, and what it answers to which server holds which slots."""
+    (ranges,) = (await node.call(("CLUSTER", "SLOTS"))).replies
+    return node, ranges
+
+
+def _heard(task: asyncio.Task[Any]) -> None:
     """Retrieve the failure of an answer that nobody waits for any more: it is not news."""
     if not task.cancelled():
         task.exception()

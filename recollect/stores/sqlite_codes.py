@@ -1,9 +1,10 @@
 """Search by meaning over all users of an org: one bit per dimension, then exact numbers.
 
 Each vector has a code, the signs of its numbers, in a slot of its org's book. Codes are packed in
-small blocks and are written in the commit that writes the vector, so there is nothing to build:
-opening reads a thirtieth of the vectors' size, and a change is one block. A code only proposes
-candidates; answers are read from the records again, with their owner, life and exact vector.
+small blocks and are written in the commit that writes the vector, so there is nothing to build: the
+first search of an org reads a thirteenth of its vectors' size (at 256 numbers: 40 bytes instead of 512),
+and a change is one block. A code only proposes candidates; answers are read from the records again,
+with their owner, life and exact vector.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Salvaged:
     """What a damaged file still holds."""
 
     records: list[Record] = field(default_factory=list)
-    """Living records that are what was written, in order of birth."""
+    """Living records that are what was written: user by user, those of each in order of birth."""
     damaged: int = 0
     """Rows that are there but cannot be read, or are not what was written. What was on lost pages is not counted."""
 

@@ -1,7 +1,7 @@
 """Load on a server in a separate process: loops that wait for answers, and floods that do not.
 
-The client must cost little compared with the server, as both share a machine: requests are bytes that are made
-once, answers are read only up to their length, and connections stay open.
+The client must cost little compared with the server, as both share a machine: requests are plain bytes, of an
+answer only the status and the length are looked at, and connections stay open.
 """
 
 from __future__ import annotations

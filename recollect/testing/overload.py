@@ -3,7 +3,8 @@
     python -m recollect.testing.overload --seconds 60
 
 Passes if every request is answered (201, 429 or 503), those that are let in wait less than three times as long as
-on a busy but ordinary day (the slowest of a hundred), memory stays bounded, and five seconds later all is as before.
+on a busy but ordinary day (the slowest of a hundred), memory grows by 64 MiB at most, and four seconds later all
+requests are let in again.
 How long they wait counts only if the sender itself keeps up.
 """
 
@@ -28,7 +29,7 @@ GROWTH_MIB = 64.0
 LATE_MOST_MS = 100.0
 """How late the sender may be (p99) before its times say more about itself than about the server."""
 RECOVERY_S = 4.0
-"""How long recovery may take; after that, everything has to be as before."""
+"""How long recovery may take; after that, everything has to be let in again."""
 
 
 @dataclass(frozen=True)

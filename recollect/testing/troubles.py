@@ -1,11 +1,12 @@
-"""Troubles of a model's endpoint, and what writers notice of them: nothing but the job waits for a model.
+"""Troubles of the endpoint of a model or an embedder, and what writers notice of them: only jobs wait for it.
 
     python -m recollect.testing.troubles
     python -m recollect.testing.troubles --writes 2000 --only slow
 
-There is a memory for each trouble and two calm ones, each with a worker in this process, and they take turns of a few
-writes in random order, so that a busy machine is busy for all of them. How far the two calm ones differ shows how
-much of a difference is chance. At the end, everything that was written is counted.
+There is a memory for each trouble, and two calm ones each for the troubles of the model and of the embedder, all with
+a worker in this process. They take turns of a few writes in random order, so that a busy machine is busy for all of
+them. How far two calm ones differ shows how much of a difference is chance. At the end, everything that was written is
+counted.
 """
 
 from __future__ import annotations

@@ -223,3 +223,21 @@ async def test_what_an_index_answers_is_what_the_store_would(open_memory, store_
         await check_sessions(reader)
         if dice.random() < 0.3:
             reader.memory._flow.indexes._lay_to_rest()
+
+
+async def test_what_is_held_and_what_only_the_store_has_come_in_the_order_asked_for(memory):
+    running = memory._running
+    await memory.user("ann").add_fact("city", "Oslo")
+    notes = [await memory.user("ann").add_memory(note) for note in NOTES[::2]]
+    (fact,) = [record async for record in running.ledger.walk(Filter(ANN, layers=("fact",)))]
+
+    class Half:
+        """Holds the memories, and not the fact."""
+
+        def stored(self, ids, now):
+            held = {note.id: note for note in notes}
+            return [held[id] for id in ids if id in held], [id for id in ids if id not in held]
+
+    ids = [fact.id, notes[1].id, "gone", notes[0].id]
+    found = await running.ledger.reading(Half()).get(ANN, ids)
+    assert [record.id for record in found] == [id for id in ids if id != "gone"]

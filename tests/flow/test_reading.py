@@ -112,6 +112,28 @@ async def test_long_messages_are_read_few_at_a_time(open_memory, clock):
     assert sum(len(ask.messages[1]["content"].splitlines()) for ask in asked) == 20
 
 
+async def test_work_also_does_what_a_job_leaves_that_ends_while_jobs_are_looked_for(open_memory, clock, monkeypatch):
+    async def in_a_moment(ask):
+        await asyncio.sleep(0.02)
+        return json.dumps(NOTHING)
+
+    model = ScriptedModel(learned=in_a_moment)
+    memory = await open_memory("memory://", llm=model)
+    chat = memory.user("ann").session("monday")
+    await chat.add_messages([{"role": "user", "content": f"I like {n}. " + "And so on. " * 900} for n in range(20)])
+    store = memory._running.ledger.store
+    claim = store.claim
+
+    async def slowly(*given):
+        jobs = await claim(*given)
+        await asyncio.sleep(0.05)
+        return jobs
+
+    monkeypatch.setattr(store, "claim", slowly)
+    await settled(memory, clock)
+    assert sum(len(ask.messages[1]["content"].splitlines()) for ask in model.asked_for("learned")) == 20
+
+
 async def test_a_session_is_read_on_when_the_last_message_that_was_read_is_gone(open_memory, clock):
     model = ScriptedModel(learned=NOTHING)
     memory = await open_memory(llm=model)
@@ -546,6 +568,46 @@ async def test_what_was_answered_is_not_paid_for_twice_when_two_writers_met(open
     memory = await open_memory(llm=model)
     await told(memory, clock)
     assert len(model.asked) == 1 and await memory.failures() == []
+
+
+class Refused(Exception):
+    status_code = 401
+
+
+class LengthFinishReasonError(Exception):
+    pass
+
+
+def failed(tokens):
+    error = ModelError("cut off")
+    error.tokens = tokens
+    return error
+
+
+@pytest.mark.parametrize(
+    ("trouble", "cost"),
+    [
+        (failed(700), (700, 700)), (failed(0), (0, 0)), (PutOff("later", 60), (0, 0)), (Refused(), (0, 0)),
+        (ConnectionRefusedError(), (0, 0)), (LengthFinishReasonError(), (1_900, 5_000)),
+        (TimeoutError(), (1_900, 5_000)), (ModelError("what it cost is not told"), (1_900, 5_000)),
+    ],
+    ids=lambda value: str(value) if isinstance(value, tuple) else type(value).__name__,
+)  # fmt: skip
+async def test_a_question_that_fails_costs_what_it_did_and_all_it_might_where_that_is_not_known(
+    open_memory, clock, trouble, cost
+):
+    memory = await open_memory("memory://", llm=ScriptedModel(learned=trouble), job_attempts_max=1)
+    await told(memory, clock)
+    least, most = cost
+    assert least <= await memory._running.allowance.spent("default") <= most
+
+
+async def test_a_model_whose_answers_are_all_cut_off_is_asked_no_more_than_it_may_cost(open_memory, clock):
+    model = ScriptedModel(learned=failed(2_000))
+    memory = await open_memory("memory://", llm=model, llm_tokens_per_day=5_000)
+    for user in ("ann", "bob", "cleo", "dora"):
+        await told(memory, clock, user=user)
+    assert len(model.asked) <= 2
 
 
 # ── What can stand for a model ───────────────────────────────────────────────────────────────────

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
-from recollect.errors import ModelError, ValidationError
+from recollect import reprocessing
+from recollect.errors import Conflict, ModelError, ValidationError
 from recollect.testing.fakes import ScriptedModel, finding, learned
 
 SAID = "The thing I collect is antique barometers."
@@ -123,6 +126,23 @@ async def test_it_goes_on_where_it_was_stopped(open_memory, url):
     assert sum(counted) == 80 - 24 and len(shown) == 80 + 24  # the part that failed was shown twice
     assert (await memory.user("ann").reprocess(apply=True)).messages == 0
     assert (await memory.user("ann").reprocess(apply=True, again=True)).messages == 80
+
+
+async def test_what_is_too_much_for_one_run_is_said_and_learned_by_the_next(open_memory, url, monkeypatch):
+    await stored(open_memory, url, [f"Of {letter} I collect the plates." for letter in "abc"])
+    found = [
+        finding(place, f"Of {letter} I collect the plates", "plates", key=f"collection {letter}{number}")
+        for place, letter in ((1, "a"), (3, "b"), (5, "c"))
+        for number in range(13)
+    ]
+    memory = await open_memory(url, llm=ScriptedModel(learned=learned(*found)))
+    monkeypatch.setattr(reprocessing, "PORTIONS_MAX", 1)
+    for _ in range(3):
+        with contextlib.suppress(Conflict):
+            await memory.user("ann").reprocess(apply=True)
+            break
+        assert 0 < len(await facts(memory)) < 39
+    assert len(await facts(memory)) == 39
 
 
 async def test_one_session_or_one_user_can_be_chosen(open_memory, url):

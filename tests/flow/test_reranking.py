@@ -146,6 +146,26 @@ async def test_a_failing_reranker_leaves_the_fast_order(open_memory, caplog, ans
     assert "cat" not in caplog.text.lower()
 
 
+async def test_a_reranker_that_fails_is_logged_once_for_each_failure_until_it_works_again(open_memory, caplog):
+    class Moody(WordReranker):
+        mood: Exception | None = None
+
+        def score(self, question, passages):
+            if self.mood is not None:
+                raise self.mood
+            return super().score(question, passages)
+
+    reranker = Moody()
+    ann = await told(await open_memory(reranker=reranker))
+    logged = []
+    for mood in (MemoryError(), MemoryError(), OSError(), MemoryError(), None, MemoryError(), MemoryError()):
+        reranker.mood = mood
+        caplog.clear()
+        await contents(ann, "Which cat?", quality="best")
+        logged.append("reranker failed" in caplog.text)
+    assert logged == [True, False, True, False, False, True, False]
+
+
 async def test_an_unknown_quality_is_refused(memory):
     with pytest.raises(ValidationError, match="quality"):
         await memory.user("ann").search_memory("cat", quality="perfect")

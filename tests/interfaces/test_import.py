@@ -286,6 +286,7 @@ def test_a_report_tells_what_became_of_each_line(recollect, lines, tmp_path):
     told = [json.loads(line) for line in (tmp_path / "first.jsonl").read_text().splitlines()]
     results = {line["line"]: line["result"] for line in told}
     assert results == {1: "new", 2: "refused", 3: "expired", 4: "new"}
+    assert [line["line"] for line in told if line.get("reason")] == [2, 3]
     assert next(line for line in told if line["line"] == 4) == {
         "line": 4, "kind": "memory", "id": "p", "result": "new"
     }  # fmt: skip

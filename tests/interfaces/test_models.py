@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from recollect.interfaces.output import NOT_FOUND
 from recollect.testing import tiny_bert
 
 
@@ -92,3 +93,21 @@ def test_without_an_index_beside_the_store_there_is_nothing_to_rebuild_and_it_is
     ran = recollect("reindex")
     assert ran.code == 1
     assert ran.err == "recollect: index: none is set beside the store; the built-in one needs no rebuilding\n"
+
+
+def test_whoever_is_named_and_has_nothing_is_told_by_every_command_that_makes_things_anew(
+    recollect, monkeypatch, tmp_path
+):
+    pytest.importorskip("chromadb", reason="no Chroma here: install recollect[chroma]")
+    monkeypatch.setenv("RECOLLECT_INDEX", f"chroma:///{tmp_path}/vectors")
+    recollect("add", "Ann's bicycle is green.", "--user", "ann")
+    for command in ("reembed", "reprocess", "reindex"):
+        ran = recollect(command, "--user", "anne")
+        assert (ran.code, ran.out) == (
+            NOT_FOUND,
+            "Nothing is kept for whom you name. `recollect users` lists who has memories.\n",
+        )
+        assert (recollect(command, "--user", "anne", "--json").out, recollect(command, "--user", "ann").code) == (
+            "[]\n",
+            0,
+        )

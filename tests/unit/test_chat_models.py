@@ -163,6 +163,52 @@ async def test_an_answer_that_is_no_completion_is_a_model_error(remote, model, c
     assert (await model.answer(ASK)).text
 
 
+@pytest.mark.parametrize(
+    ("fault", "tokens"),
+    [
+        (answer(200, completion('{"number"', ended="length")), 17), (answer(200, completion("")), 17),
+        (answer(200, completion("", usage={})), None), (answer(200, b"<html>"), None), (sleep_on_it, None),
+        (hang_up, None), (stop_in_the_middle, None), (answer(504), None), (answer(500), 0), (answer(401), 0),
+        (answer(429, Retry_After="3600"), 0),
+    ],
+)  # fmt: skip
+async def test_a_failure_tells_what_it_cost_or_that_this_is_not_known(remote, model, fault, tokens):
+    remote.always = fault
+    with pytest.raises(ModelError) as caught:
+        await model.answer(ASK)
+    assert caught.value.tokens == tokens
+
+
+async def test_a_failure_after_an_answer_that_broke_off_is_not_free(remote, model):
+    remote.faults, remote.always = [stop_in_the_middle], answer(500)
+    with pytest.raises(ModelError) as caught:
+        await model.answer(ASK)
+    assert caught.value.tokens is None
+
+
+async def test_an_endpoint_that_is_not_there_costs_nothing():
+    async with serving("/v1/chat/completions", lambda body: completion()) as gone:
+        pass
+    with pytest.raises(ModelError) as caught:
+        await EndpointModel("small", url=gone.url, wait_s=0.01).answer(ASK)
+    assert caught.value.tokens == 0
+
+
+async def test_an_answer_that_drips_is_not_waited_for_without_end(remote, model):
+    async def drip(writer: Any) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n")
+        for _ in range(100):
+            writer.write(b" ")
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+    remote.always = drip
+    with pytest.raises(ModelError, match="did not answer in time"):
+        async with asyncio.timeout(3):
+            await model.answer(ASK)
+    assert len(remote.requests) == 1
+
+
 async def test_a_count_of_tokens_that_is_none_is_not_believed(remote, model):
     remote.faults = [answer(200, completion(usage={"prompt_tokens": "many", "completion_tokens": -5}))]
     assert await model.answer(ASK) == Answer('{"number": 2}', None, None)

@@ -513,3 +513,15 @@ print("recollect.enrich.rules" in sys.modules)
 def test_the_rules_are_loaded_by_the_first_message():
     done = subprocess.run([sys.executable, "-c", FIRST_MESSAGE], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True"]
+
+
+@pytest.mark.parametrize(
+    "text", ["I love the pool at our hotel.", "I love the bridge in Porto.", "I practice the go to market pitch."]
+)
+def test_a_game_whose_name_is_also_a_thing_is_none_with_its_article(text: str) -> None:
+    assert facts(text) == []
+
+
+@pytest.mark.parametrize("game", ["go", "pool", "bridge", "the piano"])
+def test_what_somebody_plays_is_a_hobby(game: str) -> None:
+    assert fact(f"I play {game} on Fridays.").value == game.removeprefix("the ")

@@ -109,7 +109,7 @@ def _rows(known: Sequence[Known]) -> Iterator[Row]:
 
 @routes.post("/users/{user}/profile/{kind}")
 async def say(request: Request, owner: Owner, kind: Kind, form: Filled) -> Response:
-    """State what holds; another value of the same key ends the previous one."""
+    """State what holds; another value ends the previous one, unless its key may have several at a time."""
     fact = await _held(owner, kind).add(form.get("key").strip(), form.get("value").strip())
     return moved(request, "users", owner.id, "profile", notice=f"Added: {fact.key.replace('_', ' ')}.")
 

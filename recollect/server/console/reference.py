@@ -166,7 +166,7 @@ class _Described:
         body = self._body(told)
         if body:
             kind = next(iter(told["requestBody"]["content"]))
-            # `-d` would strip the line ends from the body.
+            # With `-d`, a file put in place of the example (`@file`) would lose its line ends.
             words += ["-H", shlex.quote(f"Content-Type: {kind}"), "--data-binary" if "\n" in body else "-d"]
             words.append(shlex.quote(body))
         return " ".join(words)
