@@ -116,10 +116,18 @@ class Legs(Mapping[str, Leg]):
     Built lazily, from the state at query time: most hits are never asked to explain themselves.
     """
 
-    __slots__ = ("_made", "_record", "_row", "_scored", "_second_look")
+    __slots__ = ("_made", "_odds", "_record", "_row", "_scored", "_second_look")
 
-    def __init__(self, scored: _Scored, row: int, record: Record, second_look: float | None = None) -> None:
-        self._scored, self._row, self._record, self._second_look = scored, row, record, second_look
+    def __init__(
+        self,
+        scored: _Scored,
+        row: int,
+        record: Record,
+        second_look: float | None = None,
+        odds: float | None = None,
+    ) -> None:
+        self._scored, self._row, self._record = scored, row, record
+        self._second_look, self._odds = second_look, odds
         self._made: dict[str, float] | None = None
 
     @property
@@ -154,7 +162,8 @@ class Legs(Mapping[str, Leg]):
         # A row without a vector, such as a preference, has exactly 0: only its words count.
         cosine = None if scored.meaning is None else float(scored.meaning[row]) or None
         worth = scoring.ECHO_WORTH if row in scored.echoes else 1.0
-        return round(scoring.relevance(cover(row, scored.told, len(scored.words)), cosine) * worth, 3)
+        likely = scoring.relevance(cover(row, scored.told, len(scored.words)), cosine, self._odds)
+        return round(likely * worth, 3)
 
     def __getitem__(self, name: str) -> Leg:
         share = self._shares[name]
@@ -348,12 +357,12 @@ class Recall:
             for place, each in enumerate(chosen[:CANDIDATES])
         ]
         passages = [candidate.passage(question.terms, self._language) for candidate in read]
-        gains = await second_look(reranker, question.text, passages, [each.score for each in chosen])
-        if gains is None:
+        look = await second_look(reranker, question.text, passages, [each.score for each in chosen])
+        if look is None:
             return chosen
         again = [
-            each._replace(score=each.score + gain, gain=gain)
-            for each, gain in zip(chosen, gains.tolist(), strict=False)
+            each._replace(score=each.score + gain, gain=gain, odds=odds)
+            for each, gain, odds in zip(chosen, *look, strict=False)
         ]
         again.sort(key=lambda each: -each.score)
         lowest = again[-1].score
@@ -374,6 +383,7 @@ class Chosen(NamedTuple):
     place: int
     row: int
     gain: float | None = None
+    odds: float | None = None
 
 
 def _candidate(index: PartitionIndex, found: Chosen) -> Candidate:
@@ -595,8 +605,8 @@ def _ranked(total: Scores, place: int, count: int) -> Iterator[tuple[float, int,
 
 def _hits(scored: Sequence[_Scored], chosen: Sequence[Chosen], now: int) -> list[Hit]:
     return [
-        Hit(record, score, number, Legs(scored[place], row, record, gain), _near(scored[place].index, record, now))
-        for number, (score, record, place, row, gain) in enumerate(chosen, 1)
+        Hit(record, score, number, Legs(scored[place], row, record, *said), _near(scored[place].index, record, now))
+        for number, (score, record, place, row, *said) in enumerate(chosen, 1)
     ]
 
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -35,10 +35,16 @@ reranker that knows better sets its own `weight`.
 
 _FAILURES: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 """How each reranker has failed since it last worked."""
+ODDS_MAX = 20.0
+"""Log-odds beyond which nothing is more certain: a millionth of a percent."""
 
 
 class Reranker(Protocol):
-    """Scores how well each passage answers a question. Higher is better; only differences count."""
+    """Scores how well each passage answers a question. Higher is better.
+
+    Only differences count, unless it has a number `odds`: its scores times that are the log-odds that a passage
+    answers. They then have a say in `hit.relevance` and `context.answerable`.
+    """
 
     @property
     def name(self) -> str: ...
@@ -78,12 +84,21 @@ def _text(record: Record | None) -> str:
     return record.content if record is not None else ""
 
 
+class SecondLook(NamedTuple):
+    """What a reranker says of the top hits that it had time to read."""
+
+    gains: list[float]
+    """What it adds to each score."""
+    odds: Sequence[float | None]
+    """The log-odds that each answers the question; None where its scores only order the hits."""
+
+
 async def second_look(
     reranker: Reranker, question: str, passages: Sequence[str], scores: Sequence[float]
-) -> NDArray[np.float32] | None:
-    """What the reranker adds to each score, for as many of the top hits as it has time to read.
+) -> SecondLook | None:
+    """Let the reranker read as many of the top hits as it has time for. None when it fails.
 
-    It runs in its own thread, so that nobody else waits. None when it fails.
+    It runs in its own thread, so that nobody else waits.
     """
     reach = _reach(passages)
     try:
@@ -95,7 +110,11 @@ async def second_look(
             log.warning("answering as quality='fast': the reranker failed (%s)", type(error).__name__)
         return None
     _is_new(reranker, None)
-    return gains(np.array(scores[:reach], np.float32), given, getattr(reranker, "weight", WEIGHT))
+    added = gains(np.array(scores[:reach], np.float32), given, getattr(reranker, "weight", WEIGHT))
+    odds: float | None = getattr(reranker, "odds", None)
+    if odds is None:
+        return SecondLook(added.tolist(), [None] * reach)
+    return SecondLook(added.tolist(), np.clip(given * np.float32(odds), -ODDS_MAX, ODDS_MAX).tolist())
 
 
 def _is_new(reranker: Reranker, failure: str | None) -> bool:

@@ -305,14 +305,15 @@ def saturated(counts: Scores, held: Scores) -> Scores:
     return gains
 
 
-def relevance(cover: float, cosine: float | None) -> float:
-    """How likely it is that such a record answers the question, 0 to 1, whatever else was found.
+def relevance(cover: float, cosine: float | None, odds: float | None = None) -> float:
+    """How likely a record with these answers the question, 0 to 1, whatever else was found.
 
     `cover` is the share of the question's terms that it has, weighted by rarity. A record without a vector has no
-    cosine.
+    cosine. `odds` are the log-odds of a reranker that has read it: the mean of both opinions counts.
     """
     words, meaning, level = RELEVANCE_WORDS if cosine is None else RELEVANCE
-    return 1 / (1 + math.exp(-(words * cover + meaning * (cosine or 0.0) + level)))
+    likely = words * cover + meaning * (cosine or 0.0) + level
+    return 1 / (1 + math.exp(-(likely if odds is None else (likely + odds) / 2)))
 
 
 # ── Turns of a conversation ──────────────────────────────────────────────────────────────────────

@@ -36,6 +36,9 @@ _home = Path(__file__).parent
 class Reranker:
     """One of the two models, `large` or `small`. Safe to share between threads; uses one core."""
 
+    odds = 1.0
+    """What turns its scores into log-odds that a passage answers: those about something else are below zero."""
+
     def __init__(self, size: str = "large", folder: Path = _home) -> None:
         if size not in TOKENS_MAX:
             raise ValueError(f"size must be one of {', '.join(TOKENS_MAX)}")
@@ -53,7 +56,7 @@ class Reranker:
         self._lock = threading.Lock()
 
     def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float32]:
-        """A number for each passage: the higher, the better it answers. Only differences mean something."""
+        """A number for each passage, about the log-odds that it answers: the higher, the better."""
         if not passages:
             return np.zeros(0, np.float32)
         rows = self._rows(question, passages)

@@ -54,6 +54,20 @@ async def test_a_hit_says_what_the_reranker_added(open_memory):
     assert "reranker" not in (await ann.search_memory("Which cat?"))[0].legs
 
 
+async def test_a_reranker_that_knows_odds_has_a_say_in_whether_there_is_an_answer(open_memory):
+    def asked(**how):
+        return ann.get_context("Which cat?", layers=["long_term"], **how)
+
+    doubting, sure, ordering = (WordReranker() for _ in range(3))
+    doubting.odds, sure.odds = -50.0, 50.0
+    likely = {}
+    for reranker in (doubting, sure, ordering):
+        ann = await told(await open_memory("memory://", reranker=reranker))
+        fast, likely[reranker] = (await asked()).answerable, (await asked(quality="best")).answerable
+    assert likely[doubting] < fast < 0.99 < likely[sure]
+    assert likely[ordering] == fast, "scores that only order say nothing about it"
+
+
 async def test_a_setting_turns_it_on_and_a_call_turns_it_off(open_memory):
     ann = await told(await open_memory(reranker=WordReranker({"dear": 9.0}), quality="best"))
     assert (await contents(ann, "Which cat?"))[0] == "Cat food is dear."
