@@ -65,7 +65,7 @@ class Allowance:
             value = await self._asked(org, ask)
         except PutOff:
             self.figures["put_off"] += 1
-            self.state = "asks for patience"
+            self.state = "asks us to wait"
             raise
         except ModelError as error:
             self.figures["failed"] += 1
@@ -103,12 +103,12 @@ class Allowance:
             async with asyncio.timeout(self._timeout_s):
                 return await self.model.answer(ask)
         except TimeoutError as error:
-            raise ModelError(f"The model {self.model.name} did not answer in time. What was said is kept.") from error
+            raise ModelError(f"The model {self.model.name} did not answer in time. The messages are kept.") from error
         except RecollectError:
             raise
         except Exception as error:
             raise ModelError(
-                f"The model {self.model.name} failed ({type(error).__name__}). What was said is kept."
+                f"The model {self.model.name} failed ({type(error).__name__}). The messages are kept."
             ) from error
 
     def _noted(self, ask: Ask, answer: Answer) -> int:
@@ -130,15 +130,13 @@ class Allowance:
     async def _take(self, org: str, tokens: int) -> int:
         """Reserve tokens from today's allowance, or raise `PutOff` until there are more. Return the day."""
         if tokens > self._per_day:
-            raise ModelError("One question costs more than llm_tokens_per_day allows. Allow more, or ask for less.")
+            raise ModelError("A single call costs more than llm_tokens_per_day allows. Raise it, or ask for less.")
         now = self._ledger.clock()
 
         def taken(before: int) -> int:
             if before + tokens > self._per_day:
                 wait_s = (DAY_MS - now % DAY_MS) / SECOND_MS
-                raise PutOff(
-                    "The model has cost this org what llm_tokens_per_day allows for today.", wait_s, counts=False
-                )
+                raise PutOff("This org has used up its llm_tokens_per_day for today.", wait_s, counts=False)
             return before + tokens
 
         await self._spend(org, now // DAY_MS, taken)
@@ -151,7 +149,7 @@ class Allowance:
         try:
             await asyncio.shield(self._spend(org, day, lambda before: max(before + difference, 0)))
         except RecollectError as error:
-            log.warning("what a model cost could not be noted: %s", type(error).__name__)
+            log.warning("the cost of a model call could not be recorded: %s", type(error).__name__)
 
     async def _spend(self, org: str, day: int, spent: Callable[[int], int]) -> None:
         partition = Partition(org, "")

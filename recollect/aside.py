@@ -158,7 +158,7 @@ class Aside:
 
     def _give_up(self, error: OSError) -> None:
         """Carry on without the file: what lies there can be rebuilt."""
-        log.warning("indexes of users who are not here stay in memory: none can be laid aside (%s)", error.strerror)
+        log.warning("indexes of inactive users stay in memory: they cannot be written to a file (%s)", error.strerror)
         self.close()
 
 

@@ -338,7 +338,9 @@ class ContextBuilder:
         recent, out = self._window(recent, room, lasting.tokens, window)
         out += lasting.left_out
         if asked and question_tokens > max_tokens // 2:
-            out.append(LeftOut("question", "", question_tokens, "the question alone takes over half of the budget"))
+            out.append(
+                LeftOut("question", "", question_tokens, "the question alone takes more than half of the budget")
+            )
             asked, question_tokens = [], 0
         left = room - lasting.tokens - question_tokens
         records, behind = _without_the_far(found, records)
@@ -397,7 +399,7 @@ class ContextBuilder:
         start, kept = fitting.by_halves(sizes, share), f"{share} tokens of the conversation"
         if most is not None and (counted := fitting.by_halves([len(unit) for unit in pieces], most)) > start:
             start, kept = counted, f"{most} messages"
-        reason = f"older than the last {kept}, which move on by halves"
+        reason = f"older than the last {kept}; the window moves on by half its size at a time"
         out = [LeftOut("recent", unit[0].id, size, reason) for unit, size in zip(pieces[:start], sizes, strict=False)]
         return [message for unit in pieces[start:] for message in unit], out
 
@@ -498,12 +500,12 @@ def _without_the_far(found: _Found, records: dict[str, list[Record]]) -> tuple[d
             "knowledge",
             record.id,
             len(record.content) // CHARACTERS_A_TOKEN + LINE_HEAD,
-            f"not worth its tokens: scored {scores[record.id]:.2f}, the best {scores[known[0].id]:.2f}",
+            f"not worth its tokens: scored {scores[record.id]:.2f}, the best scored {scores[known[0].id]:.2f}",
         )
         for record in known[near:]
     ]
     said = [(record, _says_little(record, found)) for record in known[:near]]
-    little = [LeftOut("knowledge", each.id, LINE_HEAD, "says nothing of its own") for each, idle in said if idle]
+    little = [LeftOut("knowledge", each.id, LINE_HEAD, "says too little by itself") for each, idle in said if idle]
     return records | {"knowledge": [each for each, idle in said if not idle]}, [*behind, *little]
 
 

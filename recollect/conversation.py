@@ -208,7 +208,7 @@ class Conversation:
             revision = await self._ledger.commit(changes)
         except Conflict as conflict:
             if conflict.field == "needs":
-                raise Conflict("what this replies to is gone", field="reply_to") from None
+                raise Conflict("the message this replies to is gone", field="reply_to") from None
             return await self._already_there(records, key, conflict)
         return [record.with_(version=revision, born=(revision, place)) for place, record in enumerate(records)]
 
@@ -227,7 +227,7 @@ class Conversation:
         if conflict.field == "key":
             raise Conflict("this idempotency key was used for other messages, or they are gone", field="key")
         if not known or not same:
-            raise Conflict("a message with this id is already there, with other content", field="id")
+            raise Conflict("a message with this id already exists, with different content", field="id")
         # Sent again with more appended: only what is new is stored.
         added = await self.append([record for record in records if record.id not in known], key)
         stored = known | {record.id: record for record in added}

@@ -93,7 +93,7 @@ class Customizations:
 
         def change(held: Sequence[Record], now: int) -> Sequence[Record]:
             if any(record.data["id"] == made.data["id"] for record in held):
-                raise Conflict("there is an instruction with this id; update it", field="id")
+                raise Conflict("an instruction with this id already exists; update it", field="id")
             return [self._placed(made, held, now)]
 
         (added,) = await self._change(change)
@@ -190,7 +190,10 @@ class Customizations:
         taken = {record.id for record in held}
         free = next((id for id in _places(self._layer, self._scope) if id not in taken), None)
         if free is None:
-            raise TooLarge(f"there are {PLACES} instructions for this agent; delete or join some", field="text")
+            raise TooLarge(
+                f"this agent already has {PLACES} instructions, the most it can have; delete or combine some",
+                field="text",
+            )
         last = max((record.data["order"] for record in held), default=-1)
         return made.with_(id=free, data={**made.data, "order": last + 1})
 

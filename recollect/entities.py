@@ -267,7 +267,7 @@ class EntityCache:
 def _over(fresh: Record, known: Record | None, now: int, life_ms: int | None) -> Record:
     """The record in place of what is there. The number of the write makes each write a new version."""
     if known is not None and known.layer != LAYER:
-        raise Conflict("the place of this entity is taken by another memory", field="entity")
+        raise Conflict("the id of this entity is taken by another memory", field="entity")
     write = known.data.get("write", 0) + 1 if known else 1
     return fresh.with_(
         data={**fresh.data, "write": write},

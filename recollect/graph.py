@@ -176,7 +176,7 @@ class Graph:
                 raise NotFound(field="id")
             end = sheet.now if moment is None else moment
             if record.valid_from is not None and end < record.valid_from:
-                raise ValidationError("must not lie before the relation began", field="at")
+                raise ValidationError("must not be before the relation began", field="at")
             if record.valid_to is None or end < record.valid_to:
                 record = graphs.ended(record, end, why)
                 sheet.put(record)
@@ -224,9 +224,9 @@ class Graph:
         def decide(sheet: Sheet) -> Merge:
             stays, goes = self._known(sheet, kept, "kept"), self._known(sheet, other, "other")
             if stays.id == goes.id:
-                raise ValidationError("these two are one entity already", field="other")
+                raise ValidationError("these two are already one entity", field="other")
             if goes.id == graphs.name_id(sheet.scope, USER):
-                raise ValidationError("the user is the one to keep; merge the other way round", field="other")
+                raise ValidationError("the user must be the one to keep; merge the other way round", field="other")
             if len(stays.data.get("absorbed", ())) >= ABSORBED_MAX:
                 raise TooLarge(f"at most {ABSORBED_MAX} entities can be merged into one", field="kept")
             graphs.merge(sheet, stays, goes, why)
@@ -331,7 +331,7 @@ class Graph:
         if record is not None:
             return record
         if normal(self._name(ref, field)) == USER:
-            raise ValidationError("an org has no user; name the entity that is meant", field=field)
+            raise ValidationError("an org has no user; name the entity you mean", field=field)
         return graphs.tell_entity(sheet, None, self._name(ref, field), type, (), telling)
 
     def _meant(self, sheet: Sheet, ref: Ref, field: str, type: str) -> Record | None:
@@ -416,7 +416,7 @@ def _telling(
         # If it is already over, nobody knows when it began.
         start = now if end is None or end > now else EARLIEST
     if end is not None and end <= start:
-        raise ValidationError("must lie after valid_from", field="valid_to")
+        raise ValidationError("must be after valid_from", field="valid_to")
     sure = validate.unit_interval(confidence, "confidence")
     return Telling(start, end, sure, source, metadata=validate.metadata(metadata), said=said)
 
@@ -474,7 +474,7 @@ def _other_names(value: object, field: str) -> list[str]:
         raise TooLarge(f"must have at most {ALIASES_MAX} other names", field=field)
     names = [_name(each, field) for each in value]
     if any(normal(name) == USER for name in names):
-        raise ValidationError("this name means the user; merge the entity into the user instead", field=field)
+        raise ValidationError("this name refers to the user; merge the entity into the user instead", field=field)
     return names
 
 
@@ -484,7 +484,7 @@ def _word(value: object, field: str) -> str:
     if len(word) > WORD_CHARS:
         raise TooLarge(f"must have at most {WORD_CHARS} characters", field=field)
     if word != word.casefold() or not _WORD.match(word):
-        raise ValidationError("must be small letters with _ between words, such as works_at", field=field)
+        raise ValidationError("must be lower-case letters with _ between words, such as works_at", field=field)
     return word
 
 

@@ -235,7 +235,8 @@ class Indexes:
             self.other_models.add(other)
             found = "by words and, more slowly, by meaning" if other == earlier else "by words, not by meaning"
             log.warning(
-                "memories here were embedded by %s, and now by %s: they are found %s. Run `recollect reembed`.",
+                "memories here were embedded with %s, but the embedder is now %s: they are found %s. "
+                "Run `recollect reembed`.",
                 other, model, found,
             )  # fmt: skip
 

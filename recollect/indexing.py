@@ -110,7 +110,9 @@ class Indexing:
         Or have it drop a partition that was erased.
         """
         if self._index is None:
-            log.warning("memories changed that an index was to be told of, and none is set; run `recollect reindex`")
+            log.warning(
+                "memories changed that an index should follow, but no index is set; run `recollect reindex` once one is"
+            )
             return Changes(job.partition)
         try:
             if job.kind == CLEARING:
@@ -197,7 +199,7 @@ class Indexing:
     async def reindex(self, only: Callable[[Partition], bool]) -> AsyncIterator[Reindexed]:
         """Go through all partitions, and those of which only the index still holds anything, under their veils."""
         if self._index is None:
-            raise NotFound("none is set beside the store; the built-in one needs no rebuilding", field="index")
+            raise NotFound("no index is set beside the store; the built-in one needs no rebuilding", field="index")
         left = await self._index.partitions()
         async for partition in named_partitions(self._ledger.store):
             if only(partition):

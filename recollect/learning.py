@@ -69,7 +69,7 @@ class Learning:
             now = _first(mine, found) if self._ledger.joins else {}
             changes, is_left = await self._applied(partition, index, [each for id in now for each in found[id]])
         except Exception as error:
-            log.warning("what is said here is left to a job of its own: %s", type(error).__name__)
+            log.warning("learning from these messages is left to a separate job: %s", type(error).__name__)
             return self._later(partition, mine)
         # A message read as context must not have been set aside meanwhile: commit only if it is still as read.
         changes = changes.and_(put=self._read_along(index, [record for record in mine if record.id in now]))

@@ -260,7 +260,7 @@ def _onto(known: Record | None, draft: Record) -> Record:
     if known is None:
         return draft
     if known.layer != "learning":
-        raise Conflict("the place of this learning is taken by another memory", field="id")
+        raise Conflict("the id of this learning is taken by another memory", field="id")
     return said_again(known, draft)
 
 

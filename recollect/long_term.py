@@ -112,7 +112,7 @@ class LongTerm:
         try:
             revision = await self._add_new(adding, key)
             if revision is None and only_new:
-                raise Conflict("such a memory is already there", field="id")
+                raise Conflict("this memory already exists", field="id")
             while revision is None:
                 revision = await self._ledger.update_all(self._partition, list(asked), decide)
         except Conflict as conflict:
@@ -179,7 +179,7 @@ class LongTerm:
     async def update(self, edits: Sequence[Edit]) -> list[Record]:
         """Change memories in one commit, all or none; their previous states are kept in their history."""
         if len({edit.id for edit in edits}) != len(edits):
-            raise ValidationError("one memory is changed twice in one call", field="id")
+            raise ValidationError("the same memory is changed twice in one call", field="id")
         changed: dict[str, Record] = {}
         put: list[Record] = []
 
@@ -359,7 +359,7 @@ def _counts(changed: Record, current: Record) -> bool:
 
 def _ahead(expires_at: int, now: int) -> int:
     if expires_at <= now:
-        raise ValidationError("must lie in the future", field="expires_at")
+        raise ValidationError("must be in the future", field="expires_at")
     return expires_at
 
 

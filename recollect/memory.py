@@ -113,7 +113,7 @@ class Memory:
     ) -> None:
         """Called by `Memory.open`; use that to open a memory."""
         if settings is None:
-            raise ValidationError("a memory is opened: `async with Memory.open(url) as memory`", field="memory")
+            raise ValidationError("open a memory with `async with Memory.open(url) as memory`", field="memory")
         self._url = url
         self._settings = settings
         self._embedder = embedder
@@ -152,7 +152,7 @@ class Memory:
         if isinstance(llm, str):
             named["llm"], llm = llm, None
         if settings is not None and not isinstance(settings, Settings):
-            raise ValidationError("must be Settings; a single one is given by its name", field="settings")
+            raise ValidationError("must be a Settings object; pass a single setting by its name", field="settings")
         chosen = (settings or Settings.read(os.environ)).with_(named)
         validate.choice(chosen.window_strategy, conversation.STRATEGIES, "window_strategy")
         validate.choice(chosen.quality, QUALITIES, "quality")
@@ -335,7 +335,7 @@ class Memory:
     async def retry(self, failure: Record) -> None:
         """Give failed work of any user another round of attempts."""
         if not isinstance(failure, Record):
-            raise ValidationError("must be a record that `failures` gave", field="failure")
+            raise ValidationError("must be a record returned by `failures`", field="failure")
         await self._running.worker.retry(failure.scope.partition, failure.id)
 
     async def check(self) -> list[str]:
@@ -589,7 +589,7 @@ class User:
         """Change up to 45 memories in one commit, all or none. An item is the arguments of `update_memory`."""
         edits = validate.each(items, lambda item: _call(long_term.edit, item))
         if len(edits) > EDITS_MAX:
-            raise TooLarge(f"at most {EDITS_MAX} edits at once: each also writes what was before", field="items")
+            raise TooLarge(f"at most {EDITS_MAX} edits at once: each also writes the previous version", field="items")
         return await self._long_term.update(edits)
 
     async def history(self, id: str) -> list[Record]:

@@ -388,7 +388,7 @@ class Privacy:
         try:
             await self._ledger.commit(Changes(self._partition, put=tuple(new.values()), enqueue=jobs))
         except Conflict as conflict:
-            raise Conflict("somebody writes the same memories right now; import again", field="id") from conflict
+            raise Conflict("the same memories are being written right now; import again", field="id") from conflict
         return len(new)
 
 
@@ -481,7 +481,7 @@ def _data(layer: str, value: Any) -> dict[str, Any]:
         value, "data", max_bytes=limits.body_bytes, depth=limits.structure_depth + 2, keys=limits.structure_keys
     )
     if not isinstance(data, dict) or not is_whole(layer, data):
-        raise ValidationError("not what an exported record of this layer has", field="data")
+        raise ValidationError("not the data of an exported record of this layer", field="data")
     if layer == "conversation":
         validate.role(data["role"])
         validate.tool_calls(data.get("tool_calls") or [])
@@ -490,7 +490,7 @@ def _data(layer: str, value: Any) -> dict[str, Any]:
     if layer == "past":
         validate.identifier(data["of"], "data.of")
     if not _is_bookkeeping(data):
-        raise ValidationError("must count with whole numbers and name merges as an export does", field="data")
+        raise ValidationError("counts must be whole numbers, and merges must be as in an export", field="data")
     return data
 
 

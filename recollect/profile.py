@@ -241,7 +241,7 @@ class Facts:
             heads = await self._current(key, value)
             until = more.get("valid_to")
             if until is not None and any(head.valid_from is not None and until < head.valid_from for head in heads):
-                raise ValidationError("must not end before it began; reject it if it never was so", field="at")
+                raise ValidationError("must not end before it began; reject it if it was never true", field="at")
             now = self._ledger.clock()
             try:
                 claims = [Claim(_key(key), head.data["value"], now, kind, **more) for head in heads]
@@ -370,7 +370,7 @@ class Facts:
         id = self._id(claim.key, claim.value)
         head = known.get(id) or Record(id, self._layer.name, self._scope)
         if head.layer != self._layer.name:
-            raise Conflict("the place of this fact is taken by another memory", field="id")
+            raise Conflict("the id of this fact is taken by another memory", field="id")
         lines[id] = decide(lines.get(id) or Timeline(head), claim, now)
 
     def _changes(self, put: Sequence[Record], now: int) -> Changes:

@@ -192,7 +192,7 @@ class Reading:
         read = model_learning.findings(answer, shown, lambda message: teaches(message, self.name))
         if read.refused:
             self._allowance.figures["refused"] += read.refused
-            log.info("%d findings of the model are in nobody's words and were left out", read.refused)
+            log.info("%d findings of the model quote nothing that was said and were left out", read.refused)
         return read
 
     async def rewrites(self, org: str, question: str) -> Sequence[str]:
@@ -202,7 +202,7 @@ class Reading:
             async with asyncio.timeout(REWRITE_S):
                 answer = await self._allowance.ask(org, ask)
         except (RecollectError, TimeoutError) as error:
-            log.info("the question is searched for as it is: %s", type(error).__name__)
+            log.info("searching for the question as it was asked: %s", type(error).__name__)
             return ()
         return [each for each in dict.fromkeys(map(str.strip, answer["queries"])) if each and each != question]
 

@@ -500,7 +500,7 @@ class Hit:
         """Why it was found, in plain words: the strongest reasons, at most three."""
         told = [(leg.share, name) for name, leg in self.legs.items() if leg.share >= REASON_LEAST and name in REASONS]
         told.sort(key=lambda each: -each[0])
-        return ", ".join(REASONS[name] for _, name in told[:REASONS_MAX]) or "little speaks for it"
+        return ", ".join(REASONS[name] for _, name in told[:REASONS_MAX]) or "a weak match"
 
     def to_dict(self) -> dict[str, Any]:
         """The hit as documented JSON: its place, and why it was found."""
@@ -522,13 +522,13 @@ class Hit:
 
 
 REASONS = {
-    "words": "has words of the question",
-    "meaning": "means something close to it",
-    "surroundings": "stands beside what fits",
-    "session": "its conversation is about this",
-    "speaker": "said by the one who is asked about",
-    "time": "is of the time that is asked about, or tells of it",
-    "reranker": "a second look finds that it fits",
+    "words": "shares words with the question",
+    "meaning": "is close in meaning",
+    "surroundings": "is next to a good match",
+    "session": "is from a conversation about this",
+    "speaker": "was said by the person asked about",
+    "time": "is from the time asked about, or mentions it",
+    "reranker": "a second look confirms it",
 }
 """What each leg that depends on the question means, in plain words."""
 REASON_LEAST, REASONS_MAX = 0.02, 3

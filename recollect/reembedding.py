@@ -85,7 +85,7 @@ class Reembedding:
     ) -> AsyncIterator[Reembedded]:
         """Go through the partitions one by one, and embed what is not of the present model."""
         if self._embedder is None:
-            raise EmbeddingError("There is no embedder to embed with. Check the setting embedder.")
+            raise EmbeddingError("There is no embedder. Check the setting embedder.")
         async for partition in named_partitions(self._ledger.store):
             if only(partition):
                 yield await self._partition(self._embedder, partition, dry_run, told or (lambda _: None))
@@ -130,7 +130,7 @@ class Reembedding:
             try:
                 return await embed_checked(embedder, texts)
             except EmbeddingError as error:
-                log.warning("re-embedding waits: %s", error)
+                log.warning("re-embedding waits and tries again: %s", error)
                 await asyncio.sleep(self._wait_s * 2 ** (attempt - 1))
         return await embed_checked(embedder, texts)
 

@@ -110,7 +110,7 @@ class Reprocessing:
         """Who reads: as requested, else the model if there is one."""
         chosen = by or ("model" if self._reading else "rules")
         if chosen == "model" and self._reading is None:
-            raise ValidationError("there is no model; the setting llm names one", field="by")
+            raise ValidationError("no model is set; name one in the setting llm", field="by")
         return chosen
 
     async def run(

@@ -171,7 +171,7 @@ def read_file(folder: Path | None = None) -> dict[str, Any]:
         raise ValidationError(f"{FILE_NAME} cannot be read as TOML: {error}", field="settings") from error
     except UnicodeDecodeError as error:
         line = written.count(b"\n", 0, error.start) + 1
-        raise ValidationError(f"{FILE_NAME} must be UTF-8, which line {line} is not", field="settings") from error
+        raise ValidationError(f"{FILE_NAME} must be UTF-8, but line {line} is not", field="settings") from error
 
 
 def variables_in(environ: Mapping[str, str]) -> list[str]:
@@ -216,7 +216,7 @@ def _layers(value: Any) -> dict[str, str]:
 
 _READ = {"str": str, "bool": bool, "int": int, "float": float, "int | None": int, "Mapping[str, str]": dict}
 _TYPES: dict[str, type] = {item.name: _READ[str(item.type)] for item in fields(Settings)}
-_SAID = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
+_SAID = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
 _MAY_BE_UNSET = frozenset(item.name for item in fields(Settings) if item.default is None)
 
 
@@ -224,7 +224,7 @@ def _parsed(name: str, value: Any) -> Any:
     wanted = _TYPES.get(name)
     if wanted is None:
         near = get_close_matches(name, _TYPES, n=3)
-        known = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(_TYPES)}"
+        known = f"did you mean {' or '.join(near)}?" if near else f"the settings are {', '.join(_TYPES)}"
         raise ValidationError(f"unknown setting; {known}", field=name)
     if value is None and name in _MAY_BE_UNSET:
         return None

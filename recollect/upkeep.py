@@ -208,7 +208,7 @@ class Upkeep:
         elif "retired" in record.data:
             put = (record.with_(valid_to=None, data=_without(record, "retired") | {TOUCHED_AT: self._ledger.clock()}),)
         else:
-            raise NotFound("nothing was ended here that could be taken back", field="id")
+            raise NotFound("nothing here was ended that could be restored", field="id")
         await self._ledger.commit(Changes(partition, put=put))
         return await self._ledger.one(partition, id)
 

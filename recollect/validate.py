@@ -67,7 +67,7 @@ RESERVED_METADATA = frozenset(
 
 # ── Names and texts ──────────────────────────────────────────────────────────────────────────────
 
-_NOT_UNICODE = "must be valid Unicode, which lone surrogates and broken UTF-8 are not"
+_NOT_UNICODE = "must be valid Unicode, without lone surrogates or broken UTF-8"
 
 # Control characters and line ends break logs and protocols, braces choose a Redis slot, and lone
 # surrogates are not characters at all.
@@ -147,7 +147,7 @@ def clock(value: object, field: str = "clock") -> Callable[[], int]:
         now = None
     if callable(value) and isinstance(now, int) and not isinstance(now, bool):
         return value
-    raise ValidationError("must be a function that gives the milliseconds since 1970, as a whole number", field=field)
+    raise ValidationError("must be a function that returns the milliseconds since 1970, as a whole number", field=field)
 
 
 def role(value: object, field: str = "role") -> str:
@@ -286,7 +286,7 @@ def moment(value: object, field: str) -> int | None:
     else:
         raise ValidationError("must be a datetime, ISO 8601 text or whole milliseconds since 1970", field=field)
     if not LIMITS.moment_min_ms <= time_ms <= LIMITS.moment_max_ms:
-        raise ValidationError("must lie in the years 1 to 9999 (UTC)", field=field)
+        raise ValidationError("must be in the years 1 to 9999 (UTC)", field=field)
     return time_ms
 
 
@@ -608,7 +608,7 @@ class _Conditions:
 
     def _field(self, key: object, value: object) -> Condition:
         if not isinstance(key, str) or not _is_field(key):
-            raise ValidationError(f"{_unknown_key(key)}; there are {', '.join(FIELDS)}, and, or, not", field="where")
+            raise ValidationError(f"{_unknown_key(key)}; the keys are {', '.join(FIELDS)}, and, or, not", field="where")
         if isinstance(value, dict):
             asked = value
         else:
@@ -641,7 +641,7 @@ class _Conditions:
 
     def _operand_of_one(self, key: str, value: object, field: str, in_range: bool = False) -> Any:
         if value is None:
-            raise ValidationError('must not be null; ask {"exists": false}', field=field)
+            raise ValidationError('must not be null; use {"exists": false}', field=field)
         if key in _NAMED:
             return _NAMED[key](value, field)
         if key in _NUMBERS:
@@ -669,7 +669,7 @@ def _unknown_key(key: object) -> str:
     if not isinstance(key, str):
         return "a key must be text"
     if metadata_key(key) and key not in RESERVED_METADATA:
-        return f"unknown key {key}; a label of your own is metadata.{key}"
+        return f"unknown key {key}; for a label of your own use metadata.{key}"
     return f"unknown key {key[:40]!a}"
 
 
@@ -677,7 +677,7 @@ def _label(value: object, field: str, in_range: bool) -> str | int | float | boo
     if isinstance(value, str):
         return _text_within(value, field, LIMITS.filter_text_bytes)
     if not isinstance(value, (int, float)) or (in_range and isinstance(value, bool)):
-        raise ValidationError("must be a string, a number or, to be equal to, true or false", field=field)
+        raise ValidationError("must be a string or a number (or, where it is not a range, true or false)", field=field)
     checked: int | float | bool = json_value(value, field, max_bytes=LIMITS.filter_text_bytes)
     return checked
 
@@ -738,7 +738,7 @@ def _read_strictly(document: str) -> tuple[Any, str | None]:
     try:
         return _STRICT.decode(document), None
     except json.JSONDecodeError as error:
-        return None, f"must be one JSON document; it is not at line {error.lineno}, column {error.colno}"
+        return None, f"must be one JSON document; it is invalid at line {error.lineno}, column {error.colno}"
     except _NotStrict as error:
         return None, str(error)
     except RecursionError:
@@ -810,7 +810,7 @@ def named_fields(
         raise ValidationError("must have objects with named fields", field=field)
     unknown = next((name for name in value if name not in known), None)
     if unknown is not None:
-        raise ValidationError(f"has an unknown field {unknown[:40]!a}; known are {', '.join(known)}", field=field)
+        raise ValidationError(f"has an unknown field {unknown[:40]!a}; the fields are {', '.join(known)}", field=field)
     for name in needed:
         if name not in value:
             raise ValidationError("must be given", field=name)

@@ -84,7 +84,7 @@ class Wire:
         """
         quiet_s = self._quiet_until - time.monotonic()
         if quiet_s > 0:
-            raise Trouble("has asked to be left alone", passes=True, heard=False, again_s=quiet_s)
+            raise Trouble("asked not to be called for a while", passes=True, heard=False, again_s=quiet_s)
         try:
             # Each part of an answer has its time, but one that drips would hold its caller for ever.
             async with asyncio.timeout(WHOLE * self._answer_s):
@@ -133,7 +133,7 @@ class Wire:
                 async for part in response.aiter_bytes():
                     content += part
                     if len(content) > bytes_max:
-                        raise Trouble("gave an answer that is too large")
+                        raise Trouble("returned an answer that is too large")
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise _trouble(error) from error
         return bytes(content)
@@ -198,11 +198,11 @@ async def _lines(response: httpx.Response) -> AsyncIterator[str]:
     async for text in response.aiter_text():
         heard += len(text)
         if heard > STREAM_CHARACTERS_MAX or time.monotonic() > until:
-            raise Trouble("gave an answer without an end")
+            raise Trouble("sent an answer that does not end")
         *whole, rest = (rest + text).split("\n")
         for line in whole:
             yield line.rstrip("\r")
         if len(rest) > LINE_CHARACTERS_MAX:
-            raise Trouble("gave a line without an end")
+            raise Trouble("sent a line that does not end")
     if rest:
         yield rest

@@ -126,7 +126,7 @@ class Worker:
             except Exception as error:
                 # No error may end the worker: log it and try again.
                 self.trouble = reason_of(error)
-                log.warning("work could not be looked for: %s", self.trouble)
+                log.warning("could not look for work: %s", self.trouble)
                 busy = 0
             if not busy:
                 await self._ledger.wait_for_work(self._settings.poll_s)
@@ -322,7 +322,7 @@ class Worker:
                 self.failed += 1
             await self._ledger.commit(changes)
         except RecollectError as second:
-            log.warning("job %s could not be put off: %s", job.kind, reason_of(second))
+            log.warning("job %s could not be rescheduled: %s", job.kind, reason_of(second))
 
     async def _failure(self, job: Job, error: Exception, now: int) -> Record:
         id = derived_id("failure", job.id)

@@ -99,7 +99,7 @@ class Working:
 
         def decide(record: Record | None, now: int) -> Changes:
             if record is not None and record.layer != "working":
-                raise Conflict("the place of this state is taken by another memory", field="id")
+                raise Conflict("the id of this state is taken by another memory", field="id")
             held = record.version if record else 0
             if version is not None and version != held:
                 raise Conflict("the state changed since it was read; get it again", field="version")

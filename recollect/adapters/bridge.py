@@ -17,7 +17,7 @@ SessionHandle = memory.Session | sync.Session
 
 WAIT_S = 60.0
 """How long to wait for another loop, which may be blocked by the very call that waits."""
-HELD_UP = "the memory's event loop did not answer; is it held up by this call? Use the async form"
+HELD_UP = "the memory's event loop did not answer; is this call blocking it? Use the async form"
 
 
 class Bridge:

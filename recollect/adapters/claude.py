@@ -70,7 +70,7 @@ async def perform(user: User, given: Given) -> str:
     """Carry out one command; `Refused` says why that is not possible."""
     do = COMMANDS.get(str(given.get("command")))
     if do is None:
-        raise Refused(f"Unknown command. There are {', '.join(COMMANDS)}.")
+        raise Refused(f"Unknown command. Use one of {', '.join(COMMANDS)}.")
     try:
         return await do(user, given)
     except (Conflict, NotFound):
@@ -257,7 +257,7 @@ async def _check_folders(user: User, path: str) -> None:
     folders = ["/".join(parts[:depth]) for depth in range(3, len(parts))]
     files = await user.get_memories([_id(folder) for folder in folders]) if folders else ()
     if files:
-        raise Refused(f"{files[0].metadata[PATH]} is a file, and no folder")
+        raise Refused(f"{files[0].metadata[PATH]} is a file, not a folder")
 
 
 async def _forget(user: User, ids: list[str]) -> None:
@@ -274,14 +274,14 @@ def _path(given: Given, field: str) -> str:
     if parts[:2] != ["", ROOT[1:]]:
         raise Refused(f"Path must start with {ROOT}, got: {path}")
     if not all(part.strip() and part not in (".", "..") for part in parts[1:]):
-        raise Refused(f"Path {path} may have no empty name, no `.` and no `..` in it")
+        raise Refused(f"Path {path} must not contain an empty name, `.` or `..`")
     return path
 
 
 def _string(given: Given, field: str) -> str:
     value = given.get(field)
     if not isinstance(value, str):
-        raise Refused(f"`{field}` must be a text")
+        raise Refused(f"`{field}` must be text")
     return value
 
 
@@ -333,7 +333,7 @@ def _range(shown: Any, count: int) -> tuple[int, int]:
         first, last = max(shown[0], 1), count if shown[1] == -1 else shown[1]
         if first <= count and first <= last:
             return first, last
-    told = f"It should be two numbers of lines within [1, {count}], the second of them -1 for the last line."
+    told = f"It should be two line numbers within [1, {count}]; the second may be -1 for the last line."
     raise Refused(f"Invalid `view_range` parameter: {json.dumps(shown, default=str)[:80]}. {told}")
 
 

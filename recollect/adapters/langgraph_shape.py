@@ -69,7 +69,7 @@ def _json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError):
-        raise ValidationError("must be an object of what JSON can say", field="value") from None
+        raise ValidationError("must be an object that JSON can represent", field="value") from None
 
 
 def path_of(namespace: Namespace) -> str:

@@ -44,7 +44,7 @@ class MemoryBlock(BaseMemoryBlock[str]):
     name: str = Field(default="Recollect", description="The name of the memory block.")
     user: UserHandle = Field(description="The user whose memory it is.")
     session_id: str | None = Field(
-        default=None, description="The session that messages are stored in; that of the memory, where none is given."
+        default=None, description="The session that messages are stored in; by default that of the memory."
     )
     max_tokens: int = Field(default=2_000, description="How many tokens the block may take.")
     _bridge: Bridge = PrivateAttr(default_factory=Bridge)
@@ -78,7 +78,7 @@ class MemoryBlock(BaseMemoryBlock[str]):
     def _session_of(self, message: ChatMessage) -> str:
         session = self.session_id or message.additional_kwargs.get("session_id")
         if not isinstance(session, str):
-            raise ValidationError("give the block a session, or its memory", field="session_id")
+            raise ValidationError("give a session to the block or to its memory", field="session_id")
         return session
 
 

@@ -199,7 +199,7 @@ def _json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError):
-        raise ValidationError("must be made of what JSON can say", field="message") from None
+        raise ValidationError("must be something that JSON can represent", field="message") from None
 
 
 # ── whole sessions ───────────────────────────────────────────────────────────────────────────────

@@ -98,13 +98,13 @@ class EndpointEmbedder:
             with np.errstate(over="ignore"):
                 rows = np.array([placed[place] for place in range(count)], np.float64).astype(np.float32)
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            raise self._failed("gave an answer that is no list of vectors") from error
+            raise self._failed("returned something other than a list of vectors") from error
         if rows.ndim != 2 or len(placed) != count or not rows.size:
-            raise self._failed(f"gave {len(placed)} vectors for {count} texts")
+            raise self._failed(f"returned {len(placed)} vectors for {count} texts")
         if self._dimensions and rows.shape[1] != self._dimensions:
-            raise self._failed(f"gave vectors of {rows.shape[1]} numbers instead of {self._dimensions}")
+            raise self._failed(f"returned vectors of {rows.shape[1]} numbers instead of {self._dimensions}")
         if not np.isfinite(rows).all():
-            raise self._failed("gave NaN, infinite or too large numbers")
+            raise self._failed("returned NaN, infinite or too large numbers")
         self._dimensions = rows.shape[1]
         return rows
 

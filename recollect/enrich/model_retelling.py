@@ -66,7 +66,7 @@ def episode_of(answer: Mapping[str, Any], messages: Sequence[Record]) -> tuple[s
     }
     title = " ".join(answer["title"].split())[:TITLE_MAX]
     if not title:
-        raise ModelError("The model's answer has no title. The notes of the rules stand.")
+        raise ModelError("The model's answer has no title. The version made by the rules is kept.")
     return _grounded(answer["text"], [said])[:EPISODE_CHARACTERS], {"title": title, **lists}
 
 
@@ -74,7 +74,7 @@ def _grounded(text: str, sources: Sequence[str]) -> str:
     """The text, if it is grounded in what was said."""
     plain = "\n".join(line.strip() for line in text.splitlines() if line.strip())
     if not plain or _share_told(plain, sources) < TOLD_SHARE:
-        raise ModelError("The model's answer tells something else than was said. What the rules made of it stands.")
+        raise ModelError("The model's answer says something that was not said. The version made by the rules is kept.")
     return plain
 
 

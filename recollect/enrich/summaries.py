@@ -36,8 +36,8 @@ LASTING_DECAY = 0.985
 """The same for decisions, preferences, duties, names, dates and amounts: half after 45 folds."""
 
 ADDITIONS: dict[str, tuple[float, str]] = {
-    "first": (0.10, "the first sentence of a long answer says it in short"),
-    "commitment": (0.10, "what the assistant did or will do is asked for later"),
+    "first": (0.10, "the first sentence of a long answer sums it up"),
+    "commitment": (0.10, "people ask later what the assistant did or will do"),
     "open": (0.25, "a question of the user that nobody has answered yet"),
     "waiting": (0.12, "a question of the assistant that the user has not answered yet"),
     "detail": (-0.10, "one line of a list in an answer"),

@@ -132,7 +132,7 @@ def as_model(given: Any) -> ChatModel:
         return model
     if inspect.iscoroutinefunction(given) or inspect.iscoroutinefunction(getattr(given, "__call__", None)):  # noqa: B004
         return CalledModel(given)
-    raise ValidationError("must be a model, a chat model of LangChain or an async function", field="llm")
+    raise ValidationError("must be a model, a LangChain chat model or an async function", field="llm")
 
 
 def _driver(module: str, extra: str) -> Any:

@@ -32,7 +32,7 @@ def decoded(text: object, schema: Mapping[str, Any]) -> Any:
     {'same': [2]}
     """
     if not isinstance(text, str):
-        raise _failed("is no text")
+        raise _failed("is not text")
     fenced = _FENCED.match(text)
     try:
         value = validate.json_text(fenced[1] if fenced else text.strip(), "answer", max_bytes=ANSWER_BYTES)
@@ -54,7 +54,7 @@ def _check(value: Any, schema: Mapping[str, Any], path: str) -> None:
             _check(item, schema["items"], f"{path}.{place}")
     elif schema["type"] == "string":
         if len(value) > TEXT_CHARACTERS or value not in schema.get("enum", (value,)):
-            raise _failed(f"has a text at {path} that is too long or none of the choices")
+            raise _failed(f"has a text at {path} that is too long or not one of the choices")
     elif schema["type"] != "boolean" and not schema["minimum"] <= value <= schema["maximum"]:
         raise _failed(f"has a number at {path} that is out of bounds")
 
@@ -76,4 +76,4 @@ _IS: dict[str, Callable[[Any], bool]] = {
 
 
 def _failed(problem: str) -> ModelError:
-    return ModelError(f"The model's answer {problem}. What was said is kept, and it is asked again later.")
+    return ModelError(f"The model's answer {problem}. The messages are kept, and the model is asked again later.")

@@ -24,7 +24,7 @@ class LangChainModel:
             given = await (structured or self._model).ainvoke(messages)
         except Exception as error:  # whatever the provider's package raises; its message may contain what was said
             raise ModelError(
-                f"The model {self.name} failed ({type(error).__name__}). What was said is kept."
+                f"The model {self.name} failed ({type(error).__name__}). The messages are kept."
             ) from error
         raw = given.get("raw") if structured else given
         text = _json(given["parsed"]) if structured and given.get("parsed") is not None else _text(raw)

@@ -101,11 +101,11 @@ class EndpointModel:
             text, ended = choice["message"]["content"], choice.get("finish_reason")
             counted = [_count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens")]
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            raise self._failed("gave an answer that is no chat completion") from error
+            raise self._failed("returned something other than a chat completion") from error
         if ended == "length":
             raise self._failed("was cut off in the middle of its answer", _sum(counted))
         if not isinstance(text, str) or not text.strip():
-            raise self._failed("said nothing", _sum(counted))
+            raise self._failed("returned an empty answer", _sum(counted))
         return Answer(text, *counted)
 
     def _delta(self, line: str) -> dict[str, Any] | None:
@@ -120,7 +120,7 @@ class EndpointModel:
             delta = choices[0]["delta"] if choices else {}
             delta.get("content")
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            raise self._failed("gave an answer that is no chat completion") from error
+            raise self._failed("returned something other than a chat completion") from error
         found: dict[str, Any] = delta
         return found
 
@@ -135,19 +135,19 @@ class EndpointModel:
                 call["name"] += told.get("name") or ""
                 call["arguments"] += told.get("arguments") or ""
         except (TypeError, AttributeError) as error:
-            raise self._failed("called a tool in a way that is none") from error
+            raise self._failed("made a malformed tool call") from error
         characters = sum(len(text) for call in calls.values() for text in call.values())
         if len(calls) > CALLS_MAX or characters > CALLS_CHARACTERS:
-            raise self._failed("called too many tools at once, or with too much")
+            raise self._failed("called too many tools at once, or with too much data")
 
     def _troubled(self, trouble: wire.Trouble) -> ModelError:
         if trouble.again_s is not None:
-            return PutOff(f"The endpoint of {self.name} {trouble.problem} and asks for patience.", trouble.again_s)
+            return PutOff(f"The endpoint of {self.name} {trouble.problem} and asks us to wait.", trouble.again_s)
         hint = "; check its address, key and model" if trouble.refused else ""
         return self._failed(trouble.problem + hint, None if trouble.heard else 0)
 
     def _failed(self, problem: str, tokens: int | None = None) -> ModelError:
-        failed = ModelError(f"The endpoint of {self.name} {problem}. What was said is kept.")
+        failed = ModelError(f"The endpoint of {self.name} {problem}. The messages are kept.")
         failed.tokens = tokens
         return failed
 

@@ -29,16 +29,16 @@ WEIGHTS: dict[str, tuple[float, str]] = {
     "obligation": (0.45, "what someone has to do, or by when"),
     "personal": (0.35, "something the user says about themselves"),
     "statement": (0.25, "any other statement"),
-    "question": (0.20, "it asks for something and tells little"),
-    "small talk": (0.05, "greetings and thanks tell nothing"),
+    "question": (0.20, "it asks for something and says little"),
+    "small talk": (0.05, "greetings and thanks say nothing"),
     # who said it
     "user": (0.05, "the user knows best about the user"),
-    "assistant": (-0.10, "an answer can be made again"),
-    "system": (0.00, "instructions are given anew each time"),
+    "assistant": (-0.10, "an answer can be generated again"),
+    "system": (0.00, "instructions are given again each time"),
     "tool": (-0.15, "tool output is bulky and goes stale"),
     # specificity
     "number": (0.04, "an amount cannot be guessed"),
-    "date": (0.06, "a time cannot be guessed and is asked for later"),
+    "date": (0.06, "a time cannot be guessed, and people ask for it later"),
     "name": (0.06, "a name ties a memory to someone or something"),
     "unit": (0.04, "a measured amount is a hard fact"),
     # feeling and duty

@@ -56,7 +56,7 @@ def parse_kinds(setting: str) -> frozenset[str]:
     kinds: set[str] = set()
     for name in filter(None, (part.strip() for part in setting.split(","))):
         if name not in GROUPS and name not in KINDS:
-            raise ValueError(f"unknown kind to mask; known are {', '.join((*GROUPS, *KINDS))}")
+            raise ValueError(f"unknown kind to mask; the kinds are {', '.join((*GROUPS, *KINDS))}")
         kinds.update(GROUPS.get(name, (name,)))
     return frozenset(kinds)
 

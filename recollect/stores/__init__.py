@@ -50,7 +50,7 @@ def check_index(url: str) -> None:
     """Raise unless the URL is empty or names a kind of index that a module here supports."""
     if url and url.partition("://")[0] not in INDEXES:
         known = ", ".join(f"{name}://" for name in INDEXES)
-        raise ValidationError(f"no index for this kind of URL; there are {known}", field="index")
+        raise ValidationError(f"no index takes this kind of URL; use one of {known}", field="index")
 
 
 def open_index(url: str, model: str) -> VectorIndex:
@@ -75,4 +75,4 @@ def _backend(scheme: str) -> Any:
     for entry in import_module("importlib.metadata").entry_points(group="recollect.stores", name=scheme):
         return entry.load()
     known = ", ".join(f"{name}://" for name in SCHEMES)
-    raise ValidationError(f"no backend for this kind of URL; there are {known}", field="url")
+    raise ValidationError(f"no store takes this kind of URL; use one of {known}", field="url")

@@ -68,7 +68,7 @@ def read_address(url: str) -> Address:
     options = parse_qs(parts.query, keep_blank_values=True)
     collection = options.pop("collection", [COLLECTION])[-1]
     if options or len(collection) not in NAME_LENGTHS or not collection.replace("-", "a").isalnum():
-        raise ValidationError("only ?collection=NAME is known, with letters, digits and -", field="index")
+        raise ValidationError("the only option is ?collection=NAME, with letters, digits and -", field="index")
     if parts.scheme == "chroma":
         folder = unquote(parts.path).removeprefix("/")
         if parts.netloc or not folder:

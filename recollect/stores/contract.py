@@ -59,9 +59,9 @@ TEXT_SEARCH = "text_search"
 DURABLE = "durable"
 SHARED = "shared"
 ABILITIES = {
-    VECTOR_SEARCH: "finds by meaning across all users of an org",
-    TEXT_SEARCH: "finds by words across all users of an org",
-    DURABLE: "what was acknowledged survives the end of the process",
+    VECTOR_SEARCH: "searches by meaning across all users of an org",
+    TEXT_SEARCH: "searches by words across all users of an org",
+    DURABLE: "acknowledged writes survive the end of the process",
     SHARED: "several processes can use it at once",
 }
 """What a store may be able to do beyond the promises, by name."""
@@ -171,12 +171,12 @@ class Finding:
 def clock_finding(ahead_ms: Sequence[float]) -> Finding:
     """How far the servers' clocks differ from this machine's; all times come from callers."""
     if not ahead_ms:
-        return Finding("clock", "the server's could not be asked")
+        return Finding("clock", "the server's clock could not be read")
     worst = max(ahead_ms, key=abs)
     told = f"{abs(worst) / 1000:.1f} s {'behind' if worst < 0 else 'ahead'}"
     if abs(worst) < SKEW_WARN_MS:
-        return Finding("clock", f"{told}, as good as equal")
-    advice = "let all machines take their time from one place (NTP): leases and lives rest on it"
+        return Finding("clock", f"{told}, close enough")
+    advice = "synchronise the clocks of all machines (NTP): leases and lifetimes depend on them"
     return Finding("clock", f"the server is {told} of this machine", advice,
                    FAIL if abs(worst) >= SKEW_FAIL_MS else WARN)  # fmt: skip
 
@@ -460,7 +460,7 @@ def decide(prepared: Prepared, known: Known, now: int) -> Plan:
     for id in changes.needs:
         meta = known.metas.get(id)
         if meta is None or not meta.lives(now):
-            raise Conflict("a record that this rests on is gone", field="needs")
+            raise Conflict("a record that this depends on is gone", field="needs")
     revision = head.revision + 1
     write: list[Written] = []
     for place, sealed in enumerate(prepared.puts):
@@ -475,7 +475,7 @@ def _decide_put(sealed: Sealed, meta: Meta | None, now: int, born: tuple[int, in
     asked = sealed.record.version
     if meta is None or not meta.lives(now):
         if asked != 0:
-            raise Conflict("the record is gone since it was read", field="id")
+            raise Conflict("the record was removed since it was read", field="id")
         # The revision is above every version this id ever had, including those of rows long purged or
         # forgotten, so an earlier writer can never mistake the new record for the old one.
         return Written(sealed, born[0], born)

@@ -262,7 +262,7 @@ class CosmosStore:
                     if row["revision"] > revisions[row["partition"]]:
                         wrong["records ahead of their partition's revision"] += 1
                     elif partition is not None and not is_whole(partition, row):
-                        wrong["records that are not what was written"] += 1
+                        wrong["records that differ from what was written"] += 1
         return [f"{count} {what}" for what, count in wrong.items()]
 
     async def examine(self) -> Sequence[Finding]:
@@ -271,12 +271,12 @@ class CosmosStore:
         emulator = self._link.url.emulator
         kept = Finding("durability", told["durability"], "use an account to keep memories", WARN) if emulator else (
             Finding("durability", told["durability"]))  # fmt: skip
-        return [kept, Finding("consistency", f"{told['consistency']}, as it has to be"), clock_finding([])]
+        return [kept, Finding("consistency", f"{told['consistency']}, as required"), clock_finding([])]
 
     def describe(self) -> dict[str, Any]:
         url = self._link.url
         kept = (
-            "in the emulator's memory: gone with it"
+            "in the emulator's memory: lost when it stops"
             if url.emulator
             else "on the service's replicas when a call returns"
         )

@@ -131,7 +131,8 @@ class CosmosLink:
         properties = await self._found(self._container.read()) or await self._make()
         if properties["partitionKey"]["paths"] != ["/partition"] or properties.get("defaultTtl") is not None:
             raise ValidationError(
-                "this container is not ours: its partition key must be /partition and its time to live off", field="url"
+                "this container is not Recollect's: its partition key must be /partition and its time to live off",
+                field="url",
             )
         await self._check_layout()
 
@@ -218,7 +219,7 @@ class CosmosLink:
 
     async def _make(self) -> Document:
         if not self.url.create:
-            raise Unavailable("there is no such container, and create=no says that there should be", field="store")
+            raise Unavailable("there is no such container, and create=no does not allow a new one", field="store")
         database = await self._asked(self._client.create_database_if_not_exists(self.url.database))
         container = await self._asked(
             database.create_container_if_not_exists(
@@ -233,7 +234,7 @@ class CosmosLink:
         await self.send(name, [Operation("create", {"id": "store", "partition": name, "layout": LAYOUT})])
         known = await self.read(name, "store")
         if known is None:
-            raise Unavailable("the container lost what it was just told; try again", field="store")
+            raise Unavailable("the container lost what was just written; try again", field="store")
         if known["layout"] != LAYOUT:
             raise OtherVersion("the store has layout", int(known["layout"]), LAYOUT, "use the version that wrote it")
 
@@ -274,12 +275,12 @@ async def _next(pages: AsyncIterator[AsyncIterator[Any]]) -> list[Any] | None:
 
 _MEANINGS: dict[int, tuple[type[RecollectError], str]] = {
     401: (Unavailable, "Cosmos DB refused the key"),
-    403: (Unavailable, "Cosmos DB refused the call: the key may not do that, or a firewall stands before it"),
+    403: (Unavailable, "Cosmos DB refused the call: the key may not do that, or a firewall blocks it"),
     404: (Unavailable, "the container is gone"),
     408: (Unavailable, "Cosmos DB did not answer in time; try again with the same key"),
-    413: (TooLarge, "the change is larger than Cosmos DB takes; split it"),
+    413: (TooLarge, "the change is larger than Cosmos DB accepts; split it"),
     429: (Busy, "the container is out of request units; try again, or give it more throughput"),
-    503: (Unavailable, "Cosmos DB is not there at the moment; try again"),
+    503: (Unavailable, "Cosmos DB is not available at the moment; try again"),
 }
 
 

@@ -21,7 +21,7 @@ PORT = 443
 KEY_VARIABLE = "AZURE_COSMOS_KEY"
 OPTIONS = {
     "key": f"the account's key; better in {KEY_VARIABLE}",
-    "create": "'no' refuses a container that is not there",
+    "create": "'no' refuses a container that does not exist",
     "emulator": "'yes' speaks plain HTTP to an emulator on this machine",
 }
 _NAME = re.compile(r"[A-Za-z0-9_.\-]{1,255}\Z")
@@ -75,7 +75,7 @@ def _options(query: str) -> dict[str, str]:
     pairs = [pair.partition("=") for pair in query.split("&") if pair]
     unknown = {name for name, _, _ in pairs} - set(OPTIONS)
     if unknown:
-        raise _wrong(f"unknown option; there are {', '.join(OPTIONS)}")
+        raise _wrong(f"unknown option; use one of {', '.join(OPTIONS)}")
     return {name: unquote(value) for name, _, value in pairs}
 
 

@@ -277,9 +277,9 @@ class PostgresStore:
         if ahead:
             found.append("records ahead of their partition's revision")
         if unusable:
-            found.append("indexes that are not valid; make them anew with REINDEX")
+            found.append("indexes that are not valid; rebuild them with REINDEX")
         if damaged := await self._damaged():
-            found.append(f"{damaged} records that are not what was written")
+            found.append(f"{damaged} records that differ from what was written")
         return found
 
     async def _damaged(self) -> int:

@@ -33,7 +33,7 @@ _ADD = call("starts", "commit_additions", ADD_TYPES)
 _REFUSED = {
     "key": "this idempotency key was used for another change",
     "epoch": "the partition was erased since it was read",
-    "needs": "a record that this rests on is gone",
+    "needs": "a record that this depends on is gone",
     "id": "the id is taken, or the record changed since it was read",
 }
 

@@ -65,7 +65,7 @@ def _durability(found: Found, standbys: str) -> Finding:
     if found.synchronous_commit == "off":
         return Finding("durability", told, "set synchronous_commit = on, for the role at least", WARN)
     if found.read_only:
-        return Finding("durability", "it can be read, not written", "write to the primary, or end its recovery", WARN)
+        return Finding("durability", "read-only", "write to the primary, or end its recovery", WARN)
     return Finding("durability", told)
 
 
@@ -88,16 +88,16 @@ def _vectors(installed: str | None, offered: str | None) -> Finding:
 
 def _role(is_above: bool) -> Finding:
     if not is_above:
-        return Finding("role", "row-level security holds for it")
-    return Finding("role", "it is above row-level security, the second lock between users",
-                   "use a role that is no superuser and has no BYPASSRLS", WARN)  # fmt: skip
+        return Finding("role", "row-level security applies to it")
+    return Finding("role", "it bypasses row-level security, the second lock between users",
+                   "use a role without superuser rights and without BYPASSRLS", WARN)  # fmt: skip
 
 
 def _connections(pool_max: int, now: int, most: int) -> Finding:
     told = f"{now} of {most} in use; each process takes up to {pool_max}"
     if now + pool_max + CONNECTIONS_LEFT <= most:
         return Finding("connections", told)
-    return Finding("connections", told, "raise max_connections, lower ?pool_max=, or put a pooler between", WARN)
+    return Finding("connections", told, "raise max_connections, lower ?pool_max=, or use a connection pooler", WARN)
 
 
 def _vacuum(is_on: bool) -> Finding:

@@ -77,7 +77,7 @@ def read_address(url: str) -> Address:
             "write postgresql://user@host/database?schema=name; see docs/how-to/postgres.md", field="url"
         ) from None
     if not SCHEMA.match(schema):
-        raise ValidationError("a schema is named by up to 51 small letters, digits and _", field="url")
+        raise ValidationError("a schema name has up to 51 lower-case letters, digits and _", field="url")
     if not 0 <= pool_min <= pool_max or pool_max < 1 or not 0 < statement_s < 86_400:
         raise ValidationError("pool_min, pool_max or statement_timeout_s is out of range", field="url")
     if pgvector not in ("on", "off") or compact not in ("plain", "full") or migrate not in ("yes", "no"):
@@ -94,15 +94,15 @@ def translated(error: psycopg.Error) -> RecollectError:
     """The driver's error as one of ours, without any content."""
     state = error.sqlstate or ""
     if isinstance(error, PoolTimeout):
-        return Busy("no connection came free; the server does not answer, or raise pool_max", field="store")
+        return Busy("no connection became free; check that the server answers, or raise pool_max", field="store")
     if state == "55P03":
         return Busy("another caller holds this partition; try again, or raise busy_timeout_s", field="store")
     if state == "57014":
         return Busy("it took longer than statement_timeout_s and was undone; try again", field="store")
     if state == "25006":
-        return Unavailable("the server takes no writes: it is read-only or a standby", field="store")
+        return Unavailable("the server accepts no writes: it is read-only or a standby", field="store")
     if state.startswith("53"):
-        return Unavailable("the server has no room: disk, memory or connections", field="store")
+        return Unavailable("the server is out of room: disk, memory or connections", field="store")
     if state.startswith("42"):
         advice = "run `recollect doctor`; if another version migrated it, restart with that one"
         return Unavailable(f"the schema is not as it should be ({state}): {advice}", field="store")
@@ -123,7 +123,7 @@ def not_let_in(told: str) -> str:
     if any(word in told for word in ("password", "authentication", "pg_hba")) or ("role " in told and is_missing):
         return "PostgreSQL refused the login: check user and password, and that pg_hba.conf lets them in"
     if "database " in told and is_missing:
-        return "PostgreSQL runs but has no such database: make it with createdb, or check its name"
+        return "PostgreSQL runs but has no such database: create it with createdb, or check its name"
     return (
         "PostgreSQL cannot be reached or refuses the connection: check host, port, user, password and database, "
         "and that it runs"

@@ -95,8 +95,8 @@ _REFUSALS: dict[bytes, tuple[type[Conflict], str, str | None]] = {
     b"key": (Conflict, "key", "this idempotency key was used for another change"),
     b"epoch": (Conflict, "epoch", "the partition was erased since it was read"),
     b"finish": (LeaseLost, "finish", None),
-    b"needs": (Conflict, "needs", "a record that this rests on is gone"),
-    b"gone": (Conflict, "id", "the record is gone since it was read"),
+    b"needs": (Conflict, "needs", "a record that this depends on is gone"),
+    b"gone": (Conflict, "id", "the record was removed since it was read"),
     b"taken": (Conflict, "id", "the id is taken, or the record changed since it was read"),
 }
 
@@ -113,7 +113,7 @@ async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> RedisStore:
         await nodes.start()
         health = await examine(nodes)
         if health.is_cluster != where.cluster:
-            kind = "is a Cluster: write redis+cluster://" if health.is_cluster else "is no Cluster: write redis://"
+            kind = "is a Cluster: write redis+cluster://" if health.is_cluster else "is not a Cluster: write redis://"
             raise ValidationError(f"this server {kind}", field="url")
         generation = await _generation(nodes, where)
     except BaseException:
@@ -323,7 +323,7 @@ class RedisStore:
                 for partition in some:
                     _, keys, name = self._place(partition)
                     found.update(wrong.decode() for wrong in await self._run(_AUDIT, shard, keys, name))
-                    found["records that are not what was written"] += await self._damaged(partition)
+                    found["records that differ from what was written"] += await self._damaged(partition)
         return [f"{wrong}: {count}" for wrong, count in (+found).items()]
 
     async def examine(self) -> Sequence[Finding]:
@@ -425,7 +425,7 @@ async def _generation(nodes: Nodes, where: RedisUrl) -> str:
     if shards is not None and int(shards) != SHARDS:
         raise Unavailable("another version of Recollect wrote this store; it was not touched", field="store")
     if name is None and not markers and not where.create:
-        raise Unavailable("this Redis holds nothing, and create=no says that it should", field="store")
+        raise Unavailable("this Redis is empty, and create=no does not allow a new store", field="store")
     if made is None and (name is not None or not markers):
         return await _make(nodes, where)
     generation = name and str(name.decode())
@@ -434,8 +434,8 @@ async def _generation(nodes: Nodes, where: RedisUrl) -> str:
         return str(generation)
     if not where.accept_emptied:
         raise Corrupt(
-            "a part of what this Redis held is gone: a server was emptied. Restore its data; to go on with what is "
-            "left, open it once with emptied=accept",
+            "part of what this Redis held is gone: a server was emptied. Restore its data; to continue with what "
+            "is left, open it once with emptied=accept",
             field="store",
         )
     await nodes.command(0, "DEL", home)

@@ -29,9 +29,9 @@ COMPACT_TRIES = 20
 _PROMISES = {
     "always": "on disk (AOF, fsync) when a call returns",
     "everysec": "on disk within a second (AOF everysec): up to 2 s of writes are lost when the server dies",
-    "no": "on disk when the system likes (AOF without fsync): some 30 s of writes may be lost",
-    "off": "in the server's memory (AOF is off): what came after the last snapshot is lost when it restarts",
-    UNKNOWN: "AOF is on, how often it syncs could not be asked",
+    "no": "on disk when the operating system flushes (AOF without fsync): about 30 s of writes may be lost",
+    "off": "in the server's memory (AOF is off): writes since the last snapshot are lost when it restarts",
+    UNKNOWN: "AOF is on; how often it syncs could not be read",
 }
 
 
@@ -60,9 +60,9 @@ class Health:
         if not self.is_durable:
             found.append("AOF is off: memories are lost when the server restarts (set `appendonly yes`)")
         if self.eviction != KEEPS_ALL:
-            found.append(f"maxmemory-policy is {self.eviction}: the server may throw memories away (set `{KEEPS_ALL}`)")
+            found.append(f"maxmemory-policy is {self.eviction}: the server may evict memories (set `{KEEPS_ALL}`)")
         if self.is_replica:
-            found.append("this server is a replica: it can be read, not written")
+            found.append("this server is a replica: it is read-only")
         return found
 
 
@@ -122,7 +122,7 @@ async def findings(nodes: Nodes) -> list[Finding]:
 
 def _keeping(health: Health) -> Finding:
     if health.is_replica:
-        return Finding("durability", "a replica: it can be read, not written", "name the master in the URL", FAIL)
+        return Finding("durability", "a replica: it is read-only", "name the master in the URL", FAIL)
     if not health.is_durable:
         return Finding(
             "durability", health.durability, "set `appendonly yes`, and `appendfsync always` or everysec", WARN
@@ -134,8 +134,8 @@ def _keeping(health: Health) -> Finding:
 
 def _evicting(health: Health) -> Finding:
     if health.eviction == KEEPS_ALL:
-        return Finding("eviction", "nothing is thrown away (noeviction)")
-    told = f"maxmemory-policy is {health.eviction}: the server may throw memories away"
+        return Finding("eviction", "nothing is evicted (noeviction)")
+    told = f"maxmemory-policy is {health.eviction}: the server may evict memories"
     return Finding(
         "eviction", told, f"set `maxmemory-policy {KEEPS_ALL}`", FAIL if health.eviction != UNKNOWN else WARN
     )
@@ -160,9 +160,9 @@ async def _cluster(nodes: Nodes, infos: Sequence[dict[str, str]]) -> Finding:
     alone = sum(int(info.get("connected_slaves", 0)) == 0 for info in infos)
     told = f"{len(infos)} masters, {alone} of them without a replica"
     if any(state != "ok" for state in states):
-        return Finding("cluster", f"{told}; not all slots are held", "look at `CLUSTER NODES`", FAIL)
+        return Finding("cluster", f"{told}; not all slots are covered", "look at `CLUSTER NODES`", FAIL)
     if alone:
-        return Finding("cluster", told, "give each master a replica: else its slots are gone with it", WARN)
+        return Finding("cluster", told, "give each master a replica: without one, its slots are lost with it", WARN)
     return Finding("cluster", f"{len(infos)} masters, each with a replica")
 
 
@@ -196,7 +196,7 @@ async def _rewrite(nodes: Nodes, command: str, signs: tuple[str, ...]) -> None:
         if any(failure.code != "ERR" for failure in failures):
             break  # otherwise another process that forgets may just have been faster
     raise Unavailable(f"this Redis does not let us run {command}; its files keep what was forgotten until "
-                      "it writes them anew", field="store")  # fmt: skip
+                      "it rewrites them", field="store")  # fmt: skip
 
 
 async def _until_quiet(nodes: Nodes, signs: tuple[str, ...], until: float) -> None:
@@ -205,5 +205,5 @@ async def _until_quiet(nodes: Nodes, signs: tuple[str, ...], until: float) -> No
         if not any(info.get(sign) == "1" for info in infos for sign in signs):
             return
         if asyncio.get_running_loop().time() > until:
-            raise Unavailable("Redis is still writing its files anew; compact again", field="store")
+            raise Unavailable("Redis is still rewriting its files; compact again later", field="store")
         await asyncio.sleep(COMPACT_PAUSE_S)

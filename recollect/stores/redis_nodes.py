@@ -68,7 +68,7 @@ _MEANINGS: dict[str, tuple[Again, type[RecollectError], str]] = {
     "UNBLOCKED": (Again.IF_REPEATABLE, Unavailable, "Redis changed its role; try again with the same key"),
     "OOM": (Again.NEVER, Unavailable, "Redis has reached maxmemory; forget something or give it more"),
     "MISCONF": (Again.NEVER, Unavailable, "Redis cannot write to its disk; see its log"),
-    "NOREPLICAS": (Again.NEVER, Unavailable, "Redis has fewer replicas than it must have to write"),
+    "NOREPLICAS": (Again.NEVER, Unavailable, "Redis has fewer replicas than it needs to accept writes"),
     "NOAUTH": (Again.NEVER, Unavailable, "Redis refused the login; check user and password"),
     "DENIED": (
         Again.NEVER,

@@ -20,7 +20,7 @@ OPTIONS = {
     "wait": "how many replicas must have a commit before it returns",
     "wait_ms": "how long to wait for them",
     "create": "'no' refuses a server that holds nothing yet",
-    "emptied": "'accept' goes on with what is left after a server lost its data",
+    "emptied": "'accept' continues with what is left after a server lost its data",
     "ssl_ca_certs": "a file with the certificates to trust",
     "ssl_certfile": "a file with our own certificate",
     "ssl_keyfile": "a file with its key",
@@ -80,7 +80,7 @@ def read_url(url: str) -> RedisUrl:
         raise _wrong("one server is redis://host:port/0, a Cluster redis+cluster://host:port,host:port")
     unknown = set(options) - set(OPTIONS)
     if unknown:
-        raise _wrong(f"unknown option; there are {', '.join(OPTIONS)}")
+        raise _wrong(f"unknown option; use one of {', '.join(OPTIONS)}")
     return RedisUrl(
         parts.scheme,
         addresses,

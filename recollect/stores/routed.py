@@ -216,7 +216,7 @@ class RoutedStore:
         fence = await self._fence(self._stores[place], part.partition, now)
         living = await self._living(HOME, part.partition, rests_on, now)
         if len(living) < len(set(rests_on)):
-            raise Conflict("a record that this rests on is gone", field="needs")
+            raise Conflict("a record that this depends on is gone", field="needs")
         return part.and_(needs=(fence,))
 
     async def _fence(self, store: Store, partition: Partition, now: int) -> str:
@@ -548,5 +548,5 @@ async def _open(url: str | PurePath, field: str, busy_timeout_s: float, fallback
             raise type(error)(f"the store of this layer: {error.message}", field=field) from error
         scheme = str(url).partition("://")[0] if isinstance(url, str) else "sqlite"
         reason = f"{scheme}:// could not be opened ({error.message})"
-        log.warning("MEMORIES ARE NOT KEPT: %s, and fallback is set. They are gone with this process.", reason)
+        log.warning("MEMORIES ARE NOT KEPT: %s, and fallback is set. They are lost when this process ends.", reason)
         return StandIn(reason)

@@ -130,7 +130,9 @@ async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> SqliteStore:
     if path == ":memory:":
         raise ValidationError("write memory:// for a memory that is gone with the process", field="url")
     if path.startswith("~/"):
-        raise ValidationError("write the whole path, as sqlite:////home/ann/notes.db; ~ is not read here", field="url")
+        raise ValidationError(
+            "write the whole path, as sqlite:////home/ann/notes.db; ~ is not expanded here", field="url"
+        )
     return await open_path(PurePath(path), read_only=rest.endswith("?mode=ro"), busy_timeout_s=busy_timeout_s)
 
 
@@ -330,7 +332,7 @@ class SqliteStore:
                 found.append("records ahead of their partition's revision")
             damaged = _damaged(db)
             if damaged:
-                found.append(f"{damaged} records that are not what was written")
+                found.append(f"{damaged} records that differ from what was written")
             return found
 
         return await self._file.read(work)

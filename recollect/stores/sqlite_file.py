@@ -384,7 +384,7 @@ def _create_if_absent(path: Path) -> None:
     if _exists(path):
         return
     if not path.parent.is_dir():
-        raise Unavailable("the folder of the database does not exist; make it first", field="store")
+        raise Unavailable("the folder of the database does not exist; create it first", field="store")
     draft = path.with_name(f".recollect-{os.getpid()}-{threading.get_ident()}.new")
     try:
         with closing(sqlite3.connect(draft, isolation_level=None)) as db:
@@ -396,7 +396,7 @@ def _create_if_absent(path: Path) -> None:
     except FileExistsError:
         pass
     except (sqlite3.Error, OSError) as error:
-        raise Unavailable("the database file cannot be made there", field="store") from error
+        raise Unavailable("the database file cannot be created there", field="store") from error
     finally:
         for leftover in (draft, Path(f"{draft}-wal"), Path(f"{draft}-shm")):
             leftover.unlink(missing_ok=True)
@@ -422,7 +422,7 @@ def _check_header(path: Path) -> int | None:
     if not _exists(path):
         raise Unavailable("there is no such database file", field="store")
     if not path.is_file():
-        raise Unavailable("there is something else than a file at the path of the database", field="store")
+        raise Unavailable("the path of the database is not a file", field="store")
     try:
         has_log = _has_log(path)
         size = path.stat().st_size
@@ -461,7 +461,7 @@ def _compact(db: Connection) -> None:
     # SQLite waits for readers, but a checkpoint by another process makes ours return at once, undone.
     while db.execute("pragma wal_checkpoint(truncate)").fetchone()[0]:
         if time.monotonic() > until:
-            raise Busy("somebody still reads what was forgotten; compact again", field="store")
+            raise Busy("another process is still reading what was forgotten; compact again later", field="store")
         time.sleep(CHECKPOINT_PAUSE_S)
 
 

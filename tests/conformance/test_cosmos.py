@@ -144,7 +144,7 @@ async def test_a_container_that_would_not_keep_the_promises_is_refused(store_url
     with CosmosClient(where.endpoint, where.key, enable_endpoint_discovery=not where.emulator) as client:
         database = client.create_database_if_not_exists(where.database)
         database.create_container(where.container, **{"partition_key": PartitionKey("/partition"), **how})
-    with pytest.raises(ValidationError, match="not ours"):
+    with pytest.raises(ValidationError, match="not Recollect's"):
         await open_store(store_url)
 
 
@@ -170,7 +170,7 @@ async def test_a_check_finds_a_record_that_was_changed_behind_our_back(store_url
             container = client.get_database_client(where.database).get_container_client(where.container)
             document = container.read_item("r:a", "acme/ann")
             container.replace_item("r:a", {**document, "payload": document["payload"].replace("hello", "howdy")})
-        assert await store.check() == ["1 records that are not what was written"]
+        assert await store.check() == ["1 records that differ from what was written"]
 
 
 async def test_an_account_that_cannot_be_reached_is_unavailable():

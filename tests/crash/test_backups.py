@@ -120,7 +120,7 @@ def test_a_damaged_backup_is_not_restored(tmp_path, live):
     raw[place : place + 3] = b"Gin"
     backup.write_bytes(raw)
     code, _, err = recollect("restore", backup, "--url", f"sqlite:///{tmp_path}/new.db")
-    assert code != 0 and "not what was written" in err and not (tmp_path / "new.db").exists()
+    assert code != 0 and "differ from what was written" in err and not (tmp_path / "new.db").exists()
     (tmp_path / "text.db").write_text("no database")
     assert recollect("restore", tmp_path / "text.db", "--url", f"sqlite:///{tmp_path}/new.db")[0] != 0
 

@@ -217,7 +217,7 @@ async def test_what_is_remembered_is_told_as_it_happened_without_what_says_nothi
     context = await ann.session("later").get_context("Where is the new kiln from?")
     told = [line.split("] ")[1] for line in context.system.splitlines() if line.startswith("- [")]
     assert told == ["user: The kiln cracked.", "user: We ordered a new kiln from Graz.", "user: The new kiln arrived."]
-    assert {out.reason for out in context.report.left_out} == {"says nothing of its own"}
+    assert {out.reason for out in context.report.left_out} == {"says too little by itself"}
 
 
 async def test_a_short_turn_that_answers_is_told_in_any_language(open_memory):
@@ -424,7 +424,7 @@ async def test_a_window_of_messages_is_never_longer_and_moves_on_by_halves(memor
         firsts.append(context.recent[0]["content"])
     assert len(set(firsts)) < len(firsts) // 2, "the beginning of a prompt seldom moves"
     reasons = {out.reason for out in context.report.left_out if out.section == "recent"}
-    assert reasons == {"older than the last 8 messages, which move on by halves"}
+    assert reasons == {"older than the last 8 messages; the window moves on by half its size at a time"}
     assert "question 0" in (await chat.get_context("What was question 0?", window=8)).system, "still found"
     user_only = await memory.user("ann").get_context("What was question 3?", sections=["knowledge"])
     assert [section.name for section in user_only.sections] == ["knowledge"]

@@ -266,13 +266,13 @@ def test_a_wrong_setting_is_refused_by_name(name, value):
 
 @pytest.mark.parametrize("clock", [5, None, "noon", time.time, time.gmtime, lambda at: at])
 def test_what_does_not_give_whole_milliseconds_is_no_clock(clock):
-    with pytest.raises(ValidationError, match="clock: must be a function that gives the milliseconds since 1970"):
+    with pytest.raises(ValidationError, match="clock: must be a function that returns the milliseconds since 1970"):
         Memory.open("memory://", clock=clock)
 
 
 @pytest.mark.parametrize("settings", [5, {}, {"window_turns": 3}, "", Settings])
 def test_only_settings_are_settings(settings):
-    with pytest.raises(ValidationError, match="settings: must be Settings; a single one is given by its name"):
+    with pytest.raises(ValidationError, match="settings: must be a Settings object; pass a single setting by its name"):
         Memory.open("memory://", settings=settings)
 
 

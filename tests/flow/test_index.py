@@ -339,7 +339,7 @@ async def test_where_nothing_can_be_laid_aside_indexes_rest_in_memory(open_memor
     found = await people_who_asked(await open_memory(index_awake=3), 4)
     assert [index.records.unpacked > 0 for index in found.values()] == [False, False, True, True]
     assert [each.getMessage() for each in caplog.records if each.name == "recollect.aside"] == [
-        "indexes of users who are not here stay in memory: none can be laid aside (No space left on device)"
+        "indexes of inactive users stay in memory: they cannot be written to a file (No space left on device)"
     ]
 
 

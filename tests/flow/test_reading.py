@@ -302,7 +302,7 @@ BAD_ANSWERS = {
     "no text at all": Answer(None),
     "an error": ModelError("The endpoint answered 500."),
     "an error of its own": RuntimeError("a secret"),
-    "patience": PutOff("The endpoint answered 429 and asks for patience.", 60),
+    "patience": PutOff("The endpoint answered 429 and asks us to wait.", 60),
 }
 
 

@@ -61,7 +61,7 @@ async def test_opening_with_another_embedder_says_so_and_names_the_command(file,
     await old_file(file)
     assert "reembed" not in caplog.text
     async with Memory.open(file, embedder=HashingEmbedder(), worker=False) as memory:
-        assert "wordllama-l2-256, and now by hashing-64" in caplog.text
+        assert "wordllama-l2-256, but the embedder is now hashing-64" in caplog.text
         assert "recollect reembed" in caplog.text
         assert memory.describe()["other_embedders"] == ["wordllama-l2-256"]
 

@@ -149,7 +149,7 @@ class HurriedStore(CountingStore):
     async def commit(self, changes: Changes, now: int) -> int:
         if changes.put and changes.finish and self.faster:
             self.faster -= 1
-            raise Conflict("a record that this rests on is gone", field="needs")
+            raise Conflict("a record that this depends on is gone", field="needs")
         return await super().commit(changes, now)
 
 

@@ -313,7 +313,7 @@ RESULTS = {
     "t1": (f"File created successfully at: {NOTES}", False),
     "t2": (f"Here's the content of {NOTES} with line numbers:\n     1\tAnn is allergic to peanuts.\n     2\t", False),
     "t3": ("The path /memories/none does not exist. Please provide a valid path.", True),
-    "t4": ("Path /memories/../../etc/passwd may have no empty name, no `.` and no `..` in it", True),
+    "t4": ("Path /memories/../../etc/passwd must not contain an empty name, `.` or `..`", True),
 }
 WAYS = [{}, {"thread": False}, {"stream": True}, {"stream": True, "run_tools_eagerly": True}]
 """The runner sends what was said once or each time, asks for whole answers or streams, waits for their end or not."""

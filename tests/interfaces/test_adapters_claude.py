@@ -71,7 +71,7 @@ async def test_a_text_is_replaced_if_it_stands_there_once(ask):
     assert await content(ask) == ""
     await ask("str_replace", path=NOTES, old_str="", new_str="again")
     assert "Multiple occurrences" in await ask("str_replace", path=NOTES, old_str="", new_str="x")
-    assert "`new_str` must be a text" in await ask("str_replace", path=NOTES, old_str="again", new_str=7)
+    assert "`new_str` must be text" in await ask("str_replace", path=NOTES, old_str="again", new_str=7)
     assert await content(ask) == "again"
 
 
@@ -204,7 +204,7 @@ async def test_a_file_is_no_folder_and_a_folder_is_no_file(ask):
     await ask("create", path="/memories/a", file_text="x")
     await ask("create", path="/memories/b/c", file_text="x")
     assert await ask("create", path="/memories/a/deep/er", file_text="x") == (
-        "Error: /memories/a is a file, and no folder"
+        "Error: /memories/a is a file, not a folder"
     )
     assert await ask("create", path="/memories/b", file_text="x") == "Error: File /memories/b already exists"
     assert "is a file" in await ask("rename", old_path="/memories/b/c", new_path="/memories/a/c")

@@ -68,7 +68,7 @@ PAGES = {
     f"{NOOR}/sessions": "Moving south",
     f"{NOOR}/sessions/moving": "Claim BX-2291",
     f"{NOOR}/memories": "hydrophones of Aquatone",
-    f"{NOOR}/memories?q=accordion": "Has words of the question",
+    f"{NOOR}/memories?q=accordion": "Shares words with the question",
     f"{NOOR}/memories?q=quantum+tax+helicopter+zebra": "Nothing here really fits.",
     f"{NOOR}/memories?layer=fact": "allergy: shellfish",
     f"{NOOR}/profile": "Over time",

@@ -9,7 +9,7 @@ def test_a_memory_is_added_until_a_time(recollect):
     added = recollect("add", "The door code is 4711.", "--expires-at", "2999-01-01T00:00:00Z", "--json").json
     assert added["expires_at"] == "2999-01-01T00:00:00Z"
     ran = recollect("add", "Too late.", "--expires-at", "2020-01-01T00:00:00Z")
-    assert (ran.code, "expires_at: must lie in the future" in ran.err) == (2, True)
+    assert (ran.code, "expires_at: must be in the future" in ran.err) == (2, True)
 
 
 async def test_a_memory_is_given_an_end_over_rest_and_freed_of_it():

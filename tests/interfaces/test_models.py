@@ -92,7 +92,7 @@ def test_without_an_index_beside_the_store_there_is_nothing_to_rebuild_and_it_is
     recollect("add", "Ann's bicycle is green.")
     ran = recollect("reindex")
     assert ran.code == 1
-    assert ran.err == "recollect: index: none is set beside the store; the built-in one needs no rebuilding\n"
+    assert ran.err == "recollect: index: no index is set beside the store; the built-in one needs no rebuilding\n"
 
 
 def test_whoever_is_named_and_has_nothing_is_told_by_every_command_that_makes_things_anew(

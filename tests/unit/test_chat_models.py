@@ -97,7 +97,7 @@ async def test_what_passes_by_itself_is_tried_again_at_once(remote, model, fault
 @pytest.mark.parametrize("fault", [answer(500), answer(429), hang_up, stop_in_the_middle])
 async def test_what_does_not_pass_is_left_to_the_job(remote, model, fault):
     remote.faults = [fault] * 9
-    with pytest.raises(ModelError, match="What was said is kept"):
+    with pytest.raises(ModelError, match="The messages are kept"):
         await model.answer(ASK)
     assert len(remote.requests) == wire.TRIES
 
@@ -257,7 +257,7 @@ async def test_a_stream_without_an_end_is_not_listened_to_for_ever(remote, model
             await asyncio.sleep(0.001)
 
     remote.always = go_on
-    with pytest.raises(ModelError, match="without an end"):
+    with pytest.raises(ModelError, match="that does not end"):
         [part async for part in model.spoken(ASK)]
 
 

@@ -179,7 +179,7 @@ def test_kinds_are_named_by_group_or_one_by_one():
     assert parsed("secrets") == set(GROUPS["secrets"])
     assert parsed(" secrets , personal ") == set(KINDS)
     assert parsed("card,iban") == {"card", "iban"}
-    with pytest.raises(ValueError, match="known are secrets, personal, private_key"):
+    with pytest.raises(ValueError, match="the kinds are secrets, personal, private_key"):
         parsed("secrets,names")
 
 

@@ -798,7 +798,7 @@ def test_no_error_repeats_what_was_sent(call: Any) -> None:
 
 
 def test_an_unknown_key_of_a_filter_is_named_with_what_was_perhaps_meant() -> None:
-    assert "unknown key topic; a label of your own is metadata.topic" in str(refusal(validate.where, {"topic": 1}))
+    assert "unknown key topic; for a label of your own use metadata.topic" in str(refusal(validate.where, {"topic": 1}))
     assert "unknown key 'a\\u202eb c'" in str(refusal(validate.where, {"a\u202eb c": 1}))
     assert "metadata.user" not in str(refusal(validate.where, {"user": "ann"}))
 
