@@ -95,9 +95,7 @@ def test_without_an_index_beside_the_store_there_is_nothing_to_rebuild_and_it_is
     assert ran.err == "recollect: index: no index is set beside the store; the built-in one needs no rebuilding\n"
 
 
-def test_whoever_is_named_and_has_nothing_is_told_by_every_command_that_makes_things_anew(
-    recollect, monkeypatch, tmp_path
-):
+def test_every_command_that_rebuilds_something_reports_an_unknown_user(recollect, monkeypatch, tmp_path):
     pytest.importorskip("chromadb", reason="no Chroma here: install recollect[chroma]")
     monkeypatch.setenv("RECOLLECT_INDEX", f"chroma:///{tmp_path}/vectors")
     recollect("add", "Ann's bicycle is green.", "--user", "ann")
@@ -105,7 +103,7 @@ def test_whoever_is_named_and_has_nothing_is_told_by_every_command_that_makes_th
         ran = recollect(command, "--user", "anne")
         assert (ran.code, ran.out) == (
             NOT_FOUND,
-            "Nothing is kept for whom you name. `recollect users` lists who has memories.\n",
+            "Nothing is kept for the user or org you named. `recollect users` lists who has memories.\n",
         )
         assert (recollect(command, "--user", "anne", "--json").out, recollect(command, "--user", "ann").code) == (
             "[]\n",
