@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,7 @@ RUNNER_UP = 0.75
 FOUND_MAX = 50
 """How many memories are searched for those that are part of a limited context."""
 PROFILE = ("fact", "preference")
+_ANIMAL = re.compile(r"\b(?:(?P<dog>dogs?|pupp(?:y|ies))|cats?|kittens?)\b", re.IGNORECASE)
 SOMEBODY = ("partner", "child", "parent", "sibling", "relative", "friend", "roommate", "colleague", "pet")
 """Keys whose value is somebody's name."""
 TALKS_MAX = 5
@@ -263,7 +264,24 @@ async def _from_profile(chat: Session, question: str, now: datetime, policy: Pol
         return past, _told_of_then(past, current, now)
     if asks_of_before(question):
         return (), ""  # what is true now does not answer it
-    return current, await _told_now(chat, current, now, policy)
+    current, shown_as = await _of_kind(chat, question, current)
+    return current, await _told_now(chat, shown_as, now, policy) if current else ""
+
+
+async def _of_kind(chat: Session, question: str, facts: tuple[Fact, ...]) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
+    """Of pets, those of the kind asked about, and the same facts named by that kind: "your cat" is not the dog.
+
+    None if all of them are known to be of another kind.
+    """
+    asked = _ANIMAL.search(question)
+    if asked is None or any(fact.key != "pet" for fact in facts):
+        return facts, facts
+    kind = "dog" if asked["dog"] else "cat"
+    types = [entity and entity.type for entity in [await chat.user.graph.find(fact.value) for fact in facts]]
+    meant = tuple(fact for fact, type in zip(facts, types, strict=True) if type == kind)
+    if not meant and not all(type in ("dog", "cat") for type in types):
+        return facts, facts
+    return meant, tuple(replace(fact, key=kind) for fact in meant)
 
 
 def _is_named(fact: Fact, name: str) -> bool:

@@ -51,8 +51,8 @@ def news(before: Known, after: Known) -> list[str]:
 def in_one_line(lines: Iterable[str]) -> str:
     """The news in one line, each verb once.
 
-    >>> in_one_line(["learned: city = Oslo", "met: Ana, sibling", "learned: age = 31"])
-    'learned: city = Oslo, age = 31; met: Ana, sibling'
+    >>> in_one_line(["learned: city = Oslo", "met: Ana (sibling)", "learned: age = 31"])
+    'learned: city = Oslo, age = 31; met: Ana (sibling)'
     """
     said: dict[str, list[str]] = {}
     for line in lines:
@@ -67,7 +67,7 @@ def _changes(verb: str, before: Sequence[Fact], after: Sequence[Fact]) -> Iterab
         was = ", ".join(_short(each.value) for each in lost if each.key == fact.key)
         replaced = f" (was {was})" if was else ""
         if fact.key in PEOPLE:
-            yield f"met: {_short(fact.value)}, {fact.key}{replaced}"
+            yield f"met: {_short(fact.value)} ({fact.key}){replaced}"
         else:
             yield f"{verb}: {_named(fact)} = {_short(fact.value)}{replaced}"
     replaced_keys = {fact.key for fact in gained}

@@ -51,6 +51,15 @@ async def test_something_close_is_offered_as_no_more_than_that():
     assert said.startswith("I don't remember that exactly. The closest I have: on Monday 2 November you said:")
 
 
+async def test_of_several_pets_the_one_of_the_kind_asked_about_is_named():
+    told = ("I have a dog called Admiral and a cat called Miso.",)
+    assert (await _ask("What is my cat called?", told=told)).startswith("Your cat is Miso. On Monday")
+    assert (await _ask("What's my dog's name?", told=told)).startswith("Your dog is Admiral. On Monday")
+    assert (await _ask("Do I have pets?", told=told)).startswith("Your pets are Admiral and Miso. On Monday")
+    only = ("I have a cat called Miso.",)
+    assert (await _ask("What is my dog called?", told=only)).startswith("I don't remember that exactly.")
+
+
 async def test_what_is_known_of_somebody_is_told_as_it_is_now():
     told = await _ask("What is my job?")
     assert told.startswith("You work as a structural engineer. On Monday 2 November you said: “")

@@ -221,13 +221,13 @@ def test_a_default_of_the_org_stands_under_what_the_user_says(recollect):
 
 def test_whom_one_lives_with_is_somebody_one_meets(recollect):
     told = recollect("chat", "--script", "-", input="My roommate is called Sam.\nMy colleague is called Ida.\n").out
-    assert "met: Sam, roommate" in told and "met: Ida, colleague" in told
+    assert "met: Sam (roommate)" in told and "met: Ida (colleague)" in told
 
 
 def test_a_turn_tells_what_was_learned_from_it(recollect):
     talk = "I'm Ann. I live in Oslo with my sister Ana.\nI live in Bergen now.\nI prefer short answers.\nWhat is new?\n"
     told = recollect("chat", "--script", "-", input=talk).out
-    assert "learned: name = Ann, city = Oslo; met: Ana, sibling" in told
+    assert "learned: name = Ann, city = Oslo; met: Ana (sibling)" in told
     assert "learned: city = Bergen (was Oslo)" in told
     assert "prefers: verbosity = concise" in told
     said = [json.loads(line) for line in recollect("chat", "--script", "-", "--json", input=talk).out.splitlines()]
