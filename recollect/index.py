@@ -643,9 +643,9 @@ class PartitionIndex:
 
 
 def _worded(record: Record) -> str:
-    """The text that a record is found by: for a fact, also how people would say it ("works at" for an employer)."""
+    """The text that a record is found by: for a fact, also how people say it or ask for it ("works at", "job")."""
     key = KEYS.get(record.data.get("key", "")) if record.layer in ("fact", "preference") else None
-    return f"{record.told} ({key.label})" if key else record.told
+    return f"{record.told} ({key.label} {key.asked})" if key else record.told
 
 
 def _is_held(ids: Sequence[str], row_of: Mapping[str, int], row: int) -> bool:

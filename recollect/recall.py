@@ -342,7 +342,7 @@ class Recall:
     def _new_names(self, index: PartitionIndex, rows: Sequence[int], question: Question) -> list[str]:
         """The names in these rows that the question does not mention, without those of the speakers."""
         known = {*question.terms, *index.talk().speakers}
-        found = (name for row in rows for name in names_in(index.records[row].content))
+        found = (name for row in rows for name in _names_of(index.records[row]))
         new = (name for name in found if known.isdisjoint(query_terms(name, self._language)))
         return list(dict.fromkeys(new))[:NAMES_MAX]
 
@@ -367,6 +367,12 @@ class Recall:
         again.sort(key=lambda each: -each.score)
         lowest = again[-1].score
         return again + [each._replace(score=min(each.score, lowest)) for each in chosen[len(again) :]]
+
+
+def _names_of(record: Record) -> list[str]:
+    """The names in a record. A fact is "vehicle: Skoda", where a name would pass for the beginning of a sentence."""
+    value = record.data.get("value") if record.layer == "fact" else None
+    return names_in(record.content if value is None else f"is {value}")
 
 
 def _asked_partitions(scope: Scope) -> list[Partition]:

@@ -22,13 +22,15 @@ class Key:
     """How a fact or preference behaves.
 
     With `many` it holds a set of values, otherwise a new value ends the old one. Confidence in it
-    halves every `half_life_days` (None: it does not fade). `label` is how people would say it.
+    halves every `half_life_days` (None: it does not fade). `label` is how people would say it,
+    `asked` other words they ask for it with, which are true of any value.
     """
 
     name: str
     many: bool = False
     half_life_days: int | None = None
     label: str = ""
+    asked: str = ""
 
 
 # A half-life is roughly how long such a thing stays true of people who no longer talk about it:
@@ -41,38 +43,38 @@ _FACTS = (
     Key("nickname", label="likes to be called"),
     Key("pronouns", label="uses the pronouns"),
     Key("age", half_life_days=_AGE, label="is this old"),
-    Key("birthday", label="has their birthday on"),
-    Key("city", half_life_days=_HOME, label="lives in"),
+    Key("birthday", label="has their birthday on", asked="born"),
+    Key("city", half_life_days=_HOME, label="lives in", asked="home"),
     Key("region", half_life_days=_HOME, label="lives in the region of"),
     Key("country", half_life_days=_HOME, label="lives in the country"),
-    Key("hometown", label="comes from"),
+    Key("hometown", label="comes from", asked="born"),
     Key("nationality", label="is a national of"),
     Key("timezone", half_life_days=_HOME, label="is in the time zone"),
-    Key("occupation", half_life_days=_JOB, label="works as"),
-    Key("employer", half_life_days=_JOB, label="works at"),
-    Key("industry", half_life_days=_JOB, label="works in"),
-    Key("education", many=True, label="studied"),
-    Key("partner", half_life_days=_HOME, label="has as partner"),
-    Key("child", many=True, label="has as child"),
+    Key("occupation", half_life_days=_JOB, label="works as", asked="job profession"),
+    Key("employer", half_life_days=_JOB, label="works at", asked="job company"),
+    Key("industry", half_life_days=_JOB, label="works in", asked="job"),
+    Key("education", many=True, label="studied", asked="university degree"),
+    Key("partner", half_life_days=_HOME, label="has as partner", asked="spouse wife husband girlfriend boyfriend"),
+    Key("child", many=True, label="has as child", asked="kid"),
     Key("parent", many=True, label="has as parent"),
     Key("sibling", many=True, label="has as sibling"),
-    Key("relative", many=True, label="has as relative"),
+    Key("relative", many=True, label="has as relative", asked="family"),
     Key("friend", many=True, label="has as friend"),
     Key("colleague", many=True, half_life_days=_JOB, label="works with"),
-    Key("pet", many=True, half_life_days=_HOME, label="has as pet"),
+    Key("pet", many=True, half_life_days=_HOME, label="has as pet", asked="animal"),
     Key("language", many=True, label="speaks"),
     Key("programming_language", many=True, half_life_days=_HABIT, label="programs in"),
     Key("tool", many=True, half_life_days=_GEAR, label="uses"),
     Key("device", many=True, half_life_days=_GEAR, label="has the device"),
-    Key("vehicle", many=True, half_life_days=_HOME, label="drives"),
-    Key("hobby", many=True, half_life_days=_HABIT, label="enjoys"),
+    Key("vehicle", many=True, half_life_days=_HOME, label="drives", asked="car"),
+    Key("hobby", many=True, half_life_days=_HABIT, label="enjoys", asked="sport"),
     Key("likes", many=True, half_life_days=_HABIT, label="likes"),
     Key("dislikes", many=True, half_life_days=_HABIT, label="does not like"),
-    Key("diet", half_life_days=_HABIT, label="eats"),
+    Key("diet", half_life_days=_HABIT, label="eats", asked="food"),
     Key("allergy", many=True, label="is allergic to"),
     # Many conditions stay for life, and a wrong "no longer" does more harm than a stale "still".
     Key("medical_condition", many=True, label="has the condition"),
-    Key("medication", many=True, half_life_days=_GEAR, label="takes the medicine"),
+    Key("medication", many=True, half_life_days=_GEAR, label="takes the medicine", asked="pills"),
     Key("goal", many=True, half_life_days=_GOAL, label="wants to"),
 )
 

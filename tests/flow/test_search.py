@@ -631,3 +631,23 @@ async def test_an_index_that_is_let_go_leaves_at_once_and_not_with_the_next_look
         assert held() is None
     finally:
         gc.enable()
+
+
+async def test_a_fact_is_found_by_other_words_for_its_key(memory):
+    ann = memory.user("ann")
+    await ann.upsert_facts([{"key": "vehicle", "value": "Skoda"}, {"key": "employer", "value": "Polaria"}])
+    await ann.upsert_facts([{"key": "partner", "value": "Tom"}])
+    assert (await ann.search_memory("What is wrong with my car?"))[0].content == "vehicle: Skoda"
+    assert (await ann.search_memory("Do I like my job?"))[0].content == "employer: Polaria"
+    assert (await ann.search_memory("my husband"))[0].content == "partner: Tom"
+
+
+async def test_the_name_in_a_fact_leads_to_what_was_said_of_it(memory):
+    ann = memory.user("ann")
+    await ann.add_fact("vehicle", "Skoda")
+    chat = ann.session("monday")
+    for said in ("The garden needs water.", "I paid 14,500 euro for the Skoda.", "Rents are going up.", "It rained."):
+        await chat.add_message("user", said)
+    await memory.work()
+    hits = await ann.search_memory("How much did the car cost?", limit=2)
+    assert {hit.content for hit in hits} == {"vehicle: Skoda", "I paid 14,500 euro for the Skoda."}
